@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The maximum length of a body that the service accepts, in characters.
-pub const LONGEST: usize = 1_000_000;
+pub const MAX_BODY_CHARS: usize = 1_000_000;
 
 /// A merge request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl fmt::Display for MergeRequestRef {
 pub struct MergeRequest {
     /// `opened`, `closed`, `merged` or `locked`; empty if the answer lacks it.
     pub state: String,
-    /// Whether only members may comment.
+    /// True if only members may comment.
     pub discussion_locked: bool,
 }
 
@@ -90,7 +90,7 @@ pub enum CommentError {
         /// The error of the request.
         #[source]
         error: ApiError,
-        /// Whether only members may comment there.
+        /// True if only members may comment there.
         discussion_locked: bool,
     },
 }
@@ -124,7 +124,7 @@ pub async fn put(
     let discussion_locked = merge_request.discussion_locked;
     let write_error = |error| CommentError::Write { error, discussion_locked };
     let Some((first, others)) = notes.split_first() else {
-        let note = match send(client, at(NOTE_CREATE, target), body).await {
+        let note = match send(client, request_for(NOTE_CREATE, target), body).await {
             Err(error) => found_after(reads, error, body, look).await,
             Ok(written) => Ok(written["id"].as_u64().unwrap_or_default()),
         };
@@ -135,7 +135,7 @@ pub async fn put(
     let outcome = if normalised(&first.body) == normalised(body) {
         CommentOutcome::Same
     } else {
-        let edit = at(NOTE_UPDATE, target).arg("note_id", first.id);
+        let edit = request_for(NOTE_UPDATE, target).arg("note_id", first.id);
         send(client, edit, body).await.map_err(write_error)?;
         CommentOutcome::Edited
     };
@@ -153,14 +153,14 @@ async fn read_merge_request(
     reads: &ReadClient,
     target: &MergeRequestRef,
 ) -> Result<MergeRequest, ApiError> {
-    let answer = reads.get_known(at(MERGE_REQUEST_GET, target), &["iid"]).await?;
+    let answer = reads.get_known(request_for(MERGE_REQUEST_GET, target), &["iid"]).await?;
     Ok(MergeRequest {
         state: answer.body["state"].as_str().unwrap_or_default().to_owned(),
         discussion_locked: answer.body["discussion_locked"] == true,
     })
 }
 
-fn at<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {
+fn request_for<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {
     op.request().arg("id", &target.project).arg("merge_request_iid", target.merge_request)
 }
 
@@ -172,7 +172,7 @@ async fn marked_notes(
     target: &MergeRequestRef,
     marker: &Marker,
 ) -> Result<Vec<MarkedNote>, ApiError> {
-    let request = at(NOTE_LIST, target)
+    let request = request_for(NOTE_LIST, target)
         .query("order_by", "created_at")
         .query("sort", "asc")
         .query("activity_filter", "only_comments");

@@ -8,7 +8,7 @@
 //!                                                               approve --> apply --> Events --> report
 //! ```
 //!
-//! This crate has the frontends, and shows what is in the crates below it: `undrift_model` (what undrift manages),
+//! This crate has the frontends, and re-exports the modules of the crates below it: `undrift_model` (what undrift manages),
 //! `undrift_core` (from manifests to a plan, and back) and `undrift_client` (asks the service).
 //!
 //! | layer | modules | contents |

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     CommandResult, ConnectArgs, Context, Exit, Failure, Manifests, Progress, Session, SessionArgs,
-    SessionBuilder, selects_something, usable, write_files,
+    SessionBuilder, into_manifests, require_match, write_files,
 };
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
@@ -27,7 +27,7 @@ use crate::{
     manifest::{self, Options, Surroundings},
     report::{
         Style,
-        terminal::{self, SCREEN},
+        terminal::{self, SCREEN_LINES},
     },
     selection::Selection,
     text::{count, few_listed},
@@ -78,17 +78,17 @@ struct Drift {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
-    let around = Surroundings::of_process();
-    let loaded = manifest::load(&args.dir, &around);
-    let mut texts = ManifestTexts::new(&args.dir, &around, loaded.paths(), cx);
-    let manifests = usable(loaded, cx)?;
+    let surroundings = Surroundings::of_process();
+    let loaded = manifest::load(&args.dir, &surroundings);
+    let mut texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
+    let manifests = into_manifests(loaded, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
-    let session = open(&args, manifests, &around, cx).await?;
+    let session = open(&args, manifests, &surroundings, cx).await?;
     let drift = find_drift(&args, &session, cx).await?;
     for selector in &args.addresses {
         if !drift.addresses.iter().any(|address| selector.matches(address)) {
-            selects_something(selector, &before)?;
+            require_match(selector, &before)?;
         }
     }
     if !drift.refused.is_empty() {
@@ -97,11 +97,16 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let line = |address: &Address| {
         format!("not absorbed: {address}: no manifest lists it; name it to take it in")
     };
-    cx.output.tell_each(&drift.unlisted, "entry", |_| (), [&line, &Address::to_string]);
+    cx.output.eprint_lines(&drift.unlisted, "entry", |_| (), [&line, &Address::to_string]);
     let skipped = drift.skipped.iter().map(|(path, why)| (path.to_string(), why));
     let skipped: Vec<_> = skipped.collect();
     let line = |(path, why): &(String, &String)| format!("not absorbed: {path}: {why}");
-    cx.output.tell_each(&skipped, "group or project", |_| (), [&line, &|(path, _)| path.clone()]);
+    cx.output.eprint_lines(
+        &skipped,
+        "group or project",
+        |_| (),
+        [&line, &|(path, _)| path.clone()],
+    );
     if drift.goals.is_empty() {
         let why = if session.desired.containers.is_empty() {
             "`--exclude` excludes everything that is selected"
@@ -110,25 +115,25 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
         } else {
             "the rest matches its manifest"
         };
-        cx.output.tell(&format!("nothing to absorb: {why}\n"));
+        cx.output.eprint(&format!("nothing to absorb: {why}\n"));
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
     let absorbed = texts.absorb(&before, &drift.goals, mode).map_err(|failed| match failed {
         Failed::Refused(refused) => refuse(&refused, cx),
         Failed::Wrong(why) => {
-            cx.output.tell(&why);
+            cx.output.eprint(&why);
             Failure::usage("nothing was edited: the edited manifests would be wrong")
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    cx.output.print(&render_edits(&absorbed.files, &drift.plain, SCREEN, cx.output.style))?;
+    cx.output.print(&render_edits(&absorbed.files, &drift.plain, SCREEN_LINES, cx.output.style))?;
     if args.write {
         texts.store(&absorbed);
         texts.write()?;
     }
     let includes = has_includes && absorbed.edits_rules;
-    cx.output.tell(&summary(&args, &drift.goals, &absorbed, includes));
+    cx.output.eprint(&summary(&args, &drift.goals, &absorbed, includes));
     Ok(Exit::Success)
 }
 
@@ -136,13 +141,13 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
 async fn open(
     args: &Args,
     manifests: Manifests,
-    around: &Surroundings,
+    surroundings: &Surroundings,
     cx: &Context,
 ) -> Result<Session, Failure> {
     let mut desired = manifests.desired;
     for selector in &args.addresses {
         if !desired.containers.iter().any(|container| selector.touches(&container.path)) {
-            selects_something(selector, &desired)?;
+            require_match(selector, &desired)?;
         }
     }
     desired.containers.retain(|container| {
@@ -151,8 +156,8 @@ async fn open(
     });
     // A container without a document has none to edit.
     let manifests = Manifests { desired, includes: None, ..manifests };
-    let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    SessionBuilder::of(&of_session).with(manifests, around.today, cx).await
+    let of_session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, Vec::new());
+    SessionBuilder::new(&of_session).with(manifests, surroundings.today, cx).await
 }
 
 /// Reads the containers of `session`, and finds their selected differences.
@@ -218,7 +223,7 @@ pub(super) async fn compare(
         progress.step(&container.path);
         Ok(())
     };
-    observer.all(&whole.iter().collect::<Vec<_>>(), session.ahead, look).await
+    observer.all(&whole.iter().collect::<Vec<_>>(), session.concurrency, look).await
 }
 
 /// Reports what cannot be absorbed, and why.
@@ -231,7 +236,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
             None => diagnostic,
         }
     });
-    cx.output.tell_faults(&diagnostics.collect());
+    cx.output.eprint_diagnostics(&diagnostics.collect());
     let is_unread = refused.iter().all(|refusal| refusal.is_unread);
     let exit = if is_unread { Exit::Incomplete } else { Exit::Usage };
     let addresses = count(refused.len(), "address");
@@ -242,7 +247,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
 /// The texts of the manifests while they are edited.
 pub(super) struct ManifestTexts<'a> {
     pub(super) dir: &'a Path,
-    around: &'a Surroundings,
+    surroundings: &'a Surroundings,
     pub(super) cx: &'a Context,
     /// The paths of the files.
     pub(super) paths: FilePaths,
@@ -256,11 +261,11 @@ impl<'a> ManifestTexts<'a> {
     /// The unchanged texts of the manifests in `dir`.
     pub(super) fn new(
         dir: &'a Path,
-        around: &'a Surroundings,
+        surroundings: &'a Surroundings,
         paths: FilePaths,
         cx: &'a Context,
     ) -> Self {
-        Self { dir, around, cx, paths, old: BTreeMap::new(), new: Contents::new() }
+        Self { dir, surroundings, cx, paths, old: BTreeMap::new(), new: Contents::new() }
     }
 
     /// The present text of `file`.
@@ -276,7 +281,7 @@ impl<'a> ManifestTexts<'a> {
         let mut all = self.new.clone();
         all.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
         let options = Options { instead: Some(&all), ..Options::default() };
-        let loaded = manifest::load_with(self.dir, self.around, &options);
+        let loaded = manifest::load_with(self.dir, self.surroundings, &options);
         loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr.into()))
     }
 
@@ -309,17 +314,17 @@ impl<'a> ManifestTexts<'a> {
 }
 
 /// The edits, without what may be secret in the manifests unless it is `plain`, on a terminal in about
-/// `most` lines.
+/// `max_lines` lines.
 pub(super) fn render_edits(
     files: &BTreeMap<FileName, (String, String)>,
     plain: &BTreeSet<String>,
-    most: usize,
+    max_lines: usize,
     style: Style,
 ) -> String {
     let files = files.iter().map(|(name, (old, new))| {
         (name.clone(), [old, new].map(|text| manifest::shown(text, plain)))
     });
-    terminal::edits(&files.collect::<Vec<_>>(), most, style)
+    terminal::edits(&files.collect::<Vec<_>>(), max_lines, style)
 }
 
 /// What was edited. `includes`: the edit also counts for groups and projects that rules include;

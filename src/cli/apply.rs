@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     BaseArgs, BaseUse, ChangeArgs, Context, Exit, Failure, ManifestFolder, Progress, ReportArgs,
-    Reported, RunRecord, Session, SessionArgs, SessionBuilder, saved, signal,
+    Reported, RunRecord, Session, SessionArgs, SessionBuilder, may_write, saved, signal,
 };
 use crate::{
     address::Address,
@@ -28,8 +28,8 @@ use crate::{
 };
 
 /// How many groups and projects are changed at once. Each keeps several requests in flight, and
-/// live values must not become stale behind the requests of many others.
-const APPLIED: usize = 16;
+/// live values must not become stale while the requests of many others run.
+const MAX_CONCURRENT: usize = 16;
 /// The message if a run ends before its first write.
 const UNCHANGED: &str = "nothing was changed\n";
 /// The message if a saved plan is not applied.
@@ -38,7 +38,7 @@ const STALE: &str = "nothing was changed: the saved plan is stale; save it again
 
 /// The options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = include_str!("help/apply.txt"), mut_arg("dir", of_apply))]
+#[command(after_help = include_str!("help/apply.txt"), mut_arg("dir", describe_dir))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
@@ -81,7 +81,7 @@ enum OnStale {
     Skip,
 }
 
-fn of_apply(dir: clap::Arg) -> clap::Arg {
+fn describe_dir(dir: clap::Arg) -> clap::Arg {
     dir.index(1).value_name("DIR|PLAN").help("Folder of manifests, one file, or a saved plan")
 }
 
@@ -96,12 +96,12 @@ impl Args {
     ///
     /// # Errors
     /// If the folder is named twice, or that of the plan is not below the working directory.
-    pub(super) fn settle(&mut self) -> Result<(), Failure> {
+    pub(super) fn resolve_folder(&mut self) -> Result<(), Failure> {
         let dir = &mut self.session.dir;
-        if dir.is_twice() {
+        if dir.is_named_twice() {
             let named = dir.named.take();
             if dir.is_dir() {
-                return Err(ManifestFolder::twice());
+                return Err(ManifestFolder::named_twice());
             }
             self.beside = named;
         }
@@ -127,7 +127,7 @@ impl Args {
             Some(sealed) => sealed.clone(),
             None => saved::read(path)?,
         };
-        let key = saved::key(&cx.env)?;
+        let key = cx.env.key(saved::KEY_NAME)?;
         sealed
             .plan
             .check()
@@ -159,8 +159,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     let saved = args.saved(cx)?;
     let (of_session, changes) = match &saved {
         Some(saved) => (
-            args.session.of_saved(&saved.plan, args.manifests().to_owned())?,
-            args.changes.of_saved(&saved.plan)?,
+            args.session.for_saved_plan(&saved.plan, args.manifests().to_owned())?,
+            args.changes.for_saved_plan(&saved.plan)?,
         ),
         None => (args.session.clone(), args.changes.clone()),
     };
@@ -175,9 +175,9 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     };
     let base = base.map(|base| (base, used));
     let session =
-        SessionBuilder { changes, base, ..SessionBuilder::of(&of_session) }.open(cx).await?;
+        SessionBuilder { changes, base, ..SessionBuilder::new(&of_session) }.open(cx).await?;
     cx.reports.record.note(|record| record.run = Some(session.run.clone()));
-    session.may_write()?;
+    may_write(session.run.token.as_ref())?;
     let plan = &session.plan(cx).await?;
     let acknowledged = plan.acknowledged.iter().map(|one| one.refusal.acknowledgement.clone());
     cx.reports.record.note(|record| record.acknowledgements = acknowledged.collect());
@@ -195,7 +195,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     if !missing.is_empty() {
         // The last lines say why.
         let why = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
-        cx.reports.keep(missing);
+        cx.reports.add_diagnostics(missing);
         return Ok(proposal.end(Exit::first_of([exit, Exit::Usage]), &why));
     }
     match approval {
@@ -238,7 +238,7 @@ impl Proposal<'_> {
     /// Reports it, and then `why` nothing was changed.
     fn end(&self, exit: Exit, why: &str) -> Reported {
         let done = self.finish(exit, |sink| self.text(sink));
-        self.cx.output.tell(why);
+        self.cx.output.eprint(why);
         done
     }
 
@@ -251,14 +251,14 @@ impl Proposal<'_> {
     ) -> Result<Reported, Failure> {
         let Self { session, plan, saved, exit, cx: Context { output, reports, .. } } = self;
         let (style, secrets) = (output.style, &*session.settings.secrets);
-        if reports.replace_text() {
-            self.text(&mut |part| output.tell(part));
+        if reports.replaces_text() {
+            self.text(&mut |part| output.eprint(part));
         } else {
             output.print_parts(|sink| self.text(sink))?;
         }
-        output.tell(&terminal::left_out(left_out, output.stderr, secrets));
+        output.eprint(&terminal::left_out(left_out, output.stderr, secrets));
         if !is_confirmed && !output.confirm("apply these changes")? {
-            output.tell(UNCHANGED);
+            output.eprint(UNCHANGED);
             return Ok(self.finish(Exit::Interrupted, |_| {}));
         }
         let (applied, signalled) = carry_out(session, approved, &reports.record, self.cx).await?;
@@ -286,7 +286,7 @@ impl Proposal<'_> {
             text,
             Some(result_without_report(&applied)),
         );
-        ended_by.iter().for_each(|failure| output.tell_failure(failure));
+        ended_by.iter().for_each(|failure| output.eprint_failure(failure));
         Ok(done)
     }
 }
@@ -354,7 +354,7 @@ async fn carry_out(
             progress.step(&result.address.to_string());
         }
     };
-    let applied = session.apply(plan, session.ahead.min(APPLIED), report).await;
+    let applied = session.apply(plan, session.concurrency.min(MAX_CONCURRENT), report).await;
     let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
     tracing::info!("applied {done} of {}", count(applied.steps.len(), "step"));
     Ok((applied, signals.get().copied()))

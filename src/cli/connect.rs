@@ -28,8 +28,8 @@ const PROXY_NAMES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"];
 
 /// The maximum size of a file with a token, and of one with certificates, in bytes.
-const MOST_OF_TOKEN: u64 = 64 << 10;
-const MOST_OF_CERTIFICATES: u64 = 4 << 20;
+const MAX_TOKEN_BYTES: u64 = 64 << 10;
+const MAX_CERTIFICATE_BYTES: u64 = 4 << 20;
 
 /// The service, and how to reach it.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -86,7 +86,7 @@ pub(super) struct Endpoint {
     pub(super) token_file: Option<PathBuf>,
     /// The environment for looking up secrets.
     pub(super) environment: Environment,
-    /// Whether it runs inside this process. Its token is an administrator's, made by undrift itself.
+    /// True if it runs inside this process. Its token is an administrator's, made by undrift itself.
     pub(super) is_embedded: bool,
 }
 
@@ -154,20 +154,20 @@ impl ConnectArgs {
             ),
             None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
         };
-        cx.output.tell_or_refuse(&diagnostics)?;
+        cx.output.refuse_errors(&diagnostics)?;
         let endpoint = self.endpoint(&root, &config, cx).await?;
         #[cfg(feature = "sandbox")]
         if let Some(file) = &self.sandbox {
             if file.is_empty() {
                 let path = super::embedded::default_path(&root);
-                cx.output.tell(&format!("note: using the sandbox `{}`\n", path.display()));
+                cx.output.eprint(&format!("note: using the sandbox `{}`\n", path.display()));
             }
-            super::rehearsed::tell(&cx.output);
+            super::rehearsed::print_notes(&cx.output);
         }
         Ok((endpoint, config))
     }
 
-    /// Whether the command line or the environment names a service.
+    /// True if the command line or the environment names a service.
     pub(super) fn is_given(&self, env: &Environment) -> bool {
         #[cfg(feature = "sandbox")]
         if self.sandbox.is_some() {
@@ -201,7 +201,7 @@ impl ConnectArgs {
     fn token(&self, env: &Environment) -> Result<Secret, Failure> {
         let help = "set UNDRIFT_TOKEN or pass `--token-file`; apply needs the scope `api`, plan only `read_api`";
         if let Some(path) = &self.token_file {
-            let text = input::read(path, MOST_OF_TOKEN)?;
+            let text = input::read(path, MAX_TOKEN_BYTES)?;
             let token = String::from_utf8(text)
                 .ok()
                 .map(|text| text.trim().to_owned())
@@ -301,7 +301,7 @@ impl ConnectArgs {
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
-    input::read(path, MOST_OF_CERTIFICATES)
+    input::read(path, MAX_CERTIFICATE_BYTES)
 }
 
 /// Refuses a service other than the one in `undrift.yaml`.

@@ -35,7 +35,7 @@ fn strictness() -> impl TypedValueParser<Value = Strictness> {
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     let session =
-        SessionBuilder { source: args.live.source(), ..SessionBuilder::of(&args.session) }
+        SessionBuilder { source: args.live.source(), ..SessionBuilder::new(&args.session) }
             .open(cx)
             .await?;
     let mut plan = session.plan(cx).await?;

@@ -19,14 +19,14 @@ use crate::{
 };
 
 /// The initial data of the sandbox, beside the manifests.
-const SEED: &str = "sandbox.yaml";
+const SEED_FILE: &str = "sandbox.yaml";
 /// The maximum size of a seed, and of a file of variables, in bytes.
-const MOST_OF_SEED: u64 = 16 << 20;
-const MOST_OF_ENVIRONMENT: u64 = 64 << 10;
+const MAX_SEED_BYTES: u64 = 16 << 20;
+const MAX_ENVIRONMENT_BYTES: u64 = 64 << 10;
 /// Values for the secrets in manifests, beside the manifests.
-const ENVIRONMENT: &str = "sandbox.env";
+const ENVIRONMENT_FILE: &str = "sandbox.env";
 /// The folder for state, beside the manifests.
-const FOLDER: &str = ".undrift";
+const STATE_FOLDER: &str = ".undrift";
 /// The name that means no file.
 const MEMORY: &str = ":memory:";
 
@@ -37,7 +37,7 @@ const MEMORY: &str = ":memory:";
 /// If the seed, the environment or the file is not valid, or another run uses the file.
 pub(super) async fn start(file: &str, root: &Path, cx: &Context) -> Result<Endpoint, Failure> {
     let running = cx.sandbox.get_or_try_init(|| launch_at(file, root, &cx.output)).await?;
-    endpoint(running, cx.env.clone().with(read_environment(&root.join(ENVIRONMENT))?))
+    endpoint(running, cx.env.clone().with(read_environment(&root.join(ENVIRONMENT_FILE))?))
 }
 
 /// The running sandbox as a service.
@@ -57,12 +57,12 @@ async fn launch_at(file: &str, root: &Path, output: &Output) -> Result<Running, 
         "" => Data::File(default_file(root)?),
         file => Data::File(file.into()),
     };
-    let path = root.join(SEED);
+    let path = root.join(SEED_FILE);
     let seed = if is_there(&path)? { Some(read_seed(&path, output)?) } else { None };
     let is_new = matches!(&data, Data::File(file) if !file.exists());
     if seed.is_none() && is_new {
         let path = path.strip_prefix(".").unwrap_or(&path).display();
-        output.tell(&format!("note: the sandbox starts empty; users, groups and projects to start from would be in `{path}` (`undrift schema sandbox`)\n"));
+        output.eprint(&format!("note: the sandbox starts empty; users, groups and projects to start from would be in `{path}` (`undrift schema sandbox`)\n"));
     }
     launch(sandbox::Config { data, seed, ..sandbox::Config::default() }, output).await
 }
@@ -78,7 +78,7 @@ pub(super) async fn launch(config: sandbox::Config, output: &Output) -> Result<R
         Failure::new(if broken { Exit::Internal } else { Exit::Usage }, error)
     })?;
     for note in running.notes() {
-        output.tell(&format!("note: {note}\n"));
+        output.eprint(&format!("note: {note}\n"));
     }
     Ok(running)
 }
@@ -86,7 +86,7 @@ pub(super) async fn launch(config: sandbox::Config, output: &Output) -> Result<R
 /// `.undrift/sandbox.db` in `root`. The folder is created if needed, readable only by the user and
 /// ignored by Git.
 fn default_file(root: &Path) -> Result<PathBuf, Failure> {
-    let folder = root.join(FOLDER);
+    let folder = root.join(STATE_FOLDER);
     prepare(&folder).map_err(|error| {
         let failure =
             Failure::usage(format!("cannot keep the sandbox in `{}`: {error}", folder.display()));
@@ -97,7 +97,7 @@ fn default_file(root: &Path) -> Result<PathBuf, Failure> {
 
 /// The default file of the sandbox of `root`.
 pub(super) fn default_path(root: &Path) -> PathBuf {
-    root.strip_prefix(".").unwrap_or(root).join(FOLDER).join("sandbox.db")
+    root.strip_prefix(".").unwrap_or(root).join(STATE_FOLDER).join("sandbox.db")
 }
 
 fn prepare(folder: &Path) -> std::io::Result<()> {
@@ -116,9 +116,9 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 /// # Errors
 /// If it cannot be read or is not valid.
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
-    let text = read(path, MOST_OF_SEED)?;
+    let text = read(path, MAX_SEED_BYTES)?;
     let name = path.display().to_string();
-    output.tell_or_refuse(&faults_of(&text, &name))?;
+    output.refuse_errors(&faults_of(&text, &name))?;
     let parsed = yaml::parse(&text);
     let seed = match &parsed.documents[..] {
         [document] => Seed::from_json(document.to_json()).ok(),
@@ -131,8 +131,8 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
 
 /// The faults of the seed in the folder `root`, if there is one that can be read.
 pub(super) fn seed_faults(root: &Path) -> Diagnostics {
-    let path = root.strip_prefix(".").unwrap_or(root).join(SEED);
-    let text = path.is_file().then(|| read(&path, MOST_OF_SEED).ok()).flatten();
+    let path = root.strip_prefix(".").unwrap_or(root).join(SEED_FILE);
+    let text = path.is_file().then(|| read(&path, MAX_SEED_BYTES).ok()).flatten();
     text.map(|text| faults_of(&text, &path.display().to_string())).unwrap_or_default()
 }
 
@@ -186,14 +186,14 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
     if !is_there(path)? {
         return Ok(Vec::new());
     }
-    parse_environment(&read(path, MOST_OF_ENVIRONMENT)?).map_err(|line| {
+    parse_environment(&read(path, MAX_ENVIRONMENT_BYTES)?).map_err(|line| {
         let failure =
             Failure::usage(format!("`{}` line {line} is not an assignment", path.display()));
         failure.help("write `NAME='value'`, as a shell reads it")
     })
 }
 
-/// Whether `path` is a file. A pipe is not: nobody would write to it.
+/// True if `path` is a file. A pipe is not: nobody would write to it.
 fn is_there(path: &Path) -> Result<bool, Failure> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
@@ -203,8 +203,8 @@ fn is_there(path: &Path) -> Result<bool, Failure> {
     }
 }
 
-fn read(path: &Path, most: u64) -> Result<String, Failure> {
-    String::from_utf8(input::read(path, most)?)
+fn read(path: &Path, limit: u64) -> Result<String, Failure> {
+    String::from_utf8(input::read(path, limit)?)
         .map_err(|_| Failure::usage(format!("`{}` is not UTF-8 text", path.display())))
 }
 

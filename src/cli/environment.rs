@@ -6,7 +6,7 @@ use super::Failure;
 use crate::{digest::Key, secret::Secret};
 
 /// Shorter keys, in bytes, are refused.
-const SHORTEST_KEY: usize = 16;
+const MIN_KEY_BYTES: usize = 16;
 
 /// Environment variables that are text.
 #[derive(Clone, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Environment(BTreeMap<String, String>);
 impl Environment {
     /// The environment of this process. Values that are not UTF-8 are left out: they can be neither
     /// addresses nor tokens.
-    pub(super) fn of_process() -> Self {
+    pub(super) fn from_process() -> Self {
         Self(
             std::env::vars_os()
                 .filter_map(|(name, value)| {
@@ -38,8 +38,8 @@ impl Environment {
     /// If it is too short.
     pub(super) fn key(&self, name: &str) -> Result<Option<Key>, Failure> {
         let Some(key) = self.get(name) else { return Ok(None) };
-        if key.len() < SHORTEST_KEY {
-            return Err(Failure::usage(format!("{name} is shorter than {SHORTEST_KEY} bytes"))
+        if key.len() < MIN_KEY_BYTES {
+            return Err(Failure::usage(format!("{name} is shorter than {MIN_KEY_BYTES} bytes"))
                 .help("use a long random text, for example of `openssl rand -hex 32`"));
         }
         Ok(Some(Key::new(&Secret::new(key))))

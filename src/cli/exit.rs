@@ -51,7 +51,7 @@ impl Exit {
     ];
 
     /// The one with this code, if there is one.
-    pub(super) fn of_code(code: u8) -> Option<Self> {
+    pub(super) fn from_code(code: u8) -> Option<Self> {
         Self::CODES.into_iter().find(|(_, other)| *other == code).map(|(exit, _)| exit)
     }
 
@@ -62,7 +62,7 @@ impl Exit {
 
     /// The one for a failed request; `refused` if the service refuses something that is allowed in
     /// general.
-    pub(super) fn of_request(error: &ApiError, refused: Self) -> Self {
+    pub(super) fn from_request(error: &ApiError, refused: Self) -> Self {
         match error.status() {
             _ if error.in_doubt_since().is_some() => Self::Unfinished,
             _ if error.is_unauthorized() || error.is_forbidden() => Self::Denied,

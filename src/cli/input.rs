@@ -22,8 +22,8 @@ pub(super) struct ManifestFolder {
 }
 
 impl ManifestFolder {
-    /// Whether `-d` names one beside the argument.
-    pub(super) const fn is_twice(&self) -> bool {
+    /// True if `-d` names one beside the argument.
+    pub(super) const fn is_named_twice(&self) -> bool {
         self.named.is_some() && self.dir.is_some()
     }
 
@@ -31,11 +31,11 @@ impl ManifestFolder {
     ///
     /// # Errors
     /// If it is.
-    pub(super) fn once(&self) -> Result<(), Failure> {
-        if self.is_twice() { Err(Self::twice()) } else { Ok(()) }
+    pub(super) fn check_named_once(&self) -> Result<(), Failure> {
+        if self.is_named_twice() { Err(Self::named_twice()) } else { Ok(()) }
     }
 
-    pub(super) fn twice() -> Failure {
+    pub(super) fn named_twice() -> Failure {
         Failure::usage("the folder of manifests is given twice")
             .help("give it as the argument, or with `-d`")
     }
@@ -55,23 +55,23 @@ impl Deref for ManifestFolder {
     }
 }
 
-/// The bytes of the file at `path`, of which there must be at most `most`.
+/// The bytes of the file at `path`, of which there must be at limit `limit`.
 ///
 /// # Errors
 /// If it cannot be read or is larger; neither quotes its content.
-pub(super) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
-    let bytes = bytes(path, most).map_err(|error| cannot_read(path, &error))?;
-    if bytes.len() as u64 > most {
+pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
+    let bytes = bytes(path, limit).map_err(|error| cannot_read(path, &error))?;
+    if bytes.len() as u64 > limit {
         let path = path.display();
-        return Err(Failure::usage(format!("`{path}` is larger than {} KiB", most >> 10)));
+        return Err(Failure::usage(format!("`{path}` is larger than {} KiB", limit >> 10)));
     }
     Ok(bytes)
 }
 
-/// The bytes of the file at `path`; one more than `most` if it is larger.
-pub(super) fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// The bytes of the file at `path`; one more than `limit` if it is larger.
+pub(super) fn bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

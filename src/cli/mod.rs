@@ -73,7 +73,7 @@ use record::RunRecord;
 use reports::{ReportArgs, Reported, Reports, cannot_write};
 use session::{
     BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder, SessionSource,
-    selects_something, usable,
+    into_manifests, may_write, require_match,
 };
 use signal::unless_signalled;
 
@@ -106,7 +106,7 @@ struct Cli {
     full: bool,
 }
 
-/// What `--version` says: `.ci/release` also gives the commit.
+/// The text of `--version`: `.ci/release` also gives the commit.
 static VERSION: LazyLock<String> = LazyLock::new(|| match option_env!("UNDRIFT_COMMIT") {
     Some(commit) if !commit.is_empty() => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
     _ => env!("CARGO_PKG_VERSION").to_owned(),
@@ -155,7 +155,7 @@ enum Command {
     Man(pages::ManArgs),
 }
 
-/// What every command gets.
+/// The state of a run, which every command gets.
 #[derive(Debug)]
 struct Context {
     /// The environment.
@@ -172,9 +172,9 @@ struct Context {
 impl Context {
     /// Reports the faults of `what`, and returns the failure of the run.
     fn unusable(&self, what: &str, diagnostics: Diagnostics) -> Failure {
-        self.output.tell_faults(&diagnostics);
+        self.output.eprint_diagnostics(&diagnostics);
         let summary = diagnostics.summary().unwrap_or_default();
-        self.reports.keep(diagnostics);
+        self.reports.add_diagnostics(diagnostics);
         Failure::usage(format!("cannot use {what}: {summary}"))
     }
 }
@@ -182,7 +182,7 @@ impl Context {
 /// Runs undrift with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
     // The panic was already reported; here it only becomes an exit code.
-    std::panic::catch_unwind(|| run(std::env::args_os().collect(), Environment::of_process()))
+    std::panic::catch_unwind(|| run(std::env::args_os().collect(), Environment::from_process()))
         .unwrap_or(Exit::Internal)
         .into()
 }
@@ -190,13 +190,13 @@ pub fn main() -> ExitCode {
 fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return without_command(&error, &arguments, &env),
+        Err(error) => return end_without_command(&error, &arguments, &env),
     };
     let output = Output::new(cli.color, cli.verbose, cli.full, &env);
-    output.tell_panics();
+    output.install_panic_hook();
     let settled = match &mut cli.command {
-        Command::Apply(args) => args.settle(),
-        other => other.folder().map_or(Ok(()), ManifestFolder::once),
+        Command::Apply(args) => args.resolve_folder(),
+        other => other.folder().map_or(Ok(()), ManifestFolder::check_named_once),
     };
     let reports = Reports::new(cli.command.reports(), cli.command.manifests(), &output);
     let mut cx = Context {
@@ -257,8 +257,8 @@ fn describe(files: &[PathBuf], manifests: Option<&Path>, cx: &Context) -> Result
         return Ok(());
     }
     let mut diagnostics = Diagnostics::default();
-    let around = Surroundings::of_process();
-    let registry = descriptions::load(files, manifests, &around, &mut diagnostics);
+    let surroundings = Surroundings::of_process();
+    let registry = descriptions::load(files, manifests, &surroundings, &mut diagnostics);
     if !diagnostics.is_empty() {
         return Err(cx.unusable("the described kinds", diagnostics));
     }
@@ -270,12 +270,12 @@ fn describe(files: &[PathBuf], manifests: Option<&Path>, cx: &Context) -> Result
 
 /// Prints the output of clap if there is no command to run: help, the version, or faults of the
 /// arguments.
-fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
+fn end_without_command(error: &clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
     let is_lost = error.print().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
     let exit = Exit::Usage.when(error.use_stderr() || is_lost);
     if let Some(file) = misplaced_file(arguments).filter(|file| is_about(error, file)) {
         Output::new(ColorChoice::Auto, 0, false, env)
-            .tell_failure(&Failure::reported(exit).help(equals_hint(file)));
+            .eprint_failure(&Failure::reported(exit).help(equals_hint(file)));
     }
     exit
 }
@@ -320,7 +320,7 @@ impl Command {
         }
     }
 
-    /// The targets and the sort of its reports, if it makes any.
+    /// The targets and the kind of its reports, if it makes any.
     const fn reports(&self) -> Option<(&ReportArgs, ReportKind)> {
         match self {
             Self::Check(args) => Some((&args.report, ReportKind::Check)),
@@ -361,7 +361,7 @@ async fn dispatch(command: Command, cx: &Context) -> CommandResult {
     }
 }
 
-/// Whether `error` is about the argument `file`.
+/// True if `error` is about the argument `file`.
 fn is_about(error: &clap::Error, file: &str) -> bool {
     matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(argument)) if argument == file)
 }
@@ -376,7 +376,7 @@ fn misplaced_file(arguments: &[OsString]) -> Option<&str> {
     arguments.get(bare + 1)?.to_str().filter(|argument| !argument.starts_with('-'))
 }
 
-/// Whether `name` looks like the file of a sandbox rather than like manifests.
+/// True if `name` looks like the file of a sandbox rather than like manifests.
 fn is_database(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(std::ffi::OsStr::to_str);
     name == ":memory:" || matches!(extension, Some("db" | "sqlite" | "sqlite3"))
@@ -408,17 +408,21 @@ mod tests {
                     Command::Apply(args) => &args.session.dir,
                     other => other.folder().unwrap(),
                 };
-                assert_eq!((&**folder, folder.is_twice()), (Path::new(expected), false), "{line}");
+                assert_eq!(
+                    (&**folder, folder.is_named_twice()),
+                    (Path::new(expected), false),
+                    "{line}"
+                );
             }
             for argument in ["a", "."] {
                 let line = format!("undrift {command} {argument} -d b");
                 let command = Cli::try_parse_from(line.split(' ')).unwrap().command;
                 let Command::Apply(mut args) = command else {
-                    assert!(command.folder().unwrap().once().is_err(), "{line}");
+                    assert!(command.folder().unwrap().check_named_once().is_err(), "{line}");
                     continue;
                 };
                 // The argument is a saved plan then, and no folder.
-                let settled = args.settle();
+                let settled = args.resolve_folder();
                 assert_eq!(settled.is_err(), argument == ".", "{line}");
                 assert!(settled.is_err() || args.manifests() == Path::new("b"), "{line}");
             }

@@ -53,9 +53,9 @@ fn param(written: &str) -> Result<(String, String), String> {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
-    let around = Surroundings::of_process();
+    let surroundings = Surroundings::of_process();
     let text = document(args);
-    let loaded = manifest::load(&args.dir, &around);
+    let loaded = manifest::load(&args.dir, &surroundings);
     if let Some(file) = &args.output {
         check_file(file, &loaded)?;
     }
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     let mut diagnostics = loaded.diagnostics.sorted().into_iter();
     let is_empty = diagnostics.all(|diagnostic| diagnostic.code == "no-manifests");
     if loaded.diagnostics.has_errors() && !is_empty {
-        cx.output.tell_faults(&loaded.diagnostics);
+        cx.output.eprint_diagnostics(&loaded.diagnostics);
         return Err(Failure::usage("cannot use the manifests that it is checked with"));
     }
     if let Some(desired) = &loaded.desired {
@@ -74,11 +74,11 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     let with = BTreeMap::from([(name.clone(), text.clone())]);
     let whole = manifest::load_with(
         &args.dir,
-        &around,
+        &surroundings,
         &Options { instead: Some(&with), ..Options::default() },
     );
     if whole.desired.is_none() {
-        cx.output.tell_faults(&whole.diagnostics);
+        cx.output.eprint_diagnostics(&whole.diagnostics);
         return Err(Failure::usage("the document would be wrong; nothing was written"));
     }
     match &args.output {
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
                 file.sync_all()
             });
             written.map_err(|error| Failure::usage(format!("cannot write `{name}`: {error}")))?;
-            cx.output.tell(&format!("wrote `{name}`\n"));
+            cx.output.eprint(&format!("wrote `{name}`\n"));
         }
     }
     Ok(Exit::Success)

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The maximum length of an answer to a prompt, in bytes.
-const LONGEST_ANSWER: u64 = 1 << 10;
+const MAX_ANSWER_BYTES: u64 = 1 << 10;
 
 /// Removes secrets from text; it learns them when they are looked up. Clones share the secrets.
 #[derive(Clone, Debug, Default)]
@@ -48,9 +48,9 @@ pub(super) struct Output {
     pub(super) style: Style,
     /// The style of what goes to stderr.
     pub(super) stderr: Style,
-    /// Whether bars may be drawn on stderr.
+    /// True if bars may be drawn on stderr.
     pub(super) progress: bool,
-    /// Whether a prompt is possible.
+    /// True if a prompt is possible.
     pub(super) interactive: bool,
 }
 
@@ -117,14 +117,14 @@ impl Output {
 
     /// Writes a warning, an error or a prompt. Errors are ignored: without stderr there is no place
     /// for them.
-    pub(super) fn tell(&self, text: &str) {
+    pub(super) fn eprint(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         let _ =
             stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
     }
 
     /// Writes a line for each of `all`, as [`terminal::lines`] does.
-    pub(super) fn tell_each<T, K: Ord>(
+    pub(super) fn eprint_lines<T, K: Ord>(
         &self,
         all: &[T],
         noun: &str,
@@ -132,20 +132,20 @@ impl Output {
         texts: [&dyn Fn(&T) -> String; 2],
     ) {
         let secrets = self.secrets();
-        self.tell(&terminal::lines(all, noun, key, texts, (self.stderr, &secrets)));
+        self.eprint(&terminal::lines(all, noun, key, texts, (self.stderr, &secrets)));
     }
 
     /// Writes diagnostics, if there are any.
-    pub(super) fn tell_faults(&self, diagnostics: &Diagnostics) {
-        self.tell(&diagnostics.render(self.stderr.into()));
+    pub(super) fn eprint_diagnostics(&self, diagnostics: &Diagnostics) {
+        self.eprint(&diagnostics.render(self.stderr.into()));
     }
 
     /// Writes diagnostics.
     ///
     /// # Errors
     /// If there are errors among them.
-    pub(super) fn tell_or_refuse(&self, diagnostics: &Diagnostics) -> Result<(), Failure> {
-        self.tell_faults(diagnostics);
+    pub(super) fn refuse_errors(&self, diagnostics: &Diagnostics) -> Result<(), Failure> {
+        self.eprint_diagnostics(diagnostics);
         if diagnostics.has_errors() { Err(Failure::reported(Exit::Usage)) } else { Ok(()) }
     }
 
@@ -158,15 +158,15 @@ impl Output {
             let failure = Failure::usage(format!("cannot ask whether to {what}: not a terminal"));
             return Err(failure.help("pass `--yes` to skip the question"));
         }
-        self.tell(&format!("{what}? [y/N] "));
+        self.eprint(&format!("{what}? [y/N] "));
         let mut answer = Vec::new();
-        let read = io::stdin().lock().take(LONGEST_ANSWER).read_until(b'\n', &mut answer);
+        let read = io::stdin().lock().take(MAX_ANSWER_BYTES).read_until(b'\n', &mut answer);
         read.map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))?;
         Ok(is_yes(&String::from_utf8_lossy(&answer)))
     }
 
     /// Writes the error that ended a run.
-    pub(super) fn tell_failure(&self, failure: &Failure) {
+    pub(super) fn eprint_failure(&self, failure: &Failure) {
         let secrets = self.secrets();
         let mut canvas = Canvas::new(self.stderr, &secrets);
         let error = failure.error.as_ref().map(|error| format!("{error:#}"));
@@ -182,11 +182,11 @@ impl Output {
                 canvas.line(&head.text(line));
             }
         }
-        self.tell(&canvas.finish());
+        self.eprint(&canvas.finish());
     }
 
     /// Reports panics like other errors: on one line and without secrets.
-    pub(super) fn tell_panics(&self) {
+    pub(super) fn install_panic_hook(&self) {
         let output = self.clone();
         std::panic::set_hook(Box::new(move |panic| {
             let place = panic
@@ -201,7 +201,7 @@ impl Output {
             let message = message.unwrap_or("no message");
             let failure =
                 Failure::new(Exit::Internal, anyhow::anyhow!("internal error{place}: {message}"));
-            output.tell_failure(
+            output.eprint_failure(
                 &failure.help("this is a bug; please report it with the command that led to it"),
             );
         }));
@@ -230,12 +230,12 @@ impl Output {
     }
 }
 
-/// Whether an answer is a clear yes.
+/// True if an answer is a clear yes.
 fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// Whether to use colours on a stream; by default on a terminal, unless NO_COLOR or CI is set.
+/// True if a stream gets colours; by default on a terminal, unless NO_COLOR or CI is set.
 fn colours(colour: ColorChoice, terminal: bool, env: &Environment) -> bool {
     match colour {
         ColorChoice::Always => true,

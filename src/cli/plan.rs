@@ -52,7 +52,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
         source: args.live.source(),
         changes: args.changes.clone(),
         base: base.map(|base| (base, used)),
-        ..SessionBuilder::of(&args.session)
+        ..SessionBuilder::new(&args.session)
     };
     let session = session.open(cx).await?;
     let plan = match target {

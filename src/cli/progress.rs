@@ -23,10 +23,10 @@ use crate::{
 };
 
 /// The interval of the spinner, which shows that a slow service is waited for.
-const TICK: Duration = Duration::from_millis(120);
+const TICK_INTERVAL: Duration = Duration::from_millis(120);
 
 /// The interval of lines, short enough for somebody who watches a log.
-const EVERY: Duration = Duration::from_secs(10);
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A bar, or the lines.
 #[derive(Debug)]
@@ -96,17 +96,17 @@ impl Progress {
                 bar.set_style(style);
             }
             bar.set_prefix(verb);
-            bar.enable_steady_tick(TICK);
+            bar.enable_steady_tick(TICK_INTERVAL);
             return Self::Bar(bar, output.clone(), remaining);
         }
         let (sender, ended) = mpsc::channel();
         let (counter, output) = (Arc::new(AtomicUsize::new(0)), output.clone());
         let finished = Arc::clone(&counter);
         thread::spawn(move || {
-            repeat_until(&ended, EVERY, || {
+            repeat_until(&ended, LINE_INTERVAL, || {
                 let done = finished.load(Ordering::Relaxed);
                 let left = remaining.after(done);
-                output.tell(&format!("{verb} {done} of {total} {noun}{left}\n"));
+                output.eprint(&format!("{verb} {done} of {total} {noun}{left}\n"));
             });
         });
         Self::Lines(counter, sender)
@@ -135,7 +135,7 @@ fn announce_duration(requests: u64, client: &ReadClient, output: &Output) {
     let Some(minutes @ 1..) = client.minutes_for(requests) else { return };
     let (minutes, requests) = (counted(minutes, "minute"), counted(requests, "request"));
     let a_minute = client.a_minute().unwrap_or_default();
-    output.tell(&format!("reading takes about {minutes}: {requests} at {a_minute} a minute\n"));
+    output.eprint(&format!("reading takes about {minutes}: {requests} at {a_minute} a minute\n"));
 }
 
 /// Calls `report` after every interval, until the other side of `ended` is dropped.

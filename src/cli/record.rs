@@ -27,7 +27,7 @@ pub(super) type Now = fn() -> Timestamp;
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunRecord {
     file: Option<Arc<RecordFile>>,
-    /// Whether changes are being made, so that a signal waits for them.
+    /// True if changes are being made, so that a signal waits for them.
     changes: Arc<AtomicBool>,
 }
 
@@ -82,7 +82,7 @@ impl RunRecord {
         signal::handle(async move |mut source: signal::Signals| {
             let signal = source.next().await;
             if !record.changes.load(Ordering::SeqCst) {
-                output.tell("\ninterrupted: nothing was changed\n");
+                output.eprint("\ninterrupted: nothing was changed\n");
                 record.end_at_once(signal);
                 std::process::exit(signal.code().into());
             }
@@ -94,7 +94,7 @@ impl RunRecord {
         if let Err(failure) = self.end(signal, Some("interrupted".to_owned()))
             && let Some(file) = &self.file
         {
-            file.output.tell_failure(&failure);
+            file.output.eprint_failure(&failure);
         }
     }
 

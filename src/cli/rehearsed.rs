@@ -15,9 +15,9 @@ pub(super) fn sections() -> Vec<&'static str> {
 
 /// Reports those sections, for commands without a report.
 #[cfg(feature = "sandbox")]
-pub(super) fn tell(output: &super::output::Output) {
+pub(super) fn print_notes(output: &super::output::Output) {
     for section in sections() {
-        output.tell(&format!("note: {}\n", crate::report::rehearsal(section)));
+        output.eprint(&format!("note: {}\n", crate::report::rehearsal(section)));
     }
 }
 
@@ -55,21 +55,21 @@ mod described {
         let kinds = catalogue::all().added().iter();
         let sections =
             kinds.flat_map(|kind| Scope::ALL.into_iter().filter_map(|scope| kind.in_scope(scope)));
-        sections.filter(|of| is_unknown(of.home)).filter_map(collection).collect()
+        sections.filter(|section| is_unknown(section.home)).filter_map(collection).collect()
     }
 
     fn leak<T>(items: impl Iterator<Item = T>) -> &'static [T] {
         items.collect::<Vec<_>>().leak()
     }
 
-    fn collection(of: Section) -> Option<Collection> {
-        let (home, table) = (of.home, of.table());
+    fn collection(section: Section) -> Option<Collection> {
+        let (home, table) = (section.home, section.table());
         let uses = |op: Option<Op<Write>>, method| op.is_some_and(|op| op.row().method == method);
         let is_put = uses(home.operations.create, Method::Put);
         let parent = home.parent.map(|parent| parent.field);
         let identity: Vec<_> =
-            of.identity.iter().copied().filter(|name| Some(*name) != parent).collect();
-        let required = identity.iter().filter(|_| !is_put).chain(of.required);
+            section.identity.iter().copied().filter(|name| Some(*name) != parent).collect();
+        let required = identity.iter().filter(|_| !is_put).chain(section.required);
         let segments = path(home)?.split('/').map(|segment| match segment.strip_prefix(':') {
             Some(name) => format!("{{{name}}}"),
             None => segment.to_owned(),
@@ -83,15 +83,16 @@ mod described {
         collection.reads = home.seen_from().into();
         collection.writes = home.seen_from().max(MAINTAINER).into();
         collection.required = leak(required.map(|name| table.sent_name(name)));
-        if !of.may_come_twice() {
+        if !section.may_come_twice() {
             collection.unique = leak(identity.iter().map(|name| table.sent_name(name)));
         }
         let specs = table.specs().iter().filter(|spec| Some(spec.name) != parent);
         collection.fields = leak(specs.map(field));
-        let inherited = home.inherited.iter().filter(|of| of.is_not);
-        collection.shows = leak(inherited.map(|of| (of.field, &*of.value.to_string().leak())));
+        let inherited = home.inherited.iter().filter(|rule| rule.is_not);
+        collection.shows =
+            leak(inherited.map(|rule| (rule.field, &*rule.value.to_string().leak())));
         collection.is_put = is_put;
-        collection.only_edited = of.only_edits();
+        collection.only_edited = section.only_edits();
         collection.is_edited = home.operations.edit.is_some();
         collection.is_patched = uses(home.operations.edit, Method::Patch);
         collection.is_document = matches!(home.place, Place::Optional(_));
@@ -127,13 +128,13 @@ mod described {
         }
         if let Some(named) = spec.field.names {
             let by_name = spec.field.live_name() != Some(spec.field.sent_name());
-            let of = match named {
+            let kind = match named {
                 Named::User => sandbox::Named::User,
                 Named::Group => sandbox::Named::Group,
                 Named::Project => sandbox::Named::Project,
                 Named::Runner | Named::Role => return Form::Integer,
             };
-            return if by_name { Form::Named(of) } else { Form::Integer };
+            return if by_name { Form::Named(kind) } else { Form::Integer };
         }
         if let Some(words) = schema["enum"].as_array() {
             return Form::Word(leak(words.iter().filter_map(|word| word.as_str())));

@@ -1,7 +1,7 @@
 //! Reports in files: written however the run ends.
 //!
-//! [`Reports::begin`] replaces an old report by an unfinished one, so that nobody takes the old one
-//! for this run's. A command must end with [`Reports::finish`], whose result proves that it
+//! [`Reports::begin`] replaces an old report by an unfinished one, so that the old one is not
+//! mistaken for this run's. A command must end with [`Reports::finish`], whose result proves that it
 //! reported. [`Reports::end`] reports a failure instead. A file is replaced as a whole, so a reader
 //! never sees half a report. Every [`Format`] has the same content, from one model.
 
@@ -137,7 +137,7 @@ impl Reports {
         let begun = retain(&mut targets, |target| {
             let path = target.file.as_deref().filter(|path| !is_stream(path));
             let Some(path) = path else { return Ok(()) };
-            let text = self.text(target.format, self.kind, State::Unfinished)?;
+            let text = self.text(target.format, self.kind, State::UNFINISHED)?;
             write(path, &text).map_err(|error| {
                 if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
                     // An old report that cannot be replaced may still be removable; if not, the
@@ -173,8 +173,8 @@ impl Reports {
         })
     }
 
-    /// Whether stdout gets something else than text.
-    pub(super) fn replace_text(&self) -> bool {
+    /// True if stdout gets something else than text.
+    pub(super) fn replaces_text(&self) -> bool {
         self.targets.iter().any(|target| target.file.is_none())
     }
 
@@ -188,7 +188,7 @@ impl Reports {
     }
 
     /// Keeps the diagnostics of the manifests, for the report of a run that fails.
-    pub(super) fn keep(&self, diagnostics: Diagnostics) {
+    pub(super) fn add_diagnostics(&self, diagnostics: Diagnostics) {
         self.diagnostics.borrow_mut().extend(diagnostics);
     }
 
@@ -221,10 +221,10 @@ impl Reports {
         help: Option<&str>,
     ) -> Reported {
         // The text comes first: it shows what was done even if a file cannot be written.
-        let printed = if self.replace_text() { Ok(()) } else { self.output.print_parts(text) };
+        let printed = if self.replaces_text() { Ok(()) } else { self.output.print_parts(text) };
         let exit =
-            printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
-        Reported(self.write(exit, help, kind, |exit_code| State::Finished { exit_code, content }))
+            printed.map_or_else(|failure| self.report_unwritten(failure, exit, help), |()| exit);
+        Reported(self.write(exit, help, kind, |exit_code| State::finished(exit_code, content)))
     }
 
     /// Ends a run: reports its failure, if any.
@@ -233,14 +233,12 @@ impl Reports {
             Ok(exit) => return self.end_record(exit, None),
             Err(failure) => failure,
         };
-        self.output.tell_failure(&failure);
+        self.output.eprint_failure(&failure);
         let error = failure.error.map_or("see stderr".to_owned(), |error| format!("{error:#}"));
         let (text, help) = (error.as_str(), failure.help.as_deref());
-        let exit = self.write(failure.exit, None, self.kind, |exit_code| State::Failed {
-            exit_code,
-            error: text,
-            help,
-        });
+        let diagnostics = &self.diagnostics.borrow();
+        let state = |exit_code| State::failed(exit_code, text, help, diagnostics);
+        let exit = self.write(failure.exit, None, self.kind, state);
         self.end_record(exit, Some(error))
     }
 
@@ -248,7 +246,7 @@ impl Reports {
     fn end_record(&self, exit: Exit, error: Option<String>) -> Exit {
         match self.record.end(exit, error) {
             Ok(()) => exit,
-            Err(failure) => self.tell_unwritten(failure, exit, None),
+            Err(failure) => self.report_unwritten(failure, exit, None),
         }
     }
 
@@ -268,7 +266,7 @@ impl Reports {
                 .and_then(|text| write(path, &text).map_err(|error| cannot_write(path, &error)));
             match done {
                 Ok(()) => written.push((target.format, path)),
-                Err(failure) => last = self.tell_unwritten(failure, last, help),
+                Err(failure) => last = self.report_unwritten(failure, last, help),
             }
         }
         if last != exit {
@@ -285,13 +283,13 @@ impl Reports {
         let printed = self
             .text(target.format, kind, state(last.code()))
             .and_then(|text| self.output.print_data(&text));
-        printed.map_or_else(|failure| self.tell_unwritten(failure, last, help), |()| last)
+        printed.map_or_else(|failure| self.report_unwritten(failure, last, help), |()| last)
     }
 
     /// Reports that something could not be written, and returns the exit code for a run that would
     /// end with `exit`.
-    fn tell_unwritten(&self, failure: Failure, exit: Exit, help: Option<&str>) -> Exit {
-        self.output.tell_failure(&Failure { help: help.map(str::to_owned), ..failure });
+    fn report_unwritten(&self, failure: Failure, exit: Exit, help: Option<&str>) -> Exit {
+        self.output.eprint_failure(&Failure { help: help.map(str::to_owned), ..failure });
         Exit::first_of([exit, Exit::Usage])
     }
 }
@@ -317,7 +315,7 @@ fn resolve(path: &Path) -> PathBuf {
     resolved.unwrap_or_else(|| path.to_owned())
 }
 
-/// Whether what is written to `path` cannot be replaced: a device or a pipe.
+/// True if `path` is a device or a pipe, whose content cannot be replaced.
 fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
@@ -353,7 +351,9 @@ pub(super) fn write_by(
     };
     use ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
     let exists = permissions.is_some();
-    match beside(path, permissions, &write).and_then(|part| Ok(part.persist(path).map(drop)?)) {
+    match write_temporary(path, permissions, &write)
+        .and_then(|part| Ok(part.persist(path).map(drop)?))
+    {
         // A file that is mounted by itself, or in a folder of another user, may still be writable.
         Err(error)
             if exists
@@ -366,7 +366,7 @@ pub(super) fn write_by(
 }
 
 /// Lets `write` fill a hidden file beside `path`, which is removed unless it gets that name.
-pub(super) fn beside(
+pub(super) fn write_temporary(
     path: &Path,
     permissions: Option<fs::Permissions>,
     write: impl FnOnce(&mut fs::File) -> io::Result<()>,

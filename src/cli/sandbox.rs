@@ -139,7 +139,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     // A reader of the address may send a signal at once.
     let mut signals = signal::Signals::new()?;
     let running = embedded::launch(config, &cx.output).await?;
-    rehearsed::tell(&cx.output);
+    rehearsed::print_notes(&cx.output);
     let token = if running.token_was_generated() {
         format!("token: {}\n", running.token())
     } else {

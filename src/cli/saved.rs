@@ -19,16 +19,16 @@ use crate::{
 };
 
 /// How many bytes show whether a file is one of undrift.
-const BEGINNING: u64 = 64;
-/// Where to look for the key.
-const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
+const HEAD_BYTES: u64 = 64;
+/// Where to look for the key of their seal.
+pub(super) const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
 
-/// Whether `path` is a file of undrift and not manifests, according to its beginning: a saved plan,
+/// True if `path` is a file of undrift and not manifests, according to its beginning: a saved plan,
 /// or a report that was named by mistake. [`read`] checks whether it is a valid saved plan.
 pub(super) fn is_file(path: &Path) -> bool {
     path.is_file()
         && !is_yaml(path)
-        && input::bytes(path, BEGINNING).is_ok_and(|mut beginning| {
+        && input::bytes(path, HEAD_BYTES).is_ok_and(|mut beginning| {
             beginning.retain(|byte| !byte.is_ascii_whitespace());
             beginning.starts_with(br#"{"undrift":"#)
         })
@@ -78,14 +78,6 @@ pub(super) fn unusable(unusable: Unusable) -> Failure {
     Failure::new(Exit::Stale, anyhow::anyhow!(unusable.message)).help(unusable.help)
 }
 
-/// The key for the seal of saved plans, if there is one.
-///
-/// # Errors
-/// If it is too short.
-pub(super) fn key(env: &Environment) -> Result<Option<Key>, Failure> {
-    env.key(KEY_NAME)
-}
-
 /// The target of `plan -o`.
 pub(super) struct SavedPlanTarget {
     path: PathBuf,
@@ -93,7 +85,7 @@ pub(super) struct SavedPlanTarget {
 }
 
 impl SavedPlanTarget {
-    /// Removes an old file, so that nobody takes it for this run's.
+    /// Removes an old file, so that it is not mistaken for this run's.
     ///
     /// # Errors
     /// If apply would read the file as a manifest, the key is not valid, or the old file cannot be
@@ -102,7 +94,7 @@ impl SavedPlanTarget {
         if is_yaml(path) {
             return Err(reports::is_manifest(path, "call it otherwise: a saved plan is JSON"));
         }
-        let key = key(env)?;
+        let key = env.key(KEY_NAME)?;
         if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
             fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
         }
@@ -140,7 +132,7 @@ impl SavedPlanTarget {
         }
         reports::write(&path, &text).map_err(|error| cannot_write(&path, &error))?;
         if is_unkeyed {
-            cx.output.tell(&format!(
+            cx.output.eprint(&format!(
                 "note: without {KEY_NAME}, `apply` cannot check whether hidden values changed after this plan was saved\n"
             ));
         }

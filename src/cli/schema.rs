@@ -108,7 +108,7 @@ fn check(folder: &Path, cx: &Context) -> CommandResult {
     if stale.is_empty() {
         return Ok(Exit::Success);
     }
-    cx.output.tell(&format!("out of date: {}\n", stale.join(", ")));
+    cx.output.eprint(&format!("out of date: {}\n", stale.join(", ")));
     Ok(Exit::Differences)
 }
 
@@ -119,7 +119,7 @@ mod tests {
         apply::Applied,
         diagnostic::{Diagnostic, Diagnostics},
         plan::Plan,
-        report::{ReportKind, Run, State, model},
+        report::{ReportKind, Run, State},
         secret::Secrets,
     };
 
@@ -177,15 +177,12 @@ mod tests {
             assert_fits(name, &report, ("exit_code", "none".into()));
             assert_fits(name, &report, ("status", "unheard".into()));
             assert_fits(name, &report, ("counts", Json::Null));
-            let unfinished = |state| {
-                let (kind, diagnostics) = (ReportKind::Plan, &diagnostics);
-                let report = model::Report { kind, manifests: ".", diagnostics, state };
-                Report::of(&report).to_text(none).unwrap()
-            };
-            let failed = unfinished(State::Failed { exit_code: 7, error: "no", help: None });
+            let unfinished =
+                |state: State<'_>| Report::new(ReportKind::Plan, state).to_text(none).unwrap();
+            let failed = unfinished(State::failed(7, "no", None, &diagnostics));
             assert_fits(name, &failed, ("exit_code", Json::Null));
             assert_fits(name, &failed, ("status", "finished".into()));
-            assert_fits(name, &unfinished(State::Unfinished), ("status", "failed".into()));
+            assert_fits(name, &unfinished(State::UNFINISHED), ("status", "failed".into()));
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn watch(
     let once = move |signal| {
         let _ = received.set(signal);
         interrupt();
-        output.tell("\ninterrupted: waiting for the answers to writes that were sent; once more to end at once\n");
+        output.eprint("\ninterrupted: waiting for the answers to writes that were sent; once more to end at once\n");
     };
     listen(once, at_once)?;
     Ok(first)
@@ -42,7 +42,7 @@ pub(super) async fn unless_signalled<T>(
     let (sender, received) = oneshot::channel();
     let output = output.clone();
     let once = move |signal| {
-        output.tell("\ninterrupted: the service was only read\n");
+        output.eprint("\ninterrupted: the service was only read\n");
         let _ = sender.send(signal);
     };
     listen(once, |_| {})?;

@@ -30,9 +30,9 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
-    let taken = take(&args, cx).await;
+    let taken = take_snapshot(&args, cx).await;
     if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
-        // Remove an old snapshot, so that nobody takes it for this run's. If that fails, its time
+        // Remove an old snapshot, so that it is not mistaken for this run's. If that fails, its time
         // still shows its age.
         let _ = fs::remove_file(&args.output);
     }
@@ -40,10 +40,10 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
 }
 
 /// Reads what the plan needs, and what plans of other manifests may need, and saves it.
-async fn take(args: &Args, cx: &Context) -> CommandResult {
-    let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
+async fn take_snapshot(args: &Args, cx: &Context) -> CommandResult {
+    let of_session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, Vec::new());
     let session =
-        SessionBuilder { source: SessionSource::Taking, ..SessionBuilder::of(&of_session) }
+        SessionBuilder { source: SessionSource::Taking, ..SessionBuilder::new(&of_session) }
             .open(cx)
             .await?;
     let Some(recorder) = &session.recorder else {
@@ -66,7 +66,7 @@ async fn take(args: &Args, cx: &Context) -> CommandResult {
     let key =
         |(what, why): &(String, String)| (what.split(' ').next().map(str::to_owned), why.clone());
     let line = |(what, why): &(String, String)| format!("warning: could not read {what}: {why}");
-    cx.output.tell_each(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
+    cx.output.eprint_lines(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
     let counts = snapshot.contents.counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));

@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{Failure, input, reports::beside};
+use super::{Failure, input, reports::write_temporary};
 use crate::manifest;
 
 /// A file to write.
@@ -113,7 +113,7 @@ pub(super) fn read(path: &Path) -> Result<String, String> {
 /// no manifest.
 fn stage(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let permissions = fs::metadata(path).ok().map(|replaced| replaced.permissions());
-    beside(path, permissions, |file| {
+    write_temporary(path, permissions, |file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()
     })

@@ -116,13 +116,13 @@ impl Line {
         columns(&self.cells)
     }
 
-    /// Whether it is empty.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
 
     /// The line without `secrets`. The replacement has the colour of the secret.
-    fn without(&self, secrets: &Secrets) -> Cow<'_, Self> {
+    fn redacted(&self, secrets: &Secrets) -> Cow<'_, Self> {
         let text = self.to_string();
         let found = secrets.find(&text);
         if found.is_empty() {
@@ -159,13 +159,13 @@ pub enum Overflow {
 
 /// Origins are put at the right edge, but not further than this column, so that the eye finds the
 /// way back.
-const EDGE: usize = 100;
+const MAX_ORIGIN_COLUMN: usize = 100;
 
 /// The minimum width of wrapped text; narrower text is not indented.
-const NARROWEST: usize = 20;
+const MIN_TEXT_WIDTH: usize = 20;
 
 /// The length in bytes from which a part of a text is handed over.
-const PART: usize = 1 << 16;
+const PART_BYTES: usize = 1 << 16;
 
 /// Takes a text in parts.
 pub type Sink<'s> = &'s mut dyn FnMut(&str);
@@ -217,7 +217,7 @@ impl<'s> Canvas<'s> {
         self.most = if self.style.full { usize::MAX } else { self.lines + more };
     }
 
-    /// Whether nothing was written yet.
+    /// True if nothing was written yet.
     pub const fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
@@ -239,7 +239,7 @@ impl<'s> Canvas<'s> {
             self.out.push('\n');
             self.lines += 1;
         }
-        if self.out.len() > PART
+        if self.out.len() > PART_BYTES
             && let Some(sink) = &mut self.sink
         {
             // The next gap must see this one.
@@ -272,11 +272,10 @@ impl<'s> Canvas<'s> {
 
     /// Adds a line.
     pub fn line(&mut self, line: &Line) {
-        let line = line.without(self.secrets);
-        let hang = self
-            .style
-            .width
-            .map_or(0, |width| if line.hang + NARROWEST > width { width / 4 } else { line.hang });
+        let line = line.redacted(self.secrets);
+        let hang = self.style.width.map_or(0, |width| {
+            if line.hang + MIN_TEXT_WIDTH > width { width / 4 } else { line.hang }
+        });
         for (at, part) in wrap(&line.cells, hang, self.style.width).into_iter().enumerate() {
             let indent = if at == 0 { 0 } else { hang };
             self.out.extend(std::iter::repeat_n(' ', indent));
@@ -294,7 +293,7 @@ impl<'s> Canvas<'s> {
         overflow: Overflow,
     ) {
         let Some(origin) = origin.into() else { return self.line(&line) };
-        let line = line.without(self.secrets).into_owned();
+        let line = line.redacted(self.secrets).into_owned();
         let place = format!("# {}:{}", origin.file, origin.line);
         let taken = line.len() + 2 + place.width();
         match self.style.width {
@@ -307,8 +306,9 @@ impl<'s> Canvas<'s> {
             }
             width => {
                 // Without a width there is no edge to align to.
-                let column =
-                    width.map_or(0, |width| width.min(EDGE) + 2).saturating_sub(taken - line.len());
+                let column = width
+                    .map_or(0, |width| width.min(MAX_ORIGIN_COLUMN) + 2)
+                    .saturating_sub(taken - line.len());
                 let column = column.max(line.len() + 2);
                 self.line(&line.pad_to(column).put(Paint::Dim, &place));
             }
@@ -403,7 +403,7 @@ mod tests {
         let mut parts = Vec::new();
         let mut sink = |part: &str| parts.push(part.to_owned());
         assert_eq!(draw(Canvas::to(&mut sink, Style::default(), &secrets)), "");
-        assert!(parts.len() > 3 && parts.iter().all(|part| part.len() < 2 * PART));
+        assert!(parts.len() > 3 && parts.iter().all(|part| part.len() < 2 * PART_BYTES));
         assert_eq!(parts.concat(), draw(Canvas::new(Style::default(), &secrets)));
     }
 

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::{
     Keys, Redacted, ReportKind,
-    json::harmless,
-    model::{self, ItemGroup, Report, ReportItem, StepItem, gathered, note, tail},
+    json::escape_unsafe,
+    model::{self, ItemGroup, Report, ReportItem, StepItem, group_by_key, local_name, note},
 };
 use crate::{
     address::Address,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The maximum length of a description, in characters.
-const LONGEST: usize = 1_000;
+const MAX_DESCRIPTION_CHARS: usize = 1_000;
 
 /// An entry of the list.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -51,7 +51,7 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
         seen: BTreeMap::new(),
     };
     // The same fault at one line is one finding.
-    for same in gathered(&report.items(), |item| (item.gist(), item.place_text())) {
+    for same in group_by_key(&report.items(), |item| (item.gist(), item.place_text())) {
         list.item(same[0], same.len() - 1);
     }
     // A step that was carried out is not a finding.
@@ -63,29 +63,29 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
             findings.push((step, None));
         }
     }
-    let same_line = gathered(&findings, |(step, change)| {
+    let same_line = group_by_key(&findings, |(step, change)| {
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| change.field.clone());
         let is_drift = step.is_drift();
-        (origin.file.clone(), origin.line, step.action, tail(&step.address), field, is_drift)
+        (origin.file.clone(), origin.line, step.action, local_name(&step.address), field, is_drift)
     });
     for same in same_line {
         list.step(*same[0], same.len() - 1, report.kind);
     }
     list.notes(report);
     let struck = Redacted::new(&list.issues, Keys::Words, secrets);
-    Ok(harmless(&serde_json::to_string_pretty(&struck)?) + "\n")
+    Ok(escape_unsafe(&serde_json::to_string_pretty(&struck)?) + "\n")
 }
 
 /// How many other objects have the same finding.
-fn also(others: usize) -> String {
+fn others_text(others: usize) -> String {
     if others == 0 { String::new() } else { format!(", and in {}", count(others, "other")) }
 }
 
 /// The identity of a finding's object. A finding for many objects stays the same if another one
 /// comes first.
 fn identity_of(address: &Address, others: usize) -> String {
-    if others == 0 { address.to_string() } else { tail(address) }
+    if others == 0 { address.to_string() } else { local_name(address) }
 }
 
 /// A list that is being built.
@@ -114,7 +114,7 @@ impl IssueList<'_> {
             0 => item.message.to_string(),
             _ => item.gist().2,
         });
-        let about = item.address.map(|address| format!("{address}{}: ", also(others)));
+        let about = item.address.map(|address| format!("{address}{}: ", others_text(others)));
         let about = about.unwrap_or_default();
         let acknowledged = matches!(item.group, ItemGroup::Acknowledged).then_some("acknowledged");
         let key = json!([object, message, acknowledged]);
@@ -127,7 +127,7 @@ impl IssueList<'_> {
         let is_drift = matches!(kind, ReportKind::Drift) || step.is_drift();
         let severity = if is_drift { "minor" } else { "info" };
         let check = if is_drift { "drift" } else { "change" };
-        let head = format!("{} {}{}", model::word(step.action), step.address, also(others));
+        let head = format!("{} {}{}", model::word(step.action), step.address, others_text(others));
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| &change.field);
         let text = field.map_or_else(|| head.clone(), |field| format!("{head}: {field}"));
@@ -139,14 +139,14 @@ impl IssueList<'_> {
     fn notes(&mut self, report: &Report<'_>) {
         for ((_, title), mut notes) in report.notes() {
             notes.retain(|note| note.reason.is_difference());
-            let same_line = gathered(&notes, |note| {
+            let same_line = group_by_key(&notes, |note| {
                 let place = note.origin.as_ref().map(|origin| (origin.file.clone(), origin.line));
                 (place.ok_or_else(|| note.address.to_string()), note::object(note))
             });
             for same in same_line {
                 let (note, others) = (*same[0], same.len() - 1);
                 let place = note.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
-                let text = format!("{}{}: {title}", note.address, also(others));
+                let text = format!("{}{}: {title}", note.address, others_text(others));
                 let key = json!([identity_of(&note.address, others), note::object(note)]);
                 self.add(text, "drift", "minor", place, &key);
             }
@@ -173,7 +173,7 @@ impl IssueList<'_> {
         let fingerprint = digest::of(&json!([key, repeats]));
         *repeats += 1;
         let description = self.secrets.redact(&description);
-        let description = escape(&description).chars().take(LONGEST).collect();
+        let description = escape(&description).chars().take(MAX_DESCRIPTION_CHARS).collect();
         self.issues.push(Issue {
             description,
             check_name: format!("undrift/{check}"),
@@ -365,7 +365,7 @@ mod tests {
         fn hostile_text_is_text(text in "(\\PC|\\p{C}|\"|\\\\|\n){0,12}") {
             let (run, plan, _) = hostile(&text);
             let planned = Planned::new(&run, &plan);
-            let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
+            let state = State::finished(0, Content::Planned(&planned));
             let nothing = Default::default();
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
             list(&written(&report));

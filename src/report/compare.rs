@@ -7,11 +7,11 @@
 use similar::{ChangeTag, TextDiff};
 
 /// Larger texts, in bytes, are not compared.
-const LARGEST: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Texts with more lines are not compared: the time grows with the square of their number.
-const LONGEST: usize = 8_000;
+const MAX_TEXT_LINES: usize = 8_000;
 /// How many unchanged lines are shown around a change.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// A line in a comparison without its line feed, and how it changed; without a tag, the position of
 /// the lines that follow.
@@ -36,7 +36,7 @@ pub(super) enum TextComparison {
 }
 
 fn is_too_long(text: &str) -> bool {
-    text.len() > LARGEST || text.matches('\n').count() > LONGEST
+    text.len() > MAX_TEXT_BYTES || text.matches('\n').count() > MAX_TEXT_LINES
 }
 
 /// Compares `before` with `after`, after `strike` has removed secrets from both.
@@ -52,7 +52,7 @@ pub(super) fn texts(before: &str, after: &str, strike: impl Fn(&str) -> String) 
     let diff = TextDiff::from_lines(&before, &after);
     let mut unified = diff.unified_diff();
     let mut lines = Vec::new();
-    for hunk in unified.context_radius(AROUND).iter_hunks() {
+    for hunk in unified.context_radius(CONTEXT_LINES).iter_hunks() {
         lines.push((None, hunk.header().to_string()));
         for change in hunk.iter_changes() {
             let line = change.value();
@@ -72,8 +72,8 @@ mod tests {
     fn large_texts_are_not_compared() {
         let long = |lines: usize| "a\n".repeat(lines);
         let strike = |text: &str| text.to_owned();
-        assert!(matches!(texts(&long(LONGEST), "b\n", strike), TextComparison::Lines(_)));
-        for text in [long(LONGEST + 1), "x".repeat(LARGEST + 1)] {
+        assert!(matches!(texts(&long(MAX_TEXT_LINES), "b\n", strike), TextComparison::Lines(_)));
+        for text in [long(MAX_TEXT_LINES + 1), "x".repeat(MAX_TEXT_BYTES + 1)] {
             let words = format!("changed ({} bytes → 2 bytes)", text.len());
             assert_eq!(texts(&text, "y\n", strike), TextComparison::Aside(words));
         }

@@ -2,7 +2,8 @@
 //! `file:line:col: code: message`.
 
 use super::model::{
-    Content, Report, ReportItem, ReportPart, StepItem, item::declared_at, note, step::whole, word,
+    Content, Report, ReportItem, ReportPart, StepItem, item::declared_at, note, step::full_name,
+    word,
 };
 use crate::{diff::Action, origin::Origin, secret::Secrets, text::escape};
 
@@ -17,7 +18,8 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     let notes = notes.filter(|note| is_planned && note.reason.is_difference()).map(|note| {
         let at = note.origin.as_ref();
         let place = at.map_or_else(|| report.manifests.to_owned(), spot);
-        format!("{place}: difference: {}: {}", whole(&note.address), note::sort(&note.reason).1)
+        let (address, (_, title)) = (full_name(&note.address), note::note_kind(&note.reason));
+        format!("{place}: difference: {address}: {title}")
     });
     let differences = steps.chain(notes);
     let differences = differences.map(|text| escape(&secrets.redact(&text)).into_owned() + "\n");
@@ -34,7 +36,7 @@ fn of_step(StepItem { step, part, .. }: &StepItem<'_>) -> String {
         ReportPart::Drift => " (drift)",
         ReportPart::Watched => " (watched)",
     };
-    let (place, object) = (spot(declared_at(step)), whole(&step.address));
+    let (place, object) = (spot(declared_at(step)), full_name(&step.address));
     format!("{place}: {}{part}: {object}{fields}", word(step.action))
 }
 

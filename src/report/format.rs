@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use super::{
-    Content, ReportKind, State, code_quality, concise, gitlab_terraform, html, json, markdown,
-    marker::Marker, model::Report,
+    ReportKind, code_quality, concise, gitlab_terraform, html, json, markdown, marker::Marker,
+    model::Report,
 };
 use crate::{secret::Secrets, text::alternatives};
 
@@ -41,7 +41,7 @@ impl Format {
         Self::ALL[self as usize].1
     }
 
-    /// Whether it can express a report of this kind.
+    /// True if it can express a report of this kind.
     pub const fn fits(self, kind: ReportKind) -> bool {
         !matches!((self, kind), (Self::GitlabTerraform, ReportKind::Check))
     }
@@ -58,36 +58,13 @@ impl Format {
         secrets: &Secrets,
     ) -> serde_json::Result<String> {
         match self {
-            Self::Json => json::Report::of(report).to_text(secrets),
+            Self::Json => json::Report::new(report.kind, report.state).to_text(secrets),
             Self::Markdown => Ok(markdown::report(report, marker, secrets)),
             Self::GitlabTerraform => Ok(gitlab_terraform::report(report)),
             Self::CodeQuality => code_quality::report(report, secrets),
             Self::Html => Ok(html::report(report, secrets)),
             Self::Concise => Ok(concise::report(report, secrets)),
         }
-    }
-}
-
-impl<'a> json::Report<'a, Content<'a>> {
-    /// `report` in this format.
-    pub const fn of(report: &Report<'a>) -> Self {
-        let diagnostics = report.diagnostics;
-        let state = match report.state {
-            State::Finished { exit_code, content } => {
-                return Self::finished(report.kind, exit_code, content);
-            }
-            State::Failed { exit_code, error, help } => json::State::Failed(json::Failed {
-                status: json::IsFailed::Failed,
-                exit_code,
-                error,
-                help,
-                diagnostics,
-            }),
-            State::Unfinished => {
-                json::State::Unfinished(json::Unfinished { status: json::IsUnfinished::Unfinished })
-            }
-        };
-        Self::new(report.kind, state)
     }
 }
 

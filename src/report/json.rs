@@ -71,7 +71,7 @@ pub struct Report<'a, T> {
 }
 
 /// The state of a run.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum State<'a, T> {
     /// It finished.
@@ -83,22 +83,22 @@ pub enum State<'a, T> {
 }
 
 /// A run that finished.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Finished<T> {
     /// The state.
     status: IsFinished,
     /// The exit code of the run.
-    exit_code: u8,
+    pub(super) exit_code: u8,
     /// The content of the report.
     #[serde(flatten)]
-    content: T,
+    pub(super) content: T,
 }
 
 /// A run that failed before there was anything to report.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Failed<'a> {
     /// The state.
-    pub(super) status: IsFailed,
+    status: IsFailed,
     /// The exit code of the run.
     pub(super) exit_code: u8,
     /// What happened.
@@ -107,18 +107,18 @@ pub struct Failed<'a> {
     pub(super) help: Option<&'a str>,
     /// The faults of the manifests, ordered by place, with warnings.
     #[schemars(with = "Vec<DiagnosticForm>")]
-    pub(super) diagnostics: &'a Diagnostics,
+    diagnostics: &'a Diagnostics,
 }
 
 /// A run that is running, or was killed.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Unfinished {
     /// The state.
-    pub(super) status: IsUnfinished,
+    status: IsUnfinished,
 }
 
 /// The status of a [`Finished`] run.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum IsFinished {
     /// The run finished.
@@ -126,30 +126,49 @@ enum IsFinished {
 }
 
 /// The status of a [`Failed`] run.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum IsFailed {
+enum IsFailed {
     /// The run failed before there was anything to report.
     Failed,
 }
 
 /// The status of an [`Unfinished`] run.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum IsUnfinished {
+enum IsUnfinished {
     /// The run is running, or was killed.
     Unfinished,
+}
+
+impl<'a, T> State<'a, T> {
+    /// A run that is running, or was killed.
+    pub const UNFINISHED: Self = Self::Unfinished(Unfinished { status: IsUnfinished::Unfinished });
+
+    /// A run that finished.
+    pub const fn finished(exit_code: u8, content: T) -> Self {
+        Self::Finished(Finished { status: IsFinished::Finished, exit_code, content })
+    }
+
+    /// A run that failed before there was anything to report.
+    pub const fn failed(
+        exit_code: u8,
+        error: &'a str,
+        help: Option<&'a str>,
+        diagnostics: &'a Diagnostics,
+    ) -> Self {
+        Self::Failed(Failed { status: IsFailed::Failed, exit_code, error, help, diagnostics })
+    }
 }
 
 impl<'a, T: Serialize> Report<'a, T> {
     /// The report of a run that finished.
     pub const fn finished(undrift: ReportKind, exit_code: u8, content: T) -> Self {
-        let status = IsFinished::Finished;
-        Self::new(undrift, State::Finished(Finished { status, exit_code, content }))
+        Self::new(undrift, State::finished(exit_code, content))
     }
 
     /// A report in the present format.
-    pub(super) const fn new(undrift: ReportKind, state: State<'a, T>) -> Self {
+    pub const fn new(undrift: ReportKind, state: State<'a, T>) -> Self {
         let (format_version, tool_version) = (FORMAT_VERSION, env!("CARGO_PKG_VERSION"));
         Self { undrift, format_version, tool_version, state }
     }
@@ -159,14 +178,14 @@ impl<'a, T: Serialize> Report<'a, T> {
     /// # Errors
     /// If a value cannot be expressed in JSON, which does not happen.
     pub fn to_text(&self, secrets: &Secrets) -> serde_json::Result<String> {
-        Ok(harmless(&serde_json::to_string_pretty(&Redacted::new(self, Keys::Data, secrets))?)
+        Ok(escape_unsafe(&serde_json::to_string_pretty(&Redacted::new(self, Keys::Data, secrets))?)
             + "\n")
     }
 }
 
 /// Replaces characters in `json` that could mislead a terminal by `\u` escapes. Apart from line
 /// feeds such characters only occur in texts, where both forms mean the same.
-pub fn harmless(json: &str) -> String {
+pub fn escape_unsafe(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unsafe(c) && c != '\n' {
@@ -335,7 +354,7 @@ mod tests {
     #[test]
     fn characters_that_fool_a_terminal_are_escaped_without_changing_the_text() {
         let text = "a\u{9b}31m\u{202e}b\u{e0001}\u{7f}\n";
-        let safe = harmless(&json!(text).to_string());
+        let safe = escape_unsafe(&json!(text).to_string());
         assert!(!safe.contains(is_unsafe), "{safe}");
         assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), text);
     }

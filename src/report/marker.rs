@@ -14,7 +14,7 @@ pub struct Marker(String);
 
 impl Marker {
     /// The maximum length of a name, in bytes.
-    const LONGEST: usize = 64;
+    const MAX_NAME_BYTES: usize = 64;
 
     /// The marker in the first line of `text`.
     pub fn of(text: &str) -> Option<Self> {
@@ -34,7 +34,7 @@ impl FromStr for Marker {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let fits = (1..=Self::LONGEST).contains(&name.len())
+        let fits = (1..=Self::MAX_NAME_BYTES).contains(&name.len())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
         // Two hyphens would end the HTML comment.
         if fits && !name.contains("--") {
@@ -42,7 +42,7 @@ impl FromStr for Marker {
         } else {
             Err(format!(
                 "a name has up to {} letters, digits, `.`, `_`, `/` and single `-`",
-                Self::LONGEST
+                Self::MAX_NAME_BYTES
             ))
         }
     }

@@ -81,11 +81,11 @@ pub struct SnapshotSource {
 /// The style of text for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Whether to use colours.
+    /// Use colours.
     pub colour: bool,
     /// The columns to wrap at; `None` outside a terminal, where nothing is wrapped.
     pub width: Option<usize>,
-    /// Whether to show everything, without folding or truncating.
+    /// Show everything, without folding or truncating.
     pub full: bool,
 }
 

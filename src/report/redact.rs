@@ -1,8 +1,8 @@
 //! JSON without secrets: they are removed from texts while a value is serialized.
 //!
 //! Removing a secret from the finished text could rename keys, if it is a common word, or break the
-//! JSON, if it has several lines. So this serializer sits in front of the one that writes, and
-//! changes only texts. Names of fields and variants are words of the format and stay. A text that
+//! JSON, if it has several lines. So this serializer wraps the one that writes, and changes only
+//! texts. Names of fields and variants are words of the format and stay. A text that
 //! is a word of the format serializes as a variant ([`crate::text::word`]).
 
 use serde::{
@@ -59,7 +59,7 @@ enum Depth {
 
 impl<'s> RedactionRule<'s> {
     /// `value` at `depth` inside this one.
-    const fn strike<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
+    const fn redacted_at<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
     where
         's: 'v,
     {
@@ -70,7 +70,7 @@ impl<'s> RedactionRule<'s> {
     where
         's: 'v,
     {
-        self.strike(value, Depth::Within)
+        self.redacted_at(value, Depth::Within)
     }
 }
 
@@ -131,14 +131,14 @@ impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_some(&self.rule.strike(value, self.rule.depth))
+        self.inner.serialize_some(&self.rule.redacted_at(value, self.rule.depth))
     }
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
         self,
         name: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_struct(name, &self.rule.strike(value, self.rule.depth))
+        self.inner.serialize_newtype_struct(name, &self.rule.redacted_at(value, self.rule.depth))
     }
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
@@ -193,7 +193,7 @@ impl<S: SerializeMap> SerializeMap for RedactingSerializer<'_, S> {
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
             RedactionRule { keys: Keys::Data, depth: Depth::Within, .. } => {
-                self.inner.serialize_key(&self.rule.strike(key, Depth::Key))
+                self.inner.serialize_key(&self.rule.redacted_at(key, Depth::Key))
             }
             _ => self.inner.serialize_key(key),
         }
@@ -219,7 +219,6 @@ mod tests {
         report::{
             Checked, Outcomes, Planned, ReportKind, State,
             json::Report,
-            model,
             terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
         },
         secret::{MARK, Secret},
@@ -242,12 +241,9 @@ mod tests {
         let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), applied_somehow());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
-        let unfinished = |kind, state| {
-            let report = model::Report { kind, manifests: ".", diagnostics: &diagnostics, state };
-            Report::of(&report).to_text(secrets)
-        };
+        let unfinished = |kind, state: State<'_>| Report::new(kind, state).to_text(secrets);
         let (error, help) = ("it was refused", Some("use another token"));
-        let failed = State::Failed { exit_code: 7, error, help };
+        let failed = State::failed(7, error, help, &diagnostics);
         let texts = [
             Report::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
             Report::finished(ReportKind::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
@@ -255,7 +251,7 @@ mod tests {
                 .to_text(secrets),
             Report::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
             unfinished(ReportKind::Apply, failed),
-            unfinished(ReportKind::Check, State::Unfinished),
+            unfinished(ReportKind::Check, State::UNFINISHED),
         ];
         texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
     }

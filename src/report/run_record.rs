@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::{
     FORMAT_VERSION, Keys, Redacted, Run,
-    json::{OutcomeCounts, harmless},
+    json::{OutcomeCounts, escape_unsafe},
 };
 use crate::secret::Secrets;
 
 /// The maximum length of a text from a variable of the job, in characters.
-const LONGEST: usize = 256;
+const MAX_CHARS: usize = 256;
 
 /// One line of a record.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -79,7 +79,7 @@ pub struct Job {
 impl Job {
     /// Reads the variables through `variable`, cut to 256 characters.
     pub fn of<'v>(variable: impl Fn(&str) -> Option<&'v str>) -> Self {
-        let text = |name| variable(name).map(|value| value.chars().take(LONGEST).collect());
+        let text = |name| variable(name).map(|value| value.chars().take(MAX_CHARS).collect());
         Self {
             project: text("CI_PROJECT_PATH"),
             merge_request: text("CI_MERGE_REQUEST_IID"),
@@ -104,7 +104,7 @@ impl Record {
     /// # Errors
     /// If a value cannot be expressed in JSON, which does not happen.
     pub fn to_line(&self, secrets: &Secrets) -> serde_json::Result<String> {
-        Ok(harmless(&serde_json::to_string(&Redacted::new(self, Keys::Data, secrets))?) + "\n")
+        Ok(escape_unsafe(&serde_json::to_string(&Redacted::new(self, Keys::Data, secrets))?) + "\n")
     }
 }
 

@@ -59,14 +59,15 @@ impl World {
         let planned = Planned::new(&self.run, &self.plan);
         let outcomes = Outcomes::new(&self.run, &self.plan, &self.applied, &self.left_out);
         let checked = Checked::new(diagnostics, 1);
-        let finished = |content| State::Finished { exit_code: 4, content };
-        let failed = State::Failed {
-            exit_code: 3,
-            error: "no service address given",
-            help: Some("pass `--url`, or `--sandbox` for the embedded service"),
-        };
+        let finished = |content| State::finished(4, content);
+        let failed = State::failed(
+            3,
+            "no service address given",
+            Some("pass `--url`, or `--sandbox` for the embedded service"),
+            diagnostics,
+        );
         for (name, kind, state) in [
-            ("unfinished", ReportKind::Plan, State::Unfinished),
+            ("unfinished", ReportKind::Plan, State::UNFINISHED),
             ("failed", ReportKind::Plan, failed),
             ("plan", ReportKind::Plan, finished(Content::Planned(&planned))),
             ("drift", ReportKind::Drift, finished(Content::Planned(&planned))),

@@ -36,7 +36,7 @@ fn cannot_read(error: &std::io::Error) -> Failure {
 }
 
 /// The variables that git needs to find itself and the user's configuration.
-const PASSED: [&str; 6] =
+const PASSED_VARIABLES: [&str; 6] =
     ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE"];
 
 /// Settings that keep a repository's configuration from running a program or using the network, and
@@ -51,7 +51,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// What to do if there can be no base.
-const WITHOUT: &str = "pass `--base none` to go without a base";
+const WITHOUT_BASE: &str = "pass `--base none` to go without a base";
 
 /// The repository of a folder.
 pub(super) struct Repository {
@@ -70,7 +70,7 @@ struct Blob {
 
 impl Repository {
     /// The repository of `folder`, unless a branch could choose it.
-    pub(super) fn of(folder: &Path) -> Result<Self, Failure> {
+    pub(super) fn find(folder: &Path) -> Result<Self, Failure> {
         let shown = escape(&folder.to_string_lossy()).into_owned();
         let outside = || {
             trouble(
@@ -194,7 +194,7 @@ impl Repository {
                 let path = entry.split_once('\t').map_or("", |(_, path)| path);
                 return Err(trouble(
                     format!("`{}` is a submodule: no base has the manifests in it", escape(path)),
-                    format!("keep copies of them in this repository, or {WITHOUT}"),
+                    format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
                 ));
             }
         }
@@ -205,7 +205,7 @@ impl Repository {
             let shown = escape(clone);
             return Err(trouble(
                 format!("`{shown}` is another repository: no base has the manifests in it"),
-                format!("keep copies of them in this repository, or {WITHOUT}"),
+                format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
             ));
         }
         let ignored = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
@@ -215,7 +215,7 @@ impl Repository {
             if is_manifest(Path::new(&file)) && !is_reserved {
                 return Err(trouble(
                     format!("git ignores the manifest `{}`: no base has it", escape(&file)),
-                    format!("commit it, move it to another folder, or {WITHOUT}"),
+                    format!("commit it, move it to another folder, or {WITHOUT_BASE}"),
                 ));
             }
         }
@@ -287,7 +287,7 @@ impl Repository {
     fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new("git");
         command.env_clear();
-        for name in PASSED {
+        for name in PASSED_VARIABLES {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         command
@@ -310,7 +310,7 @@ impl Repository {
     }
 }
 
-/// Whether the repository around a link, or around another repository, tracks it: then a branch
+/// True if the repository around a link, or around another repository, tracks it: then a branch
 /// could choose its target.
 fn is_tracked(path: &Path) -> Result<bool, Failure> {
     let Some(outer) = path.parent().and_then(Repository::containing) else { return Ok(false) };
@@ -319,12 +319,12 @@ fn is_tracked(path: &Path) -> Result<bool, Failure> {
     Ok(!outer.listed(&list)?.is_empty())
 }
 
-/// Whether a file may be a manifest or `undrift.yaml`; hidden files are neither.
+/// True if a file may be a manifest or `undrift.yaml`; hidden files are neither.
 fn is_manifest(path: &Path) -> bool {
     is_manifest_name(path) && !is_hidden(path)
 }
 
-/// Whether a segment of the path starts with a dot.
+/// True if a segment of the path starts with a dot.
 fn is_hidden(path: &Path) -> bool {
     path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
 }

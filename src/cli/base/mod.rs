@@ -103,25 +103,25 @@ impl BaseRequest {
     pub(in crate::cli) fn read(
         self,
         named: &Path,
-        around: &Surroundings,
+        surroundings: &Surroundings,
         must_work: bool,
         cx: &Context,
     ) -> Result<ResolvedBase, Failure> {
-        let (content, fault) = match self.content(named, around, cx) {
+        let (content, fault) = match self.content(named, surroundings, cx) {
             Ok(Ok(content)) => (Some(content), None),
             Ok(Err(fault)) => (None, Some((fault, must_work))),
             Err(fault) => (None, Some((fault, self.variable.is_none()))),
         };
         if let Some((Failure { error, help, .. }, is_fatal)) = fault {
-            let of = self.variable.map(|name| format!("{name}: ")).unwrap_or_default();
+            let variable = self.variable.map(|name| format!("{name}: ")).unwrap_or_default();
             let message = error.map(|error| error.to_string()).unwrap_or_default();
-            let message = format!("no base to compare with: {of}{message}");
+            let message = format!("no base to compare with: {variable}{message}");
             if is_fatal {
                 return Err(Failure { help, ..Failure::usage(message) });
             }
             let warning = Diagnostic::warning("base", message).help_if(help);
             let warnings = [warning].into_iter().collect::<Diagnostics>();
-            cx.output.tell_faults(&warnings);
+            cx.output.eprint_diagnostics(&warnings);
         }
         Ok(ResolvedBase { revision: self.revision, content })
     }
@@ -130,10 +130,10 @@ impl BaseRequest {
     fn content(
         &self,
         named: &Path,
-        around: &Surroundings,
+        surroundings: &Surroundings,
         cx: &Context,
     ) -> Result<Result<BaseContent, Failure>, Failure> {
-        let repository = Repository::of(folder_of(named))?;
+        let repository = Repository::find(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
         let root = root_at(&repository, &commit, named)?;
         repository.has_all(&commit, &root)?;
@@ -142,22 +142,23 @@ impl BaseRequest {
             trouble(message, "make sure that there is room in it")
         })?;
         if repository.export(&commit, &root, folder.path())? == 0 {
-            cx.output.tell(&format!(
+            cx.output.eprint(&format!(
                 "note: `{}` has no manifests in `{}`, so all of them are this branch's change\n",
                 escape(&self.revision),
                 if root.is_empty() { "." } else { root.as_str() },
             ));
             return Ok(Ok(BaseContent::default()));
         }
-        let around = Surroundings { folder: folder.path().to_owned(), today: around.today };
+        let surroundings =
+            Surroundings { folder: folder.path().to_owned(), today: surroundings.today };
         let options = Options { without_files: true, ..Options::default() };
-        let loaded = manifest::load_with(&folder.path().join(&root), &around, &options);
-        Ok(usable(loaded, folder))
+        let loaded = manifest::load_with(&folder.path().join(&root), &surroundings, &options);
+        Ok(into_content(loaded, folder))
     }
 }
 
 /// The manifests `loaded` from `folder`, or their first fault.
-fn usable(loaded: Loaded, folder: TempDir) -> Result<BaseContent, Failure> {
+fn into_content(loaded: Loaded, folder: TempDir) -> Result<BaseContent, Failure> {
     let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();

@@ -34,7 +34,7 @@ impl ResolvedFolder {
     /// The way to an absolute path.
     fn walk(path: &Path) -> io::Result<Self> {
         let mut way = Self { folder: PathBuf::new(), links: Vec::new() };
-        let mut ahead = parts(path);
+        let mut ahead = components(path);
         while let Some(part) = ahead.pop_front() {
             let next = match part.components().next() {
                 Some(Component::ParentDir) => {
@@ -54,7 +54,7 @@ impl ResolvedFolder {
             if way.links.len() == MAX_LINKS {
                 return Err(io::Error::other("too many symbolic links"));
             }
-            let mut target = parts(&next.read_link()?);
+            let mut target = components(&next.read_link()?);
             target.append(&mut ahead);
             ahead = target;
             way.links.push(next);
@@ -64,7 +64,7 @@ impl ResolvedFolder {
 }
 
 /// The components of a path; an absolute one starts with the root, which replaces the path so far.
-fn parts(path: &Path) -> VecDeque<PathBuf> {
+fn components(path: &Path) -> VecDeque<PathBuf> {
     path.components().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 

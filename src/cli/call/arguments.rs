@@ -318,10 +318,10 @@ fn build<E: Copy>(op: Op<E>, given: Vec<Arg>) -> Request<E> {
     let mut body = BTreeMap::new();
     for Arg { parameter, key, value } in given {
         match parameter.place {
-            Place::Path => request = request.arg(parameter.name, in_address(&value)),
+            Place::Path => request = request.arg(parameter.name, url_text(&value)),
             Place::Query => {
                 let key = key.map_or_else(String::new, |key| format!("[{key}]"));
-                request = request.query(parameter.name.to_owned() + &key, in_address(&value));
+                request = request.query(parameter.name.to_owned() + &key, url_text(&value));
             }
             Place::Body => {
                 let Some(key) = key else {
@@ -341,7 +341,7 @@ fn build<E: Copy>(op: Op<E>, given: Vec<Arg>) -> Request<E> {
 }
 
 /// A value in the form of a path or a query; several are separated by commas.
-fn in_address(value: &Value) -> String {
+fn url_text(value: &Value) -> String {
     match value.plain() {
         Some(Json::Array(items)) => items.iter().map(bare_text).collect::<Vec<_>>().join(","),
         Some(json) => bare_text(json),

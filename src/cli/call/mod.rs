@@ -17,7 +17,7 @@ use crate::{
     catalogue::operations,
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
     page::Rows,
-    report::{Keys, Redacted, json::harmless},
+    report::{Keys, Redacted, json::escape_unsafe},
     secret::{Secrets, judge},
     text::{MASK, escape, nearest},
     value::{Json, Object, Value},
@@ -123,10 +123,10 @@ fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, 
     let per_page = args.per_page.map(|per_page| format!("per_page={per_page}"));
     let all: Vec<_> = args.arguments.iter().cloned().chain(page).chain(per_page).collect();
     for warning in arguments::warnings(op.row(), &all) {
-        cx.output.tell(&format!("warning: {warning}\n"));
+        cx.output.eprint(&format!("warning: {warning}\n"));
     }
     arguments::request_for(op, &all).map_err(|faults| {
-        faults.iter().for_each(|fault| cx.output.tell_failure(fault));
+        faults.iter().for_each(|fault| cx.output.eprint_failure(fault));
         Failure::reported(Exit::Usage)
     })
 }
@@ -194,15 +194,15 @@ async fn write(
 ) -> CommandResult {
     let row = request.operation;
     if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
-        cx.output.tell("nothing was changed\n");
+        cx.output.eprint("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
     let answer = WriteClient::new(client).send(request).await;
     let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;
     match answer.status {
-        304 => cx.output.tell("nothing was changed: already done\n"),
-        404 => cx.output.tell("nothing was changed: already absent\n"),
-        _ if answer.body.is_null() => cx.output.tell("done\n"),
+        304 => cx.output.eprint("nothing was changed: already done\n"),
+        404 => cx.output.eprint("nothing was changed: already absent\n"),
+        _ if answer.body.is_null() => cx.output.eprint("done\n"),
         _ => print(row, answer.body, args, cx)?,
     }
     Ok(Exit::Success)
@@ -212,7 +212,7 @@ async fn write(
 /// allowed in general.
 fn failure(error: ApiError, refused: Exit) -> Failure {
     let lost = error.in_doubt_since().is_some();
-    let exit = Exit::of_request(&error, refused);
+    let exit = Exit::from_request(&error, refused);
     let failure = Failure { exit, ..Failure::from(error) };
     if lost {
         failure.help("look whether it was carried out before you send it again")
@@ -244,7 +244,7 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
         text += &line.map_err(|error| Failure::new(Exit::Internal, error))?;
         text += "\n";
     }
-    cx.output.print_data(&harmless(&text))
+    cx.output.print_data(&escape_unsafe(&text))
 }
 
 /// Hides the secrets in an answer: values of variables, tokens of runners, and credentials in URLs

@@ -11,7 +11,7 @@ use std::{
 use super::{CommandResult, ConnectArgs, Context, Endpoint, Environment, Exit, Failure, input};
 use crate::{
     api::WriteClient,
-    comment::{self, Comment, CommentError, CommentOutcome, LONGEST, MergeRequestRef},
+    comment::{self, Comment, CommentError, CommentOutcome, MAX_BODY_CHARS, MergeRequestRef},
     observe::Observer,
     report::marker::Marker,
     secret::Secrets,
@@ -26,7 +26,7 @@ const NUMBER_NAME: &str = "CI_MERGE_REQUEST_IID";
 /// The variable with the job's own token.
 const JOB_TOKEN_NAME: &str = "CI_JOB_TOKEN";
 /// A character of UTF-8 has at most four bytes.
-const MOST_BYTES: u64 = 4 * LONGEST as u64;
+const MAX_REPORT_BYTES: u64 = 4 * MAX_BODY_CHARS as u64;
 
 const TOKEN_HELP: &str = "use a project access token with the role Reporter and the scope `api`";
 
@@ -63,7 +63,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let body = texts.concat();
     let put = comment::put(&writer, observer.caller().id, &target, &marker, &body).await;
     let comment = put.map_err(|error| failure(error, &target))?;
-    cx.output.tell(&remarks(&comment));
+    cx.output.eprint(&remarks(&comment));
     cx.output.print(&summary(&comment, &target)).map(|()| Exit::Success)
 }
 
@@ -119,7 +119,7 @@ fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), Failure> {
         let text = text.split_once('\n').map_or("", |(_, text)| text);
         texts.push(format!("\n{text}"));
     }
-    if texts.iter().map(|text| text.chars().count()).sum::<usize>() > LONGEST {
+    if texts.iter().map(|text| text.chars().count()).sum::<usize>() > MAX_BODY_CHARS {
         return Err(too_long("the reports together"));
     }
     Ok((marker, texts))
@@ -127,19 +127,20 @@ fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), Failure> {
 
 /// The failure if `what` does not fit into a comment.
 fn too_long(what: &str) -> Failure {
-    Failure::usage(format!("{what}: more than {LONGEST} characters, the most of a comment"))
+    Failure::usage(format!("{what}: more than {MAX_BODY_CHARS} characters, the most of a comment"))
 }
 
 /// The marker and the text of the report in `path`.
 fn read_report(path: &Path) -> Result<(Marker, String), Failure> {
     let shown = path.display();
-    let bytes = input::bytes(path, MOST_BYTES).map_err(|error| input::cannot_read(path, &error))?;
-    if bytes.len() as u64 > MOST_BYTES {
+    let bytes =
+        input::bytes(path, MAX_REPORT_BYTES).map_err(|error| input::cannot_read(path, &error))?;
+    if bytes.len() as u64 > MAX_REPORT_BYTES {
         return Err(too_long(&format!("`{shown}`")));
     }
     let body = String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("`{shown}` is not UTF-8 text")))?;
-    if body.chars().count() > LONGEST {
+    if body.chars().count() > MAX_BODY_CHARS {
         return Err(too_long(&format!("`{shown}`")));
     }
     let Some(marker) = Marker::of(&body) else {
@@ -158,7 +159,7 @@ fn read_report(path: &Path) -> Result<(Marker, String), Failure> {
     Ok((marker, body))
 }
 
-/// Whether the service may execute a line as a command, such as `/merge`.
+/// True if the service may execute a line as a command, such as `/merge`.
 fn is_command(line: &str) -> bool {
     line.strip_prefix('/').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
@@ -192,7 +193,7 @@ fn failure(error: CommentError, target: &MergeRequestRef) -> Failure {
         CommentError::Write { .. } => Exit::Unfinished,
         _ => Exit::Incomplete,
     };
-    let exit = Exit::of_request(api_error, refused);
+    let exit = Exit::from_request(api_error, refused);
     let help = match &error {
         _ if in_doubt => Some("it may have been written; run it again, which looks first".to_owned()),
         CommentError::MergeRequest(error) if error.is_not_found() => {

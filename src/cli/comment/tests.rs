@@ -69,13 +69,13 @@ fn only_reports_written_by_undrift_are_accepted() {
     assert_eq!(read(good.as_bytes()), Ok((marker.clone(), good)));
     let longest = |rest: usize| {
         let start = format!("{marker}\n");
-        let missing = LONGEST - start.chars().count() + rest;
+        let missing = MAX_BODY_CHARS - start.chars().count() + rest;
         start + &"ü".repeat(missing)
     };
     assert!(read(longest(0).as_bytes()).is_ok());
     for (bytes, words) in [
         (longest(1).into_bytes(), "more than 1000000 characters"),
-        (vec![b'x'; 4 * LONGEST + 1], "more than 1000000 characters"),
+        (vec![b'x'; 4 * MAX_BODY_CHARS + 1], "more than 1000000 characters"),
         (b"plan: nothing\n".to_vec(), "not a marker"),
         (Vec::new(), "not a marker"),
         (vec![0xff], "not UTF-8"),
@@ -99,7 +99,7 @@ fn several_reports_become_one_comment() {
     let one = file("one.md", format!("{marker}\n### one\n"));
     let two = file("two.md", format!("{marker}\n### two\n"));
     let other = file("other.md", "<!-- undrift:other -->\n### other\n".to_owned());
-    let half = file("half.md", format!("{marker}\n{}\n", "x".repeat(LONGEST / 2)));
+    let half = file("half.md", format!("{marker}\n{}\n", "x".repeat(MAX_BODY_CHARS / 2)));
     let read = |paths: &[&PathBuf]| {
         let paths: Vec<_> = paths.iter().map(|path| (*path).clone()).collect();
         let read = read_reports(&paths).map(|(marker, texts)| (marker, texts.concat()));

@@ -40,9 +40,9 @@ pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     let address = subject.address();
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
     let only = Selector::parse(&format!("{}{section}", address.path)).map_err(Failure::usage)?;
-    let session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, vec![only]);
-    let session = SessionBuilder::of(&session).open(cx).await?;
-    let (plan, live) = session.look().await?;
+    let session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, vec![only]);
+    let session = SessionBuilder::new(&session).open(cx).await?;
+    let (plan, live) = session.inspect().await?;
     let secrets = &session.settings.secrets;
     let live = explain::live(&subject, &plan, &live, &session.run, style, secrets);
     cx.output.print(&format!("{text}\n{live}"))?;
@@ -56,7 +56,7 @@ pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
 fn documentation(subject: &Subject<'_>) -> Option<schema::Known> {
     let kind = subject.container.scope.document();
     let field = (!subject.field.is_empty()).then(|| subject.field.join("."))?;
-    schema::known(&format!("{kind} {}.{field}", subject.of?.section)).into_iter().next()
+    schema::known(&format!("{kind} {}.{field}", subject.section?.section)).into_iter().next()
 }
 
 /// The declaration at `path` and, after the `#`, at `rest`.
@@ -65,58 +65,59 @@ fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subj
     let container = desired.containers.iter().find(|one| one.path.to_lowercase() == lower);
     let container = container.ok_or_else(|| undeclared(path, desired))?;
     let Some(rest) = rest else {
-        return Ok(Subject { container, of: None, entry: None, field: Vec::new() });
+        return Ok(Subject { container, section: None, entry: None, field: Vec::new() });
     };
     let (name, within) =
         rest.split_once('/').map_or((rest, None), |(name, within)| (name, Some(within)));
-    let of = catalogue::section(container.scope, name).filter(|of| is_declared(container, *of));
-    let Some(of) = of else {
+    let section = catalogue::section(container.scope, name);
+    let Some(section) = section.filter(|section| is_declared(container, *section)) else {
         let declared: Vec<_> = container.section_names().collect();
         let noun = container.scope.noun();
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
         return Err(with_similar(Failure::usage(message), name, declared));
     };
-    let (entry, field) = match (of.shape, within) {
+    let (entry, field) = match (section.shape, within) {
         (Shape::List, None) => (None, None),
         (Shape::List, Some(within)) => {
-            let (key, fields, field) = find_entry(container, of, within)?;
+            let (key, fields, field) = find_entry(container, section, within)?;
             (Some((key, fields)), field)
         }
         (Shape::Container, within) => (container.create.fields().map(|f| ("", f)), within),
         (Shape::Mapping | Shape::Switch, within) => {
-            let section = container.section(of.section);
-            let entry = section.and_then(|section| section.entries.first());
+            let declared = container.section(section.section);
+            let entry = declared.and_then(|declared| declared.entries.first());
             (entry.map(|entry| ("", &entry.fields)), within)
         }
     };
     let field = match (field, entry) {
-        (Some(field), Some((_, fields))) => field_of(of, fields, field)?,
+        (Some(field), Some((_, fields))) => field_of(section, fields, field)?,
         _ => Vec::new(),
     };
-    Ok(Subject { container, of: Some(of), entry, field })
+    Ok(Subject { container, section: Some(section), entry, field })
 }
 
-/// Whether `container` declares something in `of`.
-fn is_declared(container: &Container, of: Section) -> bool {
-    match of.shape {
+/// True if `container` declares something in `of`.
+fn is_declared(container: &Container, section: Section) -> bool {
+    match section.shape {
         Shape::Container => container.create.fields().is_some(),
-        _ => container.section(of.section).is_some(),
+        _ => container.section(section.section).is_some(),
     }
 }
 
 /// The entry of a list that is written as `within`, which may also name a field.
 fn find_entry<'d, 'w>(
     container: &'d Container,
-    of: Section,
+    section: Section,
     within: &'w str,
 ) -> Result<(&'d str, &'d Declared, Option<&'w str>), Failure> {
-    let entries = container.section(of.section).map_or(&[][..], |section| &section.entries);
-    let section = container.address().section(of.section);
-    let prefix = format!("{section}/").len();
+    let declared = container.section(section.section);
+    let entries = declared.map_or(&[][..], |declared| &declared.entries);
+    let address = container.address().section(section.section);
+    let prefix = format!("{address}/").len();
     // With the text of an address, or the one shown in a plan.
     let find = |text: &str| {
         entries.iter().find(|entry| {
-            entry.key == text || section.entry(&*entry.key).to_string()[prefix..] == *text
+            entry.key == text || address.entry(&*entry.key).to_string()[prefix..] == *text
         })
     };
     let found = find(within).map(|entry| (entry, None)).or_else(|| {
@@ -124,7 +125,7 @@ fn find_entry<'d, 'w>(
         Some((find(text)?, Some(field)))
     });
     found.map(|(entry, field)| (entry.key.as_str(), &entry.fields, field)).ok_or_else(|| {
-        let message = format!("`{section}` declares no {} `{within}`", of.noun);
+        let message = format!("`{address}` declares no {} `{within}`", section.noun);
         with_similar(
             Failure::usage(message),
             within,
@@ -134,7 +135,7 @@ fn find_entry<'d, 'w>(
 }
 
 /// The names that lead to the field `written`, if it is declared.
-fn field_of(of: Section, fields: &Declared, written: &str) -> Result<Vec<String>, Failure> {
+fn field_of(section: Section, fields: &Declared, written: &str) -> Result<Vec<String>, Failure> {
     // In flattened fields, dots are part of the name.
     let name = fields.keys().find(|name| match written.strip_prefix(name) {
         Some("") => true,
@@ -147,7 +148,7 @@ fn field_of(of: Section, fields: &Declared, written: &str) -> Result<Vec<String>
         _ => false,
     });
     let Some(name) = name else {
-        let message = format!("`{written}` of `{}` is not declared there", of.section);
+        let message = format!("`{written}` of `{}` is not declared there", section.section);
         return Err(with_similar(Failure::usage(message), written, fields.keys()));
     };
     let within = written[name.len()..].split('.').filter(|name| !name.is_empty());

@@ -46,7 +46,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     // `exit code 4`, `exit 4` or `4`.
     let number = what.to_lowercase().replace([' ', '-'], "");
     let number = number.trim_start_matches("exit").trim_start_matches("code");
-    let exit = number.parse().ok().and_then(Exit::of_code).map(|_| HELP.to_owned());
+    let exit = number.parse().ok().and_then(Exit::from_code).map(|_| HELP.to_owned());
     let texts: Vec<_> = code.into_iter().chain(guard(what)).chain(field).chain(exit).collect();
     if !texts.is_empty() {
         cx.output.print(&texts.join("\n"))?;

@@ -1,4 +1,4 @@
-//! Reads back what is about to be written: it must be valid manifests, and plan to nothing against
+//! Checks the manifests before they are written: they must be valid, and plan to nothing against
 //! the live state just read. Otherwise a fault of the export would only be noticed when a plan
 //! undoes something.
 
@@ -22,7 +22,7 @@ use crate::{
 ///
 /// # Errors
 /// If all further requests would fail too.
-pub(super) async fn wrong(
+pub(super) async fn verify(
     written: &Written,
     mut lives: LiveStates,
     observer: &Observer,
@@ -38,7 +38,7 @@ pub(super) async fn wrong(
     let desired = match manifest::of_texts(texts, today, config) {
         Ok(desired) => desired,
         Err(diagnostics) => {
-            cx.output.tell_faults(&diagnostics);
+            cx.output.eprint_diagnostics(&diagnostics);
             return Ok(vec!["the exported manifests have errors".to_owned()]);
         }
     };

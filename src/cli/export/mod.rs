@@ -180,7 +180,7 @@ async fn read(
     let client = args.connect.client(endpoint, config, secrets, &cx.output)?;
     let observer = Observer::connect(client).await?;
     let settings = args.settings(&observer, manages).await?;
-    let existing = found(args, &settings, &observer, cx).await?;
+    let existing = find_existing(args, &settings, &observer, cx).await?;
     let containers = existing.containers.into_values();
     let containers: Vec<Container> =
         containers.map(|(scope, path)| export::to_read(scope, path, &settings)).collect();
@@ -203,14 +203,14 @@ async fn read(
     observer.all(&containers, ahead, each).await?;
     drop(progress);
     let (mut estate, lives) = found.into_inner();
-    let is_read = tell_unread(&mut estate, args, cx)?;
+    let is_read = report_unread(&mut estate, args, cx)?;
     let written = estate.finish();
     for note in &written.notes {
-        cx.output.tell(&format!("note: {}\n", escape(note)));
+        cx.output.eprint(&format!("note: {}\n", escape(note)));
     }
-    let wrong = back::wrong(&written, lives, &observer, config, cx).await?;
+    let wrong = back::verify(&written, lives, &observer, config, cx).await?;
     for what in &wrong {
-        cx.output.tell(&format!("warning: {}\n", escape(what)));
+        cx.output.eprint(&format!("warning: {}\n", escape(what)));
     }
     if !wrong.is_empty() && !args.partial {
         return Err(nothing_written("the exported manifests do not match the live state"));
@@ -218,14 +218,14 @@ async fn read(
     Ok((written, Exit::Incomplete.when(!is_read || !wrong.is_empty())))
 }
 
-/// Tells what was not read and what is left out. Whether the result is whole: with `--partial` also
-/// without what was refused and what no manifest can say, which stays so.
+/// Prints what was not read and what is left out. Returns true if the export is complete; with
+/// `--partial`, refusals and fields that no manifest can express do not count.
 ///
 /// # Errors
 /// If something was not read, without `--partial`.
-fn tell_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, Failure> {
-    tell_missing("could not read", estate.missing(), cx);
-    tell_missing("left out", estate.left_out(), cx);
+fn report_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, Failure> {
+    eprint_missing("could not read", estate.missing(), cx);
+    eprint_missing("left out", estate.left_out(), cx);
     let missing = estate.missing().len();
     if missing > 0 && !args.partial {
         return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
@@ -233,10 +233,10 @@ fn tell_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, F
     Ok(missing == 0 && (args.partial || estate.left_out().is_empty()))
 }
 
-fn tell_missing(words: &str, all: &[export::Missing], cx: &Context) {
+fn eprint_missing(words: &str, all: &[export::Missing], cx: &Context) {
     let line = |one: &export::Missing| format!("warning: {words} {}: {}", one.what, one.cause);
     let key = |one: &export::Missing| one.cause.message.replace(&one.cause.request, "");
-    cx.output.tell_each(all, "object", key, [&line, &|one| one.what.clone()]);
+    cx.output.eprint_lines(all, "object", key, [&line, &|one| one.what.clone()]);
 }
 
 fn nothing_written(why: &str) -> Failure {
@@ -252,13 +252,13 @@ fn manages(folder: &Path, cx: &Context) -> Result<Option<Manages>, Failure> {
     let mut diagnostics = Diagnostics::default();
     let (_, config) = config::find(existing, &Surroundings::of_process(), &mut diagnostics);
     if diagnostics.has_errors() {
-        cx.output.tell_or_refuse(&diagnostics)?;
+        cx.output.refuse_errors(&diagnostics)?;
     }
     Ok(config.manages)
 }
 
 /// The requested groups and projects that exist, are selected, and may be declared.
-async fn found(
+async fn find_existing(
     args: &Args,
     settings: &Settings,
     observer: &Observer,
@@ -270,7 +270,7 @@ async fn found(
         let note = format!(
             "note: skipped {personal} in personal namespaces; name a user to export them\n"
         );
-        cx.output.tell(&note);
+        cx.output.eprint(&note);
     }
     if let Some(path) = existing.unmatched.first() {
         let failure = Failure::usage(format!("nothing exists at `{}`", escape(path)));
@@ -306,7 +306,7 @@ fn stay_inside(existing: &mut Existing, settings: &Settings, cx: &Context) -> Re
         if !paths.is_empty() {
             let paths: Vec<_> = paths.iter().map(|path| &**path).collect();
             let paths = few_listed(&paths);
-            cx.output.tell(&format!("note: {what} `manages` in {FILE}: {paths}\n"));
+            cx.output.eprint(&format!("note: {what} `manages` in {FILE}: {paths}\n"));
         }
     }
     Ok(())

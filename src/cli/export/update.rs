@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{Args, folder, found, nothing_written, tell_unread};
+use super::{Args, find_existing, folder, nothing_written, report_unread};
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
     address::{Address, Selector},
@@ -17,7 +17,7 @@ use crate::{
     cli::{
         CommandResult, Context, Exit, Failure, Manifests, Session, SessionArgs, SessionBuilder,
         absorb::{ManifestTexts, compare, render_edits},
-        usable,
+        into_manifests,
     },
     desired::{Container, Desired},
     diagnostic::FileName,
@@ -25,7 +25,7 @@ use crate::{
     field::Scope,
     live::{Live, Presence},
     manifest::{self, Manages, Surroundings},
-    report::terminal::SCREEN,
+    report::terminal::SCREEN_LINES,
     selection::Selection,
     text::{count, escape},
     yaml::write::{self, Item},
@@ -44,11 +44,11 @@ struct Differences {
 impl ManifestTexts<'_> {
     /// The declarations of all manifests.
     fn desired(&self) -> Result<Desired, Failure> {
-        self.reload(&Contents::new()).map_err(|why| self.wrong(&why))
+        self.reload(&Contents::new()).map_err(|why| self.refuse_invalid(&why))
     }
 
-    fn wrong(&self, why: &str) -> Failure {
-        self.cx.output.tell(why);
+    fn refuse_invalid(&self, why: &str) -> Failure {
+        self.cx.output.eprint(why);
         let failure = nothing_written("the extended manifests would have errors");
         failure.help("leave out what is named with `--exclude`, or declare it by hand")
     }
@@ -87,7 +87,7 @@ impl ManifestTexts<'_> {
         loop {
             match self.absorb(before, &goals, Mode::Own) {
                 Ok(absorbed) => return Ok((absorbed, goals)),
-                Err(Failed::Wrong(why)) => return Err(self.wrong(&why)),
+                Err(Failed::Wrong(why)) => return Err(self.refuse_invalid(&why)),
                 Err(Failed::Refused(some)) => {
                     let number = goals.len();
                     goals.retain(|goal| some.iter().all(|it| it.address != goal.address));
@@ -112,15 +112,15 @@ impl ManifestTexts<'_> {
 
 /// Runs the command.
 pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
-    let around = Surroundings::of_process();
-    let loaded = manifest::load(&args.dir, &around);
+    let surroundings = Surroundings::of_process();
+    let loaded = manifest::load(&args.dir, &surroundings);
     let manages = loaded.config.manages.clone();
-    let texts = ManifestTexts::new(&args.dir, &around, loaded.paths(), cx);
-    let manifests = usable(loaded, cx)?;
+    let texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
+    let manifests = into_manifests(loaded, cx)?;
     let desired = manifests.desired.clone();
     let manifests = Manifests { includes: None, ..manifests };
-    let of_session = SessionArgs::choosing(&args.dir, &[], &args.connect, Vec::new());
-    let session = SessionBuilder::of(&of_session).with(manifests, around.today, cx).await?;
+    let of_session = SessionArgs::selecting(&args.dir, &[], &args.connect, Vec::new());
+    let session = SessionBuilder::new(&of_session).with(manifests, surroundings.today, cx).await?;
     update(args, texts, manages.as_ref(), desired, &session).await
 }
 
@@ -133,7 +133,7 @@ async fn update(
 ) -> CommandResult {
     let cx = texts.cx;
     let settings = args.settings(&session.observer, manages).await?;
-    let existing = found(args, &settings, &session.observer, cx).await?;
+    let existing = find_existing(args, &settings, &session.observer, cx).await?;
     let selected: BTreeMap<&str, &(Scope, _)> =
         existing.containers.iter().map(|(lower, found)| (lower.as_str(), found)).collect();
     let mut new: BTreeSet<&str> = selected.keys().copied().collect();
@@ -160,23 +160,23 @@ async fn update(
     let renamed = renamed.into_iter().filter(|(lower, _)| selected.contains_key(&**lower));
     refused.extend(renamed.map(|(_, refusal)| refusal));
     refused.extend(lost);
-    let is_read = tell_unread(&mut estate, args, cx)?;
+    let is_read = report_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
     texts.store(&added);
     let (changed, changes) = texts.edited(&texts.desired()?, changes, &mut refused)?;
     // Both share the screen.
-    let most = if changes.is_empty() { SCREEN } else { SCREEN / 2 };
+    let max_lines = if changes.is_empty() { SCREEN_LINES } else { SCREEN_LINES / 2 };
     let style = cx.output.style;
-    cx.output.print(&render_edits(&texts.files(), &plain, most, style))?;
+    cx.output.print(&render_edits(&texts.files(), &plain, max_lines, style))?;
     if !changes.is_empty() {
         cx.output.print("\ndifferent in the manifests; not written:\n")?;
-        cx.output.print(&render_edits(&changed.files, &plain, most, style))?;
+        cx.output.print(&render_edits(&changed.files, &plain, max_lines, style))?;
     }
     for Refusal { address, why, .. } in &refused {
-        cx.output.tell(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
+        cx.output.eprint(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
     }
     texts.write()?;
-    cx.output.tell(&summary(args, new.len(), &additions, &changes, texts.new.len()));
+    cx.output.eprint(&summary(args, new.len(), &additions, &changes, texts.new.len()));
     Ok(Exit::Incomplete.when(!is_read || !refused.is_empty()))
 }
 
@@ -215,7 +215,7 @@ async fn find_moved(
         found.borrow_mut().1.push(Refusal::new(&container.address(), why));
         Ok(())
     };
-    session.observer.all(&declared.iter().collect::<Vec<_>>(), session.ahead, look).await?;
+    session.observer.all(&declared.iter().collect::<Vec<_>>(), session.concurrency, look).await?;
     let (renamed, mut lost) = found.into_inner();
     lost.sort_by(|a, b| a.address.cmp(&b.address));
     Ok((renamed, lost))

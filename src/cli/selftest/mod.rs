@@ -41,13 +41,13 @@ use outcome::{Findings, SelftestReport};
 use sample::{Phase, TestSetup};
 
 /// The start of the new group's name.
-const PREFIX: &str = "undrift-selftest-";
+const NAME_PREFIX: &str = "undrift-selftest-";
 /// How many containers are changed at once.
-const AHEAD: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 /// How often to look whether the group is gone, and by how much each pause is longer than the one
 /// before: 30 seconds in all.
-const LOOKS: u32 = 15;
-const LONGER: Duration = Duration::from_millis(250);
+const MAX_LOOKS: u32 = 15;
+const PAUSE_STEP: Duration = Duration::from_millis(250);
 
 /// The options of `selftest`.
 #[derive(Clone, Debug, clap::Args)]
@@ -85,9 +85,9 @@ fn tier(text: &str) -> Result<Tier, String> {
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let mut tester = Tester::new(args.connect.clone())?;
     let setup = prepare(&args, &tester.connect(cx).await?).await?;
-    cx.output.tell(&format!("everything happens in `{}`\n", escape(&setup.root)));
+    cx.output.eprint(&format!("everything happens in `{}`\n", escape(&setup.root)));
     if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", setup.root))? {
-        cx.output.tell("nothing was changed\n");
+        cx.output.eprint("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
     let client = Arc::clone(&tester.client);
@@ -104,11 +104,11 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let expected = expected(&setup, cx).await?;
     let report = SelftestReport::new(&setup, &found, expected.as_ref());
     if let Some(file) = &args.output {
-        reports::write(file, &report.whole())
+        reports::write(file, &report.full_text())
             .map_err(|error| reports::cannot_write(file, &error))?;
     }
     cx.output.print(&report.screen(args.output.as_deref()))?;
-    let differs = !found.is_as(&expected.unwrap_or_default());
+    let differs = !found.equals(&expected.unwrap_or_default());
     Ok(Exit::first_of([Exit::Unfinished.when(!is_clean), Exit::Differences.when(differs)]))
 }
 
@@ -143,7 +143,7 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, Failure>
         }
     }
     let release = observer.release().await?;
-    let name = format!("{PREFIX}{:08x}", rand::random::<u32>());
+    let name = format!("{NAME_PREFIX}{:08x}", rand::random::<u32>());
     let root = format!("{path}/{name}");
     let (user, attributes) = (args.user.clone(), args.attributes);
     Ok(TestSetup { root, user, tier: args.tier, release, attributes })
@@ -156,7 +156,7 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
     let groups = groups.query("all_available", true);
     let projects = operation::GROUP_PROJECTS.request().arg("id", id);
     let projects = projects.query("include_subgroups", true);
-    let remains = format!("{path}/{PREFIX}");
+    let remains = format!("{path}/{NAME_PREFIX}");
     let mut deleted: Vec<String> = Vec::new();
     for (list, name) in [(groups, "full_path"), (projects, "path_with_namespace")] {
         let rows = client.list_known(list, Rows::with_id(&[])).await?;
@@ -232,7 +232,7 @@ struct Tester {
 
 impl Tester {
     fn new(connect: ConnectArgs) -> Result<Self, Failure> {
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir();
+        let folder = tempfile::Builder::new().prefix(NAME_PREFIX).tempdir();
         let folder = folder
             .map_err(|error| Failure::usage(format!("cannot make a temporary folder: {error}")))?;
         Ok(Self { connect, folder, client: Arc::default(), signals: Arc::default() })
@@ -273,19 +273,19 @@ impl Tester {
     ) -> Result<Session, Failure> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
-        let around = Surroundings::of_process();
-        let loaded = manifest::load(self.folder.path(), &around);
+        let surroundings = Surroundings::of_process();
+        let loaded = manifest::load(self.folder.path(), &surroundings);
         let Some(desired) = loaded.desired else {
             // Warnings are for authors, and these manifests have none.
-            cx.output.tell_faults(&loaded.diagnostics);
+            cx.output.eprint_diagnostics(&loaded.diagnostics);
             let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
             return Err(Failure::new(Exit::Internal, wrong));
         };
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
-        let args = SessionArgs::choosing(self.folder.path(), &[], &self.connect, Vec::new());
-        let opening = SessionBuilder::of(&args);
-        let session = opening.with(manifests, around.today, cx).await?;
+        let args = SessionArgs::selecting(self.folder.path(), &[], &self.connect, Vec::new());
+        let opening = SessionBuilder::new(&args);
+        let session = opening.with(manifests, surroundings.today, cx).await?;
         let client = session.observer.client();
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         self.signals.get().iter().for_each(|_| client.interrupt());
@@ -304,11 +304,11 @@ impl Tester {
             Ok(Some(true)) => (true, "is marked for deletion; the service deletes it by itself"),
             Ok(Some(false)) => (false, "is still there; delete it by hand"),
             Err(failure) => {
-                cx.output.tell_failure(&failure);
+                cx.output.eprint_failure(&failure);
                 (false, "may still be there; delete it by hand")
             }
         };
-        cx.output.tell(&format!("`{root}` {state}\n"));
+        cx.output.eprint(&format!("`{root}` {state}\n"));
         is_clean
     }
 }
@@ -326,7 +326,7 @@ async fn carry_out(
     plan.acknowledge(&refused, &Moves::default(), Surroundings::of_process().today);
     found.planned(phase, &plan);
     let Ok((approved, _)) = plan.approve(Policy::default()) else { return Ok(()) };
-    let applied = session.apply(&approved, AHEAD, |_| ()).await;
+    let applied = session.apply(&approved, MAX_CONCURRENT, |_| ()).await;
     if !applied.interrupted {
         found.applied(phase, &applied);
     }
@@ -346,7 +346,7 @@ async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiErro
     writer.send(delete.clone()).await?;
     // A group marked for deletion may have another path, so it is followed by id.
     let id = id.to_string();
-    for looks in 1..=LOOKS {
+    for looks in 1..=MAX_LOOKS {
         let Some(group) = find_group(client, &id, path).await? else { return Ok(None) };
         if group.is_marked {
             // If possible, delete it at once instead of after some days.
@@ -355,7 +355,7 @@ async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiErro
                 return Ok(Some(true));
             }
         }
-        client.clock().sleep(LONGER * looks).await;
+        client.clock().sleep(PAUSE_STEP * looks).await;
     }
     Ok(find_group(client, &id, path).await?.map(|group| group.is_marked))
 }
@@ -365,7 +365,7 @@ struct TestGroup {
     id: u64,
     /// Its present path.
     path: String,
-    /// Whether it is marked for deletion.
+    /// True if it is marked for deletion.
     is_marked: bool,
 }
 

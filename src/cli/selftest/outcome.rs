@@ -123,8 +123,8 @@ impl Findings {
         let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
         self.done.insert(phase, done);
         for step in applied.steps.iter().filter(|step| !step.outcome.is_success()) {
-            let of = (Some(step.scope), &step.address);
-            self.add(phase, of, Fault::Failed, step.outcome.cause(), &[]);
+            let object = (Some(step.scope), &step.address);
+            self.add(phase, object, Fault::Failed, step.outcome.cause(), &[]);
         }
         for mismatch in &applied.mismatches {
             let (what, cause) = match &mismatch.reason {
@@ -169,14 +169,14 @@ impl Findings {
         self.all.insert(Finding { phase, of, what, answer, fields });
     }
 
-    /// Whether the findings are the same, whatever the number of steps.
-    pub(super) fn is_as(&self, others: &Self) -> bool {
+    /// True if the findings are the same, whatever the number of steps.
+    pub(super) fn equals(&self, others: &Self) -> bool {
         self.all == others.all
     }
 }
 
-/// What was tried and what was not, and the findings. `expected` are those of the sandbox, if it
-/// was asked.
+/// What was tried, what was left out, and the findings. `expected` are the findings of the sandbox,
+/// if this build has one.
 pub(super) struct SelftestReport<'a> {
     setup: &'a TestSetup,
     found: &'a Findings,
@@ -189,7 +189,7 @@ pub(super) struct SelftestReport<'a> {
 
 const REFUSED: &str = "the service refuses it";
 /// How many findings of a sort fit on a screen.
-const MOST: usize = 6;
+const MAX_SHOWN: usize = 6;
 
 impl<'a> SelftestReport<'a> {
     pub(super) fn new(
@@ -211,7 +211,7 @@ impl<'a> SelftestReport<'a> {
     }
 
     /// All findings, for a file.
-    pub(super) fn whole(&self) -> String {
+    pub(super) fn full_text(&self) -> String {
         let mut text = self.head();
         let [kinds, fields] = &self.left_out;
         let line = |(trial, why): &(Trial, String)| format!("left out: {trial}: {why}\n");
@@ -240,7 +240,7 @@ impl<'a> SelftestReport<'a> {
             let fields = count(fields.len(), "field");
             let _ = writeln!(text, "left out: {fields} that cannot be changed alone");
         }
-        let is_folded = self.findings(&mut text, MOST);
+        let is_folded = self.findings(&mut text, MAX_SHOWN);
         match file {
             Some(file) => {
                 let file = text::escape(&file.display().to_string()).into_owned();
@@ -298,7 +298,7 @@ impl<'a> SelftestReport<'a> {
 
     fn verdict(&self) -> &'static str {
         match self.expected {
-            Some(sandbox) if self.found.is_as(sandbox) => {
+            Some(sandbox) if self.found.equals(sandbox) => {
                 "\nthe service does the same as the sandbox\n"
             }
             Some(_) => "\nthe service differs from the sandbox; send this report to the project\n",

@@ -52,7 +52,7 @@ pub(super) struct TestSetup {
     pub(super) tier: Tier,
     /// Its release.
     pub(super) release: Known,
-    /// Whether to change each field, instead of one for each kind.
+    /// Change each field, instead of one for each kind.
     pub(super) attributes: bool,
 }
 
@@ -65,14 +65,14 @@ pub(super) struct Trial {
 
 impl Trial {
     /// The scope and the section.
-    fn of(self) -> (Scope, &'static str) {
+    fn scope_and_section(self) -> (Scope, &'static str) {
         (self.section.home.scope, self.section.section)
     }
 }
 
 impl fmt::Display for Trial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scope, section) = self.of();
+        let (scope, section) = self.scope_and_section();
         write!(f, "{} {section}", scope.noun())?;
         self.field.map_or(Ok(()), |field| write!(f, " {}", field.name))
     }
@@ -85,7 +85,7 @@ impl TestSetup {
         let fields: Vec<_> =
             self.extent().0.into_iter().filter(|one| one.field.is_some()).collect();
         if !fields.is_empty() {
-            documents.push(document(Scope::Group, &self.below(ATTRIBUTES), true.into()));
+            documents.push(document(Scope::Group, &self.below(ATTRIBUTE_GROUP), true.into()));
         }
         for trial in fields {
             let Trial { section, field } = trial;
@@ -111,7 +111,7 @@ impl TestSetup {
 
     /// The path of the container in which a field is changed.
     fn path_of(&self, trial: Trial) -> String {
-        self.below(&format!("{ATTRIBUTES}/{}", trial.to_string().replace(' ', "-")))
+        self.below(&format!("{ATTRIBUTE_GROUP}/{}", trial.to_string().replace(' ', "-")))
     }
 
     /// Why a field cannot be changed on its own.
@@ -157,15 +157,15 @@ impl TestSetup {
         let with_branch = serde_json::json!({"initialize_with_readme": true});
         let mut documents = vec![
             document(Scope::Group, &self.root, true.into()),
-            document(Scope::Group, &self.below(PEER), true.into()),
+            document(Scope::Group, &self.below(PEER_GROUP), true.into()),
             document(Scope::Group, &self.below(Scope::Group.noun()), true.into()),
             document(Scope::Project, &self.below(Scope::Project.noun()), with_branch),
         ];
-        for section in tried() {
+        for section in tested_sections() {
             let Ok(value) = self.value(section, phase) else { continue };
             if section.shape == Shape::Switch {
                 // A switch, such as archiving a project, affects all other sections.
-                let path = self.below(&format!("{PEER}/{}", section.section));
+                let path = self.below(&format!("{PEER_GROUP}/{}", section.section));
                 let mut document = document(section.home.scope, &path, true.into());
                 document.insert(section.section.to_owned(), value);
                 documents.push(document);
@@ -185,7 +185,7 @@ impl TestSetup {
     /// What is tested, and what is not, with the reason: kinds, and then fields.
     pub(super) fn extent(&self) -> (Vec<Trial>, Vec<(Trial, String)>) {
         let (mut all, mut left_out) = (Vec::new(), Vec::new());
-        let kinds = tried().map(|section| Trial { section, field: None });
+        let kinds = tested_sections().map(|section| Trial { section, field: None });
         for trial in kinds.chain(every_field().filter(|_| self.attributes)) {
             let why = match trial.field {
                 None => self.value(trial.section, Phase::Create).err(),
@@ -260,7 +260,7 @@ impl TestSetup {
             }
             let value = match spec.field.names {
                 // Another project than the one that names it.
-                Some(Named::Project) => self.below(&format!("{PEER}/archived")).into(),
+                Some(Named::Project) => self.below(&format!("{PEER_GROUP}/archived")).into(),
                 _ => self.sample(spec, Phase::Create)?,
             };
             fields.insert(spec.name.to_owned(), value);
@@ -304,13 +304,13 @@ impl TestSetup {
         Ok(())
     }
 
-    /// Whether the service's release has the field.
+    /// True if the service's release has the field.
     fn has(&self, spec: &Spec) -> bool {
         let release = self.release.release().unwrap_or(REFERENCE);
         spec.field.available.since.is_none_or(|since| since <= release)
     }
 
-    /// Whether a change of the field alone is possible and visible.
+    /// True if a change of the field alone is possible and visible.
     fn is_changeable(&self, spec: &Spec) -> bool {
         let field = &spec.field;
         let is_two_valued = is_boolean(spec)
@@ -331,7 +331,7 @@ impl TestSetup {
             }
             Some(Named::Runner) => return Err("needs a runner".to_owned()),
             Some(Named::Role) => return Err("needs a custom role".to_owned()),
-            Some(Named::Group) => return Ok(self.below(PEER).into()),
+            Some(Named::Group) => return Ok(self.below(PEER_GROUP).into()),
             Some(Named::Project) => return Ok(self.below(Scope::Project.noun()).into()),
             None => {}
         }
@@ -359,7 +359,7 @@ impl TestSetup {
 
 /// The scope, the section and the field for the container at a [`TestSetup::path_of`].
 pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
-    let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTES))?;
+    let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTE_GROUP))?;
     let (noun, rest) = name.split_once('-')?;
     let (section, field) = rest.split_once('-')?;
     let scope = Scope::ALL.into_iter().find(|scope| scope.noun() == noun)?;
@@ -408,20 +408,20 @@ fn pair(spec: &Spec) -> Option<[Json; 2]> {
 /// The type of a public key, and the first two of its 32 bytes.
 const KEY_START: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAB";
 /// The group to share with, which also contains the sections tested separately.
-const PEER: &str = "peer";
+const PEER_GROUP: &str = "peer";
 /// The group with a group or project for each field.
-const ATTRIBUTES: &str = "attributes";
+const ATTRIBUTE_GROUP: &str = "attributes";
 
 /// Every kind in every scope, except the containers themselves, and what only top-level groups
 /// have: the groups of the test are below another one.
-fn tried() -> impl Iterator<Item = Section> {
+fn tested_sections() -> impl Iterator<Item = Section> {
     catalogue::everywhere()
         .filter(|section| section.shape != Shape::Container && !section.is_of_top())
 }
 
 /// Every field of every kind, except switches, which are tested as a whole.
 fn every_field() -> impl Iterator<Item = Trial> {
-    let kinds = tried().filter(|section| section.shape != Shape::Switch);
+    let kinds = tested_sections().filter(|section| section.shape != Shape::Switch);
     kinds.flat_map(|section| {
         section.table().specs().iter().map(move |spec| Trial { section, field: Some(spec) })
     })
@@ -468,12 +468,14 @@ mod tests {
     #[test]
     fn every_kind_is_tried_where_the_service_has_it() {
         let (all, left_out) = setup(Some("alice"), Tier::Ultimate).extent();
-        let kinds: BTreeSet<_> = tried().map(|kind| (kind.home.scope, kind.section)).collect();
-        let left_out: BTreeSet<_> = left_out.into_iter().map(|(left, _)| left.of()).collect();
+        let kinds: BTreeSet<_> =
+            tested_sections().map(|kind| (kind.home.scope, kind.section)).collect();
+        let left_out: BTreeSet<_> =
+            left_out.into_iter().map(|(left, _)| left.scope_and_section()).collect();
         let is_there = |of: &Section| of.only_edits() || of.section == "runners";
-        let there = tried().filter(is_there).map(|kind| (kind.home.scope, kind.section));
+        let there = tested_sections().filter(is_there).map(|kind| (kind.home.scope, kind.section));
         assert_eq!(left_out, there.collect());
-        let all: BTreeSet<_> = all.into_iter().map(Trial::of).collect();
+        let all: BTreeSet<_> = all.into_iter().map(Trial::scope_and_section).collect();
         assert_eq!(all, &kinds - &left_out);
     }
 
@@ -481,7 +483,7 @@ mod tests {
     fn untested_kinds_are_named() {
         for (user, tier) in [(None, Tier::Free), (None, Tier::Ultimate), (Some("a"), Tier::Free)] {
             let (all, left_out) = setup(user, tier).extent();
-            assert_eq!(all.len() + left_out.len(), tried().count());
+            assert_eq!(all.len() + left_out.len(), tested_sections().count());
             let reasons: BTreeSet<_> = left_out.into_iter().map(|(_, why)| why).collect();
             let of_tiers = ["needs the tier premium", "needs the tier ultimate"];
             let of_tiers = of_tiers.into_iter().filter(|_| tier == Tier::Free);
@@ -517,7 +519,7 @@ mod tests {
             let value = |phase| setup.entry(trial.section, trial.field, phase);
             let [first, other, back] = Phase::ALL.map(|phase| value(phase).expect("a value"));
             assert!(first != other && first == back, "{trial}");
-            let (scope, section) = trial.of();
+            let (scope, section) = trial.scope_and_section();
             let of = (scope, section, trial.field.unwrap().name);
             assert_eq!(attribute_at(&setup.path_of(trial)), Some(of));
         }
@@ -540,7 +542,7 @@ mod tests {
     fn a_change_changes_something_of_most_kinds() {
         let setup = setup(Some("alice"), Tier::Ultimate);
         let value = |section, phase| setup.value(section, phase).expect("a value");
-        let tried = || tried().filter(|of| of.section != "runners" && !of.only_edits());
+        let tried = || tested_sections().filter(|of| of.section != "runners" && !of.only_edits());
         let changed = tried()
             .filter(|section| value(*section, Phase::Create) != value(*section, Phase::Change))
             .count();

@@ -47,7 +47,7 @@ pub(in crate::cli) struct SessionArgs {
 
 impl SessionArgs {
     /// The options of a command that selects in its own way: `only` this, or everything.
-    pub(in crate::cli) fn choosing(
+    pub(in crate::cli) fn selecting(
         dir: &Path,
         allow_env: &[String],
         connect: &ConnectArgs,
@@ -65,7 +65,7 @@ impl SessionArgs {
     ///
     /// # Errors
     /// If other options select something, or a selector in `saved` is not valid.
-    pub(in crate::cli) fn of_saved(
+    pub(in crate::cli) fn for_saved_plan(
         &self,
         saved: &Arc<SavedPlan>,
         dir: PathBuf,
@@ -122,10 +122,10 @@ pub(super) struct SelectArgs {
 }
 
 impl SelectArgs {
-    /// Whether the selection may contain something that no document in `desired` declares, as far
+    /// True if the selection may contain something that no document in `desired` declares, as far
     /// as known before rules are resolved. For a group, its undeclared projects also depend on
     /// rules.
-    pub(super) fn reaches_beyond(&self, desired: &Desired) -> bool {
+    pub(super) fn may_include_undeclared(&self, desired: &Desired) -> bool {
         if let Some(saved) = &self.saved {
             let declared: BTreeSet<_> = desired.containers.iter().map(|one| &*one.path).collect();
             return saved.containers.iter().any(|one| !declared.contains(&*one.path));
@@ -144,7 +144,7 @@ impl SelectArgs {
     }
 
     /// The selected part of a roster, given former paths.
-    pub(super) fn of_roster(&self, mut roster: Roster, moves: &Moves) -> Roster {
+    pub(super) fn select_roster(&self, mut roster: Roster, moves: &Moves) -> Roster {
         let selection = self.selection();
         roster.members.retain(|member| selection.holds_at(&member.path, moves));
         roster
@@ -161,13 +161,13 @@ impl SelectArgs {
         unplanned
     }
 
-    /// Whether everything is selected.
+    /// True if everything is selected.
     pub(super) const fn is_everything(&self) -> bool {
         self.only.is_empty() && self.exclude.is_empty()
     }
 
     /// Removes the warnings of `loaded` for documents of groups and projects that are not selected.
-    pub(super) fn without_others(&self, loaded: &mut Loaded) {
+    pub(super) fn drop_other_warnings(&self, loaded: &mut Loaded) {
         let Some(desired) = loaded.desired.as_ref().filter(|_| !self.is_everything()) else {
             return;
         };
@@ -189,13 +189,13 @@ impl SelectArgs {
     }
 
     /// The selected part of `desired`. Each selector must match something, also those of `resend`.
-    pub(super) fn of(&self, desired: Desired, resend: &[Selector]) -> Result<Desired, Failure> {
+    pub(super) fn select(&self, desired: Desired, resend: &[Selector]) -> Result<Desired, Failure> {
         if self.saved.is_some() {
             // A saved selector without a match makes the plan stale, which is reported later.
             return Ok(self.selection().of(desired));
         }
         for selector in self.only.iter().chain(&self.exclude).chain(resend) {
-            selects_something(selector, &desired)?;
+            require_match(selector, &desired)?;
         }
         let selected = self.selection().of(desired);
         if selected.containers.is_empty() && !self.exclude.is_empty() {
@@ -237,7 +237,7 @@ impl ChangeArgs {
     ///
     /// # Errors
     /// As for [`SessionArgs::of_saved`].
-    pub(in crate::cli) fn of_saved(&self, saved: &SavedPlan) -> Result<Self, Failure> {
+    pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self, Failure> {
         if !self.resend.is_empty() || self.limit.is_some() {
             return Err(Failure::usage(
                 "`--limit` and `--resend` cannot be combined with a saved plan",
@@ -280,10 +280,7 @@ fn words(list: &str) -> impl Iterator<Item = &str> {
 
 /// Refuses a selector without a match: it is probably a typing error, which "nothing to do" would
 /// hide.
-pub(in crate::cli) fn selects_something(
-    selector: &Selector,
-    desired: &Desired,
-) -> Result<(), Failure> {
+pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> Result<(), Failure> {
     let declared = || desired.containers.iter().flat_map(Container::addresses);
     if declared().any(|address| selector.matches(&address)) {
         return Ok(());

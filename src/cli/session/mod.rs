@@ -17,8 +17,9 @@ use std::{
 use jiff::civil::Date;
 
 use super::{Context, Failure, Progress};
-pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
+pub(super) use args::{ChangeArgs, SessionArgs, require_match};
 pub(super) use opening::SessionBuilder;
+pub(super) use preflight::may_write;
 pub(super) use source::{LiveArgs, SessionSource};
 pub(super) use with_base::BaseUse;
 
@@ -45,10 +46,10 @@ pub(super) struct Session {
     /// Containers that rules match but that are not planned.
     roster: Roster,
     /// Containers that rules include but a saved plan does not concern: they only count for guards.
-    apart: Vec<Container>,
-    /// Whether plans remember their parts, for the comparison with a saved one.
-    remembers: bool,
-    /// Whether everything is selected.
+    unplanned: Vec<Container>,
+    /// True if plans keep their parts, for the comparison with a saved one.
+    keeps_parts: bool,
+    /// True if everything is selected.
     selects_all: bool,
     /// The acknowledgements.
     acknowledged: Vec<Acknowledgement>,
@@ -61,7 +62,7 @@ pub(super) struct Session {
     /// The extent of the run.
     extent: Extent,
     /// How many projects are read at once.
-    pub(super) ahead: usize,
+    pub(super) concurrency: usize,
     /// The run, for reports.
     pub(super) run: Run,
     /// The snapshot that is being taken.
@@ -76,7 +77,7 @@ impl Session {
     /// If all further requests would fail too.
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
         let plan = Plan::of_roster(self.roster.clone());
-        let plan = if self.remembers { plan.remembering() } else { plan.without_requests() };
+        let plan = if self.keeps_parts { plan.remembering() } else { plan.without_requests() };
         self.add_all(plan, cx).await
     }
 
@@ -95,7 +96,7 @@ impl Session {
         let client = recorded.unwrap_or_else(|| self.observer.client());
         let each = containers.iter().copied();
         let progress = Progress::reading(each, client, &cx.output);
-        self.apart.iter().for_each(|container| plan.also_brought_in(container));
+        self.unplanned.iter().for_each(|container| plan.also_brought_in(container));
         let plan = RefCell::new(plan);
         let each = async |container, mut live: Live| {
             let planned = match &self.compared {
@@ -106,7 +107,7 @@ impl Session {
             progress.step(&container.path);
             Ok(())
         };
-        self.observer.all(&containers, self.ahead, each).await?;
+        self.observer.all(&containers, self.concurrency, each).await?;
         let mut plan = plan.into_inner();
         self.compared.iter().for_each(|compared| compared.finish(&mut plan));
         let mut plan = plan.sorted(&self.extent);
@@ -118,11 +119,11 @@ impl Session {
         if self.selects_all {
             warnings.extend(self.settings.holds.idle(&plan, &self.settings.moves));
         }
-        cx.output.tell_faults(&warnings);
+        cx.output.eprint_diagnostics(&warnings);
         if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
-            cx.output.tell(&preflight::reach(&self.run.caller));
+            cx.output.eprint(&preflight::token_scope_note(&self.run.caller));
         }
-        self.compared.iter().for_each(|compared| compared.mark(&mut plan, &self.acknowledged));
+        self.compared.iter().for_each(|compared| compared.mark_new(&mut plan, &self.acknowledged));
         Ok(plan.estimated(client.a_minute()))
     }
 
@@ -130,7 +131,7 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn look(&self) -> Result<(Plan, Live), Failure> {
+    pub(super) async fn inspect(&self) -> Result<(Plan, Live), Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let found = Cell::new(None);
         let each = async |container, mut live: Live| {
@@ -144,7 +145,7 @@ impl Session {
         found.into_inner().ok_or_else(|| Failure::usage("nothing is selected"))
     }
 
-    /// Applies what is approved, `ahead` groups and projects at once.
+    /// Applies the approved steps, `ahead` groups and projects at once.
     pub(super) async fn apply(
         &self,
         approved: &Approved<'_>,
@@ -160,14 +161,6 @@ impl Session {
             ahead,
         };
         apply.run(approved, report).await
-    }
-
-    /// Refuses to apply with a token that cannot write.
-    ///
-    /// # Errors
-    /// If that is certain.
-    pub(super) fn may_write(&self) -> Result<(), Failure> {
-        preflight::may_write(self.run.token.as_ref())
     }
 }
 
@@ -187,13 +180,13 @@ pub(super) struct Manifests {
 ///
 /// # Errors
 /// If it has errors.
-pub(super) fn usable(loaded: Loaded, cx: &Context) -> Result<Manifests, Failure> {
+pub(super) fn into_manifests(loaded: Loaded, cx: &Context) -> Result<Manifests, Failure> {
     let Loaded { includes, root, config, .. } = loaded;
     let Some(desired) = loaded.desired else {
         return Err(cx.unusable("the manifests", loaded.diagnostics));
     };
-    cx.output.tell_faults(&loaded.diagnostics);
-    cx.reports.keep(loaded.diagnostics);
+    cx.output.eprint_diagnostics(&loaded.diagnostics);
+    cx.reports.add_diagnostics(loaded.diagnostics);
     Ok(Manifests { desired, includes, root, config })
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::{
-    BaseUse, ChangeArgs, Manifests, Session, SessionArgs, SessionSource, args, preflight,
+    BaseUse, ChangeArgs, Manifests, Session, SessionArgs, SessionSource, args, into_manifests,
+    preflight,
     source::{OpenedSource, Transport},
-    usable,
 };
 use crate::{
     address::Address,
@@ -31,7 +31,7 @@ pub(in crate::cli) struct SessionBuilder<'a> {
 
 impl<'a> SessionBuilder<'a> {
     /// Uses the service in the arguments, without a base, and changes nothing.
-    pub(in crate::cli) fn of(args: &'a SessionArgs) -> Self {
+    pub(in crate::cli) fn new(args: &'a SessionArgs) -> Self {
         Self { args, changes: ChangeArgs::default(), source: SessionSource::Service, base: None }
     }
 
@@ -41,12 +41,12 @@ impl<'a> SessionBuilder<'a> {
     /// If the manifests are wrong, a selector matches nothing, the named base or snapshot does not
     /// exist, or there is no service. A run that writes needs a base without faults.
     pub(in crate::cli) async fn open(mut self, cx: &Context) -> Result<Session, Failure> {
-        let (dir, around) = (&self.args.dir, Surroundings::of_process());
-        let mut loaded = manifest::load(dir, &around);
-        self.args.select.without_others(&mut loaded);
+        let (dir, surroundings) = (&self.args.dir, Surroundings::of_process());
+        let mut loaded = manifest::load(dir, &surroundings);
+        self.args.select.drop_other_warnings(&mut loaded);
         let base = match self.base.take().filter(|_| loaded.desired.is_some()) {
             Some((base, used)) => {
-                Some((base.read(dir, &around, used.drift == Drift::Exclude, cx)?, used))
+                Some((base.read(dir, &surroundings, used.drift == Drift::Exclude, cx)?, used))
             }
             None => None,
         };
@@ -55,15 +55,15 @@ impl<'a> SessionBuilder<'a> {
             let paths = loaded.paths_below_root();
             loaded.diagnostics.since(&paths, &content.diagnostics, &content.paths);
         }
-        let manifests = usable(loaded, cx)?;
+        let manifests = into_manifests(loaded, cx)?;
         let mut outline = Outline::default();
         if base.is_some() {
             outline.add(&manifests.desired.containers);
         }
         let selection = self.args.select.selection();
-        let session = self.with(manifests, around.today, cx).await?;
+        let session = self.with(manifests, surroundings.today, cx).await?;
         Ok(match base {
-            Some((found, used)) => session.against(found, used, (selection, outline), cx),
+            Some((found, used)) => session.with_base(found, used, (selection, outline), cx),
             None => session,
         })
     }
@@ -79,14 +79,14 @@ impl<'a> SessionBuilder<'a> {
         cx: &Context,
     ) -> Result<Session, Failure> {
         let select = &self.args.select;
-        manifests.includes.take_if(|_| !select.reaches_beyond(&manifests.desired));
+        manifests.includes.take_if(|_| !select.may_include_undeclared(&manifests.desired));
         if manifests.includes.is_none() {
             // A selector without a match is refused before anything is read.
             manifests.desired = self.select(manifests.desired)?;
         }
         let mut acknowledged = self.changes.acknowledged(&cx.env)?;
         let (holds, over) = args::holds(&cx.env, today)?;
-        cx.output.tell_faults(&over);
+        cx.output.eprint_diagnostics(&over);
         let opened = self.source.open(self.args, &manifests, cx).await?;
         let OpenedSource { target, live, has_token, client, secrets, transport } = opened;
         if let Some(saved) = &select.saved {
@@ -100,11 +100,11 @@ impl<'a> SessionBuilder<'a> {
         let rehearsed = if sandbox { rehearsed::sections() } else { Vec::new() };
         let mut roster = Roster::default();
         if let Some(includes) = includes {
-            (desired, roster) = self.bring_in(includes, desired, &observer, cx).await?;
+            (desired, roster) = self.include_by_rules(includes, desired, &observer, cx).await?;
             transport.declare(&desired, &secrets);
         }
-        let mut apart = select.take_unplanned(&mut desired);
-        apart.retain(|container| container.brought_in.is_some());
+        let mut unplanned = select.take_unplanned(&mut desired);
+        unplanned.retain(|container| container.brought_in.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let settings = plan::Settings {
             is_offline: matches!(transport, Transport::Offline(_)),
@@ -115,14 +115,14 @@ impl<'a> SessionBuilder<'a> {
             settings: self.settings(settings, &desired, holds, &config),
             desired,
             roster,
-            apart,
-            remembers: select.saved.is_some(),
+            unplanned,
+            keeps_parts: select.saved.is_some(),
             selects_all: select.is_everything(),
             acknowledged,
             today,
             observer,
             extent: Extent { limit: self.changes.limit, reach, spares_drift: false },
-            ahead: self.args.connect.in_flight(&config).most(),
+            concurrency: self.args.connect.in_flight(&config).most(),
             run: Run { target, caller, sandbox, rehearsed, live, token },
             recorder: match transport {
                 Transport::Recorder(recorder) => Some(recorder),
@@ -133,12 +133,12 @@ impl<'a> SessionBuilder<'a> {
     }
 
     fn select(&self, desired: Desired) -> Result<Desired, Failure> {
-        self.args.select.of(desired.without_idle_acknowledgements(), &self.changes.resend)
+        self.args.select.select(desired.without_idle_acknowledgements(), &self.changes.resend)
     }
 
     /// Adds the containers that rules include, which only the service knows. Returns also those
     /// that rules match and that are not planned.
-    async fn bring_in(
+    async fn include_by_rules(
         &self,
         includes: Includes,
         desired: Desired,
@@ -149,10 +149,10 @@ impl<'a> SessionBuilder<'a> {
         let desired = includes
             .bring_in(desired, &mut roster)
             .map_err(|wrong| cx.unusable("the manifests", wrong))?;
-        cx.output.tell_faults(&roster.idle);
-        cx.reports.keep(roster.idle.clone());
+        cx.output.eprint_diagnostics(&roster.idle);
+        cx.reports.add_diagnostics(roster.idle.clone());
         let desired = self.select(desired)?;
-        let roster = self.args.select.of_roster(roster, &desired.moves);
+        let roster = self.args.select.select_roster(roster, &desired.moves);
         Ok((desired, roster))
     }
 

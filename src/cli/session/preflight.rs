@@ -1,4 +1,4 @@
-//! Checks the token before planning: what it cannot do is reported in one sentence, instead of one
+//! Checks the token before planning: missing rights are reported in one sentence, instead of one
 //! refusal for each request.
 //!
 //! It costs one read. If the service does not show the token's properties, nothing is reported.
@@ -23,7 +23,7 @@ pub(super) async fn token(
     output: &Output,
 ) -> Result<Option<Token>, Failure> {
     let Some(token) = observer.token().await? else { return Ok(None) };
-    output.tell(&warnings(&token, today));
+    output.eprint(&warnings(&token, today));
     if token.cannot_read() {
         let failure =
             denied(format!("the token `{}` cannot read groups and projects", token.name), &token);
@@ -33,7 +33,7 @@ pub(super) async fn token(
 }
 
 /// Refuses a token that certainly cannot write.
-pub(super) fn may_write(token: Option<&Token>) -> Result<(), Failure> {
+pub(in crate::cli) fn may_write(token: Option<&Token>) -> Result<(), Failure> {
     match token.filter(|token| token.cannot_write()) {
         None => Ok(()),
         Some(token) => {
@@ -65,7 +65,7 @@ fn warnings(token: &Token, today: Date) -> String {
 }
 
 /// The reach of a bot's token, as a hint for incomplete plans.
-pub(super) fn reach(username: &str) -> String {
+pub(super) fn token_scope_note(username: &str) -> String {
     match Home::of(username) {
         Some(Home { scope: Scope::Project, id }) => format!(
             "note: the token is one of project {id}: to it, groups and other projects that are private do not exist\n"

@@ -25,7 +25,7 @@ const SANDBOX: &str = "sandbox";
 /// Where to look for the key of the digests of secrets in a snapshot.
 const KEY_NAME: &str = "UNDRIFT_SNAPSHOT_KEY";
 /// The age from which a snapshot is reported as old.
-const OLD: SignedDuration = SignedDuration::from_hours(24);
+const OLD_AGE: SignedDuration = SignedDuration::from_hours(24);
 
 /// The option to plan from a snapshot.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -61,7 +61,7 @@ pub(super) struct OpenedSource {
     pub(super) target: String,
     /// The snapshot in place of the service, if any.
     pub(super) live: Option<SnapshotSource>,
-    /// Whether a user gave it a token.
+    /// True if a user gave it a token.
     pub(super) has_token: bool,
     /// For reading.
     pub(super) client: ReadClient,
@@ -212,9 +212,9 @@ fn counted(number: i64, noun: &str) -> String {
 }
 
 fn warn_if_old(head: &Head, cx: &Context) {
-    if now().duration_since(head.taken_at) > OLD {
+    if now().duration_since(head.taken_at) > OLD_AGE {
         let age = age(head.taken_at);
-        cx.output.tell(&format!(
+        cx.output.eprint(&format!(
             "warning: the snapshot was taken {age}; later changes are not in the plan\n"
         ));
     }
@@ -228,7 +228,7 @@ impl crate::cli::connect::ConnectArgs {
         config: &Config,
         env: &Environment,
     ) -> Result<Service, Failure> {
-        // The embedded service has no address that anybody would name.
+        // The embedded service has no public address.
         if target == SANDBOX {
             return Service::parse("http://127.0.0.1", false)
                 .map_err(|error| Failure::new(Exit::Internal, error));

@@ -26,7 +26,7 @@ use crate::{
 pub(in crate::cli) struct BaseUse {
     /// What it does with differences from before the branch.
     pub(in crate::cli) drift: Drift,
-    /// Whether only containers whose declarations differ from the base are read.
+    /// True if only containers whose declarations differ from the base are read.
     pub(in crate::cli) only_changed: bool,
 }
 
@@ -37,21 +37,21 @@ pub(super) struct SessionBase {
     acknowledgements: Vec<Acknowledgement>,
     drift: Drift,
     /// The comparison so far.
-    against: RefCell<Comparison>,
+    comparison: RefCell<Comparison>,
     /// The declarations without excluded parts, by path.
     rests: RefCell<BTreeMap<Arc<str>, Rest>>,
 }
 
 impl Session {
     /// The session with a base. The limits of both sides hold.
-    pub(in crate::cli) fn against(
+    pub(in crate::cli) fn with_base(
         mut self,
         found: ResolvedBase,
         used: BaseUse,
         (selection, mut outline): (Selection, Outline),
         cx: &Context,
     ) -> Self {
-        let mut against = Comparison { revision: found.revision, ..Comparison::default() };
+        let mut comparison = Comparison { revision: found.revision, ..Comparison::default() };
         let (mut base, mut config, mut acknowledgements) =
             (Base::Unknown, Config::default(), Vec::new());
         if let Some(content) = found.content {
@@ -68,7 +68,7 @@ impl Session {
                     let why = "no base to compare with: its rules are wrong for a project that they include";
                     let warning = Diagnostic::warning("base", why);
                     let warnings: Diagnostics = std::iter::once(warning).collect();
-                    cx.output.tell_faults(&warnings);
+                    cx.output.eprint_diagnostics(&warnings);
                 }
             }
         }
@@ -79,12 +79,12 @@ impl Session {
         outline.add(&self.desired.containers);
         let moves = &self.desired.moves;
         let gone = base.gone(&outline, moves).into_iter();
-        against.removed = gone.filter(|address| selection.holds_in(address, moves)).collect();
+        comparison.removed = gone.filter(|address| selection.holds_in(address, moves)).collect();
         base.remember(&mut self.desired.containers);
         if used.only_changed {
             let all = self.desired.containers.len();
             self.desired.containers = base.changed(std::mem::take(&mut self.desired.containers));
-            against.unchanged = all - self.desired.containers.len();
+            comparison.unchanged = all - self.desired.containers.len();
             self.settings.created = self.desired.created();
             // Acknowledgements in documents count for selected containers; those of the command
             // line for the whole run.
@@ -99,7 +99,7 @@ impl Session {
             config,
             acknowledgements,
             drift: used.drift,
-            against: RefCell::new(against),
+            comparison: RefCell::new(comparison),
             rests: RefCell::default(),
         });
         self
@@ -134,8 +134,8 @@ impl SessionBase {
         let planned =
             apply::plan_against(observer, container, &self.base, self.drift, live, settings);
         let BranchPlan { mut plan, rest, against } = planned.await?;
-        plan.findings.problems.extend(outside(&self.config, container));
-        self.against.borrow_mut().extend(against);
+        plan.findings.problems.extend(outside_of_base(&self.config, container));
+        self.comparison.borrow_mut().extend(against);
         if !matches!(rest, Rest::All) {
             self.rests.borrow_mut().insert(container.path.clone(), rest);
         }
@@ -144,11 +144,11 @@ impl SessionBase {
 
     /// Adds the comparison of all containers to `plan`.
     pub(super) fn finish(&self, plan: &mut Plan) {
-        plan.base = Some(self.against.borrow().clone());
+        plan.base = Some(self.comparison.borrow().clone());
     }
 
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.
-    pub(super) fn mark(&self, plan: &mut Plan, all: &[Acknowledgement]) {
+    pub(super) fn mark_new(&self, plan: &mut Plan, all: &[Acknowledgement]) {
         let old = all.iter().filter(|new| {
             self.acknowledgements.iter().any(|old| new.lets_no_more_through_than(old))
         });
@@ -176,7 +176,7 @@ fn stricter(one: Limits, other: Limits) -> Limits {
 
 /// A problem for a container outside of what the base manages: no branch may widen that and use it
 /// at once.
-fn outside(config: &Config, container: &Container) -> Option<Problem> {
+fn outside_of_base(config: &Config, container: &Container) -> Option<Problem> {
     let (address, message) = config.outside(container)?;
     let file = crate::manifest::config::FILE;
     let help = format!("merge the change of `manages` in {file} first, then declare this");

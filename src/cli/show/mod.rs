@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = include_str!("../help/show.txt"),
-    mut_arg("dir", of_show),
+    mut_arg("dir", describe_file),
     mut_arg("out", |out| out.requires("report")),
     mut_arg("marker", |marker| marker.requires("report"))
 )]
@@ -34,7 +34,7 @@ pub(super) struct Args {
     pub(super) dir: ManifestFolder,
 }
 
-fn of_show(dir: clap::Arg) -> clap::Arg {
+fn describe_file(dir: clap::Arg) -> clap::Arg {
     dir.value_name("FILE")
         .help("Saved plan; with --effective a folder of manifests, or one file [default: .]")
 }

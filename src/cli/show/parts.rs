@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The largest report that is read, in bytes: many more than those of the largest organisations.
-const LARGEST: u64 = 1 << 30;
+const MAX_REPORT_BYTES: u64 = 1 << 30;
 
 /// What every report has.
 #[derive(Deserialize)]
@@ -109,7 +109,7 @@ fn overlap(files: &[PathBuf], parts: &[JobReport]) -> Option<String> {
 
 /// The part in a report. That of a run that failed or was killed has nothing but the reason.
 fn read(file: &Path) -> Result<JobReport, Failure> {
-    let bytes = input::read(file, LARGEST)?;
+    let bytes = input::read(file, MAX_REPORT_BYTES)?;
     // Words of undrift in it, such as the names of sections, are kept as long as the process.
     let bytes: &'static [u8] = bytes.leak();
     parse(file, bytes).map_err(|why| {
@@ -128,7 +128,7 @@ fn parse(file: &Path, bytes: &'static [u8]) -> Result<JobReport, String> {
         return Err(format!("its format is {}", head.format_version));
     }
     // An unfinished report has no exit code.
-    let exit = head.exit_code.map_or(Some(Exit::Terminated), Exit::of_code);
+    let exit = head.exit_code.map_or(Some(Exit::Terminated), Exit::from_code);
     let exit = exit.ok_or("its exit code is unknown")?;
     if head.exit_code.is_some() && head.error.is_none() {
         let FinishedReport { run, plan }: FinishedReport =

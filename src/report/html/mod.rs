@@ -14,7 +14,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
 use super::model::{
-    Content, ItemGroup, Report, ReportItem, ReportPart, StepItem, fold::same,
+    Content, ItemGroup, Report, ReportItem, ReportPart, StepItem, fold::fold_equal,
     item::acknowledgement, note::object, word,
 };
 use crate::{
@@ -32,7 +32,7 @@ const FILTERS: &str = include_str!("filters.html");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Up to this many steps, all are unfolded at first.
-const UNFOLDED: usize = 300;
+const MAX_UNFOLDED: usize = 300;
 
 /// `report` as a page, without `secrets`.
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
@@ -58,7 +58,7 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     if !steps.is_empty() {
         page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
-    let unfold = steps.len() <= UNFOLDED;
+    let unfold = steps.len() <= MAX_UNFOLDED;
     for part in ReportPart::ALL {
         steps::part(&mut page, &steps, part, unfold && part != ReportPart::Drift, ink);
     }
@@ -147,7 +147,7 @@ fn items(page: &mut String, items: &[ReportItem<'_>], ink: Ink<'_>) {
             ink.text(first.group.title()),
             of_group.len()
         );
-        for (one, others) in same(of_group, false, ReportItem::gist) {
+        for (one, others) in fold_equal(of_group, false, ReportItem::gist) {
             item(page, one, &others, ink);
         }
         *page += "</ul>\n</section>\n";
@@ -176,18 +176,18 @@ fn item(page: &mut String, item: &ReportItem<'_>, others: &[&ReportItem<'_>], in
         );
     }
     let others: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
-    steps::also(page, "the same", &count(others.len(), "more place"), &others, ink);
+    steps::list_others(page, "the same", &count(others.len(), "more place"), &others, ink);
     *page += "</li>\n";
 }
 
 /// The notes, folded.
 fn notes(page: &mut String, report: &Report<'_>, ink: Ink<'_>) {
-    let sorts = report.notes();
-    if sorts.is_empty() {
+    let kinds = report.notes();
+    if kinds.is_empty() {
         return;
     }
     *page += "<section class=\"notes\">\n<h2>Notes</h2>\n";
-    for ((_, title), found) in sorts {
+    for ((_, title), found) in kinds {
         *page += &format!(
             "<details>\n<summary>{} <span class=\"count\">{}</span></summary>\n<ul>\n",
             ink.prose(title),

@@ -10,15 +10,15 @@ use crate::{
     report::{
         compare::{self, TextComparison},
         model::{
-            Fold, FoldedSteps, ReportPart, Row, StepItem, ValueText, by_container, file_line,
-            remarks, rows_of, sign, step::object, whose, word,
+            Fold, FoldedSteps, ReportPart, Row, StepItem, ValueText, file_line, fold_steps,
+            label_word, remarks, rows_of, sign, step::object, word,
         },
     },
     text::count,
 };
 
 /// How many earlier steps are named for one reason.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// The steps of one part, if there are any.
 pub(super) fn part(
@@ -33,7 +33,7 @@ pub(super) fn part(
         return;
     }
     // An element has one step, whole, so that others can link to it.
-    let all = by_container(&items, Fold::Steps);
+    let all = fold_steps(&items, Fold::Steps);
     // Steps that are folded have no element to link to.
     let shown: BTreeSet<_> =
         all.iter().flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number)).collect();
@@ -63,7 +63,7 @@ pub(super) fn part(
             *page += &format!("<p class=\"remark\">{shared}</p>\n");
         }
         let noun = format!("more {}", folded.first().scope.noun());
-        also(page, folded.alike(), &count(others.len(), &noun), others, ink);
+        list_others(page, folded.alike(), &count(others.len(), &noun), others, ink);
         for piece in steps {
             step(page, &piece.item, unfolded, &numbers, ink);
         }
@@ -73,7 +73,7 @@ pub(super) fn part(
 }
 
 /// Other objects with the same content, folded, if there are any.
-pub(super) fn also(
+pub(super) fn list_others(
     page: &mut String,
     alike: &str,
     title: &str,
@@ -99,7 +99,7 @@ fn step(
 ) {
     let (step, action) = (item.step, word(item.step.action));
     let section = step.address.section.unwrap_or(step.scope.noun());
-    let label = step.label.map(whose);
+    let label = step.label.map(label_word);
     let mut facets = String::new();
     for (name, value) in [("whose", label), ("outcome", item.outcome)] {
         if let Some(value) = value {
@@ -160,7 +160,7 @@ fn edges(page: &mut String, step: &Step, numbers: &BTreeMap<String, usize>, ink:
         reasons.entry(edge.reason).or_default().push(link);
     }
     for (reason, links) in reasons {
-        let more = links.len().saturating_sub(NAMED);
+        let more = links.len().saturating_sub(MAX_NAMED);
         let rest =
             if more > 0 { format!(" and {}", count(more, "more step")) } else { String::new() };
         let named = links[..links.len() - more].join(", ");
@@ -172,7 +172,7 @@ fn field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     let origin = row.origin.map_or_else(String::new, |origin| {
         format!(" <span class=\"origin\">{}</span>", ink.text(&file_line(origin)))
     });
-    let label = row.label.map(whose).map_or_else(String::new, |label| {
+    let label = row.label.map(label_word).map_or_else(String::new, |label| {
         format!(" <span class=\"badge\">{}</span>", ink.text(label))
     });
     *page += &format!("<tr><th scope=\"row\">{}{label}{origin}</th>", ink.text(&row.name));

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The maximum number of characters shown of a text, so that an element of a page stays small.
-const LONGEST: usize = 240;
+const MAX_CHARS: usize = 240;
 
 /// Escapes text from others.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ fn escape_line(line: &str) -> String {
 
 /// The shown beginning of `text`.
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -78,9 +78,8 @@ fn span(text: &str) -> String {
     let fence = "`".repeat(longest_run(text) + 1);
     // Parsers remove one space on both sides.
     let is_blank = text.chars().all(|c| c == ' ');
-    let needs_space = ['`', ' ']
-        .into_iter()
-        .any(|c| (text.starts_with(c) || text.ends_with(c)) && (c == '`' || !is_blank));
+    let ends = [text.chars().next(), text.chars().next_back()];
+    let needs_space = ends.contains(&Some('`')) || (ends.contains(&Some(' ')) && !is_blank);
     let space = if needs_space { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
 }

@@ -17,8 +17,8 @@ use super::{
     marker::Marker,
     model::{
         Fold, FoldedSteps, ItemGroup, Piece, Report, ReportItem, ReportPart, Row, StepItem,
-        acknowledgement, by_container, by_path, file_line, firsts, gathered, grouped, note,
-        remarks, rows_of, same, sign, step::object, whose,
+        acknowledgement, file_line, fold_equal, fold_objects, fold_steps, group_by_key, label_word,
+        note, predecessors, remarks, rows_of, sign, step::object,
     },
 };
 use crate::{diff::Refusal, secret::Secrets, text::count, value::Json};
@@ -27,17 +27,17 @@ use page::{Page, Room};
 
 /// The size limit of a page. The service accepts a million characters, but shows so many only
 /// slowly, and nobody reads more lines.
-const BUDGET: Room = Room { bytes: 60_000, lines: 200 };
+const PAGE_BUDGET: Room = Room { bytes: 60_000, lines: 200 };
 /// How many lines of a text, or of a comparison, are shown.
-const LINES: usize = 40;
+const MAX_LINES: usize = 40;
 /// How many groups and projects with the same change, or objects of a note, are named.
-const NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 /// How many items with the same code are listed, unless each needs an acknowledgement.
-const ALIKE: usize = 10;
+const MAX_ALIKE: usize = 10;
 
 /// `report` as a comment with `marker`, without `secrets`.
 pub fn report(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
-    within(BUDGET, report, marker, Ink { secrets })
+    within(PAGE_BUDGET, report, marker, Ink { secrets })
 }
 
 /// The same with the limit `budget`, which must have room for the summary.
@@ -59,9 +59,9 @@ fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> S
         let without = std::mem::take(&mut page.without);
         let without: String = without.iter().map(|title| format!("- {title}\n")).collect();
         if !without.is_empty() {
-            page.say(&format!("No room here for:\n\n{without}\n"));
+            page.append(&format!("No room here for:\n\n{without}\n"));
         }
-        page.say("This is not all: the other reports of this run have the rest.\n");
+        page.append("This is not all: the other reports of this run have the rest.\n");
     }
     page.finish()
 }
@@ -94,14 +94,14 @@ fn items_of(
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
         let head = format!("**{}**\n\n", first.group.title());
         let mut seen: BTreeMap<_, usize> = BTreeMap::new();
-        let mut all = same(of_group, false, ReportItem::gist);
+        let mut all = fold_equal(of_group, false, ReportItem::gist);
         let rest = all.extract_if(.., |(item, _)| {
             let seen = seen.entry(item.code.clone()).or_default();
             *seen += 1;
-            *seen > ALIKE && item.refusal.is_none()
+            *seen > MAX_ALIKE && item.refusal.is_none()
         });
         let rest: Vec<_> = rest.collect();
-        // The same help stands only at the first of neighbours.
+        // Neighbours with the same help show it once.
         let mut last = None;
         let all = all.into_iter().map(|(item, others)| {
             let is_new = last.replace(&item.help) != Some(&item.help);
@@ -115,9 +115,9 @@ fn items_of(
             continue;
         }
         more(page, omitted, "entry");
-        for of_code in gathered(&rest, |(item, _)| item.code.clone()) {
+        for of_code in group_by_key(&rest, |(item, _)| item.code.clone()) {
             let number: usize = of_code.iter().map(|(_, others)| 1 + others.len()).sum();
-            page.say(&format!("… and {number} more with the code `{}`\n\n", of_code[0].0.code));
+            page.append(&format!("… and {number} more with the code `{}`\n\n", of_code[0].0.code));
         }
     }
 }
@@ -138,7 +138,7 @@ fn listed(
         text += &format!(" at {}", ink.code(&place));
     }
     let abouts: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
-    text += &also("the same", &abouts, ink);
+    text += &others_text("the same", &abouts, ink);
     if let Some(help) = help {
         text += &format!("\\\n  {}", ink.code(help));
     }
@@ -171,7 +171,7 @@ fn changes<'a>(
 ) -> Vec<Row<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked = report.blocked();
-    let mut all = by_container(&steps, Fold::Fields);
+    let mut all = fold_steps(&steps, Fold::Fields);
     // The end may not fit.
     all.sort_by_cached_key(|folded| {
         let mut steps = folded.steps.iter();
@@ -185,7 +185,7 @@ fn changes<'a>(
         let shared = folded.shared_remark().map(|more| format!(" ({more})")).unwrap_or_default();
         let columns = Columns::of(&folded.steps);
         let path = ink.code(&folded.first().address.path);
-        let alike = also(folded.alike(), &folded.others, ink);
+        let alike = others_text(folded.alike(), &folded.others, ink);
         let head = format!("{path}{shared}{alike}\n\n{}", columns.head());
         let steps = folded.steps.into_iter();
         let rows: Vec<_> = steps.flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
@@ -196,7 +196,7 @@ fn changes<'a>(
 }
 
 /// Other objects with the same content.
-fn also(alike: &str, others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
+fn others_text(alike: &str, others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
     if others.is_empty() {
         return String::new();
     }
@@ -205,7 +205,7 @@ fn also(alike: &str, others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
 
 /// The first of `names`, and the number of the others.
 fn first_of(names: &[impl AsRef<str>], ink: Ink<'_>) -> String {
-    let named: Vec<_> = names.iter().take(NAMED).map(|name| ink.code(name.as_ref())).collect();
+    let named: Vec<_> = names.iter().take(MAX_NAMED).map(|name| ink.code(name.as_ref())).collect();
     let rest = names.len() - named.len();
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     named.join(", ") + &rest
@@ -277,7 +277,7 @@ impl Columns {
         let fields = rows_of(step, changes, false);
         if !remark.is_empty() || fields.is_empty() {
             let cells = [&*remark, "", "", &ink.cell(&file_line(&step.origin))];
-            rows.push(self.row(&object, cells, step.label.map_or("", whose), outcome));
+            rows.push(self.row(&object, cells, step.label.map_or("", label_word), outcome));
         }
         for row in fields {
             let place = ink.cell(&file_line(row.origin.unwrap_or(&step.origin)));
@@ -286,7 +286,12 @@ impl Columns {
             let cells = [&*ink.cell(&row.name), &before, &after, &place];
             // The object and the outcome are shown once.
             let (object, outcome) = if rows.is_empty() { (&*object, outcome) } else { ("", "") };
-            rows.push(self.row(object, cells, row.label.or(step.label).map_or("", whose), outcome));
+            rows.push(self.row(
+                object,
+                cells,
+                row.label.or(step.label).map_or("", label_word),
+                outcome,
+            ));
             if row.texts().is_some() {
                 texts.push(row);
             }
@@ -304,7 +309,7 @@ fn comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
         let compared = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
             TextComparison::Aside(words) => format!("{words}\n"),
             TextComparison::Lines(lines) => {
-                let shown = &lines[..lines.len().min(LINES)];
+                let shown = &lines[..lines.len().min(MAX_LINES)];
                 let more = match lines.len() - shown.len() {
                     0 => String::new(),
                     more => format!("\n… {}\n", count(more, "more line")),
@@ -321,11 +326,11 @@ fn comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
 /// The order of steps with reasons, folded.
 fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
     let mut lines = Vec::new();
-    for FoldedSteps { steps, others, .. } in by_container(steps, Fold::Steps) {
-        let others = also("the same", &others, ink);
+    for FoldedSteps { steps, others, .. } in fold_steps(steps, Fold::Steps) {
+        let others = others_text("the same", &others, ink);
         for step in steps.iter().map(|piece| piece.item.step) {
             let address = ink.code(&step.address.to_string());
-            for (reason, firsts) in firsts(step) {
+            for (reason, firsts) in predecessors(step) {
                 let firsts: Vec<_> = firsts.iter().take(3).map(|first| ink.code(first)).collect();
                 let firsts = firsts.join(", ");
                 lines.push(format!("- {address} after {firsts}: {reason}{others}\n"));
@@ -338,8 +343,8 @@ fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
 /// The notes, folded.
 fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
     for ((_, title), found) in report.notes() {
-        let projects = by_path(found.iter().map(|note| (&*note.address.path, note::object(note))));
-        let lines = grouped(projects, false).into_iter().map(|alike| {
+        let objects = found.iter().map(|note| (&*note.address.path, note::object(note)));
+        let lines = fold_objects(objects, false).into_iter().map(|alike| {
             let objects = alike.objects.iter().map(String::as_str);
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();
             if objects.is_empty() {
@@ -372,8 +377,8 @@ fn fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
     const TAIL: &str = "</details>\n\n";
     // Both or none: without its end, the fold would contain everything that follows.
     let head = format!("<details><summary>{title}</summary>\n\n");
-    if page.around(&head, draw) {
-        page.say(TAIL);
+    if page.put_section(&head, draw) {
+        page.append(TAIL);
     } else {
         page.without.push(title.to_owned());
     }
@@ -382,6 +387,6 @@ fn fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
 /// Adds how many did not fit.
 fn more(page: &mut Page, omitted: usize, noun: &str) {
     if omitted > 0 {
-        page.say(&format!("… and {}\n\n", count(omitted, &format!("more {noun}"))));
+        page.append(&format!("… and {}\n\n", count(omitted, &format!("more {noun}"))));
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Room {
 
 impl Room {
     /// What is left after `text`, if it fits.
-    fn without(self, text: &str) -> Option<Self> {
+    fn minus(self, text: &str) -> Option<Self> {
         Some(Self {
             bytes: self.bytes.checked_sub(text.len())?,
             lines: self.lines.checked_sub(text.matches('\n').count())?,
@@ -27,7 +27,7 @@ pub(super) struct Page {
     out: String,
     /// The room left for elements.
     room: Room,
-    /// Whether something did not fit.
+    /// True if something did not fit.
     pub(super) is_cut: bool,
     /// The titles of folds of which nothing fits.
     pub(super) without: Vec<String>,
@@ -51,7 +51,7 @@ impl Page {
 
     /// Adds an element if it fits.
     pub(super) fn put(&mut self, element: &str) -> bool {
-        let room = self.room.without(element);
+        let room = self.room.minus(element);
         let fits = room.is_some();
         if let Some(room) = room {
             self.room = room;
@@ -63,7 +63,7 @@ impl Page {
     }
 
     /// Adds `head` and what `draw` adds, or nothing if no element after `head` fits.
-    pub(super) fn around(&mut self, head: &str, draw: impl FnOnce(&mut Self)) -> bool {
+    pub(super) fn put_section(&mut self, head: &str, draw: impl FnOnce(&mut Self)) -> bool {
         let (length, room) = (self.out.len(), self.room);
         if self.put(head) {
             let elements = self.elements;
@@ -78,7 +78,7 @@ impl Page {
     }
 
     /// Adds our own words about what does not fit, for which room is reserved.
-    pub(super) fn say(&mut self, words: &str) {
+    pub(super) fn append(&mut self, words: &str) {
         self.out.push_str(words);
     }
 
@@ -92,15 +92,14 @@ impl Page {
     ) -> usize {
         let (all, mut shown) = (elements.len(), 0);
         for element in elements {
-            let around = if shown == 0 { (head, tail) } else { ("", "") };
-            let room = self.room.without(around.0).and_then(|room| room.without(around.1));
-            let Some(room) = room.and_then(|room| room.without(&element)) else {
+            let (head, tail) = if shown == 0 { (head, tail) } else { ("", "") };
+            let text = head.to_owned() + &element;
+            let Some(room) = self.room.minus(&text).and_then(|room| room.minus(tail)) else {
                 self.is_cut = true;
                 break;
             };
             self.room = room;
-            self.out.push_str(around.0);
-            self.out.push_str(&element);
+            self.out.push_str(&text);
             shown += 1;
             self.elements += 1;
         }

@@ -51,9 +51,9 @@ fn many_items_with_one_code_are_counted() {
         let name = char::from_u32(0x4e00 + at as u32).unwrap();
         Diagnostic::error("missing-secret", format!("no value for `TOKEN_{name}`"))
     };
-    world.diagnostics.extend((0..ALIKE + 30).map(missing));
+    world.diagnostics.extend((0..MAX_ALIKE + 30).map(missing));
     let text = world.written("plan", written);
-    assert_eq!(text.matches("no value for").count(), ALIKE, "{text}");
+    assert_eq!(text.matches("no value for").count(), MAX_ALIKE, "{text}");
     assert!(text.contains("… and 30 more with the code `missing-secret`"), "{text}");
     assert!(text.contains("unknown field `visiblity`"), "{text}");
 }
@@ -86,7 +86,7 @@ fn a_fold_without_room_is_named_at_the_end() {
     };
     plan.notes = (0..2).map(note).collect();
     let planned = Planned::new(&run, &plan);
-    let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
+    let state = State::finished(0, Content::Planned(&planned));
     let report =
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
     let nothing = Secrets::default();
@@ -119,7 +119,7 @@ fn new_and_blocked_projects_come_before_changed_settings() {
     let new = plan.steps[58].address.path.clone();
     plan.steps[58].address.section = None;
     let planned = Planned::new(&run, &plan);
-    let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
+    let state = State::finished(0, Content::Planned(&planned));
     let report =
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
     let text = written(&report);
@@ -230,7 +230,7 @@ fn seen(text: &str) -> Seen {
     seen
 }
 
-/// Whether markup is our own.
+/// True if markup is our own.
 fn is_ours(html: &str) -> bool {
     let title =
         html.strip_prefix("<details><summary>").and_then(|rest| rest.strip_suffix("</summary>"));
@@ -277,10 +277,10 @@ proptest! {
         let (run, plan, applied) = hostile(&text);
         let planned = Planned::new(&run, &plan);
         let outcomes = Outcomes::new(&run, &plan, &applied, &[]);
-        let failed = State::Failed { exit_code: 3, error: &text, help: Some(&text) };
-        let finished = |content| State::Finished { exit_code: 0, content };
+        let nothing = Default::default();
+        let failed = State::failed(3, &text, Some(&text), &nothing);
+        let finished = |content| State::finished(0, content);
         for state in [failed, finished(Content::Planned(&planned)), finished(Content::Outcomes(&outcomes))] {
-            let nothing = Default::default();
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
             let page = written(&report);
             assert_harmless(&page);
@@ -308,7 +308,7 @@ proptest! {
         let budget = Room { bytes, lines };
         let (plan, run, world) = (many(projects, |at| at + 51), run(), World::new());
         let planned = Planned::new(&run, &plan);
-        let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
+        let state = State::finished(0, Content::Planned(&planned));
         let diagnostics = &world.diagnostics;
         let report = Report { kind: ReportKind::Plan, manifests: ".", diagnostics, state };
         let nothing = Secrets::default();

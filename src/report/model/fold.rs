@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{
     StepItem,
-    step::{firsts, remarks, tail},
+    step::{local_name, predecessors, remarks},
 };
 use crate::{
     address::group_of,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// From this number on, equal ones are shown once.
-const FOLD_FROM: usize = 3;
+const MIN_FOLDED: usize = 3;
 
 /// What is put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct FoldedSteps<'s> {
     pub steps: Vec<Piece<'s>>,
     /// The paths of the others.
     pub others: Vec<&'s str>,
-    /// Whether the others have other values, from the same declaration.
+    /// True if the others have other values, from the same declaration.
     pub differs: bool,
     /// How many other steps and fields of the first one are shown with those of others.
     pub shared: usize,
@@ -69,7 +69,7 @@ impl FoldedSteps<'_> {
 }
 
 /// Groups `all` by key, each group at the position of its first member.
-pub fn gathered<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
+pub fn group_by_key<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
     let (mut groups, mut positions) = (Vec::<Vec<&T>>::new(), BTreeMap::new());
     for one in all {
         let next = groups.len();
@@ -84,11 +84,11 @@ pub fn gathered<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
 
 /// `all` in order, each with the others of the same key. Small groups are not put together, nor any
 /// if `full`.
-pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
+pub fn fold_equal<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
     let numbered: Vec<_> = all.iter().enumerate().collect();
     let mut shown = Vec::new();
-    for group in gathered(&numbered, |(_, one)| key(one)) {
-        let folds = !full && group.len() >= FOLD_FROM;
+    for group in group_by_key(&numbered, |(_, one)| key(one)) {
+        let folds = !full && group.len() >= MIN_FOLDED;
         let (first, others) = group.split_at(if folds { 1 } else { group.len() });
         let others: Vec<_> = others.iter().map(|(_, one)| *one).collect();
         shown.extend(first.iter().map(|(at, one)| (*at, *one, others.clone())));
@@ -102,14 +102,14 @@ type Key = [u8; 32];
 
 /// Groups `steps`, which are in the order of a plan, by group or project. What many of them have is
 /// put together at the first one, before its own.
-pub fn by_container<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>> {
+pub fn fold_steps<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>> {
     let containers = steps.chunk_by(|a, b| a.step.address.path == b.step.address.path);
     let mut containers: Vec<Vec<_>> = containers
         .map(|items| items.iter().flat_map(|item| pieces(*item, fold)).collect())
         .collect();
     let equal = holders(&containers);
     for (key, piece) in &mut containers.iter_mut().flatten() {
-        if equal[key].len() < FOLD_FROM {
+        if equal[key].len() < MIN_FOLDED {
             *key = declaration_key(piece).unwrap_or(*key);
         }
     }
@@ -120,12 +120,12 @@ pub fn by_container<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'
     for (at, pieces) in containers.iter().enumerate() {
         let pieces =
             pieces.iter().map(|(key, piece)| (piece, &*holders[key], !equal.contains_key(key)));
-        let (shared, single): (Vec<_>, Vec<_>) =
-            pieces.partition(|(_, holders, _)| fold != Fold::Nothing && holders.len() >= FOLD_FROM);
+        let (shared, single): (Vec<_>, Vec<_>) = pieces
+            .partition(|(_, holders, _)| fold != Fold::Nothing && holders.len() >= MIN_FOLDED);
         let number = shared.len();
         let first: Vec<_> = shared.into_iter().filter(|(_, holders, _)| holders[0] == at).collect();
         // What the same groups and projects have is shown together.
-        for together in gathered(&first, |(_, holders, differs)| (*holders, *differs)) {
+        for together in group_by_key(&first, |(_, holders, differs)| (*holders, *differs)) {
             let (_, holders, differs) = together[0];
             let others = holders[1..].iter().map(|other| paths[*other]).collect();
             let steps = joined(together.into_iter().map(|(piece, ..)| *piece));
@@ -202,10 +202,10 @@ fn declaration_key(piece: &Piece<'_>) -> Option<Key> {
 fn key_of(Piece { item, changes }: &Piece<'_>, text: impl Fn(&Change) -> String) -> Key {
     let fields = changes.iter().map(|change| text(change)).collect::<Vec<_>>().join("\n");
     let step = item.step;
-    let about = (step.scope, tail(&step.address), step.action, step.label, item.outcome);
+    let about = (step.scope, local_name(&step.address), step.action, step.label, item.outcome);
     // The group that an object is in has the same part in each.
     let parent = group_of(&step.address.path).unwrap_or_default();
-    let mut firsts = firsts(step);
+    let mut firsts = predecessors(step);
     for first in firsts.iter_mut().flat_map(|(_, firsts)| firsts) {
         if let Some(part) = first.strip_prefix(parent)
             && (part.is_empty() || part.starts_with('#'))

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     Content, Report, State,
-    outcome::{differs, gist, outcome, unread, why, with_request_id},
+    outcome::{gist, mismatch_gist, mismatch_reason, outcome, unread_cause, with_request_id},
     word,
 };
 use crate::{
@@ -14,11 +14,11 @@ use crate::{
     diff::{Problem, Refusal, Step},
     origin::Origin,
     plan::{Acknowledged, Plan},
-    report::Outcomes,
+    report::{Outcomes, json},
     text::count,
 };
 
-/// The sort of a [`ReportItem`], in display order.
+/// The group of a [`ReportItem`], in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ItemGroup {
     /// The run itself did not finish.
@@ -63,7 +63,7 @@ impl ItemGroup {
         }
     }
 
-    /// Whether it prevents the result that the run was for.
+    /// True if it prevents the result that the run was for.
     pub const fn is_bad(self) -> bool {
         !matches!(self, Self::Acknowledged | Self::Drift | Self::Warning)
     }
@@ -72,7 +72,7 @@ impl ItemGroup {
 /// Something that a reader must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportItem<'a> {
-    /// Its sort.
+    /// Its group.
     pub group: ItemGroup,
     /// Its code, for machines: that of a diagnostic, or a similar word.
     pub code: Cow<'static, str>,
@@ -88,7 +88,7 @@ pub struct ReportItem<'a> {
     pub refusal: Option<&'a Refusal>,
     /// The message without its object and the request's id, if it contains them.
     pub gist: Option<String>,
-    /// Whether the message belongs to its identity, which else is its code, object and file.
+    /// True if the message belongs to its identity, which else is its code, object and file.
     /// `false` if the message contains numbers that change from run to run.
     pub is_identified_by_message: bool,
 }
@@ -149,11 +149,11 @@ impl<'a> ReportItem<'a> {
         }
     }
 
-    fn of(self, address: &'a Address) -> Self {
+    fn object(self, address: &'a Address) -> Self {
         Self { address: Some(address), ..self }
     }
 
-    fn common(self, gist: String) -> Self {
+    fn with_gist(self, gist: String) -> Self {
         Self { gist: Some(gist), ..self }
     }
 
@@ -163,10 +163,10 @@ impl<'a> ReportItem<'a> {
 }
 
 /// The items of `report`, in display order.
-pub(super) fn of<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
+pub(super) fn collect<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
     let mut items: Vec<ReportItem<'a>> = Vec::new();
     match report.state {
-        State::Unfinished => items.push(
+        State::Unfinished(_) => items.push(
             ReportItem::new(
                 ItemGroup::Run,
                 "unfinished",
@@ -174,28 +174,28 @@ pub(super) fn of<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
             )
             .help(Some("look at the log of the job")),
         ),
-        State::Failed { error, help, .. } => {
+        State::Failed(json::Failed { error, help, .. }) => {
             items.push(ReportItem::new(ItemGroup::Run, "failed", error).help(help));
         }
-        State::Finished { .. } => {}
+        State::Finished(_) => {}
     }
-    items.extend(report.plan().into_iter().flat_map(of_plan));
+    items.extend(report.plan().into_iter().flat_map(plan_items));
     if let Some(Content::Outcomes(outcomes)) = report.content() {
-        items.extend(of_outcomes(outcomes));
+        items.extend(outcome_items(outcomes));
     }
     let diagnostics = match report.content() {
         Some(Content::Checked(checked)) => checked.diagnostics,
         _ => report.diagnostics,
     };
-    items.extend(diagnostics.sorted().into_iter().map(of_diagnostic));
+    items.extend(diagnostics.sorted().into_iter().map(diagnostic_item));
     items.sort_by_key(|item| item.group);
     items
 }
 
-fn of_plan(plan: &Plan) -> Vec<ReportItem<'_>> {
+fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
     let acknowledged = plan.acknowledged.iter().map(|acknowledged| {
         let Acknowledged { refusal, reason, by, is_new } = acknowledged;
-        let item = refused(ItemGroup::Acknowledged, refusal);
+        let item = refusal_item(ItemGroup::Acknowledged, refusal);
         let acknowledgement = match (reason, by) {
             (Some(reason), _) => format!("acknowledged: {reason}"),
             (None, Some(_)) => "acknowledged in a manifest, without a reason".into(),
@@ -205,19 +205,19 @@ fn of_plan(plan: &Plan) -> Vec<ReportItem<'_>> {
         let item = item.help(Some(acknowledgement + only_here));
         ReportItem { refusal: None, ..item.at(by.as_ref().or(Some(&refusal.origin))) }
     });
-    let refusals = plan.refusals.iter().map(|refusal| refused(ItemGroup::Refused, refusal));
-    let problems = plan.problems.iter().map(|problem| of_problem(ItemGroup::Problem, problem));
+    let refusals = plan.refusals.iter().map(|refusal| refusal_item(ItemGroup::Refused, refusal));
+    let problems = plan.problems.iter().map(|problem| problem_item(ItemGroup::Problem, problem));
     let of_drift = plan.base.iter().flat_map(|base| {
         let refusals = base.refusals.iter();
-        let refusals =
-            refusals.map(|of| ReportItem { refusal: None, ..refused(ItemGroup::Drift, of) });
-        refusals.chain(base.problems.iter().map(|problem| of_problem(ItemGroup::Drift, problem)))
+        let refusals = refusals
+            .map(|refusal| ReportItem { refusal: None, ..refusal_item(ItemGroup::Drift, refusal) });
+        refusals.chain(base.problems.iter().map(|problem| problem_item(ItemGroup::Drift, problem)))
     });
     let incomplete = plan.incomplete.iter().map(|scope| {
         ReportItem::new(ItemGroup::Incomplete, "not-read", with_request_id(&scope.reason))
-            .of(&scope.address)
+            .object(&scope.address)
             .help(scope.reason.help.as_deref())
-            .common(gist(&scope.reason, &scope.address))
+            .with_gist(gist(&scope.reason, &scope.address))
     });
     acknowledged.chain(refusals).chain(problems).chain(incomplete).chain(of_drift).collect()
 }
@@ -248,17 +248,17 @@ pub fn acknowledgement<'r>(first: &Refusal, others: impl Iterator<Item = &'r Ref
     format!("{}:{glob}{section}", first.guard)
 }
 
-fn of_problem(group: ItemGroup, problem: &Problem) -> ReportItem<'_> {
+fn problem_item(group: ItemGroup, problem: &Problem) -> ReportItem<'_> {
     ReportItem::new(group, problem.code, &problem.message)
-        .of(&problem.address)
+        .object(&problem.address)
         .at(Some(&problem.origin))
         .help(problem.help.as_deref())
 }
 
-fn refused(group: ItemGroup, refusal: &Refusal) -> ReportItem<'_> {
+fn refusal_item(group: ItemGroup, refusal: &Refusal) -> ReportItem<'_> {
     let message = format!("{}: {}", refusal.guard, refusal.reason);
-    let item =
-        ReportItem::new(group, format!("guard-{}", refusal.guard), message).of(&refusal.address);
+    let item = ReportItem::new(group, format!("guard-{}", refusal.guard), message)
+        .object(&refusal.address);
     ReportItem {
         refusal: Some(refusal),
         is_identified_by_message: false,
@@ -266,7 +266,7 @@ fn refused(group: ItemGroup, refusal: &Refusal) -> ReportItem<'_> {
     }
 }
 
-fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
+fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
     let origins: BTreeMap<_, _> =
         outcomes.plan.steps.iter().map(|step| (&step.address, declared_at(step))).collect();
     let failed = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
@@ -279,24 +279,24 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
         };
         let common = cause.map(|cause| gist(cause, &step.address)).unwrap_or_default();
         ReportItem::new(ItemGroup::NotApplied, "not-applied", message)
-            .of(&step.address)
+            .object(&step.address)
             .at(origins.get(&step.address).copied())
             .help(cause.and_then(|cause| cause.help.as_deref()))
-            .common(format!("{ended}: {common}"))
+            .with_gist(format!("{ended}: {common}"))
     });
     let mismatches = outcomes.applied.mismatches.iter().map(|mismatch| {
-        let why = why(&mismatch.reason);
+        let why = mismatch_reason(&mismatch.reason);
         let message = match &mismatch.fields[..] {
             [] => why,
             fields => format!("{}: {why}", fields.join(", ")),
         };
-        let cause = unread(mismatch).and_then(|cause| cause.help.as_deref());
-        let common = format!("{}: {}", mismatch.fields.join(", "), differs(mismatch));
+        let cause = unread_cause(mismatch).and_then(|cause| cause.help.as_deref());
+        let common = format!("{}: {}", mismatch.fields.join(", "), mismatch_gist(mismatch));
         ReportItem::new(ItemGroup::Mismatch, "mismatch", message)
-            .of(&mismatch.address)
+            .object(&mismatch.address)
             .at(origins.get(&mismatch.address).copied())
             .help(mismatch.help.as_deref().or(cause))
-            .common(common)
+            .with_gist(common)
     });
     let ended_by = outcomes.applied.ended_by.iter().map(|error| {
         ReportItem::new(ItemGroup::Run, "ended", error.to_string())
@@ -306,7 +306,7 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
         let message = format!("not applied, with {}", count(container.steps, "change"));
         ReportItem {
             is_identified_by_message: false,
-            ..ReportItem::new(ItemGroup::LeftOut, "left-out", message).of(&container.address)
+            ..ReportItem::new(ItemGroup::LeftOut, "left-out", message).object(&container.address)
         }
     });
     ended_by.chain(failed).chain(mismatches).chain(left_out).collect()
@@ -320,7 +320,7 @@ pub fn declared_at(step: &Step) -> &Origin {
     if is_shared { first } else { &step.origin }
 }
 
-fn of_diagnostic(diagnostic: &Diagnostic) -> ReportItem<'_> {
+fn diagnostic_item(diagnostic: &Diagnostic) -> ReportItem<'_> {
     let group = match diagnostic.severity {
         Severity::Error => ItemGroup::Error,
         Severity::Warning => ItemGroup::Warning,

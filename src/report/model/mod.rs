@@ -15,18 +15,18 @@ pub mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use fold::{Fold, FoldedSteps, Piece, by_container, gathered, same};
+pub use fold::{Fold, FoldedSteps, Piece, fold_equal, fold_steps, group_by_key};
 pub use item::{ItemGroup, ReportItem, acknowledged_together, acknowledgement, declared_at};
-pub(in crate::report) use note::by_sort;
-pub use note::{MANY, by_path, grouped};
-pub use outcome::{differs, gist, unread, why, with_request_id};
+pub(in crate::report) use note::group_by_kind;
+pub use note::{MAX_CONTAINERS, fold_objects};
+pub use outcome::{gist, mismatch_gist, mismatch_reason, unread_cause, with_request_id};
 use serde::Serialize;
-pub use step::{Row, file_line, firsts, remarks, rows_of, sign, tail, whole};
+pub use step::{Row, file_line, full_name, local_name, predecessors, remarks, rows_of, sign};
 pub use value::{ValueText, cell};
 
 use super::{
     Line, ReportKind, Run,
-    json::{Checked, Outcomes, Planned},
+    json::{self, Checked, Outcomes, Planned},
 };
 use crate::{
     address::Address,
@@ -39,7 +39,7 @@ use crate::{
 /// The result of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// The sort of report.
+    /// The kind of report.
     pub kind: ReportKind,
     /// The folder or file of manifests as named by the user; the place of items without another
     /// one.
@@ -51,27 +51,7 @@ pub struct Report<'a> {
 }
 
 /// The state of a run.
-#[derive(Clone, Copy, Debug)]
-pub enum State<'a> {
-    /// It is running, or was killed.
-    Unfinished,
-    /// It failed before there was anything to report.
-    Failed {
-        /// The exit code.
-        exit_code: u8,
-        /// What happened.
-        error: &'a str,
-        /// What to do about it.
-        help: Option<&'a str>,
-    },
-    /// It finished.
-    Finished {
-        /// The exit code.
-        exit_code: u8,
-        /// The content.
-        content: Content<'a>,
-    },
-}
+pub type State<'a> = json::State<'a, Content<'a>>;
 
 /// The content of a report.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -121,7 +101,7 @@ pub struct StepItem<'a> {
     pub part: ReportPart,
     /// Its outcome, if the plan was applied.
     pub outcome: Option<&'static str>,
-    /// Whether its object matches now.
+    /// True if its object matches now.
     pub is_done: bool,
 }
 
@@ -133,7 +113,7 @@ impl<'a> StepItem<'a> {
 }
 
 /// The word for a label.
-pub const fn whose(label: Label) -> &'static str {
+pub const fn label_word(label: Label) -> &'static str {
     match label {
         Label::Change => "this branch",
         Label::Both => "this branch and drift",
@@ -156,16 +136,17 @@ impl<'a> Report<'a> {
     /// The content, if the run finished.
     pub const fn content(&self) -> Option<Content<'a>> {
         match self.state {
-            State::Finished { content, .. } => Some(content),
-            State::Failed { .. } | State::Unfinished => None,
+            State::Finished(finished) => Some(finished.content),
+            State::Failed(_) | State::Unfinished(_) => None,
         }
     }
 
     /// The exit code, if the run has ended.
     pub const fn exit_code(&self) -> Option<u8> {
         match self.state {
-            State::Finished { exit_code, .. } | State::Failed { exit_code, .. } => Some(exit_code),
-            State::Unfinished => None,
+            State::Finished(finished) => Some(finished.exit_code),
+            State::Failed(failed) => Some(failed.exit_code),
+            State::Unfinished(_) => None,
         }
     }
 
@@ -192,16 +173,16 @@ impl<'a> Report<'a> {
     pub fn summary(&self) -> Vec<String> {
         let title = self.kind.word();
         let content = match self.state {
-            State::Unfinished => return vec![format!("{title}: not finished")],
-            State::Failed { .. } => return vec![format!("{title}: failed")],
-            State::Finished { content, .. } => content,
+            State::Unfinished(_) => return vec![format!("{title}: not finished")],
+            State::Failed(_) => return vec![format!("{title}: failed")],
+            State::Finished(finished) => finished.content,
         };
         match content {
             Content::Planned(planned) => {
                 let mut lines = summary::lines(planned.plan, self.kind);
                 if planned.plan.steps.is_empty() {
-                    // What stands in the way comes before that nothing was found.
-                    lines.rotate_right(summary::obstacles(planned.plan).len());
+                    // Blockers come before the line about no steps.
+                    lines.rotate_right(summary::blockers(planned.plan).len());
                 }
                 texts(lines)
             }
@@ -223,13 +204,14 @@ impl<'a> Report<'a> {
         let rehearsed = rehearsed.map(|sentence| format!("{sentence}."));
         let sentences = sentences.into_iter().chain(rehearsed);
         let Some(plan) = self.plan() else { return sentences.collect() };
-        let exceptions = summary::exceptions(plan).into_iter().chain(summary::limited(plan));
+        let exceptions =
+            summary::exception_notes(plan).into_iter().chain(summary::limit_note(plan));
         sentences.chain(texts(exceptions)).collect()
     }
 
-    /// The notes, by sort.
+    /// The notes, by kind.
     pub(super) fn notes(&self) -> BTreeMap<note::NoteKind, Vec<&'a Note>> {
-        note::by_sort(self.plan().into_iter().flat_map(|plan| &plan.notes))
+        note::group_by_kind(self.plan().into_iter().flat_map(|plan| &plan.notes))
     }
 
     /// The steps, in the order of the plan.
@@ -276,7 +258,7 @@ impl<'a> Report<'a> {
 
     /// The items, in display order.
     pub fn items(&self) -> Vec<ReportItem<'a>> {
-        item::of(self)
+        item::collect(self)
     }
 }
 

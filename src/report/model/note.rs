@@ -1,18 +1,18 @@
-//! The sorts of notes, the object of a note, and notes of several projects put together.
+//! The kinds of notes, the object of a note, and notes of several projects put together.
 
 use std::collections::BTreeMap;
 
-use super::{fold::same, step::tail};
+use super::{fold::fold_equal, step::local_name};
 use crate::{
     catalogue,
     diff::{Note, Reason},
 };
 
-/// The sort of a note: its place in display order, and the title for all notes of this sort.
+/// The kind of a note: its place in display order, and the title for all notes of this kind.
 pub(in crate::report) type NoteKind = (u8, &'static str);
 
-/// The sort of a note with this reason.
-pub(in crate::report) const fn sort(reason: &Reason) -> NoteKind {
+/// The kind of a note with this reason.
+pub(in crate::report) const fn note_kind(reason: &Reason) -> NoteKind {
     match reason {
         Reason::ArchivedByHand => (
             0,
@@ -50,26 +50,17 @@ pub(in crate::report) const fn sort(reason: &Reason) -> NoteKind {
     }
 }
 
-/// `notes` by sort.
-pub(in crate::report) fn by_sort<'n>(
+/// `notes` by kind.
+pub(in crate::report) fn group_by_kind<'n>(
     notes: impl IntoIterator<Item = &'n Note>,
 ) -> BTreeMap<NoteKind, Vec<&'n Note>> {
-    let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    notes.into_iter().for_each(|note| sorts.entry(sort(&note.reason)).or_default().push(note));
-    sorts
-}
-
-/// `objects` by the path of their group or project.
-pub fn by_path<'p>(
-    objects: impl IntoIterator<Item = (&'p str, String)>,
-) -> BTreeMap<&'p str, Vec<String>> {
-    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    objects.into_iter().for_each(|(path, object)| paths.entry(path).or_default().push(object));
-    paths
+    let mut kinds: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    notes.into_iter().for_each(|note| kinds.entry(note_kind(&note.reason)).or_default().push(note));
+    kinds
 }
 
 /// The number of groups and projects that are named one by one.
-pub const MANY: usize = 10;
+pub const MAX_CONTAINERS: usize = 10;
 
 /// A group or project with the objects of a note, and the paths of others with the same objects.
 #[derive(Debug)]
@@ -92,25 +83,33 @@ impl NoteGroup<'_> {
     }
 }
 
-/// Groups and projects with the objects of a note. If there are many, those with the same objects
-/// are put together at the first one, unless `full`.
-pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<NoteGroup<'_>> {
-    let all: Vec<_> = all.into_iter().collect();
-    let together = same(&all, full || all.len() <= MANY, |(_, objects)| without_ids(objects));
-    let alike = together.into_iter().map(|((path, objects), others)| NoteGroup {
+/// Groups and projects with their objects. If there are many, those with the same objects are put
+/// together at the first one, unless `full`.
+pub fn fold_objects<'p>(
+    objects: impl IntoIterator<Item = (&'p str, String)>,
+    full: bool,
+) -> Vec<NoteGroup<'p>> {
+    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (path, object) in objects {
+        paths.entry(path).or_default().push(object);
+    }
+    let paths: Vec<_> = paths.into_iter().collect();
+    let full = full || paths.len() <= MAX_CONTAINERS;
+    let folded = fold_equal(&paths, full, |(_, objects)| strip_ids(objects));
+    let groups = folded.into_iter().map(|((path, objects), others)| NoteGroup {
         path,
         others: others.iter().map(|(path, _)| *path).collect(),
-        objects: if others.is_empty() { objects.clone() } else { without_ids(objects) },
+        objects: if others.is_empty() { objects.clone() } else { strip_ids(objects) },
     });
-    alike.collect()
+    groups.collect()
 }
 
-fn without_ids(objects: &[String]) -> Vec<String> {
-    objects.iter().map(|object| without_id(object).to_owned()).collect()
+fn strip_ids(objects: &[String]) -> Vec<String> {
+    objects.iter().map(|object| strip_id(object).to_owned()).collect()
 }
 
 /// An object without the id that tells equal entries of one group or project apart.
-fn without_id(object: &str) -> &str {
+fn strip_id(object: &str) -> &str {
     let named = object.split_once('/').map(|(section, _)| section);
     let section = catalogue::everywhere().find(|section| Some(section.section) == named);
     let id = section.filter(|section| section.may_come_twice()).and(object.rsplit_once('@'));
@@ -122,7 +121,7 @@ fn without_id(object: &str) -> &str {
 
 /// The object of a note, without its group or project; empty for the container itself.
 pub fn object(note: &Note) -> String {
-    let object = tail(&note.address);
+    let object = local_name(&note.address);
     let about = match &note.reason {
         Reason::Archived | Reason::ArchivedByHand | Reason::Vanished => return String::new(),
         Reason::Undeclared { state } | Reason::UndeclaredFails { state } => {
@@ -133,8 +132,8 @@ pub fn object(note: &Note) -> String {
         Reason::Besides { what } => what.clone(),
         Reason::TakesAlong { grants_of } => {
             let grants = grants_of.iter().map(|address| match address.entry {
-                Some(_) => tail(address),
-                None => format!("any of {}: not read", tail(address)),
+                Some(_) => local_name(address),
+                None => format!("any of {}: not read", local_name(address)),
             });
             grants.collect::<Vec<_>>().join(", ")
         }
@@ -155,13 +154,13 @@ mod tests {
         let paths: Vec<_> = (0..20).map(|n| format!("acme/p{n:02}")).collect();
         let all = |object: &dyn Fn(usize) -> String| {
             let each = paths.iter().enumerate();
-            each.map(|(n, path)| (path.as_str(), vec![object(n)])).collect::<BTreeMap<_, _>>()
+            each.map(|(n, path)| (path.as_str(), object(n))).collect::<Vec<_>>()
         };
-        let alike = grouped(all(&|n| format!("pipeline_schedules/fails@{n}")), false);
+        let alike = fold_objects(all(&|n| format!("pipeline_schedules/fails@{n}")), false);
         assert_eq!(alike[0].title(), "acme/p00 and 19 more");
         assert_eq!(alike[0].objects, ["pipeline_schedules/fails"]);
         // Here the part after the `@` is the environment.
-        assert_eq!(grouped(all(&|n| format!("variables/A@{n}")), false).len(), 20);
-        assert_eq!(grouped(all(&|n| format!("pipeline_schedules/fails@{n}")), true).len(), 20);
+        assert_eq!(fold_objects(all(&|n| format!("variables/A@{n}")), false).len(), 20);
+        assert_eq!(fold_objects(all(&|n| format!("pipeline_schedules/fails@{n}")), true).len(), 20);
     }
 }

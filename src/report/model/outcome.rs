@@ -21,7 +21,7 @@ pub const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
 }
 
 /// Why an object does not match.
-pub fn why(reason: &MismatchReason) -> String {
+pub fn mismatch_reason(reason: &MismatchReason) -> String {
     match reason {
         MismatchReason::NotSaved => "accepted but not saved".to_owned(),
         MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
@@ -32,9 +32,9 @@ pub fn why(reason: &MismatchReason) -> String {
 }
 
 /// The same, without the object and the request's id.
-pub fn differs(mismatch: &Mismatch) -> String {
-    let unread = unread(mismatch).map(|cause| gist(cause, &mismatch.address));
-    unread.unwrap_or_else(|| why(&mismatch.reason))
+pub fn mismatch_gist(mismatch: &Mismatch) -> String {
+    let unread = unread_cause(mismatch).map(|cause| gist(cause, &mismatch.address));
+    unread.unwrap_or_else(|| mismatch_reason(&mismatch.reason))
 }
 
 /// A cause on one line, with the request's id in the service's log.
@@ -51,7 +51,7 @@ pub fn gist(cause: &Cause, address: &Address) -> String {
 }
 
 /// Why it is unknown whether it matches, if so.
-pub const fn unread(mismatch: &Mismatch) -> Option<&Cause> {
+pub const fn unread_cause(mismatch: &Mismatch) -> Option<&Cause> {
     match &mismatch.reason {
         MismatchReason::Unreadable(cause) => Some(cause),
         MismatchReason::NotSaved
@@ -64,7 +64,7 @@ pub const fn unread(mismatch: &Mismatch) -> Option<&Cause> {
 /// The lines at the end: the result of the run, and what to do next.
 pub fn summary(applied: &Applied) -> Vec<Line> {
     let counts = OutcomeCounts::of(&applied.steps).named();
-    let unread = applied.mismatches.iter().filter_map(unread).count();
+    let unread = applied.mismatches.iter().filter_map(unread_cause).count();
     let differing = applied.mismatches.len() - unread;
     let mismatches = [(differing, "not matching"), (unread, "not verified")];
     let parts = counted(counts.into_iter().chain(mismatches));

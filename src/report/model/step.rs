@@ -33,7 +33,7 @@ pub const fn sign(action: Action) -> (Paint, char) {
 
 /// The address of an object in a container of `scope`, without the container, decoded for reading.
 pub fn object(scope: Scope, address: &Address) -> String {
-    if address.section.is_some() { tail(address) } else { scope.noun().to_owned() }
+    if address.section.is_some() { local_name(address) } else { scope.noun().to_owned() }
 }
 
 /// The file and the line of a declaration.
@@ -42,15 +42,15 @@ pub fn file_line(origin: &Origin) -> String {
 }
 
 /// An address, decoded for reading.
-pub fn whole(address: &Address) -> String {
+pub fn full_name(address: &Address) -> String {
     match address.section {
         None => address.to_string(),
-        Some(_) => format!("{}#{}", address.path, tail(address)),
+        Some(_) => format!("{}#{}", address.path, local_name(address)),
     }
 }
 
 /// An address without its container, decoded for reading.
-pub fn tail(address: &Address) -> String {
+pub fn local_name(address: &Address) -> String {
     match (address.section, &address.entry) {
         (None, _) => "itself".into(),
         (Some(section), None) => section.into(),
@@ -76,7 +76,7 @@ fn identity(step: &Step) -> Vec<&str> {
 
 /// The unexpected steps that come first: those of other sections, without the container itself.
 /// Each reason with its steps, named as seen from the step's own container.
-pub fn firsts(step: &Step) -> Vec<(&'static str, Vec<String>)> {
+pub fn predecessors(step: &Step) -> Vec<(&'static str, Vec<String>)> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for edge in &step.after {
         let is_near = edge.address.path == step.address.path;
@@ -84,7 +84,7 @@ pub fn firsts(step: &Step) -> Vec<(&'static str, Vec<String>)> {
         if is_near && (section.is_none() || section == step.address.section) {
             continue;
         }
-        let first = if is_near { tail(&edge.address) } else { edge.address.to_string() };
+        let first = if is_near { local_name(&edge.address) } else { edge.address.to_string() };
         match reasons.iter_mut().find(|(reason, _)| *reason == edge.reason) {
             Some((_, firsts)) => firsts.push(first),
             None => reasons.push((edge.reason, vec![first])),
@@ -123,7 +123,7 @@ pub struct Row<'s> {
 }
 
 impl Row<'_> {
-    /// Whether its removal together with the object loses nothing.
+    /// True if its removal together with the object loses nothing.
     fn is_idle(&self) -> bool {
         self.step.action == Action::Delete
             && matches!(self.before, Shown::Value(Json::Null | Json::Bool(false)))

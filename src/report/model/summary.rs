@@ -10,20 +10,21 @@ use crate::{
 };
 
 /// How many groups and projects a sentence names.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// The lines at the end: the size of the plan, and what blocks it.
 pub fn lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
-    let first = if plan.steps.is_empty() { nothing(plan, kind) } else { something(plan, kind) };
+    let first =
+        if plan.steps.is_empty() { without_steps(plan, kind) } else { with_steps(plan, kind) };
     let mut lines = vec![first];
-    lines.extend(unverified(plan, kind));
-    lines.extend(next(plan).filter(|_| kind == ReportKind::Drift));
-    lines.extend(obstacles(plan));
+    lines.extend(unverified_line(plan, kind));
+    lines.extend(next_commands(plan).filter(|_| kind == ReportKind::Drift));
+    lines.extend(blockers(plan));
     lines
 }
 
 /// What to do about drift.
-fn next(plan: &Plan) -> Option<Line> {
+fn next_commands(plan: &Plan) -> Option<Line> {
     let text = match (plan.steps.is_empty(), plan.watched.is_empty()) {
         (false, _) if plan.guarded > 0 => {
             "`undrift absorb ADDRESS` declares it; to revert it, acknowledge what `undrift plan` refuses"
@@ -36,7 +37,7 @@ fn next(plan: &Plan) -> Option<Line> {
 }
 
 /// What blocks the plan, or a part of it.
-pub fn obstacles(plan: &Plan) -> Vec<Line> {
+pub fn blockers(plan: &Plan) -> Vec<Line> {
     let mut lines = Vec::new();
     let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
     let obstacles = obstacles.into_iter().filter(|(number, _)| *number > 0);
@@ -56,7 +57,7 @@ pub fn obstacles(plan: &Plan) -> Vec<Line> {
     if !paths.is_empty() {
         let unread = plan.unread();
         let affected = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
-        let effect = some(affected.count(), |steps| {
+        let effect = text_if_any(affected.count(), |steps| {
             let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
             format!("; apply leaves out {}, with {}", few_listed(&paths), count(steps, "change"))
         });
@@ -68,7 +69,7 @@ pub fn obstacles(plan: &Plan) -> Vec<Line> {
 }
 
 /// The summary of a plan without steps.
-fn nothing(plan: &Plan, kind: ReportKind) -> Line {
+fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
     let (matches, unchanged) = (matching(plan), plan.unchanged().len());
     let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
     let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
@@ -95,10 +96,11 @@ fn nothing(plan: &Plan, kind: ReportKind) -> Line {
         (_, false) => format!("no differences in what could be read; {}", uncompared(plan)),
     };
     let objects = notes_with(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
-    let secrets =
-        some(objects, |objects| format!("; secrets of {} not set", count(objects, "object")));
+    let secrets = text_if_any(objects, |objects| {
+        format!("; secrets of {} not set", count(objects, "object"))
+    });
     let paint = if is_whole && unchanged == 0 { Paint::Add } else { Paint::Change };
-    Line::of(paint, text + &secrets + &against(plan) + &unlisted(plan))
+    Line::of(paint, text + &secrets + &base_counts(plan) + &unmanaged_counts(plan))
 }
 
 /// How many groups and projects match their manifests, and how many are only known to be archived.
@@ -110,8 +112,9 @@ fn matching(plan: &Plan) -> String {
         _ => "match their manifests",
     };
     let compared = containers(plan.groups, plan.projects.saturating_sub(archived));
-    let skipped =
-        some(archived, |number| format!("; {} not compared", count(number, "archived project")));
+    let skipped = text_if_any(archived, |number| {
+        format!("; {} not compared", count(number, "archived project"))
+    });
     format!("{compared} {matches}{skipped}")
 }
 
@@ -121,7 +124,7 @@ fn notes_with(plan: &Plan, is_it: impl Fn(&Reason) -> bool) -> usize {
 }
 
 /// The `text` for a number, unless it is zero.
-fn some(number: usize, text: impl FnOnce(usize) -> String) -> String {
+fn text_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
     if number == 0 { String::new() } else { text(number) }
 }
 
@@ -130,14 +133,14 @@ fn uncompared(plan: &Plan) -> String {
     let unread = plan.incomplete.iter().map(|scope| &*scope.address.path);
     let paths = unread.chain(plan.problems.iter().map(|problem| &*problem.address.path));
     let paths: Vec<&str> = paths.collect::<BTreeSet<_>>().into_iter().collect();
-    let (named, others) = paths.split_at(paths.len().min(NAMED));
-    let others = some(others.len(), |others| format!(" and {others} more"));
+    let (named, others) = paths.split_at(paths.len().min(MAX_NAMED));
+    let others = text_if_any(others.len(), |others| format!(" and {others} more"));
     let were = if paths.len() == 1 { "was" } else { "were" };
     format!("{}{others} {were} not fully compared", named.join(", "))
 }
 
 /// How much could not be verified; the notes name it.
-fn unverified(plan: &Plan, kind: ReportKind) -> Option<Line> {
+fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
     let objects = plan.notes.iter().filter(|note| note.reason.is_unverified());
     let objects: BTreeSet<_> = objects.map(|note| &note.address).collect();
     let is_drift = kind == ReportKind::Drift;
@@ -153,12 +156,12 @@ fn unverified(plan: &Plan, kind: ReportKind) -> Option<Line> {
 fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
     let minutes = count(usize::try_from(seconds / 60).unwrap_or(usize::MAX), "minute");
     let requests = count(usize::try_from(a_minute).unwrap_or(usize::MAX), "request");
-    let of = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
-    format!(", about {minutes} at {requests}{of} a minute")
+    let operation = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
+    format!(", about {minutes} at {requests}{operation} a minute")
 }
 
 /// The summary of a plan with steps.
-fn something(plan: &Plan, kind: ReportKind) -> Line {
+fn with_steps(plan: &Plan, kind: ReportKind) -> Line {
     // A plan counts changes of the branch; an approval counts all steps.
     let is_approval = kind == ReportKind::Apply;
     let counts = if is_approval { plan.counts() } else { Counts::of(plan.own()) };
@@ -170,12 +173,12 @@ fn something(plan: &Plan, kind: ReportKind) -> Line {
         }
     };
     let estimate = plan.estimate.map_or_else(String::new, estimate);
-    let text = changes + &estimate + &against(plan) + &unlisted(plan);
+    let text = changes + &estimate + &base_counts(plan) + &unmanaged_counts(plan);
     Line::of(Paint::Bold, format!("{}: ", kind.of_plan())).text(text)
 }
 
 /// How many containers match a rule but stay out: a line for each reason.
-pub fn exceptions(plan: &Plan) -> Vec<Line> {
+pub fn exception_notes(plan: &Plan) -> Vec<Line> {
     let exceptions = plan.exceptions.iter().map(|(exception, number)| {
         Line::note(format!("not brought in by any rule: {number} {}", exception.words()))
     });
@@ -183,7 +186,7 @@ pub fn exceptions(plan: &Plan) -> Vec<Line> {
 }
 
 /// How many containers `--limit` left out.
-pub fn limited(plan: &Plan) -> Option<Line> {
+pub fn limit_note(plan: &Plan) -> Option<Line> {
     let Limited { to, left_out } = plan.limited.filter(|limited| limited.left_out > 0)?;
     let (things, have) = match left_out {
         1 => ("1 more group or project".to_owned(), "has"),
@@ -206,7 +209,7 @@ pub fn counted<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> Vec<Str
 }
 
 /// Additions to the last line: the number of steps that are drift, and of excluded ones.
-fn against(plan: &Plan) -> String {
+fn base_counts(plan: &Plan) -> String {
     let Some(base) = &plan.base else { return String::new() };
     let mut labels = plan.labels();
     let parts = [
@@ -238,14 +241,15 @@ fn all_containers(plan: &Plan) -> String {
 
 /// How many live entries no manifest lists, how many differences are only watched, and how many are
 /// held.
-fn unlisted(plan: &Plan) -> String {
+fn unmanaged_counts(plan: &Plan) -> String {
     let (watched, held) = plan.watched_and_held();
-    let unlisted = some(plan.unlisted(), |number| {
+    let unlisted = text_if_any(plan.unlisted(), |number| {
         format!("; {} not in any manifest", count(number, "object"))
     });
     let watched =
-        some(watched.len(), |number| format!("; {}", count(number, "watched difference")));
-    let differences = some(held.len(), |number| format!(", with {}", count(number, "difference")));
-    let held = some(plan.held.len(), |number| format!("; {} held", count(number, "object")));
+        text_if_any(watched.len(), |number| format!("; {}", count(number, "watched difference")));
+    let differences =
+        text_if_any(held.len(), |number| format!(", with {}", count(number, "difference")));
+    let held = text_if_any(plan.held.len(), |number| format!("; {} held", count(number, "object")));
     unlisted + &watched + &if held.is_empty() { held } else { held + &differences }
 }

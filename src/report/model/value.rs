@@ -56,7 +56,7 @@ fn json(value: &Json) -> String {
     }
 }
 
-/// Whether a text needs no quotes.
+/// True if a text needs no quotes.
 fn is_bare(text: &str) -> bool {
     let is_plain = text.chars().all(|c| c.is_alphanumeric() || "_-./:@*+%~^$=?&()|\\".contains(c));
     // Only undrift itself writes `(hidden)` and the like.

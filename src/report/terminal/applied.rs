@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::{fold::also, heading};
+use super::{fold::draw_others, heading};
 use crate::{
     apply::{Applied, Mismatch, StepResult},
     report::{
         Canvas, Line, Paint, Run, Style,
         model::{
-            differs, gist,
+            fold_equal, gist, local_name, mismatch_gist, mismatch_reason,
             outcome::{self, outcome},
-            same, sign,
+            sign,
             step::object,
-            tail, unread, why, with_request_id,
+            unread_cause, with_request_id,
         },
     },
     secret::Secrets,
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How many succeeded steps are listed without `--full`; others are always listed.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// The report of an apply, without `secrets`.
 pub fn applied(applied: &Applied, run: &Run, style: Style, secrets: &Secrets) -> String {
@@ -36,11 +36,11 @@ pub fn applied(applied: &Applied, run: &Run, style: Style, secrets: &Secrets) ->
 fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     let succeeded = steps.iter().filter(|step| step.outcome.is_success()).count();
     let full = canvas.style().full;
-    let listed = if full || succeeded <= LISTED { succeeded } else { 0 };
+    let listed = if full || succeeded <= MAX_LISTED { succeeded } else { 0 };
     let shown: Vec<_> =
         steps.iter().filter(|step| listed > 0 || !step.outcome.is_success()).collect();
-    let folded = same(&shown, full, |step| {
-        let done = step.outcome.is_success().then(|| (tail(&step.address), step.action));
+    let folded = fold_equal(&shown, full, |step| {
+        let done = step.outcome.is_success().then(|| (local_name(&step.address), step.action));
         let cause = step.outcome.cause().map(|cause| gist(cause, &step.address));
         (outcome(&step.outcome).1, cause, done)
     });
@@ -60,7 +60,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
             Some(cause) => line.text(": ").text(with_request_id(cause)),
             None => line,
         });
-        also(canvas, "step", others.iter().map(|step| &step.address));
+        draw_others(canvas, "step", others.iter().map(|step| &step.address));
     }
     if listed < succeeded {
         let text = format!("{} succeeded (--full lists them)", count(succeeded, "step"));
@@ -70,7 +70,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
 
 fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
     let (unread, differing): (Vec<_>, Vec<_>) =
-        mismatches.iter().partition(|mismatch| unread(mismatch).is_some());
+        mismatches.iter().partition(|mismatch| unread_cause(mismatch).is_some());
     for (title, mismatches) in [
         ("does not match its manifest after the run:", differing),
         ("not verified after the run:", unread),
@@ -79,21 +79,21 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
             continue;
         }
         canvas.paragraph([Line::of(Paint::Error, title)]);
-        let folded = same(&mismatches, canvas.style().full, |mismatch| {
-            (differs(mismatch), mismatch.fields.clone())
+        let folded = fold_equal(&mismatches, canvas.style().full, |mismatch| {
+            (mismatch_gist(mismatch), mismatch.fields.clone())
         });
         for (mismatch, others) in folded {
             let line = Line::indented(2)
                 .text(mismatch.address.path.as_ref())
                 .text(" ")
-                .text(tail(&mismatch.address));
+                .text(local_name(&mismatch.address));
             let line = if mismatch.fields.is_empty() {
                 line
             } else {
                 line.text(format!(" ({})", mismatch.fields.join(", ")))
             };
-            canvas.line(&line.text(": ").text(why(&mismatch.reason)));
-            also(canvas, "object", others.iter().map(|mismatch| &mismatch.address));
+            canvas.line(&line.text(": ").text(mismatch_reason(&mismatch.reason)));
+            draw_others(canvas, "object", others.iter().map(|mismatch| &mismatch.address));
         }
     }
 }
@@ -101,7 +101,7 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
 /// What to do about failures, each hint once.
 fn helps(canvas: &mut Canvas, applied: &Applied) {
     let of_steps = applied.steps.iter().filter_map(|step| step.outcome.cause());
-    let unread = applied.mismatches.iter().filter_map(unread);
+    let unread = applied.mismatches.iter().filter_map(unread_cause);
     let causes = of_steps.chain(unread).filter_map(|cause| cause.help.as_deref());
     let mismatches = applied.mismatches.iter().filter_map(|mismatch| mismatch.help.as_deref());
     let helps: BTreeSet<_> = causes.chain(mismatches).collect();

@@ -6,7 +6,7 @@ use crate::{
     plan::{Acknowledged, Comparison, Plan},
     report::{
         Canvas, Line, Overflow, Paint, ReportKind,
-        model::{by_path, sign, step::object, tail},
+        model::{local_name, sign, step::object},
     },
 };
 
@@ -28,34 +28,34 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
 /// The steps of `plan`: those of the branch in full, then drift.
 pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKind) {
     let (drift, changes): (Vec<_>, Vec<_>) = plan.steps.iter().partition(|step| step.is_drift());
-    fold::projects(canvas, changes);
+    fold::draw_steps(canvas, changes);
     let words = "drift: these differed before this branch";
     if kind == ReportKind::Apply {
-        unfolded(canvas, words, &drift);
+        draw_in_full(canvas, words, &drift);
     } else {
-        folded(canvas, words, &drift);
+        draw_names(canvas, words, &drift);
     }
 }
 
 /// The rest of the comparison with the base.
-pub(super) fn rest(canvas: &mut Canvas, against: &Comparison) {
+pub(super) fn draw_comparison(canvas: &mut Canvas, against: &Comparison) {
     let title = "excluded: drift that this branch did not ask for; `--heal` writes it too";
-    folded(canvas, title, &against.left.iter().collect::<Vec<_>>());
-    let refusals = against.refusals.iter().map(|of| (&of.address, &of.reason));
-    let problems = against.problems.iter().map(|of| (&of.address, &of.message));
+    draw_names(canvas, title, &against.left.iter().collect::<Vec<_>>());
+    let refusals = against.refusals.iter().map(|refusal| (&refusal.address, &refusal.reason));
+    let problems = against.problems.iter().map(|problem| (&problem.address, &problem.message));
     let of_drift = refusals.chain(problems).map(|(address, why)| {
-        let object = address.section.map_or_else(String::new, |_| tail(address) + ": ");
+        let object = address.section.map_or_else(String::new, |_| local_name(address) + ": ");
         (&*address.path, object + why)
     });
-    list(canvas, "problems of drift; they do not block this branch", of_drift);
+    paragraph(canvas, "problems of drift; they do not block this branch", of_drift);
     let already = against.already.iter().map(|already| {
         let fields = already.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
-        (&*already.address.path, tail(&already.address) + &fields)
+        (&*already.address.path, local_name(&already.address) + &fields)
     });
-    list(canvas, "declared by this branch as it is live already", already);
-    let removed = against.removed.iter().map(|address| (&*address.path, tail(address)));
-    list(canvas, "declared at the base and not by this branch; unchanged", removed);
+    paragraph(canvas, "declared by this branch as it is live already", already);
+    let removed = against.removed.iter().map(|address| (&*address.path, local_name(address)));
+    paragraph(canvas, "declared at the base and not by this branch; unchanged", removed);
 }
 
 /// How many containers were not read.
@@ -71,7 +71,7 @@ pub(super) fn unchanged(canvas: &mut Canvas, plan: &Plan) {
 }
 
 /// The mark after the name of an object or a field.
-pub(super) const fn mark(label: Option<Label>) -> &'static str {
+pub(super) const fn label_mark(label: Option<Label>) -> &'static str {
     match label {
         Some(Label::Drift) => " (drift)",
         Some(Label::Both) => " (drifted, and edited here)",
@@ -81,17 +81,17 @@ pub(super) const fn mark(label: Option<Label>) -> &'static str {
 }
 
 /// `steps` in full.
-fn unfolded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
+fn draw_in_full(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if !steps.is_empty() {
         canvas.paragraph([Line::of(Paint::Bold, title)]);
-        fold::projects(canvas, steps.iter().copied());
+        fold::draw_steps(canvas, steps.iter().copied());
     }
 }
 
 /// `steps` by name, or in full if nothing is folded; each removal is named.
-fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
+fn draw_names(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if canvas.style().full {
-        return unfolded(canvas, title, steps);
+        return draw_in_full(canvas, title, steps);
     }
     // A paragraph names so few of them.
     let is_short = steps.len() <= 9;
@@ -104,11 +104,6 @@ fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
         let (_, sign) = sign(step.action);
         (&*step.address.path, format!("{sign} {}{fields}", object(step.scope, &step.address)))
     });
-    list(canvas, title, shown);
-    unfolded(canvas, &format!("{title} (removals)"), &gone);
-}
-
-/// A paragraph with a line for each group and project.
-fn list<'p>(canvas: &mut Canvas, title: &str, items: impl Iterator<Item = (&'p str, String)>) {
-    paragraph(canvas, title, by_path(items));
+    paragraph(canvas, title, shown);
+    draw_in_full(canvas, &format!("{title} (removals)"), &gone);
 }

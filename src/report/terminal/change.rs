@@ -9,14 +9,14 @@ use crate::{
     report::{
         Canvas, Line, Overflow, Paint,
         compare::{self, TextComparison},
-        model::{Row, ValueText, cell, firsts, remarks, rows_of, sign, step::object},
+        model::{Row, ValueText, cell, predecessors, remarks, rows_of, sign, step::object},
     },
     text::count,
 };
 
 /// Field names are aligned up to this width, and up to a third of the terminal's width. A longer
 /// one moves its own value to the right.
-const WIDEST_NAME: usize = 36;
+const MAX_NAME_WIDTH: usize = 36;
 
 /// A step with `changes` of it, and with origins unless they are shown elsewhere.
 pub(super) fn step<'s>(
@@ -31,13 +31,13 @@ pub(super) fn step<'s>(
     let (paint, sign) = sign(step.action);
     let head =
         Line::indented(2).put(paint, format!("{sign} {}", object(step.scope, &step.address)));
-    let head = head.put(Paint::Dim, branch::mark(step.label));
+    let head = head.put(Paint::Dim, branch::label_mark(step.label));
     canvas.line_from(head, (origins && has_place).then_some(&step.origin), Overflow::Wrap);
     for remark in remarks(step) {
         canvas.line(&Line::indented(6).put(Paint::Dim, remark));
     }
     edges(canvas, step);
-    let widest = canvas.style().width.map_or(WIDEST_NAME, |width| WIDEST_NAME.min(width / 3));
+    let widest = canvas.style().width.map_or(MAX_NAME_WIDTH, |width| MAX_NAME_WIDTH.min(width / 3));
     let column = rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max();
     let number = rows.len();
     for (at, row) in rows.into_iter().enumerate() {
@@ -50,13 +50,13 @@ pub(super) fn step<'s>(
     }
 }
 
-/// Whether the field is declared in another file than its object.
+/// True if the field is declared in another file than its object.
 fn is_elsewhere(row: &Row<'_>) -> bool {
     row.origin.is_some_and(|origin| origin.file != row.step.origin.file)
 }
 
 fn edges(canvas: &mut Canvas, step: &Step) {
-    for (reason, firsts) in firsts(step) {
+    for (reason, firsts) in predecessors(step) {
         let firsts =
             if firsts.len() > 3 { count(firsts.len(), "other step") } else { firsts.join(", ") };
         canvas.line(&Line::indented(6).put(Paint::Dim, format!("after {firsts}: {reason}")));
@@ -67,7 +67,7 @@ fn edges(canvas: &mut Canvas, step: &Step) {
 fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, overflow: Option<Overflow>) {
     let origin = row.origin.filter(|_| overflow.is_some());
     let overflow = overflow.unwrap_or(Overflow::Drop);
-    let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::mark(row.label));
+    let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::label_mark(row.label));
     let start = (6 + column + 2).max(name.len() + 2);
     let label = || name.clone().pad_to(start).hang_here();
     let (before, after) = match row.sides().map(|side| side.map(paint)) {
@@ -100,9 +100,9 @@ fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, overflow: Option<Ove
 }
 
 /// How many lines of a text or of a comparison are shown without `--full`.
-const LINES: usize = 40;
+const MAX_LINES: usize = 40;
 /// How many of them are shown at least.
-const SOME: usize = 5;
+const MIN_LINES: usize = 5;
 
 /// A value.
 pub(super) fn shown(value: &Shown) -> Line {
@@ -147,7 +147,7 @@ fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
 
 /// Writes `lines`, or the first ones and the number of the rest.
 fn cut(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
-    let most = LINES.min(canvas.room().max(SOME));
+    let most = MAX_LINES.min(canvas.room().max(MIN_LINES));
     let shown = if canvas.style().full || lines.len() <= most + 1 { lines.len() } else { most };
     let omitted = lines.len() - shown;
     for (paint, sign, line) in lines.into_iter().take(shown) {

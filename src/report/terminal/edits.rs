@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use similar::{Change, ChangeTag, TextDiff};
 
-use super::fold::{NAMED, the_same};
+use super::fold::{MAX_NAMED, others_text};
 use crate::{
     diagnostic::FileName,
-    report::{Canvas, Line, Paint, Style, model::same},
+    report::{Canvas, Line, Paint, Style, model::fold_equal},
     secret::Secrets,
     text::{count, escape_lines},
 };
 
 /// About how many lines of edits a run shows on a terminal without `--full`.
-pub const SCREEN: usize = 50;
+pub const SCREEN_LINES: usize = 50;
 /// How many unchanged lines are shown around an edit.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// A file with its text before and after.
 pub(super) type Edited = (FileName, [String; 2]);
@@ -40,9 +40,9 @@ pub fn edits(files: &[Edited], most: usize, style: Style) -> String {
     }
     let compared = files.iter().map(|(name, [old, new])| (name, TextDiff::from_lines(old, new)));
     let compared: Vec<_> = compared.collect();
-    let compared: Vec<_> = compared.iter().map(|(name, diff)| (*name, parts(diff))).collect();
+    let compared: Vec<_> = compared.iter().map(|(name, diff)| (*name, line_runs(diff))).collect();
     let all: Vec<_> = compared.iter().flat_map(|(file, parts)| edits_of(file, parts)).collect();
-    let folds = same(&all, false, Edit::lines);
+    let folds = fold_equal(&all, false, Edit::lines);
     let hunks: Vec<_> = folds.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
     let nothing = Secrets::default();
     let mut canvas = Canvas::new(style, &nothing);
@@ -67,7 +67,8 @@ pub fn edits(files: &[Edited], most: usize, style: Style) -> String {
         room = room.saturating_sub(lines);
         for (_, others) in hunk {
             let places: Vec<_> = others.iter().map(|edit| edit.place()).collect();
-            if let Some(repeats) = the_same("the same edit at", "more place", &places, NAMED) {
+            if let Some(repeats) = others_text("the same edit at", "more place", &places, MAX_NAMED)
+            {
                 canvas.line(&Line::of(Paint::Note, repeats));
                 room = room.saturating_sub(2);
             }
@@ -93,7 +94,7 @@ fn more(canvas: &mut Canvas<'_>, what: &str) {
 }
 
 /// The lines of a file, changed ones and others by turns.
-fn parts<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<Compared<'d>>> {
+fn line_runs<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<Compared<'d>>> {
     let lines: Vec<_> = diff.iter_all_changes().collect();
     lines.chunk_by(|a, b| is_edit(a) == is_edit(b)).map(<[_]>::to_vec).collect()
 }
@@ -132,15 +133,15 @@ impl<'f> Edit<'f> {
         format!("{}:{}", self.file, new.or(old).unwrap_or_default() + 1)
     }
 
-    /// Whether `next` is so near that both are in one hunk.
+    /// True if `next` is so near that both are in one hunk.
     fn is_near(&self, next: &Self) -> bool {
         self.file == next.file
             && self.at + 2 == next.at
-            && self.parts[self.at + 1].len() <= 2 * AROUND
+            && self.parts[self.at + 1].len() <= 2 * CONTEXT_LINES
     }
 
     /// The unchanged lines before and after it.
-    fn around(&self) -> [&'f [Compared<'f>]; 2] {
+    fn context(&self) -> [&'f [Compared<'f>]; 2] {
         let part =
             |at: Option<usize>| at.and_then(|at| self.parts.get(at)).map_or(&[][..], |part| part);
         [part(self.at.checked_sub(1)), part(Some(self.at + 1))]
@@ -152,11 +153,11 @@ fn hunk_text<'f>(edits: impl Iterator<Item = &'f Edit<'f>>) -> String {
     let mut lines: Vec<&Compared<'_>> = Vec::new();
     let mut after: &[Compared<'_>] = &[];
     for edit in edits {
-        let [before, following] = edit.around();
-        let from = if lines.is_empty() { before.len().saturating_sub(AROUND) } else { 0 };
+        let [before, following] = edit.context();
+        let from = if lines.is_empty() { before.len().saturating_sub(CONTEXT_LINES) } else { 0 };
         lines.extend(&before[from..]);
         lines.extend(edit.changed());
-        after = &following[..following.len().min(AROUND)];
+        after = &following[..following.len().min(CONTEXT_LINES)];
     }
     lines.extend(after);
     let [old, new] = [0, 1].map(|side| {
@@ -201,7 +202,7 @@ mod tests {
             _ => "archived: true\n".to_owned(),
         };
         let files = [file("a.yaml", 6, edited), file("b.yaml", 4, |_| edited(0))];
-        insta::assert_snapshot!(edits(&files, SCREEN, terminal()), @r"
+        insta::assert_snapshot!(edits(&files, SCREEN_LINES, terminal()), @r"
         --- a/a.yaml
         +++ b/a.yaml
         @@ -6,6 +6,7 @@
@@ -230,16 +231,16 @@ mod tests {
         let files: Vec<_> = (0..9)
             .map(|n| file(&format!("{n}.yaml"), 9, move |i| format!("e: {n}{i}\n")))
             .collect();
-        let shown = edits(&files, SCREEN, terminal());
+        let shown = edits(&files, SCREEN_LINES, terminal());
         assert!(shown.lines().count() <= 60, "{shown}");
         assert!(shown.ends_with("… and 75 more edits in 9 files (--full shows all)\n"), "{shown}");
         for style in [Style::default(), Style { full: true, ..terminal() }] {
-            let text = edits(&files, SCREEN, style);
+            let text = edits(&files, SCREEN_LINES, style);
             assert_eq!(text.matches("\n+e: ").count(), 81, "{text}");
             assert!(!text.contains("more"), "{text}");
         }
         let one = [("new.yaml".into(), [String::new(), "a: 1\n".repeat(200)])];
-        let shown = edits(&one, SCREEN, terminal());
+        let shown = edits(&one, SCREEN_LINES, terminal());
         assert!(shown.ends_with("… and 151 more lines (--full shows all)\n"), "{shown}");
     }
 }

@@ -8,7 +8,8 @@ use crate::{
     report::{
         Canvas, Line, Paint, Style,
         model::{
-            Fold, FoldedSteps, Piece, ReportPart, StepItem, by_container, same, step::object, whole,
+            Fold, FoldedSteps, Piece, ReportPart, StepItem, fold_equal, fold_steps, full_name,
+            step::object,
         },
     },
     secret::Secrets,
@@ -18,14 +19,14 @@ use crate::{
 use super::change;
 
 /// How many groups and projects with the same change are named.
-pub(super) const NAMED: usize = 3;
+pub(super) const MAX_NAMED: usize = 3;
 
 /// Every group and project with its steps, in the order of the plan.
-pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
+pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let steps = steps.into_iter().map(|step| StepItem::planned(0, step, ReportPart::Changes));
     let fold = if canvas.style().full { Fold::Nothing } else { Fold::Fields };
     let mut more = Vec::new();
-    for folded in by_container(&steps.collect::<Vec<_>>(), fold) {
+    for folded in fold_steps(&steps.collect::<Vec<_>>(), fold) {
         if canvas.room() == 0 {
             let steps = folded.steps.iter();
             more.extend(steps.map(|piece| (piece.item.step, folded.others.clone())));
@@ -38,7 +39,7 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
         let FoldedSteps { steps, others, differs, .. } = folded;
         // Each removal is named.
         let removes = steps.iter().any(|piece| piece.item.step.action == Action::Delete);
-        let most = if removes { others.len() } else { NAMED };
+        let most = if removes { others.len() } else { MAX_NAMED };
         for (at, Piece { item, changes }) in steps.into_iter().enumerate() {
             // A head is never alone.
             if canvas.room() == 0 && at > 0 {
@@ -49,14 +50,14 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
         }
         let words =
             if differs { "the same change, with other values, in" } else { "the same change in" };
-        line(canvas, words, &noun, &others, most);
+        draw_others_line(canvas, words, &noun, &others, most);
     }
-    omitted(canvas, &more);
+    draw_omitted(canvas, &more);
 }
 
-/// What there was no room for: steps, each with the paths of others that have it too. Removals are
-/// named. A step counts once, also if its fields are in several pieces.
-fn omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
+/// The steps for which there was no room, each with the paths of others that have it too. Removals
+/// are named. A step counts once, also if its fields are in several pieces.
+fn draw_omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
     let changes: BTreeSet<_> = more
         .iter()
         .flat_map(|(step, others)| {
@@ -75,9 +76,9 @@ fn omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
         removals => format!(", with {}:", count(removals, "removal")),
     };
     let paths: BTreeSet<_> = changes.iter().map(|(_, path, _)| path).collect();
-    let (changes, of) =
-        (count(changes.len(), "more change"), count(paths.len(), "group or project"));
-    let text = format!("… and {changes} in {of} (--full lists them){with}");
+    let changes = count(changes.len(), "more change");
+    let containers = count(paths.len(), "group or project");
+    let text = format!("… and {changes} in {containers} (--full lists them){with}");
     canvas.paragraph([Line::of(Paint::Dim, text)]);
     let removals: Vec<_> = removals.collect();
     for alike in removals.chunk_by(|(what, ..), (other, ..)| what == other) {
@@ -88,13 +89,23 @@ fn omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
 }
 
 /// The other objects for which the last text also holds.
-pub(super) fn also<'a>(canvas: &mut Canvas, noun: &str, others: impl Iterator<Item = &'a Address>) {
-    let others: Vec<_> = others.map(whole).collect();
-    line(canvas, "the same for", &format!("more {noun}"), &others, NAMED);
+pub(super) fn draw_others<'a>(
+    canvas: &mut Canvas,
+    noun: &str,
+    others: impl Iterator<Item = &'a Address>,
+) {
+    let others: Vec<_> = others.map(full_name).collect();
+    draw_others_line(canvas, "the same for", &format!("more {noun}"), &others, MAX_NAMED);
 }
 
-fn line(canvas: &mut Canvas, words: &str, noun: &str, others: &[impl AsRef<str>], most: usize) {
-    if let Some(text) = the_same(words, noun, others, most) {
+fn draw_others_line(
+    canvas: &mut Canvas,
+    words: &str,
+    noun: &str,
+    others: &[impl AsRef<str>],
+    most: usize,
+) {
+    if let Some(text) = others_text(words, noun, others, most) {
         canvas.line(&Line::indented(2).put(Paint::Note, text));
     }
 }
@@ -109,16 +120,16 @@ pub fn lines<T, K: Ord>(
     (style, secrets): (Style, &Secrets),
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
-    for (one, others) in same(all, style.full, key) {
+    for (one, others) in fold_equal(all, style.full, key) {
         let others: Vec<_> = others.into_iter().map(name).collect();
-        let others = the_same("; the same for", &format!("more {noun}"), &others, NAMED);
+        let others = others_text("; the same for", &format!("more {noun}"), &others, MAX_NAMED);
         canvas.line(&Line::default().text(line(one) + &others.unwrap_or_default()));
     }
     canvas.finish()
 }
 
 /// The number of `all` others and the first of them, at `most` so many, if there are any.
-pub(super) fn the_same(
+pub(super) fn others_text(
     words: &str,
     noun: &str,
     all: &[impl AsRef<str>],

@@ -17,7 +17,7 @@ mod saved;
 pub(super) mod tests;
 
 pub use applied::applied;
-pub use edits::{SCREEN, edits};
+pub use edits::{SCREEN_LINES, edits};
 pub use fold::lines;
 pub use notes::left_out;
 pub use saved::{saved, stale};
@@ -25,17 +25,17 @@ pub use saved::{saved, stale};
 use super::{Canvas, Line, Paint, ReportKind, Run, model::summary};
 use crate::plan::Plan;
 
-/// How many lines a plan has, unless all are asked for.
-const MOST: usize = 60;
+/// The maximum number of lines of a plan without `--full`.
+const MAX_LINES: usize = 60;
 /// The same if the result of the run follows.
-const BEFORE_RESULT: usize = 40;
-/// How many of them steps get at least.
-const STEPS: usize = 12;
+const MAX_LINES_BEFORE_RESULT: usize = 40;
+/// The minimum number of lines for steps.
+const MIN_STEP_LINES: usize = 12;
 
-/// `plan` on an empty `canvas`. What stands last is drawn first: it matters most, and the steps get
-/// the room that is left.
+/// `plan` on an empty `canvas`. The end is drawn first: it matters most, and the steps get the
+/// remaining lines.
 pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) -> String {
-    let most = if kind == ReportKind::Apply { BEFORE_RESULT } else { MOST };
+    let most = if kind == ReportKind::Apply { MAX_LINES_BEFORE_RESULT } else { MAX_LINES };
     heading(&mut canvas, kind.of_plan(), run);
     branch::acknowledged(&mut canvas, &plan.acknowledged);
     let mut end = canvas.part();
@@ -43,22 +43,24 @@ pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) ->
     notes::refusals(&mut end, &plan.refusals);
     end.paragraph(summary::lines(plan, kind));
     let mut rest = canvas.part();
-    rest.allow(most.saturating_sub(canvas.lines() + end.lines() + STEPS + 2));
+    rest.allow(most.saturating_sub(canvas.lines() + end.lines() + MIN_STEP_LINES + 2));
     notes::held(&mut rest, &plan.held);
-    plan.base.iter().for_each(|against| branch::rest(&mut rest, against));
+    plan.base.iter().for_each(|against| branch::draw_comparison(&mut rest, against));
     branch::unchanged(&mut rest, plan);
     notes::notes(&mut rest, &plan.notes);
-    rest.paragraph(summary::exceptions(plan));
-    rest.paragraph(summary::limited(plan));
+    rest.paragraph(summary::exception_notes(plan));
+    rest.paragraph(summary::limit_note(plan));
     notes::incomplete(&mut rest, &plan.incomplete);
-    canvas.allow(most.saturating_sub(canvas.lines() + rest.lines() + end.lines() + 4).max(STEPS));
+    canvas.allow(
+        most.saturating_sub(canvas.lines() + rest.lines() + end.lines() + 4).max(MIN_STEP_LINES),
+    );
     branch::steps(&mut canvas, plan, kind);
     let (watched, held) = plan.watched_and_held();
     for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
     {
         if !steps.is_empty() {
             canvas.paragraph([Line::of(Paint::Bold, title)]);
-            fold::projects(&mut canvas, steps);
+            fold::draw_steps(&mut canvas, steps);
         }
     }
     for part in [rest, end].map(Canvas::finish).iter().filter(|part| !part.is_empty()) {

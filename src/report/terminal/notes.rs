@@ -1,10 +1,10 @@
 //! The parts of a plan other than steps: notes, what could not be read, and what blocks it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::fold::{also, lines};
+use super::fold::{draw_others, lines};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Held, Incomplete, Note, Problem, Reason, Refusal},
@@ -12,9 +12,10 @@ use crate::{
     report::{
         Canvas, Line, Paint, Style,
         model::{
-            MANY, acknowledged_together, acknowledgement, by_path, by_sort, gist, grouped,
-            note::{object, sort},
-            same, tail, with_request_id,
+            MAX_CONTAINERS, acknowledged_together, acknowledgement, fold_equal, fold_objects, gist,
+            group_by_kind, local_name,
+            note::{note_kind, object},
+            with_request_id,
         },
     },
     secret::Secrets,
@@ -22,22 +23,23 @@ use crate::{
 };
 
 /// How many objects of one project a paragraph names without `--full`.
-const OBJECTS: usize = 8;
+const MAX_OBJECTS: usize = 8;
 /// From how many on archived projects are only counted.
-const FEW: usize = 3;
+const COUNTED_FROM: usize = 3;
 
-/// Notes: a paragraph for each sort, with a line for each project.
+/// Notes: a paragraph for each kind, with a line for each project.
 pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
-    for ((_, title), found) in by_sort(notes) {
-        let projects = by_path(found.into_iter().map(|note| (&*note.address.path, object(note))));
+    for ((_, title), found) in group_by_kind(notes) {
+        let projects: BTreeSet<_> = found.iter().map(|note| &*note.address.path).collect();
         // Nothing more is known of them.
-        let is_archived = title == sort(&Reason::Archived).1;
-        if is_archived && projects.len() >= FEW && !canvas.style().full {
-            let first = projects.first_key_value().map_or("", |(path, _)| path);
+        let is_archived = title == note_kind(&Reason::Archived).1;
+        if is_archived && projects.len() >= COUNTED_FROM && !canvas.style().full {
+            let first = projects.first().copied().unwrap_or_default();
             let text = format!("{title}: {first} and {} more", projects.len() - 1);
             canvas.paragraph([Line::note(text).put(Paint::Dim, " (--full lists all)")]);
         } else {
-            paragraph(canvas, title, projects);
+            let objects = found.into_iter().map(|note| (&*note.address.path, object(note)));
+            paragraph(canvas, title, objects);
         }
     }
 }
@@ -46,38 +48,42 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
 pub(super) fn held(canvas: &mut Canvas, held: &[Held]) {
     let mut days: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for Held { address, until } in held {
-        days.entry(until).or_default().push((&*address.path, tail(address)));
+        days.entry(until).or_default().push((&*address.path, local_name(address)));
     }
     for (until, objects) in days {
-        let title = format!("held until {until}, that day included; unchanged");
-        paragraph(canvas, &title, by_path(objects));
+        paragraph(canvas, &format!("held until {until}, that day included; unchanged"), objects);
     }
 }
 
 /// A title with a line for each project, or for several with the same objects; nothing without
-/// projects.
-pub(super) fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&str, Vec<String>>) {
-    if projects.is_empty() {
+/// objects.
+pub(super) fn paragraph<'p>(
+    canvas: &mut Canvas,
+    title: &str,
+    objects: impl IntoIterator<Item = (&'p str, String)>,
+) {
+    let groups = fold_objects(objects, canvas.style().full);
+    if groups.is_empty() {
         return;
     }
-    let groups = grouped(projects, canvas.style().full);
     let is_folded = groups.iter().any(|alike| !alike.others.is_empty());
     let aside = if is_folded { " (--full lists all)" } else { "" };
     canvas.paragraph([Line::note(title).put(Paint::Dim, aside)]);
     let groups: Vec<_> = groups.into_iter().map(|alike| (alike.title(), alike.objects)).collect();
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
-    few(canvas, MANY, "line", groups.into_iter(), |canvas, (projects, objects)| {
+    let groups = groups.into_iter();
+    draw_first(canvas, MAX_CONTAINERS, "line", groups, |canvas, (projects, objects)| {
         let line = Line::indented(2).text(projects);
         let start = (2 + column).max(line.len()) + 2;
-        let objects = first_of(&objects, canvas.style().full);
+        let objects = first_objects(&objects, canvas.style().full);
         canvas.line(&line.pad_to(start).hang_here().text(objects));
     });
 }
 
 /// `objects` on one line, or the first few and the number of the rest.
-pub(super) fn first_of(objects: &[String], full: bool) -> String {
-    let shown = if full || objects.len() <= OBJECTS + 1 { objects.len() } else { OBJECTS };
+pub(super) fn first_objects(objects: &[String], full: bool) -> String {
+    let shown = if full || objects.len() <= MAX_OBJECTS + 1 { objects.len() } else { MAX_OBJECTS };
     let text = objects[..shown].join(", ");
     match objects.len() - shown {
         0 => text,
@@ -92,13 +98,14 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     }
     let title = Line::of(Paint::Change, "incomplete: ");
     canvas.paragraph([title.text("could not be read; nothing is planned there")]);
-    let all = same(incomplete, canvas.style().full, |scope| gist(&scope.reason, &scope.address));
-    few(canvas, MANY, "scope", all.into_iter(), |canvas, (scope, others)| {
+    let all =
+        fold_equal(incomplete, canvas.style().full, |scope| gist(&scope.reason, &scope.address));
+    draw_first(canvas, MAX_CONTAINERS, "scope", all.into_iter(), |canvas, (scope, others)| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
         canvas.line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
-        also(canvas, "scope", others.iter().map(|scope| &scope.address));
+        draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
     });
 }
 
@@ -115,7 +122,7 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
 /// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
 /// followed by the names of its other objects.
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
-    let all = same(refusals, canvas.style().full, acknowledged_together);
+    let all = fold_equal(refusals, canvas.style().full, acknowledged_together);
     let shown = all.iter().map(|(first, others)| {
         let Refusal { guard, address, reason, origin, .. } = first;
         let ack = shell_word(&acknowledgement(first, others.iter().copied()));
@@ -131,7 +138,7 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
     diagnostics(canvas, shown);
     for (first, others) in all {
         let others: Vec<_> = others.iter().map(|other| other.address.to_string()).collect();
-        for some in others.chunks(OBJECTS) {
+        for some in others.chunks(MAX_OBJECTS) {
             let line = Line::indented(2).put(Paint::Note, format!("{} also in: ", first.guard));
             canvas.line(&line.hang_here().text(some.join(", ")));
         }
@@ -155,7 +162,7 @@ fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic
 }
 
 /// Draws each of `items`, or the first few and the number of the rest.
-pub(super) fn few<T>(
+pub(super) fn draw_first<T>(
     canvas: &mut Canvas,
     most: usize,
     noun: &str,

@@ -9,7 +9,7 @@ use crate::{
     },
     report::{
         Canvas, Line, Paint, Run, Style,
-        model::{same, summary::to_do, tail},
+        model::{fold_equal, local_name, summary::to_do},
     },
     secret::Secrets,
     text::count,
@@ -30,7 +30,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
     canvas.line(&Line::of(Paint::Dim, format!("made {}", plan.created_at)));
     canvas.line(&Line::of(Paint::Dim, format!("id {}", sealed.id)));
     let steps = plan.shown();
-    fold::projects(&mut canvas, &steps);
+    fold::draw_steps(&mut canvas, &steps);
     canvas.gap();
     let counts = Counts::of(steps.iter());
     let to_do = Some(to_do(&counts)).filter(|text| !text.is_empty());
@@ -54,7 +54,7 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
         canvas.line(&Line::of(Paint::Error, "changed since the plan was saved:"));
     }
     let each: Vec<_> = comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
-    let folded = same(&each, style.full, |all| {
+    let folded = fold_equal(&each, style.full, |all| {
         let texts = all.iter().map(|Stale { address, reason, fields }| {
             format!("{} {reason} {fields:?}", object(address))
         });
@@ -66,7 +66,7 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
             canvas.line(&Line::indented(4).text(object(address) + reason));
             fields.iter().for_each(|field| difference(&mut canvas, field));
         }
-        fold::also(&mut canvas, "path", others.iter().map(|all| &all[0].address));
+        fold::draw_others(&mut canvas, "path", others.iter().map(|all| &all[0].address));
     }
     if !comparison.already.is_empty() {
         let steps = count(comparison.already.len(), "step");
@@ -78,7 +78,7 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
 
 /// An object for the beginning of a line about its group or project.
 fn object(address: &Address) -> String {
-    address.section.map_or_else(String::new, |_| tail(address) + ": ")
+    address.section.map_or_else(String::new, |_| local_name(address) + ": ")
 }
 
 fn difference(canvas: &mut Canvas, difference: &Difference) {

@@ -29,7 +29,7 @@ pub struct Subject<'d> {
     /// The group or project.
     pub container: &'d Container,
     /// The section; `None` for all sections.
-    pub of: Option<Section>,
+    pub section: Option<Section>,
     /// The entry, with its identity and fields; `None` for a list as a whole.
     pub entry: Option<(&'d str, &'d Declared)>,
     /// The names that lead to the field; empty for all fields.
@@ -40,28 +40,28 @@ impl Subject<'_> {
     /// The address of the object, or of the object that contains it.
     pub fn address(&self) -> Address {
         let container = self.container.address();
-        match (self.of, self.entry) {
+        match (self.section, self.entry) {
             (None, _) => container,
-            (Some(of), Some((key, _))) if of.shape == Shape::List => {
-                container.section(of.section).entry(key)
+            (Some(section), Some((key, _))) if section.shape == Shape::List => {
+                container.section(section.section).entry(key)
             }
             // The fields of a creation belong to the container.
-            (Some(of), _) if of.shape == Shape::Container => container,
-            (Some(of), _) => container.section(of.section),
+            (Some(section), _) if section.shape == Shape::Container => container,
+            (Some(section), _) => container.section(section.section),
         }
     }
 
     /// Its name for the command line.
     fn title(&self) -> String {
-        let (address, of) = (self.address(), self.of.map(|of| of.section));
-        let section = of.filter(|_| address.section.is_none());
-        let section = section.map(|section| format!("#{section}")).unwrap_or_default();
+        let address = self.address();
+        let section = self.section.filter(|_| address.section.is_none());
+        let section = section.map(|section| format!("#{}", section.section)).unwrap_or_default();
         let field = self.field.join(".");
         let slash = if field.is_empty() { "" } else { "/" };
         format!("{address}{section}{slash}{field}")
     }
 
-    /// Whether the object at `address` is the subject, or in it.
+    /// True if the object at `address` is the subject, or in it.
     fn holds(&self, address: &Address) -> bool {
         let subject = self.address();
         subject.path == address.path
@@ -69,7 +69,7 @@ impl Subject<'_> {
             && (subject.entry.is_none() || subject.entry == address.entry)
     }
 
-    /// Whether the subject includes the field `name`.
+    /// True if the subject includes the field `name`.
     fn is_about(&self, name: &str) -> bool {
         self.field.first().is_none_or(|field| field == name)
     }
@@ -89,34 +89,34 @@ pub fn declared(
         described(&mut canvas, &documentation.described);
         canvas.gap();
     }
-    match (subject.of, subject.entry) {
+    match (subject.section, subject.entry) {
         (None, _) => container_layers(&mut canvas, subject.container, trace),
-        (Some(of), None) => list_entries(&mut canvas, subject.container, of, trace),
-        (Some(of), Some((key, fields))) => {
+        (Some(section), None) => list_entries(&mut canvas, subject.container, section, trace),
+        (Some(section), Some((key, fields))) => {
             let values = fields.values();
             if let Some((name, within)) = subject.field.split_first() {
                 let whole = fields
                     .get(name)
-                    .map(|field| shown_declared(of.field(name), &field.value, &values));
+                    .map(|field| shown_declared(section.field(name), &field.value, &values));
                 if let Some(shown) = whole.and_then(|whole| inner(whole, within)) {
                     let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
                     canvas.line(&line.with(change::shown(&shown)));
                 }
-                let chain = trace.chain(of, key, &subject.field);
-                links(&mut canvas, None, &chain, of, &values);
+                let chain = trace.chain(section, key, &subject.field);
+                links(&mut canvas, None, &chain, section, &values);
                 return canvas.finish();
             }
-            let whole = trace.chain(of, key, &[]);
-            let title = (of.shape == Shape::List).then_some(of.noun);
+            let whole = trace.chain(section, key, &[]);
+            let title = (section.shape == Shape::List).then_some(section.noun);
             // The fields of a mapping show that it is declared, if it has some.
             let is_more = fields.keys().next().is_none()
                 || whole.iter().any(|link| link.setting.what != Content::Declared);
             if title.is_some() || is_more {
-                links(&mut canvas, title, &whole, of, &values);
+                links(&mut canvas, title, &whole, section, &values);
             }
-            for name in fields.keys().filter(|name| !of.identity.contains(name)) {
-                let chain = trace.chain(of, key, &[name.to_owned()]);
-                links(&mut canvas, Some(name), &chain, of, &values);
+            for name in fields.keys().filter(|name| !section.identity.contains(name)) {
+                let chain = trace.chain(section, key, &[name.to_owned()]);
+                links(&mut canvas, Some(name), &chain, section, &values);
             }
         }
     }
@@ -129,9 +129,9 @@ fn container_layers(canvas: &mut Canvas<'_>, container: &Container, trace: &Trac
     for layer in trace.layers.iter().rev() {
         canvas.line_from(Line::indented(4).text(&layer.name), &layer.origin, Overflow::Wrap);
     }
-    let sections = container.sections.iter().map(|section| match section.of.shape {
-        Shape::List => format!("{} ({})", section.of.section, section.entries.len()),
-        _ => section.of.section.to_owned(),
+    let sections = container.sections.iter().map(|declared| match declared.of.shape {
+        Shape::List => format!("{} ({})", declared.of.section, declared.entries.len()),
+        _ => declared.of.section.to_owned(),
     });
     let sections: Vec<_> = sections.collect();
     if !sections.is_empty() {
@@ -142,15 +142,15 @@ fn container_layers(canvas: &mut Canvas<'_>, container: &Container, trace: &Trac
 }
 
 /// The entries of a list, and the policy for others.
-fn list_entries(canvas: &mut Canvas<'_>, container: &Container, of: Section, trace: &Trace) {
-    let Some(section) = container.section(of.section) else { return };
-    for entry in &section.entries {
+fn list_entries(canvas: &mut Canvas<'_>, container: &Container, section: Section, trace: &Trace) {
+    let Some(declared) = container.section(section.section) else { return };
+    for entry in &declared.entries {
         let line = Line::indented(2).text(&entry.key);
         from(canvas, line, trace.rule_at(&entry.origin), &entry.origin);
     }
-    let policy = section.unlisted.value.word();
+    let policy = declared.unlisted.value.word();
     let line = Line::indented(2).put(Paint::Dim, "unlisted ").text(policy);
-    from(canvas, line, trace.rule_at(&section.unlisted.origin), &section.unlisted.origin);
+    from(canvas, line, trace.rule_at(&declared.unlisted.origin), &declared.unlisted.origin);
 }
 
 /// The contributions of the layers to one value, highest first.
@@ -158,7 +158,7 @@ fn links(
     canvas: &mut Canvas<'_>,
     title: Option<&str>,
     links: &[Link<'_>],
-    of: Section,
+    section: Section,
     beside: &Fields,
 ) {
     title.iter().for_each(|title| canvas.line(&Line::indented(2).text(title)));
@@ -169,7 +169,7 @@ fn links(
             Effect::Outranked => ("outranked", Paint::Dim),
         };
         let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
-        let line = match contribution(link, of, beside) {
+        let line = match contribution(link, section, beside) {
             Ok(shown) => line.with(change::shown(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
@@ -179,9 +179,9 @@ fn links(
         }
     });
     let lines: Vec<_> = lines.collect();
-    let column = lines.iter().map(Line::len).filter(|len| *len <= WIDEST).max().unwrap_or(0);
+    let column = lines.iter().map(Line::len).filter(|len| *len <= MAX_COLUMN).max().unwrap_or(0);
     let names = links.iter().map(|link| link.layer.name.width());
-    let end = column + 2 + names.filter(|width| *width <= WIDEST).max().unwrap_or(0);
+    let end = column + 2 + names.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
     for (line, link) in lines.into_iter().zip(links) {
         let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
         canvas.line_from(line.pad_to(end), &link.setting.origin, Overflow::Wrap);
@@ -189,12 +189,12 @@ fn links(
 }
 
 /// The contribution of a layer: a value, or something else in words.
-fn contribution(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, &'static str> {
+fn contribution(link: &Link<'_>, section: Section, beside: &Fields) -> Result<Shown, &'static str> {
     match &link.setting.what {
         Content::Value(value) => {
             let field = link.setting.names.first().map_or("", String::as_str);
             // A template or a change of a list is in place of a value.
-            Ok(shown_declared(of.field(field), value, beside))
+            Ok(shown_declared(section.field(field), value, beside))
         }
         Content::Declared => Err("declared"),
         Content::Absent => Err("absent"),
@@ -205,7 +205,7 @@ fn contribution(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, 
 }
 
 /// The maximum width to which values and names are aligned.
-const WIDEST: usize = 40;
+const MAX_COLUMN: usize = 40;
 
 /// A line with its origin and layer.
 fn from(canvas: &mut Canvas<'_>, line: Line, layer: Option<&Layer>, origin: &Origin) {
@@ -299,12 +299,13 @@ fn restrict(step: &mut Step, subject: &Subject<'_>) -> bool {
 
 /// The live value of the field in `subject`.
 fn live_value(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
-    let (of, (key, fields)) = (subject.of?, subject.entry?);
+    let (section, (key, fields)) = (subject.section?, subject.entry?);
     let (name, within) = subject.field.split_first()?;
-    let entries = live.sections.get(of.section)?.entries().ok()?;
-    let entry =
-        entries.iter().find(|live| of.shape != Shape::List || of.name(live.fields.raw()) == key)?;
-    let shown = shown_live(of.table().get(name), entry.fields.raw().get(name), &live.names);
+    let entries = live.sections.get(section.section)?.entries().ok()?;
+    let entry = entries
+        .iter()
+        .find(|live| section.shape != Shape::List || section.name(live.fields.raw()) == key)?;
+    let shown = shown_live(section.table().get(name), entry.fields.raw().get(name), &live.names);
     // A value that is declared as a secret is secret on the service too.
     let is_secret = fields.get(name).is_some_and(|field| matches!(field.value, Value::Secret(_)));
     match shown {
