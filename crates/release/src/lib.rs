@@ -1,5 +1,5 @@
-//! Releases of the service, such as 18.2, and names of time zones: the facts that undrift and its sandbox
-//! share.
+//! Releases of the service, such as 18.2, and names of time zones: the facts that undrift and its
+//! sandbox share.
 //!
 //! A feature without a release of its own belongs to [`REFERENCE`], the release that the reference
 //! describes.
@@ -42,7 +42,7 @@ impl Release {
         Self { major, minor }
     }
 
-    /// Whether it came after the one that the reference describes, so that a service may lack its
+    /// True if it came after the one that the reference describes, so that a service may lack its
     /// features.
     pub fn is_late(self) -> bool {
         self > REFERENCE

@@ -9,7 +9,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.lines().filter(|name| !name.is_empty())
 }
 
-/// Whether a text names a time zone, case-sensitive: `UTC`, `Europe/Berlin`, `Pacific Time (US &
+/// True if a text names a time zone, case-sensitive: `UTC`, `Europe/Berlin`, `Pacific Time (US &
 /// Canada)`, or `+02:00`.
 #[must_use]
 pub fn is_known(text: &str) -> bool {

@@ -21,7 +21,7 @@ const ROUTE_LIMITS: [(Method, &str, u32); 3] = [
     (Method::DELETE, "/groups/{id}/members/{user_id}", 60),
 ];
 
-/// How long a window is, in seconds.
+/// The length of a window, in seconds.
 const WINDOW_SECONDS: i64 = 60;
 
 /// The rate limits. `None` means no limit, which is the default of the real service.
@@ -31,7 +31,7 @@ pub struct RateLimits {
     pub user: Option<u32>,
     /// Requests per minute of one user to one operation.
     pub operation: Option<u32>,
-    /// Whether single projects and removals of members have their own limits, as on the largest
+    /// True if single projects and removals of members have their own limits, as on the largest
     /// hosted service.
     pub routes: bool,
 }

@@ -15,7 +15,7 @@ use undrift_release::Release;
 /// reference hold from this release on; when they changed in between is not known.
 pub const OBSERVED: Release = Release::new(18, 9);
 
-/// How the service differs from the faithful one, which is the default.
+/// The differences of a service from the faithful one, which is the default.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// The release alone; [`Profile::at`] also turns on its dialects.
@@ -47,15 +47,15 @@ pub struct Profile {
     /// before 18.0. From 16.0 on deletion is always delayed, at least by the default of the
     /// release.
     pub deletion_delay: Option<u32>,
-    /// How long forks and imports take, by the sandbox's clock.
+    /// The duration of forks and imports, by the sandbox's clock.
     pub import_delay: Duration,
     /// The failure of forks and imports after that time, and of pulls by mirrors, if they fail.
     pub import_failure: Option<String>,
-    /// How long after the first branch the service protects it; at once if zero.
+    /// The time from the first branch until the service protects it.
     pub protection_delay: Duration,
-    /// How long housekeeping cannot be started again.
+    /// The time until housekeeping can be started again.
     pub housekeeping_lease: Duration,
-    /// Whether gists can be imported; in the reference this is off by default (1, 9).
+    /// True if gists can be imported; in the reference this is off by default (1, 9).
     pub gists: bool,
     /// Groups show `shared_runners_setting`, as from 16.2 on.
     pub runners_setting_shown: bool,
@@ -151,7 +151,7 @@ impl Profile {
         }
     }
 
-    /// Whether answers are changed after they were made.
+    /// True if answers are changed after they were made.
     pub(crate) fn changes_answers(&self) -> bool {
         self.unknown_extra_keys || self.drop_null_keys || self.shuffle_topics
     }
@@ -176,7 +176,7 @@ pub struct Fault {
     pub path_contains: String,
     /// Which of the matching calls, from 1; 0 for all of them.
     pub nth: u32,
-    /// What happens.
+    /// The effect on them.
     pub what: Misfortune,
 }
 
@@ -207,9 +207,9 @@ pub enum Misfortune {
 
 /// The faults of a running service, with the number of matches of each.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Mutex<Vec<(Fault, u32)>>);
+pub(crate) struct InjectedFaults(Mutex<Vec<(Fault, u32)>>);
 
-impl Faults {
+impl InjectedFaults {
     pub(crate) fn new(faults: Vec<Fault>) -> Self {
         Self(Mutex::new(faults.into_iter().map(|fault| (fault, 0)).collect()))
     }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_fault_strikes_the_call_that_it_names() {
-        let faults = Faults::new(vec![Fault {
+        let faults = InjectedFaults::new(vec![Fault {
             method: Some(Method::POST),
             path_contains: "/hooks".to_owned(),
             nth: 2,

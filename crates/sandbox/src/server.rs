@@ -27,13 +27,13 @@ use tokio_io_timeout::TimeoutStream;
 use super::answer::{Answer, Failure};
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
 use super::host::AllowedHosts;
-use super::profile::{Faults, Misfortune};
+use super::profile::{InjectedFaults, Misfortune};
 use super::request_bodies::BodyReader;
 use super::{Service, clock, dispatch, limit};
 
 /// The time limit for the head of a request, and for an idle connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may stop reading its answer: it must not keep its slot for ever.
+/// The time limit for a client that stops reading its answer: it must not keep its slot for ever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of headers, and of bytes, in the head of a request; above it is 431.
 const MAX_HEADERS: usize = 100;
@@ -45,7 +45,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause after a failure to accept a connection, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the service says if two calls create the same topic at the same time (code of 18.9).
+/// The error if two calls create the same topic at the same time (code of 18.9).
 const DUPLICATE_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value violates unique constraint \"index_topics_on_organization_id_and_name\"";
 
 /// The state shared by all connections.
@@ -57,7 +57,7 @@ pub(crate) struct Frontend {
     /// that uses the database.
     pub(crate) reads: Semaphore,
     pub(crate) write: Semaphore,
-    pub(crate) faults: Arc<Faults>,
+    pub(crate) faults: Arc<InjectedFaults>,
     pub(crate) latency: Duration,
     pub(crate) log: Option<Mutex<File>>,
     pub(crate) hosts: AllowedHosts,

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Where a URL may point.
+/// The allowed targets of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach<'a> {
     /// Anywhere, as for a URL that only browsers follow.
@@ -12,8 +12,8 @@ pub(crate) enum Reach<'a> {
     Outside(&'a str),
 }
 
-/// The service's complaint about a URL that it refuses. Only the scheme and the host are checked: spaces in
-/// a path and hosts that are not ASCII are accepted, and names are not resolved.
+/// The service's complaint about a URL that it refuses. Only the scheme and the host are checked:
+/// spaces in a path and hosts that are not ASCII are accepted, and names are not resolved.
 pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach<'_>) -> Option<String> {
     if url.is_empty() {
         return Some("must be a valid URL".to_owned());

@@ -39,7 +39,7 @@ pub(crate) struct Note {
     pub(crate) merge_request_id: i64,
     pub(crate) author_id: i64,
     pub(crate) body: String,
-    /// Whether the service wrote it, to record an action.
+    /// True if the service wrote it, to record an action.
     pub(crate) system: bool,
     pub(crate) internal: bool,
     pub(crate) created_at: String,

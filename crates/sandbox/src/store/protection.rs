@@ -115,7 +115,8 @@ pub(crate) struct Protection {
 stored!(Protection: protected_branches b,
     id, project_id, namespace_id, name, allow_force_push, code_owner_approval_required, updated_at, due_at; grants);
 
-/// The condition for those of a project or group that exist at a time, and whose it is.
+/// The condition for the protections of a project or group that exist at a time, and the id of
+/// their holder.
 fn present(of: Holder) -> (String, i64) {
     let (column, id) = match of {
         Holder::Group(id) => ("namespace_id", id),
@@ -125,7 +126,7 @@ fn present(of: Holder) -> (String, i64) {
 }
 
 impl Protection {
-    /// Those of a project or group that exist at a time, in order of creation.
+    /// The protections of a project or group that exist now, in order of creation.
     pub(crate) fn all(call: &Call<'_>, of: Holder) -> Result<Vec<Self>> {
         let mut all = Self::without_grants(call, of)?;
         all.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
@@ -138,7 +139,7 @@ impl Protection {
         Self::list(call.db, &format!("{present} ORDER BY b.id"), params![id, call.now()])
     }
 
-    /// Those that cover a branch of a project: its own, and those of its top-level group.
+    /// The protections that cover a branch of a project: the project's and its top-level group's.
     pub(crate) fn covering(call: &Call<'_>, project: &Project, branch: &str) -> Result<Vec<Self>> {
         let mut all = Self::all(call, Holder::Project(project.id))?;
         all.extend(Self::all(call, Holder::Group(root(&project.namespace)))?);
@@ -193,7 +194,7 @@ pub(crate) fn forget_due(db: &Connection, project: i64, pattern: &str, now: &str
     due.iter().filter(|due| covers(pattern, &due.name)).try_for_each(|due| due.remove(db))
 }
 
-/// Whether a pattern, in which `*` matches any text, matches a branch.
+/// True if a pattern, in which `*` matches any text, matches a branch.
 pub(crate) fn covers(pattern: &str, branch: &str) -> bool {
     let mut parts: Vec<&str> = pattern.split('*').collect();
     let first = parts.remove(0);
