@@ -223,13 +223,13 @@ impl Memberships {
 
     /// All namespaces in which the level is at least `least`, as a JSON array for `json_each`.
     pub(crate) fn namespaces(&self, db: &Connection, least: i64) -> rusqlite::Result<String> {
-        let mut all: BTreeSet<i64> = BTreeSet::new();
+        let mut namespaces: BTreeSet<i64> = BTreeSet::new();
         for (group, _) in self.groups.iter().filter(|(_, level)| **level >= least) {
             if let Some(group) = Namespace::by_id(db, *group)? {
-                all.extend(group.subtree(db)?);
+                namespaces.extend(group.subtree(db)?);
             }
         }
-        Ok(serde_json::Value::from_iter(all).to_string())
+        Ok(serde_json::Value::from_iter(namespaces).to_string())
     }
 }
 

@@ -104,8 +104,8 @@ impl Call<'_> {
     /// The first column of all rows of a result.
     pub(crate) fn many<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<Vec<T>> {
         let mut statement = self.db.prepare_cached(sql)?;
-        let found = statement.query_map(values, |row| row.get(0))?.collect::<Result<_, _>>();
-        Ok(found?)
+        let column = statement.query_map(values, |row| row.get(0))?.collect::<Result<_, _>>();
+        Ok(column?)
     }
 
     /// All rows of a result, as tuples.

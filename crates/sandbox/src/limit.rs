@@ -65,7 +65,7 @@ pub(crate) struct RequestCount {
     limits: RateLimits,
     /// When the window ends, in seconds since 1970, and the time until then.
     reset: i64,
-    seconds_left: i64,
+    seconds_to_reset: i64,
 }
 
 impl Limiter {
@@ -99,7 +99,7 @@ impl Limiter {
             operation: increment(window.operations.entry((caller, operation.number)).or_default()),
             limits,
             reset,
-            seconds_left: reset - now.as_second(),
+            seconds_to_reset: reset - now.as_second(),
         }
     }
 }
@@ -117,7 +117,7 @@ impl RequestCount {
             let time = Timestamp::from_second(self.reset).unwrap_or_default();
             answer.headers = vec![
                 ("content-type", "text/plain".to_owned()),
-                ("retry-after", self.seconds_left.to_string()),
+                ("retry-after", self.seconds_to_reset.to_string()),
                 ("ratelimit-resettime", httpdate::fmt_http_date(time.into())),
             ];
             return Some(answer);

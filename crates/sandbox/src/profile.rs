@@ -117,24 +117,24 @@ pub struct Profile {
 impl Profile {
     /// The profile for a release, with the dialects that this release certainly has.
     pub fn at(self, release: Release) -> Self {
-        let from = |major, minor| release >= Release::new(major, minor);
+        let is_from = |major, minor| release >= Release::new(major, minor);
         // Facts from the tests of its own code.
         let observed = release >= OBSERVED;
         Self {
             release,
             // Known from 16.1 on.
-            tag_lists_ignored: self.tag_lists_ignored && !from(16, 1),
+            tag_lists_ignored: self.tag_lists_ignored && !is_from(16, 1),
             import_members_created: self.import_members_created || observed,
             last_owner_bad_request: self.last_owner_bad_request && !observed,
             maintainer_grants_owner: self.maintainer_grants_owner && !observed,
-            maintainer_relates_forks: self.maintainer_relates_forks && !from(16, 5),
+            maintainer_relates_forks: self.maintainer_relates_forks && !is_from(16, 5),
             override_needs_directory: self.override_needs_directory || observed,
             put_clears_expiry: self.put_clears_expiry && !observed,
-            runners_setting_shown: self.runners_setting_shown || from(16, 2),
-            group_variable_filter: self.group_variable_filter || from(16, 9),
-            later_errors: self.later_errors || from(17, 0),
+            runners_setting_shown: self.runners_setting_shown || is_from(16, 2),
+            group_variable_filter: self.group_variable_filter || is_from(16, 9),
+            later_errors: self.later_errors || is_from(17, 0),
             // An edit cannot repeat the value of a hidden variable.
-            optional_variable_value: self.optional_variable_value || from(17, 4),
+            optional_variable_value: self.optional_variable_value || is_from(17, 4),
             archive_twice_refused: self.archive_twice_refused || observed,
             code_owner_approval_kept: self.code_owner_approval_kept || observed,
             absent_delete: if observed { AbsentDelete::NotFound } else { self.absent_delete },
@@ -144,7 +144,7 @@ impl Profile {
             unlisted_attributes_hidden: self.unlisted_attributes_hidden && !observed,
             create_as_the_reference: self.create_as_the_reference && !observed,
             archived_read_only: self.archived_read_only && !observed,
-            former_paths_answer: self.former_paths_answer && !from(16, 4),
+            former_paths_answer: self.former_paths_answer && !is_from(16, 4),
             star_answers_ok: self.star_answers_ok && !observed,
             empty_has_no_branch: self.empty_has_no_branch && !observed,
             ..self
@@ -218,20 +218,20 @@ impl InjectedFaults {
         self.list().push((fault, 0));
     }
 
-    /// Counts the call, and returns what happens to it.
-    pub(crate) fn fault_of(&self, method: &Method, target: &str) -> Option<Misfortune> {
-        let mut struck = None;
-        for (fault, seen) in self.list().iter_mut() {
+    /// Counts the call, and returns the effect of a fault on it.
+    pub(crate) fn effect_on(&self, method: &Method, target: &str) -> Option<Misfortune> {
+        let mut effect = None;
+        for (fault, match_count) in self.list().iter_mut() {
             let matches = fault.method.as_ref().is_none_or(|wanted| wanted == method)
                 && target.contains(&fault.path_contains);
             if matches {
-                *seen += 1;
-                if (fault.nth == 0 || fault.nth == *seen) && struck.is_none() {
-                    struck = Some(fault.what.clone());
+                *match_count += 1;
+                if (fault.nth == 0 || fault.nth == *match_count) && effect.is_none() {
+                    effect = Some(fault.what.clone());
                 }
             }
         }
-        struck
+        effect
     }
 
     fn list(&self) -> std::sync::MutexGuard<'_, Vec<(Fault, u32)>> {
@@ -259,7 +259,7 @@ mod tests {
             (Method::POST, "/projects/1/hooks", false),
         ];
         for (method, target, struck) in calls {
-            assert_eq!(faults.fault_of(&method, target).is_some(), struck, "{method} {target}");
+            assert_eq!(faults.effect_on(&method, target).is_some(), struck, "{method} {target}");
         }
     }
 }

@@ -133,14 +133,14 @@ impl<'a> ProjectView<'a> {
 
     /// True if a feature is open to the caller, by its access level.
     pub(crate) fn uses(&self, feature: &str) -> bool {
-        let least = match feature {
+        let min_level = match feature {
             "merge_requests_access_level" | "container_registry_access_level" => REPORTER,
             "repository_access_level" if self.project.visibility == "private" => REPORTER,
             _ => GUEST,
         };
         match self.level_of(feature) {
             "disabled" => false,
-            "private" => self.level >= least,
+            "private" => self.level >= min_level,
             _ => true,
         }
     }

@@ -190,10 +190,10 @@ async fn answer_with_fault(
     target: &str,
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, ConnectionDropped> {
-    let Some(fault) = frontend.faults.fault_of(method, target) else {
+    let Some(effect) = frontend.faults.effect_on(method, target) else {
         return Ok(whole_body(perform_request(frontend, slot, request).await));
     };
-    let response = match fault {
+    let response = match effect {
         Misfortune::DropBefore => return Err(ConnectionDropped),
         Misfortune::CommitThenDrop => {
             perform_request(frontend, slot, request).await;

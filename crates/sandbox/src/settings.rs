@@ -389,7 +389,7 @@ fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
 }
 
 /// A text without a fault of its form, and of at most `most` characters.
-fn check_text(row: &Attribute, text: String, most: usize) -> Result<Value> {
+fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value> {
     let is_outside = text.starts_with('/') || text.contains("..");
     let fault = match row.kind {
         AttributeKind::Pattern(_) => re2::refusal(&text),
@@ -401,8 +401,8 @@ fn check_text(row: &Attribute, text: String, most: usize) -> Result<Value> {
     if let Some(fault) = fault {
         return Err(Failure::model(row.blamed(), fault));
     }
-    refuse_if(text.chars().count() > most, || {
-        Failure::model(row.blamed(), format!("is too long (maximum is {most} characters)"))
+    refuse_if(text.chars().count() > max_length, || {
+        Failure::model(row.blamed(), format!("is too long (maximum is {max_length} characters)"))
     })?;
     Ok(text.into())
 }

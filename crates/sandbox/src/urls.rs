@@ -53,13 +53,13 @@ fn address(url: &str) -> Option<(&str, &str, Option<u16>)> {
 }
 
 /// The host and the port in the part after the scheme; `None` if the port is not a number.
-fn authority(rest: &str) -> Option<(&str, Option<u16>)> {
-    let authority = rest.split(['/', '?', '#']).next()?;
+fn authority(after_scheme: &str) -> Option<(&str, Option<u16>)> {
+    let authority = after_scheme.split(['/', '?', '#']).next()?;
     let address = authority.rsplit('@').next()?;
     // An address in brackets contains colons.
-    let after = address.rfind(']').map_or(0, |at| at + 1);
-    match address[after..].split_once(':') {
-        Some((name, port)) => Some((&address[..after + name.len()], Some(port.parse().ok()?))),
+    let host_end = address.rfind(']').map_or(0, |at| at + 1);
+    match address[host_end..].split_once(':') {
+        Some((name, port)) => Some((&address[..host_end + name.len()], Some(port.parse().ok()?))),
         None => Some((address, None)),
     }
 }

@@ -93,15 +93,15 @@ impl Project {
         )
     }
 
-    /// Reads a row. The projects of a list share namespaces: those in `seen` are not read again.
+    /// Reads a row. The projects of a list share namespaces, so known `namespaces` are not read again.
     pub(crate) fn with_namespace(
         row: &Row<'_>,
-        seen: &mut HashMap<i64, Rc<Namespace>>,
+        namespaces: &mut HashMap<i64, Rc<Namespace>>,
     ) -> Result<Self> {
-        let namespace = match seen.entry(row.get(Self::WIDTH)?) {
-            Entry::Occupied(seen) => Rc::clone(seen.get()),
-            Entry::Vacant(place) => {
-                Rc::clone(place.insert(Rc::new(Namespace::read(row, Self::WIDTH)?)))
+        let namespace = match namespaces.entry(row.get(Self::WIDTH)?) {
+            Entry::Occupied(entry) => Rc::clone(entry.get()),
+            Entry::Vacant(entry) => {
+                Rc::clone(entry.insert(Rc::new(Namespace::read(row, Self::WIDTH)?)))
             }
         };
         Ok(Self { namespace, ..Self::from_row(row)? })

@@ -76,25 +76,25 @@ pub(crate) fn id_of(parts: &[&[u8]]) -> String {
 
 impl Repository<'_> {
     /// All branches or tags, by name.
-    pub(crate) fn all(self, of: RefKind) -> Result<Vec<GitRef>> {
-        self.references(of, None)
+    pub(crate) fn all(self, kind: RefKind) -> Result<Vec<GitRef>> {
+        self.refs(kind, None)
     }
 
     /// The branch or tag with this name.
-    pub(crate) fn find(self, of: RefKind, name: &str) -> Result<Option<GitRef>> {
-        Ok(self.references(of, Some(name))?.pop())
+    pub(crate) fn find(self, kind: RefKind, name: &str) -> Result<Option<GitRef>> {
+        Ok(self.refs(kind, Some(name))?.pop())
     }
 
-    fn references(self, of: RefKind, name: Option<&str>) -> Result<Vec<GitRef>> {
-        let RefKind(table, columns) = of;
+    fn refs(self, kind: RefKind, name: Option<&str>) -> Result<Vec<GitRef>> {
+        let RefKind(table, columns) = kind;
         // Without a name there is none to look up in the index.
-        let which = if name.is_some() { "r.name = ?2" } else { "?2 IS NULL" };
-        let rest = format!(
+        let condition = if name.is_some() { "r.name = ?2" } else { "?2 IS NULL" };
+        let clauses = format!(
             "JOIN {table} r ON r.project_id = c.project_id AND r.commit_id = c.id
-             WHERE r.project_id = ?1 AND {which} ORDER BY r.name"
+             WHERE r.project_id = ?1 AND {condition} ORDER BY r.name"
         );
-        let (more, with) = (format!("r.name, {columns}"), params![self.project, name]);
-        Commit::list_with(self.db, &more, &rest, with, |commit, row| {
+        let (extra_columns, values) = (format!("r.name, {columns}"), params![self.project, name]);
+        Commit::list_with(self.db, &extra_columns, &clauses, values, |commit, row| {
             let [name, message, created_at] =
                 [0, 1, 2].map(|column| row.get(Commit::WIDTH + column));
             Ok(GitRef { name: name?, message: message?, created_at: created_at?, commit })
@@ -108,8 +108,8 @@ impl Repository<'_> {
 
     /// The commit that a branch, a tag, an id or a unique prefix of an id names.
     pub(crate) fn resolve(self, reference: &str) -> Result<Option<Commit>> {
-        for of in [BRANCHES, TAGS] {
-            if let Some(found) = self.find(of, reference)? {
+        for kind in [BRANCHES, TAGS] {
+            if let Some(found) = self.find(kind, reference)? {
                 return Ok(Some(found.commit));
             }
         }
@@ -118,8 +118,8 @@ impl Repository<'_> {
         {
             return Ok(None);
         }
-        let rest = "WHERE c.project_id = ?1 AND c.id LIKE ?2 || '%' LIMIT 2";
-        let mut found = Commit::list(self.db, rest, params![self.project, reference])?;
+        let clauses = "WHERE c.project_id = ?1 AND c.id LIKE ?2 || '%' LIMIT 2";
+        let mut found = Commit::list(self.db, clauses, params![self.project, reference])?;
         Ok(found.pop().filter(|_| found.is_empty()))
     }
 
