@@ -348,13 +348,14 @@ impl Call<'_> {
         Ok(levels.fold(above, i64::max))
     }
 
+    /// True if the caller needs no level to see objects with this visibility.
+    fn is_open(&self, visibility: &str) -> bool {
+        visibility == "public" || visibility == "internal" && self.caller.is_some()
+    }
+
     /// True if the caller may see a project.
     pub(crate) fn sees(&self, project: &Project) -> Result<bool> {
-        Ok(match project.visibility.as_str() {
-            "public" => true,
-            "internal" if self.caller.is_some() => true,
-            _ => self.level_in(project)? >= access::GUEST,
-        })
+        Ok(self.is_open(&project.visibility) || self.level_in(project)? >= GUEST)
     }
 
     /// A project by id or path that the caller may see; else 404.
@@ -500,11 +501,7 @@ impl Call<'_> {
 
     /// True if the caller may see a group.
     pub(crate) fn sees_group(&self, group: &Namespace) -> Result<bool> {
-        Ok(match group.visibility.as_str() {
-            "public" => true,
-            "internal" if self.caller.is_some() => true,
-            _ => self.level_in_group(group)? > 0,
-        })
+        Ok(self.is_open(&group.visibility) || self.level_in_group(group)? > 0)
     }
 
     /// A group by id or path that the caller may see; else 404.

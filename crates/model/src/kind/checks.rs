@@ -105,7 +105,7 @@ impl Section {
 fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
     let text = value.text()?;
     match &*spec.format {
-        TIME_ZONE if !time_zone::is_known(text.trim()) => {
+        TIME_ZONE if !time_zone::is_valid(text.trim()) => {
             Some(unknown_zone(spec.name, text.trim()))
         }
         CRON => {
