@@ -73,7 +73,7 @@ pub(crate) enum WriteRoute {
 /// The values of an attribute.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum AttributeKind {
+pub(crate) enum ValueKind {
     Flag,
     /// A text of at most this many characters; null clears it.
     Text(usize),
@@ -203,7 +203,7 @@ pub(crate) struct Attribute {
     /// the reference does not list it.
     #[serde(default = "all_routes")]
     on: &'static str,
-    pub(crate) kind: AttributeKind,
+    pub(crate) kind: ValueKind,
     #[serde(default)]
     pub(crate) reads: AnswerKey,
     #[serde(default)]
@@ -387,10 +387,11 @@ mod tests {
     #[test]
     fn a_twin_names_an_access_level() {
         for row in all() {
-            if let AttributeKind::TwinOf(target) = row.kind {
+            if let ValueKind::TwinOf(target) = row.kind {
                 assert!(
-                    all().any(|other| other.name == target
-                        && matches!(other.kind, AttributeKind::OneOf(_))),
+                    all()
+                        .any(|other| other.name == target
+                            && matches!(other.kind, ValueKind::OneOf(_))),
                     "{} follows {target}",
                     row.name
                 );

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{GUEST, MAINTAINER, REPORTER};
 use super::attributes::{
-    self, AnswerKey, Attribute, AttributeKind, Audience, OVERRIDE_ROLE, RESTRICTED,
+    self, AnswerKey, Attribute, Audience, OVERRIDE_ROLE, RESTRICTED, ValueKind,
 };
 use super::call::Call;
 use super::routes::view::Extras;
@@ -70,8 +70,8 @@ impl<'a> ProjectView<'a> {
 
     fn value(&self, row: &'static Attribute) -> Cow<'a, Value> {
         let is_on = match row.kind {
-            AttributeKind::TwinOf(target) => self.uses(target),
-            AttributeKind::OppositeOf(target) => !self.is_on(target),
+            ValueKind::TwinOf(target) => self.uses(target),
+            ValueKind::OppositeOf(target) => !self.is_on(target),
             // Merge trains need merged results, and skipping them needs merge commits.
             _ if row.name == "merge_trains_enabled" => self.has_merge_trains(),
             _ if row.name == "merge_trains_skip_train_allowed" => {

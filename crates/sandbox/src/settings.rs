@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Complaints, Failure, Result, refuse_if};
 use super::attributes::{
-    self, Attribute, AttributeKind, Bounds, Edition, OVERRIDE_ROLE, OnNull, PACKAGES,
-    PACKAGES_LEVEL, PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, TABLE, WriteRoute,
+    self, Attribute, Bounds, Edition, OVERRIDE_ROLE, OnNull, PACKAGES, PACKAGES_LEVEL,
+    PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, TABLE, ValueKind, WriteRoute,
 };
 use super::cleanup_policy;
 use super::params::{Need, Params, flag, integer, number_of, text};
@@ -40,7 +40,7 @@ pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
     let mut presets = Map::new();
     for row in attributes::all().filter(|row| is_stored(row)) {
         let preset = match row.kind {
-            AttributeKind::CleanupPolicy => cleanup_policy::scheduled(row.preset.clone(), time),
+            ValueKind::CleanupPolicy => cleanup_policy::scheduled(row.preset.clone(), time),
             _ => row.preset.clone(),
         };
         presets.insert(row.name.to_owned(), preset);
@@ -52,10 +52,10 @@ pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
 const fn is_stored(row: &Attribute) -> bool {
     !matches!(
         row.kind,
-        AttributeKind::Elsewhere
-            | AttributeKind::TwinOf(_)
-            | AttributeKind::AliasOf(_)
-            | AttributeKind::OppositeOf(_)
+        ValueKind::Elsewhere
+            | ValueKind::TwinOf(_)
+            | ValueKind::AliasOf(_)
+            | ValueKind::OppositeOf(_)
     )
 }
 
@@ -73,13 +73,13 @@ pub(crate) fn apply(
     // Deprecated booleans come first, so that an access level in the same call wins. New names come
     // before old ones.
     accepted.sort_by_key(|row| match row.kind {
-        AttributeKind::TwinOf(_) => 0,
-        AttributeKind::AliasOf(_) | AttributeKind::OppositeOf(_) => 2,
+        ValueKind::TwinOf(_) => 0,
+        ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => 2,
         _ => 1,
     });
     for row in accepted {
         let name = match row.kind {
-            AttributeKind::Topics if !params.has(row.name) => "tag_list",
+            ValueKind::Topics if !params.has(row.name) => "tag_list",
             _ => row.name,
         };
         if let Some(value) = params.get(name)
@@ -121,24 +121,24 @@ impl ProjectEdit<'_> {
     ) -> Result<Option<(&'static str, Value)>> {
         let edits = self.route == WriteRoute::Edit;
         let new = match row.kind {
-            AttributeKind::Elsewhere => None,
-            AttributeKind::TwinOf(target) => {
+            ValueKind::Elsewhere => None,
+            ValueKind::TwinOf(target) => {
                 let level = flag(name, value)?.map(|on| if on { "enabled" } else { "disabled" });
                 return Ok(level.map(|level| (target, level.into())));
             }
-            AttributeKind::AliasOf(target) | AttributeKind::OppositeOf(target) => {
+            ValueKind::AliasOf(target) | ValueKind::OppositeOf(target) => {
                 let on = flag(name, value)?;
                 refuse_if(on.is_none() && edits, Failure::unsaved)?;
-                let is_opposite = matches!(row.kind, AttributeKind::OppositeOf(_));
+                let is_opposite = matches!(row.kind, ValueKind::OppositeOf(_));
                 return Ok(on.map(|on| (target, (on != is_opposite).into())));
             }
-            AttributeKind::Claims(allowed) => Some(claims(row, self.texts(name)?, allowed)?),
-            AttributeKind::Topics => match topics(&self.texts(name)?) {
+            ValueKind::Claims(allowed) => Some(claims(row, self.texts(name)?, allowed)?),
+            ValueKind::Topics => match topics(&self.texts(name)?) {
                 None if edits => return Err(Failure::unsaved()),
                 None => return Err(Failure::model("topics", "is invalid")),
                 topics => topics,
             },
-            AttributeKind::CleanupPolicy => {
+            ValueKind::CleanupPolicy => {
                 let stored = stored.get(row.name).cloned();
                 let mut policy = stored.unwrap_or_else(|| row.preset.clone());
                 cleanup_policy::set(name, value, &mut policy)?;
@@ -304,10 +304,8 @@ fn not_null(relation: &str, column: &str) -> Failure {
 fn is_null(row: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match row.kind {
-        AttributeKind::Flag | AttributeKind::Number(..) => value.is_null() || is_blank,
-        AttributeKind::OneOf(_) => {
-            value.is_null() || (is_blank && row.null == OnNull::BlankUnsaved)
-        }
+        ValueKind::Flag | ValueKind::Number(..) => value.is_null() || is_blank,
+        ValueKind::OneOf(_) => value.is_null() || (is_blank && row.null == OnNull::BlankUnsaved),
         _ => false,
     }
 }
@@ -322,7 +320,7 @@ fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
         OnNull::Preset => Ok(Some(row.preset.clone())),
         OnNull::False => Ok(Some(false.into())),
         OnNull::Last => Ok(match row.kind {
-            AttributeKind::OneOf(values) => values.last().map(|value| (*value).into()),
+            ValueKind::OneOf(values) => values.last().map(|value| (*value).into()),
             _ => None,
         }),
         OnNull::Refused => Err(Failure::empty(row.name)),
@@ -333,38 +331,37 @@ fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
 /// The checked value of a single attribute; `None` if null changes nothing.
 pub(crate) fn checked_value(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>> {
     Ok(match row.kind {
-        AttributeKind::Flag
-        | AttributeKind::TwinOf(_)
-        | AttributeKind::AliasOf(_)
-        | AttributeKind::OppositeOf(_) => flag(name, value)?.map(Value::Bool),
-        AttributeKind::Text(most)
-        | AttributeKind::Pattern(most)
-        | AttributeKind::File(most)
-        | AttributeKind::Name(most) => match (row.kind, text(name, value)?) {
-            (AttributeKind::Name(_), None) => None,
-            (AttributeKind::Name(_), Some(text)) if text.is_empty() => None,
-            (AttributeKind::Text(_), None) => Some(row.preset.clone()),
+        ValueKind::Flag
+        | ValueKind::TwinOf(_)
+        | ValueKind::AliasOf(_)
+        | ValueKind::OppositeOf(_) => flag(name, value)?.map(Value::Bool),
+        ValueKind::Text(most)
+        | ValueKind::Pattern(most)
+        | ValueKind::File(most)
+        | ValueKind::Name(most) => match (row.kind, text(name, value)?) {
+            (ValueKind::Name(_), None) => None,
+            (ValueKind::Name(_), Some(text)) if text.is_empty() => None,
+            (ValueKind::Text(_), None) => Some(row.preset.clone()),
             (_, None) => Some(Value::Null),
             (_, Some(text)) => Some(check_text(row, text, most)?),
         },
-        AttributeKind::Number(bounds) | AttributeKind::Count(bounds) => match integer(name, value)?
-        {
+        ValueKind::Number(bounds) | ValueKind::Count(bounds) => match integer(name, value)? {
             Some(number) => Some(check_bounds(row, number, bounds)?),
-            None => matches!(row.kind, AttributeKind::Count(_)).then_some(Value::Null),
+            None => matches!(row.kind, ValueKind::Count(_)).then_some(Value::Null),
         },
-        AttributeKind::OneOf(values) => match text(name, value)? {
+        ValueKind::OneOf(values) => match text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
                 return Err(Failure::no_valid_value(name));
             }
             text => text.map(Value::from),
         },
-        AttributeKind::Choice(values) => {
+        ValueKind::Choice(values) => {
             number_of(name, value, |number| values.contains(&number))?.map(Value::from)
         }
-        AttributeKind::Topics
-        | AttributeKind::CleanupPolicy
-        | AttributeKind::Claims(_)
-        | AttributeKind::Elsewhere => None,
+        ValueKind::Topics
+        | ValueKind::CleanupPolicy
+        | ValueKind::Claims(_)
+        | ValueKind::Elsewhere => None,
     })
 }
 
@@ -392,8 +389,8 @@ fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
 fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value> {
     let is_outside = text.starts_with('/') || text.contains("..");
     let fault = match row.kind {
-        AttributeKind::Pattern(_) => re2::refusal(&text),
-        AttributeKind::File(_) => {
+        ValueKind::Pattern(_) => re2::refusal(&text),
+        ValueKind::File(_) => {
             is_outside.then(|| "cannot include leading slash or directory traversal.".to_owned())
         }
         _ => None,
@@ -499,25 +496,25 @@ mod tests {
     /// A valid value that differs from the preset.
     fn other(row: &Attribute) -> Value {
         match row.kind {
-            AttributeKind::Flag => json!(row.preset.clone() != json!(true)),
+            ValueKind::Flag => json!(row.preset.clone() != json!(true)),
             // There is only one storage.
-            AttributeKind::Name(_) if row.name == "repository_storage" => json!("default"),
-            AttributeKind::Text(_)
-            | AttributeKind::Name(_)
-            | AttributeKind::Pattern(_)
-            | AttributeKind::File(_) => json!("other"),
-            AttributeKind::Number(bounds) => json!(bounds.least.max(700)),
-            AttributeKind::Count(bounds) => json!(bounds.least),
-            AttributeKind::Claims(_) => json!(["project_path", "ref"]),
-            AttributeKind::AliasOf(_) | AttributeKind::OppositeOf(_) => json!(false),
-            AttributeKind::OneOf(values) => {
+            ValueKind::Name(_) if row.name == "repository_storage" => json!("default"),
+            ValueKind::Text(_)
+            | ValueKind::Name(_)
+            | ValueKind::Pattern(_)
+            | ValueKind::File(_) => json!("other"),
+            ValueKind::Number(bounds) => json!(bounds.least.max(700)),
+            ValueKind::Count(bounds) => json!(bounds.least),
+            ValueKind::Claims(_) => json!(["project_path", "ref"]),
+            ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => json!(false),
+            ValueKind::OneOf(values) => {
                 let preset = row.preset.clone();
                 json!(values.iter().find(|value| preset != **value))
             }
-            AttributeKind::Choice(values) => json!(values.last()),
-            AttributeKind::Topics => json!(["b", "a"]),
-            AttributeKind::CleanupPolicy => json!({"enabled": true}),
-            AttributeKind::TwinOf(_) | AttributeKind::Elsewhere => Value::Null,
+            ValueKind::Choice(values) => json!(values.last()),
+            ValueKind::Topics => json!(["b", "a"]),
+            ValueKind::CleanupPolicy => json!({"enabled": true}),
+            ValueKind::TwinOf(_) | ValueKind::Elsewhere => Value::Null,
         }
     }
 
@@ -555,8 +552,8 @@ mod tests {
                 _ => row.name,
             };
             match row.kind {
-                AttributeKind::Topics => assert_eq!(answer[key], json!(["a", "b"])),
-                AttributeKind::CleanupPolicy => assert_eq!(answer[key]["enabled"], json!(true)),
+                ValueKind::Topics => assert_eq!(answer[key], json!(["a", "b"])),
+                ValueKind::CleanupPolicy => assert_eq!(answer[key]["enabled"], json!(true)),
                 _ => assert_eq!(answer[key], value, "{}", row.name),
             }
         }

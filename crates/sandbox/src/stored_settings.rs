@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::answer::{Failure, Result};
-use super::attributes::{Attribute, AttributeKind, TABLE, WriteRoute};
+use super::attributes::{Attribute, TABLE, ValueKind, WriteRoute};
 use super::call::Call;
 use super::settings;
 
@@ -41,7 +41,7 @@ impl StoredSettings {
         let rows = self.rows(call).filter(|row| row.is_shown_at(call.release()) && is_seen(row));
         let settings = rows.map(|row| {
             let value = match row.kind {
-                AttributeKind::OppositeOf(target) => {
+                ValueKind::OppositeOf(target) => {
                     (set.get(target) != Some(&Value::Bool(true))).into()
                 }
                 _ => set.get(row.name).cloned().unwrap_or_else(|| row.preset.clone()),
@@ -111,18 +111,18 @@ impl StoredSettings {
             row.accepted_on(route)
                 && (call.is_administrator() || !row.administrators)
                 && !dropped.contains(&row.name)
-                && !matches!(row.kind, AttributeKind::Elsewhere)
+                && !matches!(row.kind, ValueKind::Elsewhere)
         });
         for row in accepted {
             let Some(value) = call.params.get(row.name) else { continue };
             let has_no_preset = row.preset.is_null() || row.preset == "";
             match (row.kind, settings::checked_value(row, row.name, value)?) {
-                (AttributeKind::OppositeOf(target), Some(on)) => {
+                (ValueKind::OppositeOf(target), Some(on)) => {
                     set.insert(target.to_owned(), (on == false).into());
                 }
-                (AttributeKind::OppositeOf(_), None) => {}
+                (ValueKind::OppositeOf(_), None) => {}
                 (_, Some(new)) => drop(set.insert(row.name.to_owned(), new)),
-                (AttributeKind::Flag, None) => drop(set.remove(row.name)),
+                (ValueKind::Flag, None) => drop(set.remove(row.name)),
                 (_, None) if has_no_preset => drop(set.remove(row.name)),
                 (_, None) => {}
             }

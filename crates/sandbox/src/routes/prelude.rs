@@ -13,7 +13,7 @@ pub(super) use super::super::answer::{
     Answer, Complaints, Failure, Result, any, extend, number_fault, refuse_if, set_if, try_filter,
 };
 pub(super) use super::super::attributes::{
-    Attribute, AttributeKind, Audience, OnNull, TABLE, Tier, VISIBILITIES, WriteRoute as Accepts,
+    Attribute, Audience, OnNull, TABLE, Tier, VISIBILITIES, ValueKind, WriteRoute as Accepts,
     without_comments,
 };
 pub(super) use super::super::call::{ARCHIVED, Call};
