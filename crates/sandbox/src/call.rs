@@ -31,7 +31,7 @@ pub(crate) const ARCHIVED: &str = "archived";
 pub(crate) type Segments = Vec<(&'static str, String)>;
 
 /// The parsed request of a call.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Input {
     pub(crate) method: Method,
     /// True if the operation is anything but a read.

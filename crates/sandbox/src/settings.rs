@@ -175,9 +175,9 @@ impl ProjectEdit<'_> {
             "auto_devops_deploy_strategy" if !edits && value.is_null() => {
                 Err(not_null("project_auto_devops", "deploy_strategy"))
             }
-            "repository_storage" if value.is_null() => Err(Failure::refused(
-                json!({ row.name: ["can't be blank", "is not included in the list"] }),
-            )),
+            "repository_storage" if value.is_null() => {
+                Err(Failure::models(row.name, &["can't be blank", "is not included in the list"]))
+            }
             "repository_storage" if value != "default" => {
                 let field = if edits { "repository_storage_moves" } else { row.name };
                 Err(Failure::model(field, "is invalid"))
@@ -406,17 +406,15 @@ fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value>
 
 /// The parts of a token's subject: at least the path of the project, which comes first.
 fn claims(row: &Attribute, words: Vec<String>, allowed: &[&str]) -> Result<Value> {
-    let mut faults = Vec::new();
-    if words.is_empty() {
-        faults.push("is too short (minimum is 1 character)".to_owned());
-    }
-    if words.first().is_none_or(|first| first != "project_path") {
-        faults.push("project_path must be the first element of the sub claim".to_owned());
-    }
+    let (field, mut complaints) = (row.blamed(), Complaints::default());
+    complaints.add_if(words.is_empty(), field, "is too short (minimum is 1 character)");
+    let has_path_first = words.first().is_some_and(|first| first == "project_path");
+    let order_text = "project_path must be the first element of the sub claim";
+    complaints.add_if(!has_path_first, field, order_text);
     for word in words.iter().filter(|word| !allowed.contains(&word.as_str())) {
-        faults.push(format!("{word} is not an allowed sub claim component"));
+        complaints.add(field, format!("{word} is not an allowed sub claim component"));
     }
-    refuse_if(!faults.is_empty(), || Failure::refused(json!({ row.blamed(): faults })))?;
+    complaints.settle()?;
     Ok(words.into())
 }
 
