@@ -5,7 +5,7 @@
 //! handlers are its own reading of the reference. So one mistake cannot agree with itself.
 //!
 //! ```text
-//! connection -> server    time limits, places, Host check, latency, faults, request log
+//! connection -> server    time limits, slots, Host check, latency, faults, request log
 //!      Model -> dispatch  route, parameters, caller, one transaction, answer
 //!            -> routes    one function an operation
 //!            -> store     rows; settings and attributes: what a project has
