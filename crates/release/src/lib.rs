@@ -1,5 +1,5 @@
-//! Releases of the service, such as 18.2, and names of time zones: the facts that undrift and its sandbox
-//! share.
+//! Releases of the service, such as 18.2, and names of time zones: the facts that undrift and its
+//! sandbox share.
 //!
 //! A feature without a release of its own belongs to [`REFERENCE`], the release that the reference
 //! describes.
@@ -42,7 +42,7 @@ impl Release {
         Self { major, minor }
     }
 
-    /// Whether it came after the one that the reference describes, so that a service may lack its
+    /// True if it came after the one that the reference describes, so that a service may lack its
     /// features.
     pub fn is_late(self) -> bool {
         self > REFERENCE
@@ -62,11 +62,11 @@ impl FromStr for Release {
     /// has the features of its release.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut parts = text.split(['.', '-', '+']);
-        let mut number = || {
-            let digits = parts.next().filter(|part| part.chars().all(|c| c.is_ascii_digit()))?;
-            digits.parse().ok()
-        };
-        let (major, minor) = number().zip(number()).ok_or("must be a release such as `18.2`")?;
+        let [major, minor] = [(); 2].map(|()| {
+            let digits = parts.next().filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+            digits.and_then(|digits| digits.parse().ok())
+        });
+        let (major, minor) = major.zip(minor).ok_or("must be a release such as `18.2`")?;
         Ok(Self { major, minor })
     }
 }

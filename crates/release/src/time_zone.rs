@@ -9,16 +9,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.lines().filter(|name| !name.is_empty())
 }
 
-/// Whether a text names a time zone, case-sensitive: `UTC`, `Europe/Berlin`, `Pacific Time (US &
+/// True if a text names a time zone, case-sensitive: `UTC`, `Europe/Berlin`, `Pacific Time (US &
 /// Canada)`, or `+02:00`.
 #[must_use]
-pub fn is_known(text: &str) -> bool {
+pub fn is_valid(text: &str) -> bool {
     let offset = text.strip_prefix(['+', '-']).and_then(|offset| offset.split_once(':'));
-    let number = |digits: &str, most: u8| {
-        digits.len() == 2 && digits.parse::<u8>().is_ok_and(|number| number <= most)
-    };
-    offset.is_some_and(|(hours, minutes)| number(hours, 14) && number(minutes, 59))
+    offset.is_some_and(|(hours, minutes)| is_up_to(hours, 14) && is_up_to(minutes, 59))
         || names().any(|name| name == text)
+}
+
+/// True if a text is a number of two digits that is not above `max`.
+fn is_up_to(digits: &str, max: u8) -> bool {
+    digits.len() == 2 && digits.parse::<u8>().is_ok_and(|number| number <= max)
 }
 
 #[cfg(test)]
@@ -38,7 +40,7 @@ mod tests {
             ("europe/berlin", false),
             ("Nowhere", false),
         ] {
-            assert_eq!(is_known(text), good, "{text}");
+            assert_eq!(is_valid(text), good, "{text}");
         }
     }
 }

@@ -41,10 +41,10 @@ pub(crate) const LEVELS: [(i64, &str); 7] = [
     (OWNER, "Owner"),
 ];
 
-/// What only rules name in place of a role.
+/// The levels that only rules name in place of a role.
 pub(crate) const RULE_LEVELS: [(i64, &str); 2] = [(0, "No access"), (60, "Admin")];
 
-/// The number of the role or of what a rule names in its place, as a word in any case.
+/// The level of a role, or of a rule's word in its place, in any case.
 pub(crate) fn level_by_name(word: &str) -> Option<i64> {
     let word = word.replace('_', " ");
     let mut levels = LEVELS.iter().chain(&RULE_LEVELS);
@@ -223,13 +223,13 @@ impl Memberships {
 
     /// All namespaces in which the level is at least `least`, as a JSON array for `json_each`.
     pub(crate) fn namespaces(&self, db: &Connection, least: i64) -> rusqlite::Result<String> {
-        let mut all: BTreeSet<i64> = BTreeSet::new();
+        let mut namespaces: BTreeSet<i64> = BTreeSet::new();
         for (group, _) in self.groups.iter().filter(|(_, level)| **level >= least) {
             if let Some(group) = Namespace::by_id(db, *group)? {
-                all.extend(group.subtree(db)?);
+                namespaces.extend(group.subtree(db)?);
             }
         }
-        Ok(serde_json::Value::from_iter(all).to_string())
+        Ok(serde_json::Value::from_iter(namespaces).to_string())
     }
 }
 

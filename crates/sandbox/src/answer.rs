@@ -276,8 +276,8 @@ pub(crate) fn try_filter<T>(
     items: impl IntoIterator<Item = T>,
     mut matches: impl FnMut(&T) -> Result<bool>,
 ) -> Result<Vec<T>> {
-    let kept = items.into_iter().map(|item| Ok(matches(&item)?.then_some(item)));
-    kept.filter_map(Result::transpose).collect()
+    let matching = items.into_iter().map(|item| Ok(matches(&item)?.then_some(item)));
+    matching.filter_map(Result::transpose).collect()
 }
 
 /// Adds a field to a body if it `is_shown`.

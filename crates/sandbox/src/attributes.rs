@@ -52,7 +52,7 @@ impl Tier {
     }
 }
 
-/// What decides which attributes a service has.
+/// The tier and release that decide which attributes a service has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edition {
     pub(crate) tier: Tier,
@@ -61,7 +61,7 @@ pub(crate) struct Edition {
 
 /// The three routes that accept attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum WriteRoute {
     /// POST /projects
     Create,
     /// POST /projects/user/:user_id
@@ -73,7 +73,7 @@ pub(crate) enum Route {
 /// The values of an attribute.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Flag,
     /// A text of at most this many characters; null clears it.
     Text(usize),
@@ -87,15 +87,15 @@ pub(crate) enum Kind {
     Pattern(usize),
     /// The path of a file: neither the root nor a path above it.
     File(usize),
-    OneOf(#[serde(deserialize_with = "kept")] &'static Vec<&'static str>),
+    OneOf(#[serde(deserialize_with = "leaked")] &'static Vec<&'static str>),
     /// One of these integers.
-    Choice(#[serde(deserialize_with = "kept")] &'static Vec<i64>),
+    Choice(#[serde(deserialize_with = "leaked")] &'static Vec<i64>),
     /// A set of words, as an array or a text with commas.
     Topics,
     /// The object with the cleanup policy of the container registry.
     CleanupPolicy,
     /// The parts of a token's subject: an array of these words, `project_path` first.
-    Claims(#[serde(deserialize_with = "kept")] &'static Vec<&'static str>),
+    Claims(#[serde(deserialize_with = "leaked")] &'static Vec<&'static str>),
     /// The deprecated boolean of an access level: false is `disabled`.
     TwinOf(&'static str),
     /// Another name of an attribute.
@@ -126,16 +126,17 @@ impl Default for Bounds {
 /// The key of an attribute in answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Reads {
+pub(crate) enum AnswerKey {
     #[default]
     Same,
     As(&'static str),
-    /// As [`Reads::Same`], though the reference does not list it. Its list is incomplete (1, 2.8:
-    /// "the complete set of fields a given role sees: not shown"), and the real service shows it.
+    /// As [`AnswerKey::Same`], though the reference does not list it. Its list is incomplete (1,
+    /// 2.8: "the complete set of fields a given role sees: not shown"), and the real service shows
+    /// it.
     Unlisted,
-    /// As [`Reads::Same`], in the simple form as well.
+    /// As [`AnswerKey::Same`], in the simple form as well.
     Simple,
-    /// As [`Reads::Same`], but only in the answer for a single object, not in lists.
+    /// As [`AnswerKey::Same`], but only in the answer for a single object, not in lists.
     Detail,
     /// In no answer, or added by a handler.
     Never,
@@ -144,7 +145,7 @@ pub(crate) enum Reads {
 /// When, and to which callers, an attribute is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Shown {
+pub(crate) enum Audience {
     #[default]
     Always,
     /// To callers who may read the repository.
@@ -196,17 +197,17 @@ pub(crate) enum OnNull {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Attribute {
     pub(crate) name: &'static str,
-    #[serde(default = "free")]
+    #[serde(default = "free_tier")]
     pub(crate) tier: Tier,
     /// `C`, `U` and `E` for the three routes that accept it; `c` if a create accepts it although
     /// the reference does not list it.
-    #[serde(default = "everywhere")]
+    #[serde(default = "all_routes")]
     on: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     #[serde(default)]
-    pub(crate) reads: Reads,
+    pub(crate) reads: AnswerKey,
     #[serde(default)]
-    pub(crate) seen: Shown,
+    pub(crate) seen: Audience,
     /// Before this release everybody can read it.
     #[serde(default)]
     pub(crate) guarded_since: Release,
@@ -218,7 +219,7 @@ pub(crate) struct Attribute {
     #[serde(borrow, default)]
     blamed: Option<&'static str>,
     /// The value in a new project.
-    #[serde(default = "none", deserialize_with = "kept")]
+    #[serde(default = "null_preset", deserialize_with = "leaked")]
     pub(crate) preset: &'static Value,
     /// Ignored unless an administrator sends it.
     #[serde(default)]
@@ -239,56 +240,56 @@ pub(crate) struct Attribute {
 }
 
 /// A value that lives as long as the process.
-fn kept<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<&'static T, D::Error> {
+fn leaked<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<&'static T, D::Error> {
     T::deserialize(from).map(|value| &*Box::leak(Box::new(value)))
 }
 
-fn free() -> Tier {
+fn free_tier() -> Tier {
     Tier::Free
 }
 
-fn everywhere() -> &'static str {
+fn all_routes() -> &'static str {
     "CUE"
 }
 
-fn none() -> &'static Value {
+fn null_preset() -> &'static Value {
     &Value::Null
 }
 
 impl Attribute {
-    pub(crate) fn accepted_on(&self, route: Route) -> bool {
+    pub(crate) fn accepted_on(&self, route: WriteRoute) -> bool {
         self.on.contains(match route {
-            Route::Create => 'C',
-            Route::CreateForUser => 'U',
-            Route::Edit => 'E',
+            WriteRoute::Create => 'C',
+            WriteRoute::CreateForUser => 'U',
+            WriteRoute::Edit => 'E',
         })
     }
 
-    /// Whether a create accepts it although the reference does not list it.
+    /// True if a create accepts it although the reference does not list it.
     pub(crate) fn accepted_on_create_too(&self) -> bool {
         self.on.contains('c')
     }
 
-    /// Whether a create ignores it that accepted it in earlier releases.
+    /// True if a create ignores it that accepted it in earlier releases.
     pub(crate) fn is_edited_only_at(&self, release: Release) -> bool {
         self.edited_only && release >= OBSERVED
     }
 
-    /// Whether a service has this attribute.
+    /// True if a service has this attribute.
     pub(crate) fn is_of(&self, edition: Edition) -> bool {
         self.tier <= edition.tier
             && (!self.since.is_late() || self.since <= edition.release)
             && self.until.is_none_or(|until| edition.release < until)
     }
 
-    /// Whether a release that has it also shows it.
+    /// True if a release that has it also shows it.
     pub(crate) fn is_shown_at(&self, release: Release) -> bool {
-        self.reads != Reads::Never && self.shown_since <= release
+        self.reads != AnswerKey::Never && self.shown_since <= release
     }
 
-    /// Whether lists show it too.
+    /// True if lists show it too.
     pub(crate) fn is_in_lists(&self) -> bool {
-        self.reads != Reads::Detail
+        self.reads != AnswerKey::Detail
     }
 
     /// The model's name for it in refusals.
@@ -305,7 +306,7 @@ pub(crate) const VISIBILITIES: &[&str] = &["private", "internal", "public"];
 /// The content of `attributes.jsonc`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Table {
+pub(super) struct AttributeTable {
     pub(super) projects: Vec<Attribute>,
     pub(super) groups: Vec<Attribute>,
     pub(super) users: Vec<Attribute>,
@@ -326,7 +327,7 @@ pub(super) fn without_comments(text: &'static str) -> &'static str {
     text.lines().filter(|line| !line.starts_with("//")).collect::<String>().leak()
 }
 
-pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
+pub(super) static TABLE: LazyLock<AttributeTable> = LazyLock::new(|| {
     let text = without_comments(include_str!("attributes.jsonc"));
     serde_json::from_str(text).expect("the table of attributes is read by a test")
 });
@@ -343,7 +344,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Attribute> {
 }
 
 /// The attributes that a service has.
-pub(crate) fn of(edition: Edition) -> impl Iterator<Item = &'static Attribute> {
+pub(crate) fn existing(edition: Edition) -> impl Iterator<Item = &'static Attribute> {
     all().filter(move |row| row.is_of(edition))
 }
 
@@ -362,19 +363,22 @@ mod tests {
         assert_eq!(names.len(), 88);
         assert_eq!(rows.len(), 88);
         let accepted = |route| rows.iter().filter(|row| row.accepted_on(route)).count();
-        assert_eq!([Route::Create, Route::CreateForUser, Route::Edit].map(accepted), [69, 70, 82]);
+        assert_eq!(
+            [WriteRoute::Create, WriteRoute::CreateForUser, WriteRoute::Edit].map(accepted),
+            [69, 70, 82]
+        );
         let above = |tier| rows.iter().filter(|row| row.tier == tier).count();
         assert_eq!([Tier::Premium, Tier::Ultimate].map(above), [12, 1]);
     }
 
     #[test]
     fn attributes_exist_from_their_release_on() {
-        let of = |release| {
+        let existing = |release| {
             let edition = Edition { tier: Tier::Ultimate, release };
-            of(edition).map(|row| row.name).collect::<std::collections::BTreeSet<_>>()
+            existing(edition).map(|row| row.name).collect::<std::collections::BTreeSet<_>>()
         };
-        assert_eq!(of(REFERENCE).len(), 88);
-        let (earlier, later) = (of(Release::new(16, 2)), of(Release::new(18, 9)));
+        assert_eq!(existing(REFERENCE).len(), 88);
+        let (earlier, later) = (existing(Release::new(16, 2)), existing(Release::new(18, 9)));
         assert!(earlier.contains("group_runners_enabled") && !earlier.contains("emails_enabled"));
         assert!(!earlier.contains("operations_access_level"));
         assert_eq!(later.len(), all().count() - 1);
@@ -383,9 +387,11 @@ mod tests {
     #[test]
     fn a_twin_names_an_access_level() {
         for row in all() {
-            if let Kind::TwinOf(target) = row.kind {
+            if let ValueKind::TwinOf(target) = row.kind {
                 assert!(
-                    all().any(|other| other.name == target && matches!(other.kind, Kind::OneOf(_))),
+                    all()
+                        .any(|other| other.name == target
+                            && matches!(other.kind, ValueKind::OneOf(_))),
                     "{} follows {target}",
                     row.name
                 );

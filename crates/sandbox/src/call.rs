@@ -30,13 +30,13 @@ pub(crate) const ARCHIVED: &str = "archived";
 /// The named segments of a path, decoded.
 pub(crate) type Segments = Vec<(&'static str, String)>;
 
-/// What a call asks for.
-#[derive(Debug, Default)]
+/// The parsed request of a call.
+#[derive(Default)]
 pub(crate) struct Input {
     pub(crate) method: Method,
-    /// Whether the operation is anything but a read.
+    /// True if the operation is anything but a read.
     pub(crate) writes: bool,
-    /// How an archived project refuses the operation, if it does.
+    /// The rule by which archived projects refuse the operation, if they do.
     pub(crate) closed: Option<&'static ClosedRoute>,
     pub(crate) params: Params,
     pub(crate) segments: Segments,
@@ -92,40 +92,40 @@ impl<'a> Call<'a> {
 
 impl Call<'_> {
     /// The first column of the one row of a result.
-    pub(crate) fn one<T: FromSql>(&self, sql: &str, with: impl Bound) -> Result<T> {
-        Ok(self.db.prepare_cached(sql)?.query_row(with, |row| row.get(0))?)
+    pub(crate) fn one<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<T> {
+        Ok(self.db.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
     }
 
     /// The first column of the row of a result, if there is one.
-    pub(crate) fn maybe<T: FromSql>(&self, sql: &str, with: impl Bound) -> Result<Option<T>> {
-        Ok(self.db.prepare_cached(sql)?.query_row(with, |row| row.get(0)).optional()?)
+    pub(crate) fn maybe<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<Option<T>> {
+        Ok(self.db.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()?)
     }
 
     /// The first column of all rows of a result.
-    pub(crate) fn many<T: FromSql>(&self, sql: &str, with: impl Bound) -> Result<Vec<T>> {
+    pub(crate) fn many<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<Vec<T>> {
         let mut statement = self.db.prepare_cached(sql)?;
-        let found = statement.query_map(with, |row| row.get(0))?.collect::<Result<_, _>>();
-        Ok(found?)
+        let column = statement.query_map(values, |row| row.get(0))?.collect::<Result<_, _>>();
+        Ok(column?)
     }
 
     /// All rows of a result, as tuples.
-    pub(crate) fn rows<T>(&self, sql: &str, with: impl Bound) -> Result<Vec<T>>
+    pub(crate) fn rows<T>(&self, sql: &str, values: impl Bound) -> Result<Vec<T>>
     where
         T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
     {
-        Ok(rows(self.db, sql, with)?)
+        Ok(rows(self.db, sql, values)?)
     }
 
     /// All rows of a result, each one JSON text.
-    pub(crate) fn objects(&self, sql: &str, with: impl Bound) -> Result<Vec<Value>> {
-        let texts = self.many::<String>(sql, with)?;
+    pub(crate) fn objects(&self, sql: &str, values: impl Bound) -> Result<Vec<Value>> {
+        let texts = self.many::<String>(sql, values)?;
         let objects = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<_, _>>();
         objects.map_err(|error| Failure::internal(&error))
     }
 
     /// Carries a statement out; returns how many rows it changed.
-    pub(crate) fn run(&self, sql: &str, with: impl Bound) -> Result<usize> {
-        Ok(self.db.prepare_cached(sql)?.execute(with)?)
+    pub(crate) fn run(&self, sql: &str, values: impl Bound) -> Result<usize> {
+        Ok(self.db.prepare_cached(sql)?.execute(values)?)
     }
 
     /// Sets one column of the row with this id.
@@ -183,17 +183,17 @@ impl Call<'_> {
         self.service.profile.release
     }
 
-    /// Whether the release is `major.minor` or a later one.
+    /// True if the release is `major.minor` or a later one.
     pub(crate) fn is_from(&self, major: u16, minor: u16) -> bool {
         self.release() >= Release::new(major, minor)
     }
 
-    /// Whether answers contain the day on which something was marked for deletion.
+    /// True if answers contain the day on which something was marked for deletion.
     pub(crate) fn shows_deletion(&self) -> bool {
         self.tier() >= Tier::Premium || self.is_from(18, 0)
     }
 
-    /// What decides which attributes exist.
+    /// The tier and release that decide which attributes exist.
     pub(crate) fn edition(&self) -> Edition {
         Edition { tier: self.tier(), release: self.release() }
     }
@@ -348,13 +348,14 @@ impl Call<'_> {
         Ok(levels.fold(above, i64::max))
     }
 
-    /// Whether the caller may see a project.
+    /// True if the caller needs no level to see objects with this visibility.
+    fn is_open(&self, visibility: &str) -> bool {
+        visibility == "public" || visibility == "internal" && self.caller.is_some()
+    }
+
+    /// True if the caller may see a project.
     pub(crate) fn sees(&self, project: &Project) -> Result<bool> {
-        Ok(match project.visibility.as_str() {
-            "public" => true,
-            "internal" if self.caller.is_some() => true,
-            _ => self.level_in(project)? >= access::GUEST,
-        })
+        Ok(self.is_open(&project.visibility) || self.level_in(project)? >= GUEST)
     }
 
     /// A project by id or path that the caller may see; else 404.
@@ -392,7 +393,7 @@ impl Call<'_> {
         Err(Failure::moved(format!("{}{}{mark}{query}", self.base, segments.join("/"))))
     }
 
-    /// Whether the caller may use a feature with this access level. In a private project this needs
+    /// True if the caller may use a feature with this access level. In a private project this needs
     /// a reporter.
     pub(crate) fn may_use(&self, project: &Project, access_level: &str) -> Result<bool> {
         let level = self.level_in(project)?;
@@ -405,7 +406,7 @@ impl Call<'_> {
         })
     }
 
-    /// Whether all of these features of a project are off, by their access levels.
+    /// True if all of these features of a project are off, by their access levels.
     pub(crate) fn are_off(&self, project: &Project, features: &[&str]) -> Result<bool> {
         let attributes = project.attributes(self.db)?;
         let mut levels = features.iter().map(|name| attributes.get(*name));
@@ -423,12 +424,12 @@ impl Call<'_> {
         self.project_with(level)
     }
 
-    /// Whether a project is archived, by itself or with a group above it.
+    /// True if a project is archived, by itself or with a group above it.
     pub(crate) fn is_archived(&self, project: &Project) -> Result<bool> {
         Ok(project.archived || self.is_group_archived(&project.namespace)?)
     }
 
-    /// Whether a group is archived, likewise.
+    /// True if a group is archived, by itself or with a group above it.
     pub(crate) fn is_group_archived(&self, group: &Namespace) -> Result<bool> {
         self.is_set_above(group, ARCHIVED, true)
     }
@@ -498,13 +499,9 @@ impl Call<'_> {
         }
     }
 
-    /// Whether the caller may see a group.
+    /// True if the caller may see a group.
     pub(crate) fn sees_group(&self, group: &Namespace) -> Result<bool> {
-        Ok(match group.visibility.as_str() {
-            "public" => true,
-            "internal" if self.caller.is_some() => true,
-            _ => self.level_in_group(group)? > 0,
-        })
+        Ok(self.is_open(&group.visibility) || self.level_in_group(group)? > 0)
     }
 
     /// A group by id or path that the caller may see; else 404.

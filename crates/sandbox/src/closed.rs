@@ -10,7 +10,7 @@ use super::profile::OBSERVED;
 #[derive(Debug)]
 pub(crate) struct ClosedRoute {
     path: &'static str,
-    /// Whether reading is refused too.
+    /// True if reading is refused too.
     reads: bool,
     since: Option<Release>,
     before: Option<Release>,

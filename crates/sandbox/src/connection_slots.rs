@@ -105,8 +105,8 @@ impl ConnectionSlot {
         self.slots.changed.notify_one();
     }
 
-    /// Marks the connection as answering: until the next_number [`ConnectionSlot::mark_waiting`] it keeps its slot. False
-    /// if it was evicted already.
+    /// Marks the connection as answering: until the next_number [`ConnectionSlot::mark_waiting`] it
+    /// keeps its slot. False if it was evicted already.
     pub(crate) fn mark_busy(&self) -> bool {
         let mut table = self.slots.lock();
         let connection = table.connections.get_mut(&self.number);

@@ -40,7 +40,7 @@ const MAX_DAYS: i32 = 366 * 8;
 pub(crate) struct Cron {
     /// For each field, a bit for each number.
     bits: [u64; 5],
-    /// Whether any day of the month is allowed, and any day of the week. If both are restricted,
+    /// True if all days of the month are allowed, and all days of the week. If both are restricted,
     /// one of them is enough.
     any: [bool; 2],
 }

@@ -164,7 +164,8 @@ fn resolve_sudo(db: &Connection, input: &Input, user: User) -> Result<User> {
 }
 
 /// The answer as a response, with the headers of all answers.
-pub(crate) fn into_response(answer: Answer) -> Response<Bytes> {
+pub(crate) fn into_response(answer: impl Into<Answer>) -> Response<Bytes> {
+    let answer = answer.into();
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();

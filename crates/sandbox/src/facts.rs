@@ -13,10 +13,10 @@ use std::sync::LazyLock;
 pub struct Fact {
     /// Its name in tests.
     pub name: &'static str,
-    /// Its source: `reference` with the chapter and section; `service` for the real service where the
-    /// reference is silent; `code of 18.9` for the service's own code, which outranks the reference
-    /// for that release, so if they contradict each other, the rule names the release from which it
-    /// holds; `inferred` for none of these: the sandbox chose.
+    /// Its source: `reference` with the chapter and section; `service` for the real service where
+    /// the reference is silent; `code of 18.9` for the service's own code, which outranks the
+    /// reference for that release, so if they contradict each other, the rule names the release
+    /// from which it holds; `inferred` for none of these: the sandbox chose.
     pub source: &'static str,
     /// The rule, in one line.
     pub statement: &'static str,

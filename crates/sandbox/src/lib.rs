@@ -5,7 +5,7 @@
 //! handlers are its own reading of the reference. So one mistake cannot agree with itself.
 //!
 //! ```text
-//! connection -> server    time limits, places, Host check, latency, faults, request log
+//! connection -> server    time limits, slots, Host check, latency, faults, request log
 //!      Model -> dispatch  route, parameters, caller, one transaction, answer
 //!            -> routes    one function an operation
 //!            -> store     rows; settings and attributes: what a project has
@@ -76,7 +76,7 @@ pub use store::Data;
 use answer::Result;
 use host::AllowedHosts;
 use limit::Limiter;
-use profile::Faults;
+use profile::InjectedFaults;
 use request_bodies::BodyReader;
 use routes::registry::Described;
 use store::Store;
@@ -85,7 +85,8 @@ use undrift_release::Release;
 /// The maximum delay of a deletion, in days.
 const MAX_DELETION_DELAY: i64 = 3_650;
 
-/// How to start the sandbox. By default it is in memory and contains only the administrator `root`.
+/// The options of the sandbox. By default it is in memory and contains only the administrator
+/// `root`.
 #[derive(Default)]
 pub struct Config {
     /// Address to listen on; port 0 picks a free one, and without an address it is on the loopback
@@ -94,7 +95,7 @@ pub struct Config {
     /// Further names for this machine in `Host` headers, without a port. `localhost` and the
     /// address that it listens on are always allowed.
     pub allowed_hosts: Vec<String>,
-    /// Where to keep the data.
+    /// The place of the data.
     pub data: Data,
     /// The initial data, applied once.
     pub seed: Option<Seed>,
@@ -112,7 +113,7 @@ pub struct Config {
     pub token: Option<String>,
     /// The rate limits.
     pub rate_limits: RateLimits,
-    /// Whether an answered write also survives a crash of the machine, not only of this process. It
+    /// True if an answered write also survives a crash of the machine, not only of this process. It
     /// costs a flush to the disk per write.
     pub durable: bool,
     /// Dialects and faults.
@@ -126,8 +127,8 @@ pub struct Config {
     pub collections: Vec<Collection>,
 }
 
-/// What may differ each time a service is started on the same data. The default is the faithful
-/// service.
+/// The options that may differ each time a service is started on the same data. The default is the
+/// faithful service.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
     /// The rate limits.
@@ -140,7 +141,7 @@ pub struct Conditions {
     pub chance: Chance,
 }
 
-/// Why the sandbox did not start.
+/// The reason why the sandbox did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another process uses the data.
@@ -202,13 +203,13 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether another process uses the data.
+    /// True if another process uses the data.
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::InUse(_))
     }
 }
 
-/// What all calls share.
+/// The state that all calls share.
 #[derive(Debug)]
 pub(crate) struct Service {
     store: Store,
@@ -285,7 +286,7 @@ pub struct Running {
     token_was_generated: bool,
     notes: Vec<String>,
     service: Arc<Service>,
-    faults: Arc<Faults>,
+    faults: Arc<InjectedFaults>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -302,7 +303,7 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let (last_release, last_tier) = seeding::last_start(&store);
     let seed_tier = seed.and_then(|seed| seed.tier);
     let tier = config.tier.or(seed_tier).or(last_tier).unwrap_or_default();
-    let faults = Arc::new(Faults::new(config.profile.faults.clone()));
+    let faults = Arc::new(InjectedFaults::new(config.profile.faults.clone()));
     let Config { rate_limits, profile, clock, chance, .. } = config;
     let requested_release = config.release.or(seed.and_then(|seed| seed.release));
     let profile = match requested_release.or(last_release.map(|last| last.max(profile.release))) {
@@ -365,7 +366,7 @@ impl Running {
         &self.token
     }
 
-    /// Whether the token was generated, so that the user must be told.
+    /// True if the token was generated, so that the user must be told.
     pub fn token_was_generated(&self) -> bool {
         self.token_was_generated
     }
@@ -380,7 +381,7 @@ impl Running {
         self.service.tier
     }
 
-    /// Whether every write is flushed to the disk before it is answered.
+    /// True if every write is flushed to the disk before it is answered.
     pub fn is_durable(&self) -> bool {
         self.service.store.is_durable().unwrap_or(false)
     }

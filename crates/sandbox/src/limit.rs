@@ -21,7 +21,7 @@ const ROUTE_LIMITS: [(Method, &str, u32); 3] = [
     (Method::DELETE, "/groups/{id}/members/{user_id}", 60),
 ];
 
-/// How long a window is, in seconds.
+/// The length of a window, in seconds.
 const WINDOW_SECONDS: i64 = 60;
 
 /// The rate limits. `None` means no limit, which is the default of the real service.
@@ -31,7 +31,7 @@ pub struct RateLimits {
     pub user: Option<u32>,
     /// Requests per minute of one user to one operation.
     pub operation: Option<u32>,
-    /// Whether single projects and removals of members have their own limits, as on the largest
+    /// True if single projects and removals of members have their own limits, as on the largest
     /// hosted service.
     pub routes: bool,
 }
@@ -65,7 +65,7 @@ pub(crate) struct RequestCount {
     limits: RateLimits,
     /// When the window ends, in seconds since 1970, and the time until then.
     reset: i64,
-    seconds_left: i64,
+    seconds_to_reset: i64,
 }
 
 impl Limiter {
@@ -99,7 +99,7 @@ impl Limiter {
             operation: increment(window.operations.entry((caller, operation.number)).or_default()),
             limits,
             reset,
-            seconds_left: reset - now.as_second(),
+            seconds_to_reset: reset - now.as_second(),
         }
     }
 }
@@ -117,7 +117,7 @@ impl RequestCount {
             let time = Timestamp::from_second(self.reset).unwrap_or_default();
             answer.headers = vec![
                 ("content-type", "text/plain".to_owned()),
-                ("retry-after", self.seconds_left.to_string()),
+                ("retry-after", self.seconds_to_reset.to_string()),
                 ("ratelimit-resettime", httpdate::fmt_http_date(time.into())),
             ];
             return Some(answer);

@@ -34,7 +34,7 @@ impl Page {
         Ok(Self { number, size: size.min(cap) })
     }
 
-    /// How many items come before this page.
+    /// The number of items before this page.
     pub(crate) fn offset(self) -> i64 {
         (self.number - 1).saturating_mul(self.size)
     }
@@ -124,7 +124,8 @@ pub(crate) fn list_of<T>(
     Ok(page.answer(call, Answer::ok(&items)?, total, has_more))
 }
 
-/// Completes one keyset page; `cursor` is the parameter and value that continue after its last item.
+/// Completes one keyset page; `cursor` is the parameter and value that continue after its last
+/// item.
 pub(crate) fn keyset(
     call: &Call<'_>,
     mut answer: Answer,

@@ -19,7 +19,7 @@ use super::answer::{Failure, Result, refuse_if};
 /// limits only bound the work that a hostile client can cause; real clients stay far below.
 const MAX_PARAMETERS: usize = 2_000;
 const MAX_NAME_DEPTH: usize = 8;
-/// How deep a JSON body may nest.
+/// The maximum depth of a JSON body.
 const MAX_JSON_DEPTH: usize = 64;
 
 /// A file in a part of a multipart body.
@@ -48,7 +48,7 @@ pub(crate) enum Need<'a> {
 }
 
 impl Need<'_> {
-    /// What is wrong with it in a call.
+    /// The complaints about it in a call.
     pub(crate) fn complaints(&self, params: &Params) -> Vec<String> {
         let (Self::Sent(name) | Self::Filled(name) | Self::Listed(name)) = self else {
             let Self::OneOf(names) = self else { return Vec::new() };
@@ -142,7 +142,7 @@ impl Params {
         self.values.get(name)
     }
 
-    /// Whether it was sent, as a value or as a file.
+    /// True if it was sent, as a value or as a file.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.values.contains_key(name) || self.file(name).is_some()
     }
@@ -187,7 +187,7 @@ impl Params {
         self.get(name).map_or(Ok(None), |value| flag(name, value))
     }
 
-    /// Whether a boolean was sent and is true.
+    /// True if a boolean was sent and is true.
     pub(crate) fn is_set(&self, name: &str) -> Result<bool> {
         Ok(self.flag(name)? == Some(true))
     }
@@ -270,8 +270,8 @@ impl Params {
         self.get(name).map_or(Ok(None), |value| number_of(name, value, allowed))
     }
 
-    /// A calendar date. The outer option is `None` if it was not sent, the inner one if it was empty
-    /// or null.
+    /// A calendar date. The outer option is `None` if it was not sent, the inner one if it was
+    /// empty or null.
     pub(crate) fn date(&self, name: &str) -> Result<Option<Option<Date>>> {
         match self.get(name) {
             None => Ok(None),
@@ -405,7 +405,7 @@ fn insert_nested(slot: &mut Value, keys: &[&str], value: Value) {
     let Value::Array(items) = slot else { return };
     // `a[][b]=1&a[][c]=2` is one object, until a key repeats.
     let last_members = items.last().and_then(Value::as_object).zip(rest.first());
-    if !last_members.is_some_and(|(members, key)| !members.contains_key(*key)) {
+    if last_members.is_none_or(|(members, key)| members.contains_key(*key)) {
         items.push(Value::Null);
     }
     if let Some(last) = items.last_mut() {

@@ -15,7 +15,7 @@ use undrift_release::Release;
 /// reference hold from this release on; when they changed in between is not known.
 pub const OBSERVED: Release = Release::new(18, 9);
 
-/// How the service differs from the faithful one, which is the default.
+/// The differences of a service from the faithful one, which is the default.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// The release alone; [`Profile::at`] also turns on its dialects.
@@ -47,15 +47,15 @@ pub struct Profile {
     /// before 18.0. From 16.0 on deletion is always delayed, at least by the default of the
     /// release.
     pub deletion_delay: Option<u32>,
-    /// How long forks and imports take, by the sandbox's clock.
+    /// The duration of forks and imports, by the sandbox's clock.
     pub import_delay: Duration,
     /// The failure of forks and imports after that time, and of pulls by mirrors, if they fail.
     pub import_failure: Option<String>,
-    /// How long after the first branch the service protects it; at once if zero.
+    /// The time from the first branch until the service protects it.
     pub protection_delay: Duration,
-    /// How long housekeeping cannot be started again.
+    /// The time until housekeeping can be started again.
     pub housekeeping_lease: Duration,
-    /// Whether gists can be imported; in the reference this is off by default (1, 9).
+    /// True if gists can be imported; in the reference this is off by default (1, 9).
     pub gists: bool,
     /// Groups show `shared_runners_setting`, as from 16.2 on.
     pub runners_setting_shown: bool,
@@ -117,24 +117,24 @@ pub struct Profile {
 impl Profile {
     /// The profile for a release, with the dialects that this release certainly has.
     pub fn at(self, release: Release) -> Self {
-        let from = |major, minor| release >= Release::new(major, minor);
+        let is_from = |major, minor| release >= Release::new(major, minor);
         // Facts from the tests of its own code.
         let observed = release >= OBSERVED;
         Self {
             release,
             // Known from 16.1 on.
-            tag_lists_ignored: self.tag_lists_ignored && !from(16, 1),
+            tag_lists_ignored: self.tag_lists_ignored && !is_from(16, 1),
             import_members_created: self.import_members_created || observed,
             last_owner_bad_request: self.last_owner_bad_request && !observed,
             maintainer_grants_owner: self.maintainer_grants_owner && !observed,
-            maintainer_relates_forks: self.maintainer_relates_forks && !from(16, 5),
+            maintainer_relates_forks: self.maintainer_relates_forks && !is_from(16, 5),
             override_needs_directory: self.override_needs_directory || observed,
             put_clears_expiry: self.put_clears_expiry && !observed,
-            runners_setting_shown: self.runners_setting_shown || from(16, 2),
-            group_variable_filter: self.group_variable_filter || from(16, 9),
-            later_errors: self.later_errors || from(17, 0),
+            runners_setting_shown: self.runners_setting_shown || is_from(16, 2),
+            group_variable_filter: self.group_variable_filter || is_from(16, 9),
+            later_errors: self.later_errors || is_from(17, 0),
             // An edit cannot repeat the value of a hidden variable.
-            optional_variable_value: self.optional_variable_value || from(17, 4),
+            optional_variable_value: self.optional_variable_value || is_from(17, 4),
             archive_twice_refused: self.archive_twice_refused || observed,
             code_owner_approval_kept: self.code_owner_approval_kept || observed,
             absent_delete: if observed { AbsentDelete::NotFound } else { self.absent_delete },
@@ -144,14 +144,14 @@ impl Profile {
             unlisted_attributes_hidden: self.unlisted_attributes_hidden && !observed,
             create_as_the_reference: self.create_as_the_reference && !observed,
             archived_read_only: self.archived_read_only && !observed,
-            former_paths_answer: self.former_paths_answer && !from(16, 4),
+            former_paths_answer: self.former_paths_answer && !is_from(16, 4),
             star_answers_ok: self.star_answers_ok && !observed,
             empty_has_no_branch: self.empty_has_no_branch && !observed,
             ..self
         }
     }
 
-    /// Whether answers are changed after they were made.
+    /// True if answers are changed after they were made.
     pub(crate) fn changes_answers(&self) -> bool {
         self.unknown_extra_keys || self.drop_null_keys || self.shuffle_topics
     }
@@ -176,7 +176,7 @@ pub struct Fault {
     pub path_contains: String,
     /// Which of the matching calls, from 1; 0 for all of them.
     pub nth: u32,
-    /// What happens.
+    /// The effect on them.
     pub what: Misfortune,
 }
 
@@ -207,9 +207,9 @@ pub enum Misfortune {
 
 /// The faults of a running service, with the number of matches of each.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Mutex<Vec<(Fault, u32)>>);
+pub(crate) struct InjectedFaults(Mutex<Vec<(Fault, u32)>>);
 
-impl Faults {
+impl InjectedFaults {
     pub(crate) fn new(faults: Vec<Fault>) -> Self {
         Self(Mutex::new(faults.into_iter().map(|fault| (fault, 0)).collect()))
     }
@@ -218,20 +218,20 @@ impl Faults {
         self.list().push((fault, 0));
     }
 
-    /// Counts the call, and returns what happens to it.
-    pub(crate) fn fault_of(&self, method: &Method, target: &str) -> Option<Misfortune> {
-        let mut struck = None;
-        for (fault, seen) in self.list().iter_mut() {
+    /// Counts the call, and returns the effect of a fault on it.
+    pub(crate) fn effect_on(&self, method: &Method, target: &str) -> Option<Misfortune> {
+        let mut effect = None;
+        for (fault, match_count) in self.list().iter_mut() {
             let matches = fault.method.as_ref().is_none_or(|wanted| wanted == method)
                 && target.contains(&fault.path_contains);
             if matches {
-                *seen += 1;
-                if (fault.nth == 0 || fault.nth == *seen) && struck.is_none() {
-                    struck = Some(fault.what.clone());
+                *match_count += 1;
+                if (fault.nth == 0 || fault.nth == *match_count) && effect.is_none() {
+                    effect = Some(fault.what.clone());
                 }
             }
         }
-        struck
+        effect
     }
 
     fn list(&self) -> std::sync::MutexGuard<'_, Vec<(Fault, u32)>> {
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_fault_strikes_the_call_that_it_names() {
-        let faults = Faults::new(vec![Fault {
+        let faults = InjectedFaults::new(vec![Fault {
             method: Some(Method::POST),
             path_contains: "/hooks".to_owned(),
             nth: 2,
@@ -259,7 +259,7 @@ mod tests {
             (Method::POST, "/projects/1/hooks", false),
         ];
         for (method, target, struck) in calls {
-            assert_eq!(faults.fault_of(&method, target).is_some(), struck, "{method} {target}");
+            assert_eq!(faults.effect_on(&method, target).is_some(), struck, "{method} {target}");
         }
     }
 }

@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::access::{GUEST, MAINTAINER, REPORTER};
-use super::attributes::{self, Attribute, Kind, OVERRIDE_ROLE, RESTRICTED, Reads, Shown};
+use super::attributes::{
+    self, AnswerKey, Attribute, Audience, OVERRIDE_ROLE, RESTRICTED, ValueKind,
+};
 use super::call::Call;
 use super::routes::view::Extras;
 use super::settings::ROLE_ONLY_SINCE;
@@ -48,18 +50,18 @@ impl<'a> ProjectView<'a> {
         let view = *self;
         let release = self.call.release();
         let hides_unlisted = self.call.service.profile.unlisted_attributes_hidden;
-        attributes::of(self.call.edition())
-            .filter(move |row| (row.reads == Reads::Simple) == simple)
+        attributes::existing(self.call.edition())
+            .filter(move |row| (row.reads == AnswerKey::Simple) == simple)
             .filter(move |row| {
                 let is_open = release < row.guarded_since;
                 row.is_shown_at(release) && (is_open || view.sees(row.seen))
             })
-            .filter(move |row| !(hides_unlisted && row.reads == Reads::Unlisted))
+            .filter(move |row| !(hides_unlisted && row.reads == AnswerKey::Unlisted))
             // From then on it depends on the groups above.
             .filter(move |row| row.name != "emails_disabled" || release < Release::new(16, 3))
             .map(move |row| {
                 let key = match row.reads {
-                    Reads::As(key) => key,
+                    AnswerKey::As(key) => key,
                     _ => row.name,
                 };
                 (key, view.value(row))
@@ -68,8 +70,8 @@ impl<'a> ProjectView<'a> {
 
     fn value(&self, row: &'static Attribute) -> Cow<'a, Value> {
         let is_on = match row.kind {
-            Kind::TwinOf(target) => self.uses(target),
-            Kind::OppositeOf(target) => !self.is_on(target),
+            ValueKind::TwinOf(target) => self.uses(target),
+            ValueKind::OppositeOf(target) => !self.is_on(target),
             // Merge trains need merged results, and skipping them needs merge commits.
             _ if row.name == "merge_trains_enabled" => self.has_merge_trains(),
             _ if row.name == "merge_trains_skip_train_allowed" => {
@@ -91,22 +93,26 @@ impl<'a> ProjectView<'a> {
         let view = *self;
         let is_open = self.call.caller.is_some() && !self.project.archived;
         [
-            (Shown::Always, "requirements_enabled", self.uses("requirements_access_level").into()),
             (
-                Shown::Always,
+                Audience::Always,
+                "requirements_enabled",
+                self.uses("requirements_access_level").into(),
+            ),
+            (
+                Audience::Always,
                 "security_and_compliance_enabled",
                 self.uses("security_and_compliance_access_level").into(),
             ),
             (
-                Shown::Always,
+                Audience::Always,
                 "can_create_merge_request_in",
-                (self.sees(Shown::WithMergeRequests) && is_open).into(),
+                (self.sees(Audience::WithMergeRequests) && is_open).into(),
             ),
-            (Shown::Always, "compliance_frameworks", json!([])),
-            (Shown::WithIssues, "open_issues_count", json!(0)),
-            (Shown::ByHelpers, "service_desk_address", Value::Null),
-            (Shown::By(MAINTAINER), "ci_job_token_scope_enabled", json!(false)),
-            (Shown::By(MAINTAINER), "runner_token_expiration_interval", Value::Null),
+            (Audience::Always, "compliance_frameworks", json!([])),
+            (Audience::WithIssues, "open_issues_count", json!(0)),
+            (Audience::ByHelpers, "service_desk_address", Value::Null),
+            (Audience::By(MAINTAINER), "ci_job_token_scope_enabled", json!(false)),
+            (Audience::By(MAINTAINER), "runner_token_expiration_interval", Value::Null),
         ]
         .into_iter()
         .filter(move |(seen, ..)| view.sees(*seen))
@@ -127,14 +133,14 @@ impl<'a> ProjectView<'a> {
 
     /// True if a feature is open to the caller, by its access level.
     pub(crate) fn uses(&self, feature: &str) -> bool {
-        let least = match feature {
+        let min_level = match feature {
             "merge_requests_access_level" | "container_registry_access_level" => REPORTER,
             "repository_access_level" if self.project.visibility == "private" => REPORTER,
             _ => GUEST,
         };
         match self.level_of(feature) {
             "disabled" => false,
-            "private" => self.level >= least,
+            "private" => self.level >= min_level,
             _ => true,
         }
     }
@@ -145,21 +151,21 @@ impl<'a> ProjectView<'a> {
             && (self.project.visibility != "private" || self.level >= REPORTER)
     }
 
-    pub(crate) fn sees(&self, seen: Shown) -> bool {
+    pub(crate) fn sees(&self, seen: Audience) -> bool {
         match seen {
-            Shown::Always => true,
-            Shown::WithCode => self.reads_code(),
-            Shown::WithIssues => self.uses("issues_access_level"),
-            Shown::WithMergeRequests => {
+            Audience::Always => true,
+            Audience::WithCode => self.reads_code(),
+            Audience::WithIssues => self.uses("issues_access_level"),
+            Audience::WithMergeRequests => {
                 self.uses("merge_requests_access_level") && self.reads_code()
             }
-            Shown::ByHelpers => {
-                self.level >= REPORTER && !self.project.archived && self.sees(Shown::WithIssues)
+            Audience::ByHelpers => {
+                self.level >= REPORTER && !self.project.archived && self.sees(Audience::WithIssues)
             }
-            Shown::WhileMirroring => self.is_on("mirror"),
-            Shown::InForks => self.project.forked_from_id.is_some(),
-            Shown::By(level) => self.level >= level,
-            Shown::ByAdministrators => self.call.is_administrator(),
+            Audience::WhileMirroring => self.is_on("mirror"),
+            Audience::InForks => self.project.forked_from_id.is_some(),
+            Audience::By(level) => self.level >= level,
+            Audience::ByAdministrators => self.call.is_administrator(),
         }
     }
 }

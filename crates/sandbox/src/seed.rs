@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::access;
-use super::attributes::{Attribute, Route, TABLE, Tier};
+use super::attributes::{Attribute, TABLE, Tier, WriteRoute};
 use undrift_release::Release;
 
 /// The content of `sandbox.yaml`.
@@ -190,7 +190,7 @@ fn role_words() -> Vec<String> {
 /// Allows only the attributes that the service knows: it ignores others silently.
 fn attributes_of_projects(schema: &mut schemars::Schema) {
     let mut rows: Vec<&Attribute> = TABLE.projects.iter().collect();
-    rows.retain(|row| row.accepted_on(Route::Create) || row.accepted_on(Route::Edit));
+    rows.retain(|row| row.accepted_on(WriteRoute::Create) || row.accepted_on(WriteRoute::Edit));
     let properties = rows.iter().map(|row| (row.name.to_owned(), true.into()));
     schema.insert("properties".to_owned(), Value::Object(properties.collect()));
     schema.insert("additionalProperties".to_owned(), false.into());

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use undrift_release::Release;
 
 use super::answer::{Failure, Result};
-use super::attributes::{Route, Tier};
+use super::attributes::{Tier, WriteRoute};
 use super::call::{Call, Input};
 use super::params::Params;
 use super::routes::runners::Runner;
@@ -191,7 +191,7 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     let is_new = Project::by_path(call.db, &seed.path)?.is_none();
     if is_new {
         let namespace = find_or_create_namespace(call, above, None, None)?;
-        projects::insert(call, Route::Create, root, &namespace, &settings).at(&place)?;
+        projects::insert(call, WriteRoute::Create, root, &namespace, &settings).at(&place)?;
     }
     let project = seeded_project(call, seed).at(&place)?;
     for branch in &seed.branches {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream::{self, Iter};
+use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{Either, Full, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
@@ -21,19 +22,20 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio_io_timeout::TimeoutStream;
 
 use super::answer::{Answer, Failure};
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
+use super::dispatch::{header_value, into_response, is_read};
 use super::host::AllowedHosts;
-use super::profile::{Faults, Misfortune};
+use super::profile::{InjectedFaults, Misfortune};
 use super::request_bodies::BodyReader;
 use super::{Service, clock, dispatch, limit};
 
 /// The time limit for the head of a request, and for an idle connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may stop reading its answer: it must not keep its slot for ever.
+/// The time limit for a client that stops reading its answer: it must not keep its slot for ever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of headers, and of bytes, in the head of a request; above it is 431.
 const MAX_HEADERS: usize = 100;
@@ -45,7 +47,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause after a failure to accept a connection, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the service says if two calls create the same topic at the same time (code of 18.9).
+/// The error if two calls create the same topic at the same time (code of 18.9).
 const DUPLICATE_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value violates unique constraint \"index_topics_on_organization_id_and_name\"";
 
 /// The state shared by all connections.
@@ -57,7 +59,7 @@ pub(crate) struct Frontend {
     /// that uses the database.
     pub(crate) reads: Semaphore,
     pub(crate) write: Semaphore,
-    pub(crate) faults: Arc<Faults>,
+    pub(crate) faults: Arc<InjectedFaults>,
     pub(crate) latency: Duration,
     pub(crate) log: Option<Mutex<File>>,
     pub(crate) hosts: AllowedHosts,
@@ -125,7 +127,7 @@ async fn serve_connection(
         let (frontend, slot) = (Arc::clone(&frontend), Arc::clone(&shared_slot));
         async move {
             slot.mark_busy();
-            let answer = answer(&frontend, &slot, request).await;
+            let answer = frontend.answer(&slot, request).await;
             slot.mark_waiting();
             answer
         }
@@ -154,105 +156,113 @@ fn with_write_timeout<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutSt
     Box::pin(stream)
 }
 
-/// Answers one request, or drops the connection.
-async fn answer(
-    frontend: &Frontend,
-    slot: &ConnectionSlot,
-    request: Request<Incoming>,
-) -> Result<Response<ResponseBody>, ConnectionDropped> {
-    let started = Instant::now();
-    let id = frontend.service.chance.hex();
-    let method = request.method().clone();
-    let target = request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned();
-    if !frontend.latency.is_zero() {
-        tokio::time::sleep(frontend.latency).await;
-    }
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let result = if host.is_some_and(|host| frontend.hosts.allows(host)) {
-        answer_with_fault(frontend, slot, &method, &target, request).await
-    } else {
-        Ok(whole_body(refusal(StatusCode::FORBIDDEN, "the Host header names another host")))
-    };
-    let elapsed = started.elapsed();
-    let status = result.as_ref().map_or(0, |response| response.status().as_u16());
-    frontend.log_request(&method, &target, status, elapsed, &id);
-    result.map(|mut response| {
-        dispatch::add_request_headers(response.headers_mut(), &id, elapsed);
-        response
-    })
-}
+/// A response, or none because the connection is dropped.
+type Outcome = Result<Response<ResponseBody>, ConnectionDropped>;
 
-/// Answers a request, with its fault if there is one.
-async fn answer_with_fault(
-    frontend: &Frontend,
-    slot: &ConnectionSlot,
-    method: &Method,
-    target: &str,
-    request: Request<Incoming>,
-) -> Result<Response<ResponseBody>, ConnectionDropped> {
-    let Some(fault) = frontend.faults.fault_of(method, target) else {
-        return Ok(whole_body(perform_request(frontend, slot, request).await));
-    };
-    let response = match fault {
-        Misfortune::DropBefore => return Err(ConnectionDropped),
-        Misfortune::CommitThenDrop => {
-            perform_request(frontend, slot, request).await;
-            return Err(ConnectionDropped);
+impl Frontend {
+    /// Answers one request, or drops the connection.
+    async fn answer(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> Outcome {
+        let started = Instant::now();
+        let id = self.service.chance.hex();
+        let method = request.method().clone();
+        let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
+        if !self.latency.is_zero() {
+            tokio::time::sleep(self.latency).await;
         }
-        Misfortune::StatusBefore(code) => injected_status(code),
-        Misfortune::SameTopic => {
-            dispatch::into_response(Failure::model("base", DUPLICATE_TOPIC).into())
-        }
-        Misfortune::StatusAfter(code) => {
-            perform_request(frontend, slot, request).await;
-            injected_status(code)
-        }
-        Misfortune::TooManyRequests(retry_after) => too_many_requests(retry_after.as_deref()),
-        Misfortune::Html200 => html_page(),
-        Misfortune::Truncate => {
-            return Ok(truncate(perform_request(frontend, slot, request).await));
-        }
-        Misfortune::EmptyBody => {
-            let mut response = perform_request(frontend, slot, request).await;
-            response.body_mut().clear();
-            response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        let outcome = if !host.is_some_and(|host| self.hosts.allows(host)) {
+            Ok(whole_body(refusal(StatusCode::FORBIDDEN, "the Host header names another host")))
+        } else if let Some(effect) = self.faults.effect_on(&method, &target) {
+            self.inject(effect, slot, request).await
+        } else {
+            Ok(whole_body(self.perform(slot, request).await))
+        };
+        let elapsed = started.elapsed();
+        let status = outcome.as_ref().map_or(0, |response| response.status().as_u16());
+        self.log_request(&method, &target, status, elapsed, &id);
+        outcome.map(|mut response| {
+            dispatch::add_request_headers(response.headers_mut(), &id, elapsed);
             response
-        }
-        Misfortune::Redirect(address) => {
-            let mut response = dispatch::into_response(Answer::empty(StatusCode::FOUND));
-            response.headers_mut().insert(header::LOCATION, dispatch::header_value(&address));
-            response
-        }
-    };
-    Ok(whole_body(response))
-}
+        })
+    }
 
-/// Reads the request to its end and answers it in turn.
-async fn perform_request(
-    frontend: &Frontend,
-    slot: &ConnectionSlot,
-    request: Request<Incoming>,
-) -> Response<Bytes> {
-    let (parts, body) = request.into_parts();
-    if !body.is_end_stream() {
-        slot.mark_waiting();
+    /// Answers a request with the effect of a fault.
+    async fn inject(
+        &self,
+        effect: Misfortune,
+        slot: &ConnectionSlot,
+        request: Request<Incoming>,
+    ) -> Outcome {
+        let response = match effect {
+            Misfortune::DropBefore => return Err(ConnectionDropped),
+            Misfortune::CommitThenDrop => {
+                self.perform(slot, request).await;
+                return Err(ConnectionDropped);
+            }
+            Misfortune::StatusBefore(code) => injected_status(code),
+            Misfortune::SameTopic => into_response(Failure::model("base", DUPLICATE_TOPIC)),
+            Misfortune::StatusAfter(code) => {
+                self.perform(slot, request).await;
+                injected_status(code)
+            }
+            Misfortune::TooManyRequests(retry_after) => too_many_requests(retry_after.as_deref()),
+            Misfortune::Html200 => html_page(),
+            Misfortune::Truncate => return Ok(truncate(self.perform(slot, request).await)),
+            Misfortune::EmptyBody => {
+                let mut response = self.perform(slot, request).await;
+                response.body_mut().clear();
+                response.headers_mut().insert(header::CONTENT_LENGTH, 0.into());
+                response
+            }
+            Misfortune::Redirect(address) => {
+                let mut response = into_response(Answer::empty(StatusCode::FOUND));
+                response.headers_mut().insert(header::LOCATION, header_value(&address));
+                response
+            }
+        };
+        Ok(whole_body(response))
     }
-    let body = match frontend.bodies.read(&parts.headers, body).await {
-        Ok(body) => body,
-        Err(failure) => return dispatch::into_response(failure.into()),
-    };
-    if !slot.mark_busy() {
-        // Nobody receives this: the connection is closed.
-        return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
+
+    /// Reads the request to its end and answers it in turn.
+    async fn perform(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> Response<Bytes> {
+        let (parts, body) = request.into_parts();
+        if !body.is_end_stream() {
+            slot.mark_waiting();
+        }
+        let body = match self.bodies.read(&parts.headers, body).await {
+            Ok(body) => body,
+            Err(failure) => return into_response(failure),
+        };
+        if !slot.mark_busy() {
+            // Nobody receives this: the connection is closed.
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
+        }
+        let request = Request::from_parts(parts, body.bytes.clone());
+        // The semaphore is never closed. Without a permit, only the limit is lost.
+        let semaphore = if is_read(request.method()) { &self.reads } else { &self.write };
+        let _permit = semaphore.acquire().await.ok();
+        let service = Arc::clone(&self.service);
+        let response = spawn_blocking(move || dispatch::answer(&service, request)).await;
+        response.unwrap_or_else(|error| into_response(Failure::internal(&error)))
     }
-    let request = Request::from_parts(parts, body.bytes.clone());
-    // The semaphore is never closed. Without a permit, only the limit is lost.
-    let semaphore =
-        if dispatch::is_read(request.method()) { &frontend.reads } else { &frontend.write };
-    let _permit = semaphore.acquire().await.ok();
-    let service = Arc::clone(&frontend.service);
-    let answer = tokio::task::spawn_blocking(move || dispatch::answer(&service, request)).await;
-    answer.unwrap_or_else(|error| dispatch::into_response(Failure::internal(&error).into()))
+
+    /// Writes one line of the request log: no bodies, no secrets.
+    fn log_request(&self, method: &Method, target: &str, status: u16, elapsed: Duration, id: &str) {
+        let Some(log) = &self.log else { return };
+        let line = json!({
+            "time": clock::spell(self.service.clock.now()),
+            "method": method.as_str(),
+            "path": without_secrets(method, target),
+            "status": status,
+            "duration_ms": elapsed.as_micros() as f64 / 1000.0,
+            "request_id": id,
+        });
+        let mut file = log.lock().unwrap_or_else(PoisonError::into_inner);
+        // In one write, so that readers never see half a line.
+        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
+            tracing::warn!(%error, "the request log could not be written");
+        }
+    }
 }
 
 fn whole_body(response: Response<Bytes>) -> Response<ResponseBody> {
@@ -261,7 +271,7 @@ fn whole_body(response: Response<Bytes>) -> Response<ResponseBody> {
 
 fn refusal(status: StatusCode, text: &str) -> Response<Bytes> {
     let text = format!("{} - {text}", status.as_u16());
-    dispatch::into_response(Failure::message(status, text).into())
+    into_response(Failure::message(status, text))
 }
 
 fn injected_status(code: u16) -> Response<Bytes> {
@@ -270,9 +280,9 @@ fn injected_status(code: u16) -> Response<Bytes> {
 }
 
 fn too_many_requests(retry_after: Option<&str>) -> Response<Bytes> {
-    let mut response = dispatch::into_response(limit::too_many_requests().into());
+    let mut response = into_response(limit::too_many_requests());
     if let Some(value) = retry_after {
-        response.headers_mut().insert(header::RETRY_AFTER, dispatch::header_value(value));
+        response.headers_mut().insert(header::RETRY_AFTER, header_value(value));
     }
     response
 }
@@ -292,26 +302,6 @@ fn truncate(response: Response<Bytes>) -> Response<ResponseBody> {
             Err(io::ErrorKind::BrokenPipe.into()),
         ])))
     })
-}
-
-impl Frontend {
-    /// Writes one line of the request log: no bodies, no secrets.
-    fn log_request(&self, method: &Method, target: &str, status: u16, elapsed: Duration, id: &str) {
-        let Some(log) = &self.log else { return };
-        let line = json!({
-            "time": clock::spell(self.service.clock.now()),
-            "method": method.as_str(),
-            "path": without_secrets(method, target),
-            "status": status,
-            "duration_ms": elapsed.as_micros() as f64 / 1000.0,
-            "request_id": id,
-        });
-        let mut file = log.lock().unwrap_or_else(PoisonError::into_inner);
-        // In one write, so that readers never see half a line.
-        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
-            tracing::warn!(%error, "the request log could not be written");
-        }
-    }
 }
 
 /// A path and query without possible secrets: without the values of parameters named like tokens,

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Complaints, Failure, Result, refuse_if};
 use super::attributes::{
-    self, Attribute, Bounds, Edition, Kind, OVERRIDE_ROLE, OnNull, PACKAGES, PACKAGES_LEVEL,
-    PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, TABLE,
+    self, Attribute, Bounds, Edition, OVERRIDE_ROLE, OnNull, PACKAGES, PACKAGES_LEVEL,
+    PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, TABLE, ValueKind, WriteRoute,
 };
 use super::cleanup_policy;
 use super::params::{Need, Params, flag, integer, number_of, text};
@@ -24,9 +24,9 @@ use undrift_release::Release;
 pub(crate) struct Rights<'a> {
     pub(crate) edition: Edition,
     pub(crate) administrator: bool,
-    /// Whether the caller owns the project.
+    /// True if the caller owns the project.
     pub(crate) owner: bool,
-    /// Whether the project is a fork.
+    /// True if the project is a fork.
     pub(crate) fork: bool,
     /// The project's visibility after the call.
     pub(crate) visibility: &'a str,
@@ -40,7 +40,7 @@ pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
     let mut presets = Map::new();
     for row in attributes::all().filter(|row| is_stored(row)) {
         let preset = match row.kind {
-            Kind::CleanupPolicy => cleanup_policy::scheduled(row.preset.clone(), time),
+            ValueKind::CleanupPolicy => cleanup_policy::scheduled(row.preset.clone(), time),
             _ => row.preset.clone(),
         };
         presets.insert(row.name.to_owned(), preset);
@@ -50,30 +50,36 @@ pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
 
 /// True if an attribute has a value of its own.
 const fn is_stored(row: &Attribute) -> bool {
-    !matches!(row.kind, Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_))
+    !matches!(
+        row.kind,
+        ValueKind::Elsewhere
+            | ValueKind::TwinOf(_)
+            | ValueKind::AliasOf(_)
+            | ValueKind::OppositeOf(_)
+    )
 }
 
 /// Stores the attributes in a call. Attributes above the tier, or only for administrators, are
 /// ignored without an error, as by the real service.
 pub(crate) fn apply(
-    route: Route,
+    route: WriteRoute,
     params: &Params,
     rights: Rights<'_>,
     stored: &mut Map<String, Value>,
 ) -> Result<()> {
     let (former, edit) = (stored.clone(), ProjectEdit { route, params, rights });
     let mut accepted: Vec<_> =
-        attributes::of(rights.edition).filter(|row| edit.accepts(row)).collect();
+        attributes::existing(rights.edition).filter(|row| edit.accepts(row)).collect();
     // Deprecated booleans come first, so that an access level in the same call wins. New names come
     // before old ones.
     accepted.sort_by_key(|row| match row.kind {
-        Kind::TwinOf(_) => 0,
-        Kind::AliasOf(_) | Kind::OppositeOf(_) => 2,
+        ValueKind::TwinOf(_) => 0,
+        ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => 2,
         _ => 1,
     });
     for row in accepted {
         let name = match row.kind {
-            Kind::Topics if !params.has(row.name) => "tag_list",
+            ValueKind::Topics if !params.has(row.name) => "tag_list",
             _ => row.name,
         };
         if let Some(value) = params.get(name)
@@ -90,7 +96,7 @@ pub(crate) fn apply(
 /// The attributes in one call.
 #[derive(Clone, Copy)]
 struct ProjectEdit<'a> {
-    route: Route,
+    route: WriteRoute,
     params: &'a Params,
     rights: Rights<'a>,
 }
@@ -98,9 +104,9 @@ struct ProjectEdit<'a> {
 impl ProjectEdit<'_> {
     fn accepts(&self, row: &Attribute) -> bool {
         let Self { route, rights, .. } = *self;
-        let is_beyond = route == Route::Create && row.accepted_on_create_too();
+        let is_beyond = route == WriteRoute::Create && row.accepted_on_create_too();
         (row.accepted_on(route) || (is_beyond && !rights.profile.create_as_the_reference))
-            && (route == Route::Edit || !row.is_edited_only_at(rights.edition.release))
+            && (route == WriteRoute::Edit || !row.is_edited_only_at(rights.edition.release))
             && (rights.administrator || !row.administrators)
             && (rights.owner || !row.owners)
             && rights.profile.drop_attribute.as_deref() != Some(row.name)
@@ -113,26 +119,26 @@ impl ProjectEdit<'_> {
         (name, value): (&str, &Value),
         stored: &Map<String, Value>,
     ) -> Result<Option<(&'static str, Value)>> {
-        let edits = self.route == Route::Edit;
+        let edits = self.route == WriteRoute::Edit;
         let new = match row.kind {
-            Kind::Elsewhere => None,
-            Kind::TwinOf(target) => {
+            ValueKind::Elsewhere => None,
+            ValueKind::TwinOf(target) => {
                 let level = flag(name, value)?.map(|on| if on { "enabled" } else { "disabled" });
                 return Ok(level.map(|level| (target, level.into())));
             }
-            Kind::AliasOf(target) | Kind::OppositeOf(target) => {
+            ValueKind::AliasOf(target) | ValueKind::OppositeOf(target) => {
                 let on = flag(name, value)?;
                 refuse_if(on.is_none() && edits, Failure::unsaved)?;
-                let is_opposite = matches!(row.kind, Kind::OppositeOf(_));
+                let is_opposite = matches!(row.kind, ValueKind::OppositeOf(_));
                 return Ok(on.map(|on| (target, (on != is_opposite).into())));
             }
-            Kind::Claims(allowed) => Some(claims(row, self.texts(name)?, allowed)?),
-            Kind::Topics => match topics(&self.texts(name)?) {
+            ValueKind::Claims(allowed) => Some(claims(row, self.texts(name)?, allowed)?),
+            ValueKind::Topics => match topics(&self.texts(name)?) {
                 None if edits => return Err(Failure::unsaved()),
                 None => return Err(Failure::model("topics", "is invalid")),
                 topics => topics,
             },
-            Kind::CleanupPolicy => {
+            ValueKind::CleanupPolicy => {
                 let stored = stored.get(row.name).cloned();
                 let mut policy = stored.unwrap_or_else(|| row.preset.clone());
                 cleanup_policy::set(name, value, &mut policy)?;
@@ -157,7 +163,7 @@ impl ProjectEdit<'_> {
 
     /// The rules for single attributes that do not follow from their type.
     fn check_attribute(&self, row: &Attribute, value: &Value) -> Result<()> {
-        let (edits, rights) = (self.route == Route::Edit, self.rights);
+        let (edits, rights) = (self.route == WriteRoute::Edit, self.rights);
         match row.name {
             "mr_default_target_self" if !rights.fork && flag(row.name, value)? != Some(false) => {
                 let text = "This setting is allowed for forked projects only";
@@ -169,9 +175,9 @@ impl ProjectEdit<'_> {
             "auto_devops_deploy_strategy" if !edits && value.is_null() => {
                 Err(not_null("project_auto_devops", "deploy_strategy"))
             }
-            "repository_storage" if value.is_null() => Err(Failure::refused(
-                json!({ row.name: ["can't be blank", "is not included in the list"] }),
-            )),
+            "repository_storage" if value.is_null() => {
+                Err(Failure::models(row.name, &["can't be blank", "is not included in the list"]))
+            }
             "repository_storage" if value != "default" => {
                 let field = if edits { "repository_storage_moves" } else { row.name };
                 Err(Failure::model(field, "is invalid"))
@@ -191,7 +197,7 @@ impl ProjectEdit<'_> {
         if rights.owner {
             return Ok(());
         }
-        let mut rows = attributes::of(rights.edition);
+        let mut rows = attributes::existing(rights.edition);
         let has_retention = rows.any(|row| row.name == PIPELINES_REMOVED);
         refuse_if(has_retention && params.has(PIPELINES_REMOVED), Failure::forbidden)?;
         let [was_owner, is_owner] =
@@ -208,7 +214,7 @@ impl ProjectEdit<'_> {
         stored: &mut Map<String, Value>,
     ) -> Result<()> {
         let Self { route, params, rights } = *self;
-        if route == Route::Edit && rights.edition.release >= ROLE_ONLY_SINCE {
+        if route == WriteRoute::Edit && rights.edition.release >= ROLE_ONLY_SINCE {
             let is_developer = stored.get(OVERRIDE_ROLE) == Some(&"developer".into());
             let role = match params.flag(RESTRICTED)?.filter(|_| !params.has(OVERRIDE_ROLE)) {
                 Some(true) if is_developer => Some("maintainer"),
@@ -220,10 +226,10 @@ impl ProjectEdit<'_> {
             }
         }
         // The level follows a change of the old flag, but not the other way round.
-        let is_changed = route == Route::Edit && former.get(PACKAGES) != stored.get(PACKAGES);
+        let is_changed = route == WriteRoute::Edit && former.get(PACKAGES) != stored.get(PACKAGES);
         if is_changed
             && !params.has(PACKAGES_LEVEL)
-            && attributes::of(rights.edition).any(|row| row.name == PACKAGES_LEVEL)
+            && attributes::existing(rights.edition).any(|row| row.name == PACKAGES_LEVEL)
         {
             let on = stored.get(PACKAGES) == Some(&true.into());
             let level = if on { default_packages_level(rights.visibility) } else { "disabled" };
@@ -238,7 +244,7 @@ impl ProjectEdit<'_> {
 pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
     let mut complaints = Vec::new();
     let mut accepted = HashSet::new();
-    for row in attributes::of(edition).filter(|row| row.accepted_on(Route::Edit)) {
+    for row in attributes::existing(edition).filter(|row| row.accepted_on(WriteRoute::Edit)) {
         accepted.insert(row.name);
         let Some(value) = params.get(row.name) else { continue };
         let checked = if is_null(row, value) {
@@ -267,7 +273,7 @@ fn check_levels(stored: &Map<String, Value>) -> Result<()> {
     complaints.settle()
 }
 
-/// How open the access level of a feature is.
+/// The rank of the access level of a feature: the higher, the more people have access.
 fn access_rank(stored: &Map<String, Value>, feature: &str) -> Option<usize> {
     let level = stored.get(feature).and_then(Value::as_str).unwrap_or("enabled");
     PUBLIC_LEVELS.iter().position(|name| level == *name)
@@ -298,8 +304,8 @@ fn not_null(relation: &str, column: &str) -> Failure {
 fn is_null(row: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match row.kind {
-        Kind::Flag | Kind::Number(..) => value.is_null() || is_blank,
-        Kind::OneOf(_) => value.is_null() || (is_blank && row.null == OnNull::BlankUnsaved),
+        ValueKind::Flag | ValueKind::Number(..) => value.is_null() || is_blank,
+        ValueKind::OneOf(_) => value.is_null() || (is_blank && row.null == OnNull::BlankUnsaved),
         _ => false,
     }
 }
@@ -314,7 +320,7 @@ fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
         OnNull::Preset => Ok(Some(row.preset.clone())),
         OnNull::False => Ok(Some(false.into())),
         OnNull::Last => Ok(match row.kind {
-            Kind::OneOf(values) => values.last().map(|value| (*value).into()),
+            ValueKind::OneOf(values) => values.last().map(|value| (*value).into()),
             _ => None,
         }),
         OnNull::Refused => Err(Failure::empty(row.name)),
@@ -325,32 +331,37 @@ fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
 /// The checked value of a single attribute; `None` if null changes nothing.
 pub(crate) fn checked_value(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>> {
     Ok(match row.kind {
-        Kind::Flag | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => {
-            flag(name, value)?.map(Value::Bool)
-        }
-        Kind::Text(most) | Kind::Pattern(most) | Kind::File(most) | Kind::Name(most) => {
-            match (row.kind, text(name, value)?) {
-                (Kind::Name(_), None) => None,
-                (Kind::Name(_), Some(text)) if text.is_empty() => None,
-                (Kind::Text(_), None) => Some(row.preset.clone()),
-                (_, None) => Some(Value::Null),
-                (_, Some(text)) => Some(check_text(row, text, most)?),
-            }
-        }
-        Kind::Number(bounds) | Kind::Count(bounds) => match integer(name, value)? {
-            Some(number) => Some(check_bounds(row, number, bounds)?),
-            None => matches!(row.kind, Kind::Count(_)).then_some(Value::Null),
+        ValueKind::Flag
+        | ValueKind::TwinOf(_)
+        | ValueKind::AliasOf(_)
+        | ValueKind::OppositeOf(_) => flag(name, value)?.map(Value::Bool),
+        ValueKind::Text(most)
+        | ValueKind::Pattern(most)
+        | ValueKind::File(most)
+        | ValueKind::Name(most) => match (row.kind, text(name, value)?) {
+            (ValueKind::Name(_), None) => None,
+            (ValueKind::Name(_), Some(text)) if text.is_empty() => None,
+            (ValueKind::Text(_), None) => Some(row.preset.clone()),
+            (_, None) => Some(Value::Null),
+            (_, Some(text)) => Some(check_text(row, text, most)?),
         },
-        Kind::OneOf(values) => match text(name, value)? {
+        ValueKind::Number(bounds) | ValueKind::Count(bounds) => match integer(name, value)? {
+            Some(number) => Some(check_bounds(row, number, bounds)?),
+            None => matches!(row.kind, ValueKind::Count(_)).then_some(Value::Null),
+        },
+        ValueKind::OneOf(values) => match text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
                 return Err(Failure::no_valid_value(name));
             }
             text => text.map(Value::from),
         },
-        Kind::Choice(values) => {
+        ValueKind::Choice(values) => {
             number_of(name, value, |number| values.contains(&number))?.map(Value::from)
         }
-        Kind::Topics | Kind::CleanupPolicy | Kind::Claims(_) | Kind::Elsewhere => None,
+        ValueKind::Topics
+        | ValueKind::CleanupPolicy
+        | ValueKind::Claims(_)
+        | ValueKind::Elsewhere => None,
     })
 }
 
@@ -375,11 +386,11 @@ fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
 }
 
 /// A text without a fault of its form, and of at most `most` characters.
-fn check_text(row: &Attribute, text: String, most: usize) -> Result<Value> {
+fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value> {
     let is_outside = text.starts_with('/') || text.contains("..");
     let fault = match row.kind {
-        Kind::Pattern(_) => re2::refusal(&text),
-        Kind::File(_) => {
+        ValueKind::Pattern(_) => re2::refusal(&text),
+        ValueKind::File(_) => {
             is_outside.then(|| "cannot include leading slash or directory traversal.".to_owned())
         }
         _ => None,
@@ -387,25 +398,23 @@ fn check_text(row: &Attribute, text: String, most: usize) -> Result<Value> {
     if let Some(fault) = fault {
         return Err(Failure::model(row.blamed(), fault));
     }
-    refuse_if(text.chars().count() > most, || {
-        Failure::model(row.blamed(), format!("is too long (maximum is {most} characters)"))
+    refuse_if(text.chars().count() > max_length, || {
+        Failure::model(row.blamed(), format!("is too long (maximum is {max_length} characters)"))
     })?;
     Ok(text.into())
 }
 
 /// The parts of a token's subject: at least the path of the project, which comes first.
 fn claims(row: &Attribute, words: Vec<String>, allowed: &[&str]) -> Result<Value> {
-    let mut faults = Vec::new();
-    if words.is_empty() {
-        faults.push("is too short (minimum is 1 character)".to_owned());
-    }
-    if words.first().is_none_or(|first| first != "project_path") {
-        faults.push("project_path must be the first element of the sub claim".to_owned());
-    }
+    let (field, mut complaints) = (row.blamed(), Complaints::default());
+    complaints.add_if(words.is_empty(), field, "is too short (minimum is 1 character)");
+    let has_path_first = words.first().is_some_and(|first| first == "project_path");
+    let order_text = "project_path must be the first element of the sub claim";
+    complaints.add_if(!has_path_first, field, order_text);
     for word in words.iter().filter(|word| !allowed.contains(&word.as_str())) {
-        faults.push(format!("{word} is not an allowed sub claim component"));
+        complaints.add(field, format!("{word} is not an allowed sub claim component"));
     }
-    refuse_if(!faults.is_empty(), || Failure::refused(json!({ row.blamed(): faults })))?;
+    complaints.settle()?;
     Ok(words.into())
 }
 
@@ -431,7 +440,7 @@ mod tests {
     use super::*;
     use crate::Tier;
     use crate::access::OWNER;
-    use crate::attributes::{Reads, Shown};
+    use crate::attributes::{AnswerKey, Audience};
     use crate::call::{Call, Input};
     use crate::project_view::ProjectView;
     use crate::routes::view::Extras;
@@ -462,7 +471,7 @@ mod tests {
         let mut params = Params::default();
         params.add_json(body.to_string().as_bytes())?;
         let mut stored = presets(rights.time);
-        apply(Route::Edit, &params, rights, &mut stored)?;
+        apply(WriteRoute::Edit, &params, rights, &mut stored)?;
         let store = Store::open(&Data::Memory, false).expect("memory");
         let Edition { tier, release } = rights.edition;
         let profile = Profile { release, ..Profile::default() };
@@ -485,22 +494,25 @@ mod tests {
     /// A valid value that differs from the preset.
     fn other(row: &Attribute) -> Value {
         match row.kind {
-            Kind::Flag => json!(row.preset.clone() != json!(true)),
+            ValueKind::Flag => json!(row.preset.clone() != json!(true)),
             // There is only one storage.
-            Kind::Name(_) if row.name == "repository_storage" => json!("default"),
-            Kind::Text(_) | Kind::Name(_) | Kind::Pattern(_) | Kind::File(_) => json!("other"),
-            Kind::Number(bounds) => json!(bounds.least.max(700)),
-            Kind::Count(bounds) => json!(bounds.least),
-            Kind::Claims(_) => json!(["project_path", "ref"]),
-            Kind::AliasOf(_) | Kind::OppositeOf(_) => json!(false),
-            Kind::OneOf(values) => {
+            ValueKind::Name(_) if row.name == "repository_storage" => json!("default"),
+            ValueKind::Text(_)
+            | ValueKind::Name(_)
+            | ValueKind::Pattern(_)
+            | ValueKind::File(_) => json!("other"),
+            ValueKind::Number(bounds) => json!(bounds.least.max(700)),
+            ValueKind::Count(bounds) => json!(bounds.least),
+            ValueKind::Claims(_) => json!(["project_path", "ref"]),
+            ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => json!(false),
+            ValueKind::OneOf(values) => {
                 let preset = row.preset.clone();
                 json!(values.iter().find(|value| preset != **value))
             }
-            Kind::Choice(values) => json!(values.last()),
-            Kind::Topics => json!(["b", "a"]),
-            Kind::CleanupPolicy => json!({"enabled": true}),
-            Kind::TwinOf(_) | Kind::Elsewhere => Value::Null,
+            ValueKind::Choice(values) => json!(values.last()),
+            ValueKind::Topics => json!(["b", "a"]),
+            ValueKind::CleanupPolicy => json!({"enabled": true}),
+            ValueKind::TwinOf(_) | ValueKind::Elsewhere => Value::Null,
         }
     }
 
@@ -508,16 +520,20 @@ mod tests {
     fn settings_read_back_as_set() {
         let releases = [anybody(), later()].into_iter();
         let rows = releases
-            .flat_map(|rights| attributes::of(rights.edition).map(move |row| (row, rights)));
+            .flat_map(|rights| attributes::existing(rights.edition).map(move |row| (row, rights)));
         for (row, rights) in rows {
             let value = other(row);
             // In a later release this attribute shows the effective value, together with the groups
             // above.
             let is_elsewhere = row.name == "emails_disabled" && rights.edition.release > REFERENCE;
-            let is_conditional = row.seen == Shown::WhileMirroring
+            let is_conditional = row.seen == Audience::WhileMirroring
                 || row.name.starts_with("merge_trains_")
-                || (row.reads == Reads::Never && row.name != "public_jobs");
-            if value.is_null() || !row.accepted_on(Route::Edit) || is_elsewhere || is_conditional {
+                || (row.reads == AnswerKey::Never && row.name != "public_jobs");
+            if value.is_null()
+                || !row.accepted_on(WriteRoute::Edit)
+                || is_elsewhere
+                || is_conditional
+            {
                 continue;
             }
             let mut body = json!({ row.name: value });
@@ -530,12 +546,12 @@ mod tests {
             let answer = edited(&body, rights).expect(row.name);
             let key = match (row.reads, row.name) {
                 (_, "public_jobs") => "public_jobs",
-                (Reads::As(key), _) => key,
+                (AnswerKey::As(key), _) => key,
                 _ => row.name,
             };
             match row.kind {
-                Kind::Topics => assert_eq!(answer[key], json!(["a", "b"])),
-                Kind::CleanupPolicy => assert_eq!(answer[key]["enabled"], json!(true)),
+                ValueKind::Topics => assert_eq!(answer[key], json!(["a", "b"])),
+                ValueKind::CleanupPolicy => assert_eq!(answer[key]["enabled"], json!(true)),
                 _ => assert_eq!(answer[key], value, "{}", row.name),
             }
         }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::answer::{Failure, Result};
-use super::attributes::{Attribute, Kind, Route, TABLE};
+use super::attributes::{Attribute, TABLE, ValueKind, WriteRoute};
 use super::call::Call;
 use super::settings;
 
@@ -41,7 +41,9 @@ impl StoredSettings {
         let rows = self.rows(call).filter(|row| row.is_shown_at(call.release()) && is_seen(row));
         let settings = rows.map(|row| {
             let value = match row.kind {
-                Kind::OppositeOf(target) => (set.get(target) != Some(&Value::Bool(true))).into(),
+                ValueKind::OppositeOf(target) => {
+                    (set.get(target) != Some(&Value::Bool(true))).into()
+                }
                 _ => set.get(row.name).cloned().unwrap_or_else(|| row.preset.clone()),
             };
             (row.name.to_owned(), value)
@@ -78,13 +80,13 @@ impl StoredSettings {
     }
 
     /// True if a route accepts a setting.
-    pub(crate) fn accepts(&self, call: &Call<'_>, name: &str, route: Route) -> bool {
+    pub(crate) fn accepts(&self, call: &Call<'_>, name: &str, route: WriteRoute) -> bool {
         self.rows(call).any(|row| row.name == name && row.accepted_on(route))
     }
 
     /// Refuses values of a wrong type, and words that are not in a list. The service checks these
     /// first.
-    pub(crate) fn check(&self, call: &Call<'_>, route: Route) -> Result<()> {
+    pub(crate) fn check(&self, call: &Call<'_>, route: WriteRoute) -> Result<()> {
         for row in self.rows(call).filter(|row| row.accepted_on(route)) {
             let Some(value) = call.params.get(row.name) else { continue };
             match settings::checked_value(row, row.name, value) {
@@ -101,7 +103,7 @@ impl StoredSettings {
         &self,
         call: &Call<'_>,
         id: i64,
-        route: Route,
+        route: WriteRoute,
         dropped: &[&str],
     ) -> Result<()> {
         let mut set = self.set(call.db, id)?;
@@ -109,18 +111,18 @@ impl StoredSettings {
             row.accepted_on(route)
                 && (call.is_administrator() || !row.administrators)
                 && !dropped.contains(&row.name)
-                && !matches!(row.kind, Kind::Elsewhere)
+                && !matches!(row.kind, ValueKind::Elsewhere)
         });
         for row in accepted {
             let Some(value) = call.params.get(row.name) else { continue };
             let has_no_preset = row.preset.is_null() || row.preset == "";
             match (row.kind, settings::checked_value(row, row.name, value)?) {
-                (Kind::OppositeOf(target), Some(on)) => {
+                (ValueKind::OppositeOf(target), Some(on)) => {
                     set.insert(target.to_owned(), (on == false).into());
                 }
-                (Kind::OppositeOf(_), None) => {}
+                (ValueKind::OppositeOf(_), None) => {}
                 (_, Some(new)) => drop(set.insert(row.name.to_owned(), new)),
-                (Kind::Flag, None) => drop(set.remove(row.name)),
+                (ValueKind::Flag, None) => drop(set.remove(row.name)),
                 (_, None) if has_no_preset => drop(set.remove(row.name)),
                 (_, None) => {}
             }

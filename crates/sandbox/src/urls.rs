@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Where a URL may point.
+/// The allowed targets of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach<'a> {
     /// Anywhere, as for a URL that only browsers follow.
@@ -12,8 +12,8 @@ pub(crate) enum Reach<'a> {
     Outside(&'a str),
 }
 
-/// The service's complaint about a URL that it refuses. Only the scheme and the host are checked: spaces in
-/// a path and hosts that are not ASCII are accepted, and names are not resolved.
+/// The service's complaint about a URL that it refuses. Only the scheme and the host are checked:
+/// spaces in a path and hosts that are not ASCII are accepted, and names are not resolved.
 pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach<'_>) -> Option<String> {
     if url.is_empty() {
         return Some("must be a valid URL".to_owned());
@@ -53,13 +53,13 @@ fn address(url: &str) -> Option<(&str, &str, Option<u16>)> {
 }
 
 /// The host and the port in the part after the scheme; `None` if the port is not a number.
-fn authority(rest: &str) -> Option<(&str, Option<u16>)> {
-    let authority = rest.split(['/', '?', '#']).next()?;
+fn authority(after_scheme: &str) -> Option<(&str, Option<u16>)> {
+    let authority = after_scheme.split(['/', '?', '#']).next()?;
     let address = authority.rsplit('@').next()?;
     // An address in brackets contains colons.
-    let after = address.rfind(']').map_or(0, |at| at + 1);
-    match address[after..].split_once(':') {
-        Some((name, port)) => Some((&address[..after + name.len()], Some(port.parse().ok()?))),
+    let host_end = address.rfind(']').map_or(0, |at| at + 1);
+    match address[host_end..].split_once(':') {
+        Some((name, port)) => Some((&address[..host_end + name.len()], Some(port.parse().ok()?))),
         None => Some((address, None)),
     }
 }

@@ -99,7 +99,7 @@ impl Section {
 fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
     let text = value.text()?;
     match spec.field.value_type {
-        ValueType::TimeZone if !time_zone::is_known(text.trim()) => {
+        ValueType::TimeZone if !time_zone::is_valid(text.trim()) => {
             Some(unknown_zone(spec.name, text.trim()))
         }
         ValueType::Cron => {

@@ -24,7 +24,7 @@ pub struct Model {
 pub struct Image {
     tier: Tier,
     release: Release,
-    content: image::Image,
+    content: image::StoreImage,
 }
 
 impl Image {

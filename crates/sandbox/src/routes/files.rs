@@ -163,7 +163,7 @@ fn write(call: &Call<'_>) -> Result<Answer> {
     }
     let executable = call.params.flag("execute_filemode")?;
     let executable = executable.unwrap_or_else(|| known.is_some_and(|file| file.executable));
-    let edit = Edit { path, content: (!removes).then_some((&content[..], executable)) };
+    let edit = FileEdit { path, content: (!removes).then_some((&content[..], executable)) };
     if let Some(start) = start {
         of(call, &project).point(&branch, &start)?;
     }

@@ -58,6 +58,6 @@ pub(super) fn check_cron(call: &Call<'_>, name: &str, record: &Record, wrong: &m
 pub(super) fn check_zone(record: &Record, wrong: &mut Complaints) {
     match record.text(ZONE) {
         "" => wrong.add(ZONE, "can't be blank"),
-        zone => wrong.add_if(!time_zone::is_known(zone), ZONE, "syntax is invalid"),
+        zone => wrong.add_if(!time_zone::is_valid(zone), ZONE, "syntax is invalid"),
     }
 }

@@ -38,8 +38,8 @@ pub(super) fn show(
     let level = call.level_in_group(group)?;
     let is_seen = |row: &Attribute| {
         let is_shown = match row.seen {
-            Shown::By(least) => level >= least,
-            Shown::ByAdministrators => call.is_administrator(),
+            Audience::By(least) => level >= least,
+            Audience::ByAdministrators => call.is_administrator(),
             _ => true,
         };
         is_shown && (group.parent_id.is_none() || !row.tops) && (!in_list || row.is_in_lists())

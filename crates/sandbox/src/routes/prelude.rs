@@ -13,7 +13,8 @@ pub(super) use super::super::answer::{
     Answer, Complaints, Failure, Result, any, extend, number_fault, refuse_if, set_if, try_filter,
 };
 pub(super) use super::super::attributes::{
-    Attribute, Kind, OnNull, Route as Accepts, Shown, TABLE, Tier, VISIBILITIES, without_comments,
+    Attribute, Audience, OnNull, TABLE, Tier, VISIBILITIES, ValueKind, WriteRoute as Accepts,
+    without_comments,
 };
 pub(super) use super::super::call::{ARCHIVED, Call};
 pub(super) use super::super::cron::Cron;
@@ -30,7 +31,7 @@ pub(super) use super::super::store::protection::{
 };
 pub(super) use super::super::store::record::{Record, Records};
 pub(super) use super::super::store::repository::{
-    BRANCHES, Commit, Edit, File, Reference, Repository, TAGS, id_of, is_ref_name,
+    BRANCHES, Commit, File, FileEdit, GitRef, Repository, TAGS, id_of, is_ref_name,
 };
 pub(super) use super::super::store::stored::{Stored as _, run, stored};
 pub(super) use super::super::store::user::User;

@@ -70,18 +70,18 @@ fn take(rule: &mut Record, call: &Call<'_>) -> Result<()> {
     for row in attributes(call).filter(|row| params.has(row.name)) {
         let name = row.name;
         let (value, wrong): (Value, Vec<String>) = match row.kind {
-            Kind::Pattern(longest) => {
+            ValueKind::Pattern(longest) => {
                 let regex = params.text(name)?;
                 let wrong = regex_complaints(call, longest, regex.as_deref().unwrap_or_default());
                 (regex.into(), wrong)
             }
-            Kind::Number(bounds) => {
+            ValueKind::Number(bounds) => {
                 let size = params.integer(name)?;
                 (size.into(), number_fault(size, bounds.most).into_iter().collect())
             }
             _ => (params.flag(name)?.into(), Vec::new()),
         };
-        if row.null == OnNull::Unsaved && value.is_null() && matches!(row.kind, Kind::Flag) {
+        if row.null == OnNull::Unsaved && value.is_null() && matches!(row.kind, ValueKind::Flag) {
             return Err(Failure::internal(&format!("{name} is null")));
         }
         wrong.into_iter().for_each(|text| complaints.add(name, text));

@@ -59,7 +59,7 @@ pub(super) fn begin(
     }
     let branch = default_branch(call, project)?;
     let text = format!("# {}\n", project.name);
-    let file = Edit { path: "README.md", content: Some((text.as_bytes(), false)) };
+    let file = FileEdit { path: "README.md", content: Some((text.as_bytes(), false)) };
     let files = &[file][..usize::from(readme)];
     Ok(repository.commit(&branch, new_commit(call, INITIAL), files)?)
 }
@@ -143,7 +143,7 @@ pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -
 }
 
 /// A branch as the service shows it.
-fn json(call: &Call<'_>, project: &Project, branch: &Reference) -> Result<Value> {
+fn json(call: &Call<'_>, project: &Project, branch: &GitRef) -> Result<Value> {
     let covering = Protection::covering(call, project, &branch.name)?;
     let mut body = protected_branches::branch_flags(&covering);
     body["name"] = branch.name.as_str().into();
@@ -185,11 +185,11 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The branch in the path.
-fn named(call: &Call<'_>, project: &Project) -> Result<Reference> {
+fn named(call: &Call<'_>, project: &Project) -> Result<GitRef> {
     named_as(call, project, call.segment("branch"))
 }
 
-fn named_as(call: &Call<'_>, project: &Project, name: &str) -> Result<Reference> {
+fn named_as(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
     let found = of(call, project).find(BRANCHES, name)?;
     found.ok_or_else(|| Failure::not_found("Branch"))
 }

@@ -13,7 +13,7 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}/repository/tags/{tag_name}", remove),
 ];
 
-fn json(call: &Call<'_>, project: &Project, tag: &Reference) -> Result<Value> {
+fn json(call: &Call<'_>, project: &Project, tag: &GitRef) -> Result<Value> {
     Ok(json!({
         "name": tag.name,
         "message": tag.message,
@@ -43,7 +43,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::each(call, all)
 }
 
-fn named(call: &Call<'_>, project: &Project, name: &str) -> Result<Reference> {
+fn named(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
     of(call, project).find(TAGS, name)?.ok_or_else(|| Failure::not_found("Tag"))
 }
 

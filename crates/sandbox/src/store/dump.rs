@@ -20,20 +20,21 @@ pub(crate) fn dump(db: &Connection) -> Result<Value> {
 }
 
 fn table(db: &Connection, name: &str) -> Result<Value> {
-    let all = format!("SELECT * FROM {name}");
-    let columns: Vec<String> = db.prepare_cached(&all)?.column_names().map(str::to_owned).collect();
+    let query = format!("SELECT * FROM {name}");
+    let columns: Vec<String> =
+        db.prepare_cached(&query)?.column_names().map(str::to_owned).collect();
     let order: Vec<String> = (1..=columns.len()).map(|number| number.to_string()).collect();
-    let mut statement = db.prepare_cached(&format!("{all} ORDER BY {}", order.join(", ")))?;
+    let mut statement = db.prepare_cached(&format!("{query} ORDER BY {}", order.join(", ")))?;
     let mut rows = statement.query([])?;
     let mut values = Vec::new();
     while let Some(row) = rows.next()? {
         let mut object = Map::new();
-        for (at, column) in columns
+        for (index, column) in columns
             .iter()
             .enumerate()
             .filter(|(_, column)| !LEFT_OUT.contains(&(name, column.as_str())))
         {
-            object.insert(column.clone(), value(column, row.get_ref(at)?));
+            object.insert(column.clone(), value(column, row.get_ref(index)?));
         }
         values.push(Value::Object(object));
     }

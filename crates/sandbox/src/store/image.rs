@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 
-use super::{Store, configure, create, held};
+use super::{Store, configure, create, lock_mutex};
 
 /// The content of a store at some time. Clones are the same image.
 #[derive(Clone, Debug)]
-pub(crate) struct Image(Arc<Mutex<Connection>>);
+pub(crate) struct StoreImage(Arc<Mutex<Connection>>);
 
-impl Image {
+impl StoreImage {
     /// The content of a new store. It is made once: copying tables takes microseconds, creating
     /// them much longer.
     pub(super) fn empty() -> rusqlite::Result<Self> {
-        static EMPTY: OnceLock<Image> = OnceLock::new();
+        static EMPTY: OnceLock<StoreImage> = OnceLock::new();
         if let Some(empty) = EMPTY.get() {
             return Ok(empty.clone());
         }
@@ -29,37 +29,37 @@ impl Image {
     }
 
     pub(super) fn copy_to(&self, to: &mut Connection) -> rusqlite::Result<()> {
-        copy(&held(&self.0), to)
+        copy(&lock_mutex(&self.0), to)
     }
 }
 
 impl Store {
     /// A store in memory with the content of the image.
-    pub(crate) fn from_image(image: &Image) -> rusqlite::Result<Self> {
+    pub(crate) fn from_image(image: &StoreImage) -> rusqlite::Result<Self> {
         let mut store = Self::in_memory(Connection::open_in_memory().and_then(configure)?);
         store.restore(image)?;
         Ok(store)
     }
 
     /// The present content of this store, which is in memory.
-    pub(crate) fn image(&mut self) -> rusqlite::Result<Image> {
+    pub(crate) fn image(&mut self) -> rusqlite::Result<StoreImage> {
         self.base = None;
-        let writer = held(&self.writer);
+        let writer = lock_mutex(&self.writer);
         if !writer.is_autocommit() {
             writer.execute_batch("COMMIT")?;
         }
         let mut copied = Connection::open_in_memory()?;
         copy(&writer, &mut copied)?;
         writer.execute_batch("BEGIN")?;
-        let image = Image(Arc::new(Mutex::new(copied)));
+        let image = StoreImage(Arc::new(Mutex::new(copied)));
         self.base = Some(image.clone());
         Ok(image)
     }
 
     /// Gives this store, which is in memory, the content of the image.
-    pub(crate) fn restore(&mut self, image: &Image) -> rusqlite::Result<()> {
+    pub(crate) fn restore(&mut self, image: &StoreImage) -> rusqlite::Result<()> {
         let base = self.base.take();
-        let mut writer = held(&self.writer);
+        let mut writer = lock_mutex(&self.writer);
         if !writer.is_autocommit() {
             writer.execute_batch("ROLLBACK")?;
         }
@@ -106,14 +106,14 @@ mod tests {
         let second = store.image().expect("an image");
         let mut other = Store::from_image(&first).expect("another store");
         for store in [&mut store, &mut other] {
-            for (image, held) in [
+            for (image, lock_mutex) in [
                 (&first, &["a"][..]),
                 (&second, &["a", "b"]),
                 (&second, &["a", "b"]),
                 (&first, &["a"]),
             ] {
                 store.restore(image).expect("restored");
-                assert_eq!(keys(store), held);
+                assert_eq!(keys(store), lock_mutex);
                 add(store, "c");
                 let failed = store.write(|db| {
                     db.execute("DELETE FROM meta", [])
@@ -121,7 +121,7 @@ mod tests {
                         .and(Err::<(), _>(Failure::forbidden()))
                 });
                 assert!(failed.is_err(), "a failed write is undone");
-                assert_eq!(keys(store), [held, &["c"]].concat());
+                assert_eq!(keys(store), [lock_mutex, &["c"]].concat());
             }
         }
     }

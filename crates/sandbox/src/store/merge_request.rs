@@ -39,7 +39,7 @@ pub(crate) struct Note {
     pub(crate) merge_request_id: i64,
     pub(crate) author_id: i64,
     pub(crate) body: String,
-    /// Whether the service wrote it, to record an action.
+    /// True if the service wrote it, to record an action.
     pub(crate) system: bool,
     pub(crate) internal: bool,
     pub(crate) created_at: String,
@@ -51,12 +51,20 @@ stored!(Note: notes n,
 
 impl Note {
     /// The number of notes of a merge request: all, those of the service, or those of people.
-    pub(crate) fn count(db: &Connection, of: &MergeRequest, system: Option<bool>) -> Result<i64> {
+    pub(crate) fn count(
+        db: &Connection,
+        merge_request: &MergeRequest,
+        system: Option<bool>,
+    ) -> Result<i64> {
         let sql = "SELECT count(*) FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)";
-        db.prepare_cached(sql)?.query_row(params![of.id, system], |row| row.get(0))
+        db.prepare_cached(sql)?.query_row(params![merge_request.id, system], |row| row.get(0))
     }
 
-    pub(crate) fn find(db: &Connection, of: &MergeRequest, id: i64) -> Result<Option<Self>> {
-        Self::first(db, "WHERE n.merge_request_id = ?1 AND n.id = ?2", [of.id, id])
+    pub(crate) fn find(
+        db: &Connection,
+        merge_request: &MergeRequest,
+        id: i64,
+    ) -> Result<Option<Self>> {
+        Self::first(db, "WHERE n.merge_request_id = ?1 AND n.id = ?2", [merge_request.id, id])
     }
 }

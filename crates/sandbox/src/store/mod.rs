@@ -27,25 +27,25 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::StartError;
 use super::answer::Result;
-use image::Image;
+use image::StoreImage;
 
 /// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The `PRAGMA user_version` of a file with these tables; increase it with each change of them.
 const FORMAT: i64 = 29;
 /// Further readers are closed after use.
-const KEPT_READERS: usize = 8;
+const MAX_IDLE_READERS: usize = 8;
 /// A project's row has about eight kilobytes; with the usual page size of four, each would need a
 /// chain of pages.
-const PAGE: i64 = 16_384;
-/// How much of the file is mapped into memory, in bytes.
-const MAPPED: i64 = 1 << 30;
+const PAGE_SIZE: i64 = 16_384;
+/// The maximum part of the file that is mapped into memory, in bytes.
+const MAX_MAPPED: i64 = 1 << 30;
 /// A longer write-ahead log, in bytes, is moved into the file.
-const LONGEST_LOG: u64 = 16 << 20;
-/// How many prepared statements a connection keeps: more than the handlers have.
-const KEPT_STATEMENTS: usize = 256;
+const MAX_LOG: u64 = 16 << 20;
+/// The number of prepared statements that a connection caches: more than the handlers have.
+const MAX_STATEMENTS: usize = 256;
 
-/// Where the sandbox keeps its data.
+/// The place of the sandbox's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Data {
     /// In memory; lost when the sandbox stops.
@@ -62,7 +62,7 @@ pub(crate) struct Store {
     /// `None` in memory, where the writer also reads.
     readers: Option<Readers>,
     /// The image to which the transaction around all calls rolls back, if one is open.
-    base: Option<Image>,
+    base: Option<StoreImage>,
     /// Held until the store is dropped.
     _lock: Option<File>,
 }
@@ -86,7 +86,7 @@ impl Store {
 
     fn open_memory() -> rusqlite::Result<Self> {
         let mut writer = Connection::open_in_memory().and_then(configure)?;
-        Image::empty()?.copy_to(&mut writer)?;
+        StoreImage::empty()?.copy_to(&mut writer)?;
         Ok(Self::in_memory(writer))
     }
 
@@ -95,13 +95,13 @@ impl Store {
     }
 
     fn open_file(path: &Path, durable: bool) -> Result<Self, StartError> {
-        let lock = lock(path)?;
+        let lock = lock_file(path)?;
         let wrap = |source| StartError::Database { path: path.to_owned(), source };
         // It holds tokens; its journals get the same mode.
-        drop(private().open(path));
+        drop(owner_only().open(path));
         let writer = Connection::open(path).and_then(configure).map_err(wrap)?;
         // Only effective while the file is empty.
-        writer.pragma_update(None, "page_size", PAGE).map_err(wrap)?;
+        writer.pragma_update(None, "page_size", PAGE_SIZE).map_err(wrap)?;
         writer.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
         writer.pragma_update(None, "wal_autocheckpoint", 0).map_err(wrap)?;
         if durable {
@@ -129,9 +129,9 @@ impl Store {
     /// Runs `work` in a transaction with one consistent state, which is always rolled back.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let Some(readers) = &self.readers else {
-            return work(&*held(&self.writer).savepoint()?);
+            return work(&*lock_mutex(&self.writer).savepoint()?);
         };
-        let idle = held(&readers.idle).pop();
+        let idle = lock_mutex(&readers.idle).pop();
         let reader = match idle {
             Some(reader) => reader,
             None => Connection::open(&readers.path).and_then(configure)?,
@@ -140,9 +140,9 @@ impl Store {
             let transaction = Transaction::new_unchecked(&reader, TransactionBehavior::Deferred)?;
             work(&transaction)
         };
-        let mut kept = held(&readers.idle);
-        if kept.len() < KEPT_READERS {
-            kept.push(reader);
+        let mut idle = lock_mutex(&readers.idle);
+        if idle.len() < MAX_IDLE_READERS {
+            idle.push(reader);
         }
         answer
     }
@@ -153,7 +153,7 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut writer = held(&self.writer);
+        let mut writer = lock_mutex(&self.writer);
         if self.readers.is_none() {
             let savepoint = writer.savepoint()?;
             let answer = work(&savepoint)?;
@@ -169,7 +169,7 @@ impl Store {
 
     /// Runs `look`, which only reads, outside of all transactions; in memory only.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Connection) -> T) -> T {
-        look(&held(&self.writer))
+        look(&lock_mutex(&self.writer))
     }
 
     /// Moves a long write-ahead log into the file. SQLite by itself tries this after each commit
@@ -177,33 +177,33 @@ impl Store {
     /// the readers instead.
     fn shorten_log(&self, writer: &Connection) {
         let Some(readers) = &self.readers else { return };
-        let long = std::fs::metadata(&readers.log).is_ok_and(|log| log.len() > LONGEST_LOG);
+        let long = std::fs::metadata(&readers.log).is_ok_and(|log| log.len() > MAX_LOG);
         if long && let Err(error) = writer.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
             // The data is safe in the log; the next write tries again.
             tracing::warn!(%error, "the write-ahead log could not be shortened");
         }
     }
 
-    /// Whether every commit is flushed to the disk, according to SQLite.
+    /// True if every commit is flushed to the disk, according to SQLite.
     pub(crate) fn is_durable(&self) -> rusqlite::Result<bool> {
         const FULL: i64 = 2;
         let level: i64 =
-            held(&self.writer).pragma_query_value(None, "synchronous", |row| row.get(0))?;
+            lock_mutex(&self.writer).pragma_query_value(None, "synchronous", |row| row.get(0))?;
         Ok(self.readers.is_some() && level >= FULL)
     }
 
     /// Moves the write-ahead log into the file.
     pub(crate) fn checkpoint(&self) -> rusqlite::Result<()> {
         if let Some(readers) = &self.readers {
-            held(&readers.idle).clear();
-            held(&self.writer).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
+            lock_mutex(&readers.idle).clear();
+            lock_mutex(&self.writer).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
         }
         Ok(())
     }
 }
 
 /// A panic in a handler rolls its transaction back, so the data behind a poisoned lock is valid.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -215,8 +215,8 @@ fn configure(connection: Connection) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "synchronous", "normal")?;
     // Readers share the file through the system's page cache instead of filling caches of their
     // own.
-    connection.pragma_update(None, "mmap_size", MAPPED)?;
-    connection.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
+    connection.pragma_update(None, "mmap_size", MAX_MAPPED)?;
+    connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
     // Otherwise a statement is prepared again for each new LIMIT or OFFSET, that is for each page.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
@@ -237,8 +237,8 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// How to open a file for writing that only its owner can read, if it is new.
-fn private() -> OpenOptions {
+/// Options to open a file for writing, which only its owner can read if it is new.
+fn owner_only() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
@@ -247,10 +247,10 @@ fn private() -> OpenOptions {
 }
 
 /// Takes `FILE.lock` for this process. The lock ends with the process; the file stays.
-fn lock(path: &Path) -> Result<File, StartError> {
+fn lock_file(path: &Path) -> Result<File, StartError> {
     let name = sibling(path, ".lock");
     let wrap = |source| StartError::Lock { path: name.clone(), source };
-    let file = private().open(&name).map_err(wrap)?;
+    let file = owner_only().open(&name).map_err(wrap)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StartError::InUse(path.to_owned())),
@@ -328,7 +328,7 @@ mod tests {
             assert_eq!(store.read(count).expect("read"), number + 1);
         }
         let log = std::fs::metadata(sibling(&path, "-wal")).expect("a log").len();
-        assert!(log <= LONGEST_LOG, "80 MB were written, and the log has {log} bytes");
+        assert!(log <= MAX_LOG, "80 MB were written, and the log has {log} bytes");
     }
 
     #[test]

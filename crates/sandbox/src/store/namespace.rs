@@ -24,7 +24,7 @@ pub(crate) struct Namespace {
     pub(crate) marked_for_deletion_on: Option<String>,
 }
 
-/// What a new group needs.
+/// The properties of a new group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewGroup<'a> {
     pub(crate) name: &'a str,

@@ -30,9 +30,9 @@ pub(crate) struct Project {
     pub(crate) avatar: Option<String>,
     pub(crate) forked_from_id: Option<i64>,
     pub(crate) import_status: String,
-    /// Why the running import or fork will fail, or has failed.
+    /// The error with which the running import or fork will fail, or has failed.
     pub(crate) import_error: Option<String>,
-    /// Where it was imported from.
+    /// The origin of its import.
     pub(crate) import_source: Option<String>,
     /// When the running import or fork finishes.
     pub(crate) import_done_at: Option<String>,
@@ -41,12 +41,12 @@ pub(crate) struct Project {
     pub(crate) stored: String,
     pub(crate) star_count: i64,
     pub(crate) forks_count: i64,
-    /// Whether any group is invited.
+    /// True if any group is invited.
     pub(crate) shared: bool,
     pub(crate) namespace: Rc<Namespace>,
 }
 
-/// What a new project needs.
+/// The properties of a new project.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewProject<'a> {
     pub(crate) namespace: &'a Namespace,
@@ -54,13 +54,13 @@ pub(crate) struct NewProject<'a> {
     pub(crate) path: &'a str,
     pub(crate) visibility: &'a str,
     pub(crate) empty_repo: bool,
-    /// Whether its first commit has a `README.md`.
+    /// True if its first commit has a `README.md`.
     pub(crate) readme: bool,
     /// The project whose repository it copies.
     pub(crate) copies: Option<i64>,
     pub(crate) creator_id: i64,
     pub(crate) forked_from_id: Option<i64>,
-    /// How it gets its contents, if not at once.
+    /// The import of its contents, if they do not exist at once.
     pub(crate) import: Option<Import<'a>>,
     pub(crate) attributes: &'a Map<String, Value>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct NewProject<'a> {
 pub(crate) struct Import<'a> {
     /// Its origin, if it is shown.
     pub(crate) source: Option<&'a str>,
-    /// Why it will fail, if it will.
+    /// The error with which it will fail, if it will.
     pub(crate) error: Option<&'a str>,
 }
 
@@ -83,7 +83,8 @@ stored!(Project: projects p,
     shared = "EXISTS (SELECT 1 FROM shares s WHERE s.project_id = p.id)"; namespace);
 
 impl Project {
-    /// The start of a query for [`Project::with_namespace`]; projects are `p`, their namespaces `n`.
+    /// The start of a query for [`Project::with_namespace`]; projects are `p`, their namespaces
+    /// `n`.
     pub(crate) fn select() -> String {
         format!(
             "SELECT {}, {} FROM projects p JOIN namespaces n ON n.id = p.namespace_id",
@@ -92,15 +93,15 @@ impl Project {
         )
     }
 
-    /// Reads a row. The projects of a list share namespaces: those in `seen` are not read again.
+    /// Reads a row. The projects of a list share namespaces, so known `namespaces` are not read again.
     pub(crate) fn with_namespace(
         row: &Row<'_>,
-        seen: &mut HashMap<i64, Rc<Namespace>>,
+        namespaces: &mut HashMap<i64, Rc<Namespace>>,
     ) -> Result<Self> {
-        let namespace = match seen.entry(row.get(Self::WIDTH)?) {
-            Entry::Occupied(seen) => Rc::clone(seen.get()),
-            Entry::Vacant(place) => {
-                Rc::clone(place.insert(Rc::new(Namespace::read(row, Self::WIDTH)?)))
+        let namespace = match namespaces.entry(row.get(Self::WIDTH)?) {
+            Entry::Occupied(entry) => Rc::clone(entry.get()),
+            Entry::Vacant(entry) => {
+                Rc::clone(entry.insert(Rc::new(Namespace::read(row, Self::WIDTH)?)))
             }
         };
         Ok(Self { namespace, ..Self::from_row(row)? })

@@ -115,9 +115,10 @@ pub(crate) struct Protection {
 stored!(Protection: protected_branches b,
     id, project_id, namespace_id, name, allow_force_push, code_owner_approval_required, updated_at, due_at; grants);
 
-/// The condition for those of a project or group that exist at a time, and whose it is.
-fn present(of: Holder) -> (String, i64) {
-    let (column, id) = match of {
+/// The condition for the protections of a project or group that exist at a time, and the id of
+/// their holder.
+fn present_in(holder: Holder) -> (String, i64) {
+    let (column, id) = match holder {
         Holder::Group(id) => ("namespace_id", id),
         other => other.key(),
     };
@@ -125,32 +126,32 @@ fn present(of: Holder) -> (String, i64) {
 }
 
 impl Protection {
-    /// Those of a project or group that exist at a time, in order of creation.
-    pub(crate) fn all(call: &Call<'_>, of: Holder) -> Result<Vec<Self>> {
-        let mut all = Self::without_grants(call, of)?;
+    /// The protections of a project or group that exist now, in order of creation.
+    pub(crate) fn all(call: &Call<'_>, holder: Holder) -> Result<Vec<Self>> {
+        let mut all = Self::without_grants(call, holder)?;
         all.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
         Ok(all)
     }
 
     /// The same without their grants.
-    pub(crate) fn without_grants(call: &Call<'_>, of: Holder) -> Result<Vec<Self>> {
-        let (present, id) = present(of);
-        Self::list(call.db, &format!("{present} ORDER BY b.id"), params![id, call.now()])
+    pub(crate) fn without_grants(call: &Call<'_>, holder: Holder) -> Result<Vec<Self>> {
+        let (condition, id) = present_in(holder);
+        Self::list(call.db, &format!("{condition} ORDER BY b.id"), params![id, call.now()])
     }
 
-    /// Those that cover a branch of a project: its own, and those of its top-level group.
+    /// The protections that cover a branch of a project: the project's and its top-level group's.
     pub(crate) fn covering(call: &Call<'_>, project: &Project, branch: &str) -> Result<Vec<Self>> {
-        let mut all = Self::all(call, Holder::Project(project.id))?;
-        all.extend(Self::all(call, Holder::Group(root(&project.namespace)))?);
-        all.retain(|protection| covers(&protection.name, branch));
-        Ok(all)
+        let mut protections = Self::all(call, Holder::Project(project.id))?;
+        protections.extend(Self::all(call, Holder::Group(root(&project.namespace)))?);
+        protections.retain(|protection| covers(&protection.name, branch));
+        Ok(protections)
     }
 
     /// The one with this name, case-sensitive.
-    pub(crate) fn named(call: &Call<'_>, of: Holder, name: &str) -> Result<Option<Self>> {
-        let (present, id) = present(of);
-        let with = params![id, call.now(), name];
-        let mut named = Self::first(call.db, &format!("{present} AND b.name = ?3"), with)?;
+    pub(crate) fn named(call: &Call<'_>, holder: Holder, name: &str) -> Result<Option<Self>> {
+        let (condition, id) = present_in(holder);
+        let values = params![id, call.now(), name];
+        let mut named = Self::first(call.db, &format!("{condition} AND b.name = ?3"), values)?;
         named.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
         Ok(named)
     }
@@ -193,7 +194,7 @@ pub(crate) fn forget_due(db: &Connection, project: i64, pattern: &str, now: &str
     due.iter().filter(|due| covers(pattern, &due.name)).try_for_each(|due| due.remove(db))
 }
 
-/// Whether a pattern, in which `*` matches any text, matches a branch.
+/// True if a pattern, in which `*` matches any text, matches a branch.
 pub(crate) fn covers(pattern: &str, branch: &str) -> bool {
     let mut parts: Vec<&str> = pattern.split('*').collect();
     let first = parts.remove(0);

@@ -55,40 +55,40 @@ pub(crate) struct Records(pub(crate) &'static str);
 
 impl Records {
     /// All rows of a project or group, in order of creation.
-    pub(crate) fn all(self, call: &Call<'_>, of: Holder) -> Result<Vec<Record>> {
-        let (column, holder) = of.key();
-        self.select(call.db, &format!("WHERE {column} = ?1"), [holder])
+    pub(crate) fn all(self, call: &Call<'_>, holder: Holder) -> Result<Vec<Record>> {
+        let (column, holder_id) = holder.key();
+        self.select(call.db, &format!("WHERE {column} = ?1"), [holder_id])
     }
 
-    fn select(self, db: &Connection, which: &str, with: impl Params) -> Result<Vec<Record>> {
+    fn select(self, db: &Connection, condition: &str, values: impl Params) -> Result<Vec<Record>> {
         let columns = "id, settings, created_at, updated_at";
-        let sql = format!("SELECT {columns} FROM {} {which} ORDER BY id", self.0);
-        db.prepare_cached(&sql)?.query_map(with, Record::from_row)?.collect()
+        let sql = format!("SELECT {columns} FROM {} {condition} ORDER BY id", self.0);
+        db.prepare_cached(&sql)?.query_map(values, Record::from_row)?.collect()
     }
 
     /// The rows of a project or group whose setting `name` is the text `value`.
     pub(crate) fn with(
         self,
         call: &Call<'_>,
-        of: Holder,
+        holder: Holder,
         name: &str,
         value: &str,
     ) -> Result<Vec<Record>> {
-        let (column, holder) = of.key();
-        let which = format!("WHERE {column} = ?1 AND json_extract(settings, '$.' || ?2) = ?3");
-        self.select(call.db, &which, (holder, name, value))
+        let (column, holder_id) = holder.key();
+        let condition = format!("WHERE {column} = ?1 AND json_extract(settings, '$.' || ?2) = ?3");
+        self.select(call.db, &condition, (holder_id, name, value))
     }
 
     /// The number of rows of a project or group.
-    pub(crate) fn count(self, call: &Call<'_>, of: Holder) -> Result<i64> {
-        let (column, holder) = of.key();
+    pub(crate) fn count(self, call: &Call<'_>, holder: Holder) -> Result<i64> {
+        let (column, holder_id) = holder.key();
         let sql = format!("SELECT count(*) FROM {} WHERE {column} = ?1", self.0);
-        call.db.prepare_cached(&sql)?.query_row([holder], |row| row.get(0))
+        call.db.prepare_cached(&sql)?.query_row([holder_id], |row| row.get(0))
     }
 
     /// The row of a holder that has at most one.
-    pub(crate) fn one(self, call: &Call<'_>, of: Holder) -> Result<Option<Record>> {
-        Ok(self.all(call, of)?.pop())
+    pub(crate) fn one(self, call: &Call<'_>, holder: Holder) -> Result<Option<Record>> {
+        Ok(self.all(call, holder)?.pop())
     }
 
     /// All rows of the service.
@@ -96,14 +96,16 @@ impl Records {
         self.select(call.db, "", [])
     }
 
-    pub(crate) fn find(self, call: &Call<'_>, of: Holder, id: i64) -> Result<Option<Record>> {
-        let (column, holder) = of.key();
-        Ok(self.select(call.db, &format!("WHERE {column} = ?1 AND id = ?2"), [holder, id])?.pop())
+    pub(crate) fn find(self, call: &Call<'_>, holder: Holder, id: i64) -> Result<Option<Record>> {
+        let (column, holder_id) = holder.key();
+        Ok(self
+            .select(call.db, &format!("WHERE {column} = ?1 AND id = ?2"), [holder_id, id])?
+            .pop())
     }
 
     /// Stores a row now, and gives a new one its id.
-    pub(crate) fn save(self, call: &Call<'_>, of: Holder, record: &mut Record) -> Result<()> {
-        let (column, holder) = of.key();
+    pub(crate) fn save(self, call: &Call<'_>, holder: Holder, record: &mut Record) -> Result<()> {
+        let (column, holder_id) = holder.key();
         call.now().clone_into(&mut record.updated_at);
         let sql = format!(
             "INSERT INTO {} (id, {column}, settings, created_at, updated_at)
@@ -113,7 +115,7 @@ impl Records {
             self.0
         );
         let settings = Value::Object(record.settings.clone()).to_string();
-        let row = params![record.id, holder, settings, record.created_at, call.now()];
+        let row = params![record.id, holder_id, settings, record.created_at, call.now()];
         record.id = call.db.prepare_cached(&sql)?.query_row(row, |row| row.get(0))?;
         Ok(())
     }

@@ -29,7 +29,7 @@ pub(crate) struct File {
 
 /// A branch or a tag.
 #[derive(Clone, Debug)]
-pub(crate) struct Reference {
+pub(crate) struct GitRef {
     pub(crate) name: String,
     /// Empty for a branch and a lightweight tag.
     pub(crate) message: String,
@@ -39,17 +39,17 @@ pub(crate) struct Reference {
 
 /// The references of one type: their table, and its columns for the message and the time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct References(&'static str, &'static str);
+pub(crate) struct RefKind(&'static str, &'static str);
 
-pub(crate) const BRANCHES: References = References("branches", "'', ''");
-pub(crate) const TAGS: References = References("tags", "r.message, r.created_at");
+pub(crate) const BRANCHES: RefKind = RefKind("branches", "'', ''");
+pub(crate) const TAGS: RefKind = RefKind("tags", "r.message, r.created_at");
 
 /// The minimum length of an id that Git accepts.
-const SHORTEST_ID: usize = 4;
+const MIN_ID_LENGTH: usize = 4;
 
 /// An edit of one file in a commit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Edit<'a> {
+pub(crate) struct FileEdit<'a> {
     pub(crate) path: &'a str,
     /// The new content, and whether it is executable; `None` removes the file.
     pub(crate) content: Option<(&'a [u8], bool)>,
@@ -76,49 +76,50 @@ pub(crate) fn id_of(parts: &[&[u8]]) -> String {
 
 impl Repository<'_> {
     /// All branches or tags, by name.
-    pub(crate) fn all(self, of: References) -> Result<Vec<Reference>> {
-        self.references(of, None)
+    pub(crate) fn all(self, kind: RefKind) -> Result<Vec<GitRef>> {
+        self.refs(kind, None)
     }
 
     /// The branch or tag with this name.
-    pub(crate) fn find(self, of: References, name: &str) -> Result<Option<Reference>> {
-        Ok(self.references(of, Some(name))?.pop())
+    pub(crate) fn find(self, kind: RefKind, name: &str) -> Result<Option<GitRef>> {
+        Ok(self.refs(kind, Some(name))?.pop())
     }
 
-    fn references(self, of: References, name: Option<&str>) -> Result<Vec<Reference>> {
-        let References(table, columns) = of;
+    fn refs(self, kind: RefKind, name: Option<&str>) -> Result<Vec<GitRef>> {
+        let RefKind(table, columns) = kind;
         // Without a name there is none to look up in the index.
-        let which = if name.is_some() { "r.name = ?2" } else { "?2 IS NULL" };
-        let rest = format!(
+        let condition = if name.is_some() { "r.name = ?2" } else { "?2 IS NULL" };
+        let clauses = format!(
             "JOIN {table} r ON r.project_id = c.project_id AND r.commit_id = c.id
-             WHERE r.project_id = ?1 AND {which} ORDER BY r.name"
+             WHERE r.project_id = ?1 AND {condition} ORDER BY r.name"
         );
-        let (more, with) = (format!("r.name, {columns}"), params![self.project, name]);
-        Commit::list_with(self.db, &more, &rest, with, |commit, row| {
+        let (extra_columns, values) = (format!("r.name, {columns}"), params![self.project, name]);
+        Commit::list_with(self.db, &extra_columns, &clauses, values, |commit, row| {
             let [name, message, created_at] =
                 [0, 1, 2].map(|column| row.get(Commit::WIDTH + column));
-            Ok(Reference { name: name?, message: message?, created_at: created_at?, commit })
+            Ok(GitRef { name: name?, message: message?, created_at: created_at?, commit })
         })
     }
 
-    pub(crate) fn remove(self, References(table, _): References, name: &str) -> Result<()> {
+    pub(crate) fn remove(self, RefKind(table, _): RefKind, name: &str) -> Result<()> {
         let sql = format!("DELETE FROM {table} WHERE project_id = ?1 AND name = ?2");
         run(self.db, &sql, params![self.project, name])
     }
 
     /// The commit that a branch, a tag, an id or a unique prefix of an id names.
     pub(crate) fn resolve(self, reference: &str) -> Result<Option<Commit>> {
-        for of in [BRANCHES, TAGS] {
-            if let Some(found) = self.find(of, reference)? {
+        for kind in [BRANCHES, TAGS] {
+            if let Some(found) = self.find(kind, reference)? {
                 return Ok(Some(found.commit));
             }
         }
-        if reference.len() < SHORTEST_ID || !reference.bytes().all(|byte| byte.is_ascii_hexdigit())
+        if reference.len() < MIN_ID_LENGTH
+            || !reference.bytes().all(|byte| byte.is_ascii_hexdigit())
         {
             return Ok(None);
         }
-        let rest = "WHERE c.project_id = ?1 AND c.id LIKE ?2 || '%' LIMIT 2";
-        let mut found = Commit::list(self.db, rest, params![self.project, reference])?;
+        let clauses = "WHERE c.project_id = ?1 AND c.id LIKE ?2 || '%' LIMIT 2";
+        let mut found = Commit::list(self.db, clauses, params![self.project, reference])?;
         Ok(found.pop().filter(|_| found.is_empty()))
     }
 
@@ -140,7 +141,8 @@ impl Repository<'_> {
         file.optional()
     }
 
-    /// The paths of all files at a commit, in order, each with its blob and whether it is executable.
+    /// The paths of all files at a commit, in order, each with its blob and whether it is
+    /// executable.
     pub(crate) fn paths(self, commit: &str) -> Result<Vec<(String, String, bool)>> {
         let sql = "SELECT path, blob_id, executable FROM trees
                    WHERE project_id = ?1 AND commit_id = ?2 ORDER BY path";
@@ -148,7 +150,7 @@ impl Repository<'_> {
     }
 
     /// Commits `edits` to a branch, which is created if missing. The commit gets its id and parent.
-    pub(crate) fn commit(self, branch: &str, new: Commit, edits: &[Edit<'_>]) -> Result<()> {
+    pub(crate) fn commit(self, branch: &str, new: Commit, edits: &[FileEdit<'_>]) -> Result<()> {
         let Commit { message, author_name, author_email, created_at, .. } = new;
         let parent = self.find(BRANCHES, branch)?.map(|branch| branch.commit.id);
         let mut parts = vec![message.as_bytes(), created_at.as_bytes(), branch.as_bytes()];
@@ -173,7 +175,7 @@ impl Repository<'_> {
         self.point(branch, &id)
     }
 
-    fn edit(self, commit: &str, edit: &Edit<'_>) -> Result<()> {
+    fn edit(self, commit: &str, edit: &FileEdit<'_>) -> Result<()> {
         let Some((content, executable)) = edit.content else {
             let sql = "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3";
             return run(self.db, sql, params![self.project, commit, edit.path]);
@@ -215,7 +217,7 @@ impl Repository<'_> {
     }
 }
 
-/// Whether Git accepts a name for a branch or a tag (`git check-ref-format`).
+/// True if Git accepts a name for a branch or a tag (`git check-ref-format`).
 pub(crate) fn is_ref_name(name: &str) -> bool {
     name.len() <= 255
         && name.split('/').all(|part| {

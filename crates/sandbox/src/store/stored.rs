@@ -5,7 +5,7 @@ use serde_json::Value;
 
 #[cfg(test)]
 thread_local! {
-    /// How many rows this thread has read, for tests of growth.
+    /// The number of rows that this thread has read, for tests of growth.
     pub(crate) static ROWS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
@@ -21,7 +21,7 @@ pub(crate) trait Stored: Sized {
     /// Reads a row in which the columns begin at the one with this number.
     fn read(row: &Row<'_>, first: usize) -> Result<Self>;
 
-    /// What it has in the columns.
+    /// The values of its columns.
     fn values(&self) -> Vec<&dyn ToSql>;
 
     /// The value of a column as JSON; null for another name.
@@ -38,13 +38,13 @@ pub(crate) trait Stored: Sized {
     }
 
     /// A query for all its rows; joins, conditions and orders may follow.
-    fn query(rest: &str) -> String {
-        format!("SELECT {} FROM {} {rest}", Self::COLUMNS, Self::TABLE)
+    fn query(clauses: &str) -> String {
+        format!("SELECT {} FROM {} {clauses}", Self::COLUMNS, Self::TABLE)
     }
 
     /// All rows of [`Self::query`].
-    fn list(db: &Connection, rest: &str, with: impl Params) -> Result<Vec<Self>> {
-        db.prepare_cached(&Self::query(rest))?.query_map(with, Self::from_row)?.collect()
+    fn list(db: &Connection, clauses: &str, params: impl Params) -> Result<Vec<Self>> {
+        db.prepare_cached(&Self::query(clauses))?.query_map(params, Self::from_row)?.collect()
     }
 
     /// Replaces the row with its id, or inserts a new one if its id is 0. Returns the id. Only for
@@ -72,12 +72,12 @@ pub(crate) trait Stored: Sized {
     fn list_with<T>(
         db: &Connection,
         more: &str,
-        rest: &str,
-        with: impl Params,
+        clauses: &str,
+        params: impl Params,
         mut read: impl FnMut(Self, &Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let sql = format!("SELECT {}, {more} FROM {} {rest}", Self::COLUMNS, Self::TABLE);
-        db.prepare_cached(&sql)?.query_map(with, |row| read(Self::from_row(row)?, row))?.collect()
+        let sql = format!("SELECT {}, {more} FROM {} {clauses}", Self::COLUMNS, Self::TABLE);
+        db.prepare_cached(&sql)?.query_map(params, |row| read(Self::from_row(row)?, row))?.collect()
     }
 
     /// The row with this id.
@@ -92,22 +92,22 @@ pub(crate) trait Stored: Sized {
     }
 
     /// The first row of [`Self::query`].
-    fn first(db: &Connection, rest: &str, with: impl Params) -> Result<Option<Self>> {
-        db.prepare_cached(&Self::query(rest))?.query_row(with, Self::from_row).optional()
+    fn first(db: &Connection, clauses: &str, params: impl Params) -> Result<Option<Self>> {
+        db.prepare_cached(&Self::query(clauses))?.query_row(params, Self::from_row).optional()
     }
 }
 
 /// Carries a statement out.
-pub(crate) fn run(db: &Connection, sql: &str, with: impl Params) -> Result<()> {
-    db.prepare_cached(sql)?.execute(with).map(drop)
+pub(crate) fn run(db: &Connection, sql: &str, params: impl Params) -> Result<()> {
+    db.prepare_cached(sql)?.execute(params).map(drop)
 }
 
 /// All rows of a result, as tuples.
-pub(crate) fn rows<T>(db: &Connection, sql: &str, with: impl Params) -> Result<Vec<T>>
+pub(crate) fn rows<T>(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<T>>
 where
     T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
 {
-    db.prepare_cached(sql)?.query_map(with, |row| row.try_into())?.collect()
+    db.prepare_cached(sql)?.query_map(params, |row| row.try_into())?.collect()
 }
 
 /// `stored!(Type: table alias, field, field = "expression"; other)`: all fields of a type, each

@@ -47,7 +47,7 @@ impl User {
         Self::first(db, "WHERE u.email = ?1 COLLATE NOCASE", [email])
     }
 
-    /// Whether a text may be an e-mail address.
+    /// True if a text may be an e-mail address.
     pub(crate) fn is_address(text: &str) -> bool {
         let sides = text.split_once('@');
         sides.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
@@ -63,12 +63,12 @@ impl User {
         }
     }
 
-    /// Whether one of the names contains this text, in lower case.
+    /// True if one of the names contains this text, in lower case.
     pub(crate) fn is_named(&self, text: &str) -> bool {
         [&self.username, &self.name].iter().any(|name| name.to_lowercase().contains(text))
     }
 
-    /// Whether a search for this text, in lower case, finds the user: by a part of the names, or by
+    /// True if a search for this text, in lower case, finds the user: by a part of the names, or by
     /// the whole e-mail address. Only administrators find private addresses.
     pub(crate) fn is_found_by(&self, text: &str, by_private_address: bool) -> bool {
         let address = Some(&self.email).filter(|_| by_private_address);
