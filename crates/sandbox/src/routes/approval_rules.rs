@@ -31,12 +31,12 @@ const RULES: Collection = Collection {
         Ok(())
     },
     // Only writes check that it is a number.
-    find: |of, call, scope| match call.segment_id(of.entry) {
+    find: |call| match call.segment_id(call.collection.entry) {
         Err(failure) if call.writes => Err(failure),
         Err(_) => Err(Failure::no_record()),
-        Ok(_) => of.pick(call, of.stored(call, scope)?),
+        Ok(_) => call.pick(call.stored()?),
     },
-    json: |_, call, scope, rule| json(call, scope, rule),
+    json,
     ..Collection::new("/projects/{id}/approval_rules")
 };
 
@@ -80,7 +80,7 @@ fn set_ids(rule: &mut Record, list: &str, mut ids: Vec<i64>) {
     rule.set(list, ids);
 }
 
-fn json(call: &Call<'_>, scope: &Scope, rule: &Record) -> Result<Value> {
+fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
     let (mut groups, mut hidden) = (Vec::new(), false);
     for id in ids_of(rule, GROUPS) {
         match Namespace::by_id(call.db, id)? {
@@ -91,7 +91,7 @@ fn json(call: &Call<'_>, scope: &Scope, rule: &Record) -> Result<Value> {
     }
     let named = ids_of(rule, BRANCHES);
     let is_for_all = rule.is_set(ALL_BRANCHES);
-    let branches: Vec<Value> = Protection::all(call, scope.holder())?
+    let branches: Vec<Value> = Protection::all(call, call.scope.holder())?
         .iter()
         .filter(|protection| is_for_all || named.contains(&protection.id))
         .map(|protection| protected_branches::json(call, protection))
@@ -184,8 +184,8 @@ fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>
 
 /// Completes a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag for all
 /// branches is off unless it is sent.
-fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, rule: &mut Record) -> Result<()> {
-    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
+fn settle(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
+    let project = call.project()?;
     if !call.params.has(ALL_BRANCHES) && call.release() < OBSERVED {
         rule.set(ALL_BRANCHES, false);
     }
@@ -202,7 +202,7 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, rule: &mut Record) ->
         groups.extend(kept_groups(call, rule)?);
         set_ids(rule, GROUPS, groups);
     }
-    check(rule, &of.stored(call, scope)?)
+    check(rule, &call.stored()?)
 }
 
 /// The groups that stay though the call does not name them: those that the caller does not see,

@@ -30,14 +30,14 @@ const SETTINGS: Collection = Collection {
     reads: MAINTAINER,
     tier: Tier::Premium,
     is_document: true,
-    settle: |_, call, scope, row| settle(call, scope, row),
+    settle,
     rows: Records("approval_settings"),
-    json: |_, call, scope, row| Ok(newer(call, &State::of(call, scope, row)?)),
+    json: |call, row| Ok(newer(call, &State::of(call, row)?)),
     ..Collection::new("/projects/{id}/merge_request_approval_setting")
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/approvals", |call| Answer::ok(&older(call, &SETTINGS.scope(call)?)?)),
+    SETTINGS.route(Method::GET, "/projects/{id}/approvals", Verb::Own(show)),
     post("/projects/{id}/approvals", update),
 ];
 
@@ -117,8 +117,8 @@ struct State {
 }
 
 impl State {
-    fn of(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Self> {
-        let above = match scope {
+    fn of(call: &CollectionCall<'_>, row: &Record) -> Result<Self> {
+        let above = match call.scope {
             Scope::Project(project) => {
                 SETTINGS.rows.one(call, Holder::Group(protection::root(&project.namespace)))?
             }
@@ -134,7 +134,7 @@ impl State {
         }
         Ok(Self {
             settings: row.settings.clone(),
-            is_group: scope.project_id().is_none(),
+            is_group: call.scope.project_id().is_none(),
             above: above.map(|above| above.settings),
             locked,
         })
@@ -213,10 +213,13 @@ pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
     Ok(instance::setting(call, setting)? == Value::Bool(true))
 }
 
-fn older(call: &Call<'_>, scope: &Scope) -> Result<Value> {
-    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
-    let state = State::of(call, scope, &SETTINGS.found(call, scope)?)?;
-    let count = project.attributes(call.db)?.remove(BEFORE_MERGE);
+fn show(call: &CollectionCall<'_>) -> Result<Answer> {
+    Answer::ok(&older(call)?)
+}
+
+fn older(call: &CollectionCall<'_>) -> Result<Value> {
+    let state = State::of(call, &call.find()?)?;
+    let count = call.project()?.attributes(call.db)?.remove(BEFORE_MERGE);
     Ok(older_form(call, count, |flag| state.value(flag)))
 }
 
@@ -246,15 +249,16 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let project = writable(call)?;
     refuse_if(project.archived && call.release() >= OBSERVED, Failure::forbidden)?;
     check_sent(call)?;
-    let scope = Scope::Project(Box::new(project.clone()));
-    let mut row = SETTINGS.found(call, &scope)?;
-    let mut state = State::of(call, &scope, &row)?;
+    let scope = &Scope::Project(Box::new(project.clone()));
+    let call = &CollectionCall { collection: &SETTINGS, scope, call };
+    let mut row = call.find()?;
+    let mut state = State::of(call, &row)?;
     for flag in flags(call).filter(|flag| call.params.has(flag.name)) {
         state.take(call, flag, flag.read(call, flag.name)?);
     }
     state.check("reset_approvals_on_push is disabled")?;
     row.settings = state.settings;
-    SETTINGS.rows.save(call, scope.holder(), &mut row)?;
+    call.store(&mut row)?;
     if call.params.has(BEFORE_MERGE) {
         let not_a_number = || Failure::model(BEFORE_MERGE, "is not a number");
         let count = call.params.integer(BEFORE_MERGE)?.ok_or_else(not_a_number)?;
@@ -265,7 +269,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
             return Answer::created(&Value::Null);
         }
     }
-    Answer::created(&older(call, &scope)?)
+    Answer::created(&older(call)?)
 }
 
 /// 400 for a call that changes nothing.
@@ -294,8 +298,8 @@ fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>> {
 }
 
 /// The first call for a group sets omitted flags to false.
-fn settle(call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
-    let (sent, mut state) = (sent(call)?, State::of(call, scope, row)?);
+fn settle(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+    let (sent, mut state) = (sent(call)?, State::of(call, row)?);
     if !state.is_group {
         sent.into_iter().for_each(|(flag, on)| state.take(call, flag, on));
         state.check("retain_approvals_on_push is enabled")?;

@@ -62,13 +62,14 @@ const MILESTONES: Collection = Collection {
         Ok(())
     },
     settle: settle_milestone,
-    json: |of, call, scope, row| {
+    json: |call, row| {
+        let scope = call.scope;
         let address = match scope {
             Scope::Group(group) => format!("groups/{}", group.full_path),
             Scope::Project(project) => project.full_path.clone(),
         };
         let (due, iid) = (row.text("due_date"), row.value("iid"));
-        let mut body = of.plain(call, row);
+        let mut body = call.plain(row);
         body[scope.column()] = scope.id().into();
         body["state"] = row.value("state");
         body["expired"] = (!due.is_empty() && due < call.today()).into();
@@ -79,20 +80,16 @@ const MILESTONES: Collection = Collection {
     ..Collection::new("/projects/{id}/milestones")
 };
 
-fn settle_milestone(
-    of: &Collection,
-    call: &Call<'_>,
-    scope: &Scope,
-    row: &mut Record,
-) -> Result<()> {
-    let stored = of.stored(call, scope)?;
+fn settle_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+    let stored = call.stored()?;
     if row.id != 0 {
-        call.params.require_any(&of.fields.iter().map(|field| field.name).collect::<Vec<_>>())?;
+        let names = call.collection.fields.iter().map(|field| field.name);
+        call.params.require_any(&names.collect::<Vec<_>>())?;
     }
     let (start, due) = (row.text("start_date"), row.text("due_date"));
     let fault = if row.text("title").is_empty() {
         Some(("title", "can't be blank"))
-    } else if is_taken(&stored, row, "title") || is_taken_nearby(of, call, row)? {
+    } else if is_taken(&stored, row, "title") || is_taken_nearby(call, row)? {
         Some(("title", "already being used for another group or project milestone."))
     } else if !start.is_empty() && !due.is_empty() && due < start {
         Some(("due_date", "must be greater than start date"))
@@ -115,12 +112,12 @@ fn settle_milestone(
 }
 
 /// Whether the group of the project, or a project of the group, has a milestone with the same title.
-fn is_taken_nearby(of: &Collection, call: &Call<'_>, row: &Record) -> Result<bool> {
+fn is_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM milestones WHERE settings ->> 'title' = ?1
                    AND (group_id = ?2 OR project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)))";
-    let (group, projects) = match of.path.starts_with("/groups/") {
-        true => (None, Some(call.group()?.id)),
-        false => (Some(call.project()?.namespace.id), None),
+    let (group, projects) = match call.scope {
+        Scope::Group(group) => (None, Some(group.id)),
+        Scope::Project(project) => (Some(project.namespace.id), None),
     };
     call.one(sql, params![row.text("title"), group, projects])
 }
@@ -146,12 +143,12 @@ const TOKENS: Collection = Collection {
     ],
     is_edited: false,
     scope: |_, call| maintained(call),
-    settle: |_, _, _, row| {
+    settle: |_, row| {
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
             Failure::refused("Scopes can't be blank")
         })
     },
-    json: |_, call, _, row| Ok(token(call, row)),
+    json: |call, row| Ok(token(call, row)),
     ..Collection::new("/projects/{id}/deploy_tokens")
 };
 
@@ -198,8 +195,8 @@ const CHECKS: Collection = Collection {
     ],
     is_shown: false,
     scope: |_, call| Scope::project(call, MAINTAINER).map_err(Failure::without_403),
-    settle: |of, call, scope, row| {
-        let stored = of.stored(call, scope)?;
+    settle: |call, row| {
+        let stored = call.stored()?;
         if row.id != 0 {
             check_branches(call)?;
         }
@@ -213,35 +210,36 @@ const CHECKS: Collection = Collection {
         }
         refuse_if(!wrong.is_empty(), || Failure::invalid_record(wrong))
     },
-    json: |_, call, scope, row| check(call, scope, row),
+    json: check,
     ..Collection::new("/projects/{id}/external_status_checks")
 };
 
 /// 404 for an id of a protected branch that the project does not have.
-fn check_branches(call: &Call<'_>) -> Result<()> {
+fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
     let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
-    let known = Protection::all(call, Holder::Project(call.project()?.id))?;
+    let known = Protection::all(call, call.scope.holder())?;
     let is_known = |id: &i64| known.iter().any(|branch| branch.id == *id);
     refuse_if(!wanted.iter().all(is_known), Failure::no_record)
 }
 
-fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
+fn check(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
+    let project = call.project()?.id;
     let wanted = row.value("protected_branch_ids");
     let wanted = wanted.as_array().cloned().unwrap_or_default();
-    let branches = Protection::all(call, scope.holder())?;
+    let branches = Protection::all(call, call.scope.holder())?;
     let branches = branches.iter().filter(|branch| wanted.contains(&branch.id.into()));
     let branches = branches.map(|branch| {
         json!({
             "id": branch.id,
             "name": branch.name,
-            "project_id": scope.id(),
+            "project_id": project,
             "code_owner_approval_required": branch.code_owner_approval_required,
         })
     });
     let mut body = json!({
         "id": row.id,
         "name": row.value("name"),
-        "project_id": scope.id(),
+        "project_id": project,
         "external_url": row.value("external_url"),
         "protected_branches": branches.collect::<Vec<_>>(),
     });
@@ -273,7 +271,11 @@ const PACKAGE_RULES: Collection = Collection {
     unpaged: true,
     settle: settle_rule,
     rows: Records("package_rules"),
-    json: |of, call, scope, row| rule(of, call, scope, row),
+    json: |call, row| {
+        let mut body = call.plain(row);
+        body["project_id"] = call.scope.id().into();
+        Ok(body)
+    },
     ..Collection::new("/projects/{id}/packages/protection/rules")
 };
 
@@ -287,12 +289,12 @@ const REPOSITORY_RULES: Collection = Collection {
         Field::new(PUSH, Form::Word(LEVEL_WORDS)),
         Field::new(DELETE, Form::Word(LEVEL_WORDS)),
     ],
-    settle: |of, call, scope, row| {
+    settle: |call, row| {
         let own = call.project()?.full_path.to_lowercase();
         refuse_if(!row.text(PATH).starts_with(&own), || {
             unprocessable("Repository path pattern should start with the project's full path")
         })?;
-        settle_rule(of, call, scope, row)
+        settle_rule(call, row)
     },
     rows: Records("registry_rules"),
     closed_by: &[&["container_registry_access_level"]],
@@ -304,20 +306,14 @@ fn unprocessable(words: &str) -> Failure {
 }
 
 /// A rule has a level, and no other rule has the same pattern.
-fn settle_rule(of: &Collection, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
+fn settle_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     refuse_if([PUSH, DELETE].iter().all(|level| row.text(level).is_empty()), || {
         unprocessable("A rule must have at least a minimum access role for push or delete.")
     })?;
-    of.check_unique(row, &of.stored(call, scope)?).map_err(|_| {
-        let name = of.unique[0].replace('_', " ");
+    call.check_unique(row).map_err(|_| {
+        let name = call.collection.unique[0].replace('_', " ");
         unprocessable(&format!("{}{} has already been taken", name[..1].to_uppercase(), &name[1..]))
     })
-}
-
-fn rule(of: &Collection, call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
-    let mut body = of.plain(call, row);
-    body["project_id"] = scope.id().into();
-    Ok(body)
 }
 
 /// From the documentation, not tried.
@@ -328,9 +324,9 @@ pub(super) const AGENTS: Collection = Collection {
     unique: &["name"],
     fields: &[Field::new("name", Form::Text)],
     is_edited: false,
-    json: |of, call, scope, row| {
-        let mut body = of.plain(call, row);
-        body["config_project"] = json!({ "id": scope.id() });
+    json: |call, row| {
+        let mut body = call.plain(row);
+        body["config_project"] = json!({ "id": call.scope.id() });
         Ok(body)
     },
     ..Collection::new("/projects/{id}/cluster_agents")

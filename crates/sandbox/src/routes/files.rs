@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
-use http::Method;
 use sha2::{Digest, Sha256};
 
 use super::prelude::*;

@@ -16,7 +16,7 @@ const PERIODS: Collection = Collection {
         Field::new(ZONE, Form::Text),
     ],
     scope,
-    settle: |_, call, _, period| {
+    settle: |call, period| {
         let mut wrong = Complaints::default();
         TIMES.iter().for_each(|name| check_cron(call, name, period, &mut wrong));
         check_zone(period, &mut wrong);
@@ -30,8 +30,8 @@ pub(super) const ZONE: &str = "cron_timezone";
 
 /// The project, for callers who may write its periods, or read them: those who see its pipelines
 /// too.
-fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
-    let scope = of.place(call, if call.writes { MAINTAINER } else { REPORTER })?;
+fn scope(_: &Collection, call: &Call<'_>) -> Result<Scope> {
+    let scope = Scope::kept_by(call, [if call.writes { MAINTAINER } else { REPORTER }; 2])?;
     match &scope {
         Scope::Project(project)
             if !call.writes

@@ -3,11 +3,8 @@
 //! service without SAML for groups answers 401 to everybody; here it is set up, unless the seed says
 //! otherwise.
 
-use http::Method;
-
 use super::member_roles::{self, ROLE};
 use super::prelude::*;
-use super::rows::Verb;
 
 pub(super) const COLLECTIONS: &[Collection] = &[SAML, LDAP];
 
@@ -27,17 +24,17 @@ const SAML: Collection = Collection {
         refuse_if(call.one(is_off, [])?, Failure::unauthorized)?;
         Scope::group(call, OWNER).map_err(|_| Failure::unauthorized())
     },
-    settle: |of, call, scope, row| {
+    settle: |call, row| {
         let level = level(call, SAML_LEVEL, Release::new(18, 5))?;
         row.set(SAML_LEVEL, level);
-        refuse_if(is_taken(&of.stored(call, scope)?, row, NAME), || {
+        refuse_if(is_taken(&call.stored()?, row, NAME), || {
             Failure::refused("Saml group name has already been taken")
         })?;
         let refused = |text: &str| Failure::refused(text);
         row.set(ROLE, member_roles::of_link(call, SAML_ROLES_SINCE, level, refused)?);
         Ok(())
     },
-    json: |of, call, _, row| json(of, call, row, SAML_ROLES_SINCE),
+    json: |call, row| json(call, row, SAML_ROLES_SINCE),
     ..Collection::new("/groups/{id}/saml_group_links")
 };
 
@@ -58,28 +55,28 @@ const LDAP: Collection = Collection {
     scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::forbidden()),
     narrow: |_, all| refuse_if(all.is_empty(), || absent("No linked LDAP groups found")),
     find: find_ldap,
-    settle: |of, call, scope, row| {
+    settle: |call, row| {
         let field = named(call)?;
         let level = level(call, LDAP_LEVEL, Release::new(18, 6))?;
         row.set(SAML_LEVEL, level);
         let is_same =
             |own: &Record| [PROVIDER, field].iter().all(|name| own.text(name) == row.text(name));
-        refuse_if(of.stored(call, scope)?.iter().any(is_same), || {
+        refuse_if(call.stored()?.iter().any(is_same), || {
             let name = if field == EITHER[0] { "Cn" } else { "Filter" };
             Failure::conflict(&format!("{name} has already been taken"))
         })?;
         row.set(ROLE, member_roles::of_link(call, LDAP_ROLES_SINCE, level, Failure::conflict)?);
         Ok(())
     },
-    kept: |_, _, _| Ok(()),
-    json: |of, call, _, row| json(of, call, row, LDAP_ROLES_SINCE),
+    kept: |_, _| Ok(()),
+    json: |call, row| json(call, row, LDAP_ROLES_SINCE),
     ..Collection::new("/groups/{id}/ldap_group_links")
 };
 
 /// The newer form of a removal names the link by parameters.
 pub(super) const ROUTES: &[Route] = &[
-    row(Method::DELETE, LDAP.path, &LDAP, Verb::Remove),
-    row(Method::DELETE, "/groups/{id}/ldap_group_links/{provider}/{cn}", &LDAP, Verb::Remove),
+    LDAP.route(Method::DELETE, LDAP.path, Verb::Remove),
+    LDAP.route(Method::DELETE, "/groups/{id}/ldap_group_links/{provider}/{cn}", Verb::Remove),
 ];
 
 const NAME: &str = "saml_group_name";
@@ -92,8 +89,8 @@ const LDAP_ROLES_SINCE: Release = Release::new(17, 2);
 const EITHER: [&str; 2] = ["cn", "filter"];
 
 /// A link in answers, with its custom role from a release on.
-fn json(of: &Collection, call: &Call<'_>, row: &Record, roles_since: Release) -> Result<Value> {
-    let mut body = of.plain(call, row);
+fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result<Value> {
+    let mut body = call.plain(row);
     if let Some(body) = body.as_object_mut() {
         body.retain(|name, _| !["id", "created_at", "updated_at"].contains(&name.as_str()));
     }
@@ -131,7 +128,7 @@ fn absent(words: &str) -> Failure {
 }
 
 /// The link in the path, where a missing provider stands for any one, or else in the parameters.
-fn find_ldap(of: &Collection, call: &Call<'_>, scope: &Scope) -> Result<Record> {
+fn find_ldap(call: &CollectionCall<'_>) -> Result<Record> {
     let mut names: Vec<&str> = [PROVIDER, "cn"].into_iter().collect();
     names.retain(|name| !call.segment(name).is_empty());
     let in_path = !names.is_empty();
@@ -139,7 +136,7 @@ fn find_ldap(of: &Collection, call: &Call<'_>, scope: &Scope) -> Result<Record> 
         call.params.require(&[PROVIDER])?;
         names = vec![PROVIDER, named(call)?];
     }
-    let mut found = of.stored(call, scope)?;
+    let mut found = call.stored()?;
     for name in names {
         let wanted = match in_path {
             true => call.segment(name).to_owned(),

@@ -4,13 +4,11 @@
 
 use std::sync::LazyLock;
 
-use http::Method;
 use serde::Deserialize;
 
 use super::instance;
 use super::names::BLANK;
 use super::prelude::*;
-use super::rows::Verb;
 
 pub(super) const COLLECTIONS: &[Collection] = &[
     INTEGRATIONS,
@@ -29,29 +27,29 @@ const INTEGRATIONS: Collection = Collection {
     only_edited: true,
     scope: |_, call| Scope::kept_by(call, [MAINTAINER, OWNER]),
     // 400 for an unknown one, 404 if it was never set up.
-    find: |_, call, scope| {
+    find: |call| {
         let slug = call.segment("slug");
         let is_known = known(call).is_some() || BY_HAND.contains(&slug);
         refuse_if(!is_known, || Failure::no_valid_value("slug"))?;
-        find(call, scope.holder(), slug)?.ok_or_else(|| Failure::not_found("Integration"))
+        find(call, call.scope.holder(), slug)?.ok_or_else(|| Failure::not_found("Integration"))
     },
     narrow: |_, rows| {
         rows.retain(|row| row.is_set("active"));
         Ok(())
     },
-    settle: |_, call, scope, row| set(call, scope, row),
-    json: |_, call, _, row| Ok(json(call, row)),
+    settle: set,
+    json: |call, row| Ok(json(call, row)),
     ..Collection::new("/projects/{id}/integrations")
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    delete("/projects/{id}/integrations/{slug}", |call| remove(&COLLECTIONS[0], call)),
-    delete("/groups/{id}/integrations/{slug}", |call| remove(&COLLECTIONS[1], call)),
+    COLLECTIONS[0].route(Method::DELETE, "/projects/{id}/integrations/{slug}", Verb::Own(remove)),
+    COLLECTIONS[1].route(Method::DELETE, "/groups/{id}/integrations/{slug}", Verb::Own(remove)),
     // The old paths, which only projects have.
-    row(Method::GET, "/projects/{id}/services", &INTEGRATIONS, Verb::List),
-    row(Method::GET, "/projects/{id}/services/{slug}", &INTEGRATIONS, Verb::Show),
-    row(Method::PUT, "/projects/{id}/services/{slug}", &INTEGRATIONS, Verb::Update),
-    delete("/projects/{id}/services/{slug}", |call| remove(&INTEGRATIONS, call)),
+    INTEGRATIONS.route(Method::GET, "/projects/{id}/services", Verb::List),
+    INTEGRATIONS.route(Method::GET, "/projects/{id}/services/{slug}", Verb::Show),
+    INTEGRATIONS.route(Method::PUT, "/projects/{id}/services/{slug}", Verb::Update),
+    INTEGRATIONS.route(Method::DELETE, "/projects/{id}/services/{slug}", Verb::Own(remove)),
 ];
 
 /// One of `integrations.jsonc`.
@@ -159,7 +157,7 @@ fn property(name: &str) -> String {
 }
 
 /// Sets an integration up, or changes it.
-fn set(call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
+fn set(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
     let unavailable = || Failure::refused("400 Integration not available");
     refuse_if(BY_HAND.contains(&slug), unavailable)?;
@@ -175,17 +173,17 @@ fn set(call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
         false => Some(false),
     };
     if inherits == Some(true) {
-        let above = above(call, scope, slug)?;
+        let above = above(call, slug)?;
         let above = above.ok_or_else(|| Failure::refused("Default integration not found."))?;
         take_over(row, &above.1, above.0);
     } else if !row.is_set("inherited") || inherits == Some(false) {
-        take(call, scope, of, row)?;
+        take(call, of, row)?;
         row.set("inherited", false);
         row.set("active", true);
     }
-    match scope {
+    match call.scope {
         Scope::Group(group) => {
-            ROWS.save(call, scope.holder(), row)?;
+            call.store(row)?;
             spread(call, group, row)
         }
         Scope::Project(_) => Ok(()),
@@ -207,7 +205,7 @@ fn begin(call: &Call<'_>, of: &Integration, row: &mut Record) {
 }
 
 /// Stores what the call contains.
-fn take(call: &Call<'_>, scope: &Scope, of: &'static Integration, row: &mut Record) -> Result<()> {
+fn take(call: &CollectionCall<'_>, of: &'static Integration, row: &mut Record) -> Result<()> {
     for name in of.events.iter().map(|event| format!("{event}_events")) {
         if call.params.has(&name) {
             row.set(&name, call.params.flag(&name)?);
@@ -234,7 +232,7 @@ fn take(call: &Call<'_>, scope: &Scope, of: &'static Integration, row: &mut Reco
     if moved && !text("username").is_empty() && !call.params.has("password") {
         return Err(refused("password", BLANK));
     }
-    let others = ROWS.all(call, scope.holder())?;
+    let others = ROWS.all(call, call.scope.holder())?;
     let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
     let is_tracker = |slug: &str| ALL.iter().any(|of| of.is_issue_tracker && of.slug == slug);
     let is_second = of.is_issue_tracker && others.any(|other| is_tracker(other.text("slug")));
@@ -288,21 +286,18 @@ fn refused(field: &str, words: &str) -> Failure {
     Failure::refused(format!("Failed to update integration. {{:{field}=>[\"{words}\"]}}"))
 }
 
-fn remove(of: &Collection, call: &Call<'_>) -> Result<Answer> {
-    refuse_if(of.since.is_some_and(|since| call.release() < since), Failure::no_route)?;
-    let scope = of.scope(call)?;
-    let mut row = of.found(call, &scope)?;
+/// Switches one off; its row stays, without properties.
+fn remove(call: &CollectionCall<'_>) -> Result<Answer> {
+    let mut row = call.find()?;
     row.settings.retain(|name, _| !name.starts_with("properties."));
     row.set("active", false);
-    ROWS.save(call, scope.holder(), &mut row)?;
+    call.store(&mut row)?;
     Ok(Answer::no_content())
 }
 
 /// The active integration of the closest group above, with the id of the group.
-fn above(call: &Call<'_>, scope: &Scope, slug: &str) -> Result<Option<(i64, Record)>> {
-    let groups = scope.groups().into_iter().rev();
-    let groups = groups.filter(|id| scope.project_id().is_some() || *id != scope.id());
-    for group in groups {
+fn above(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Record)>> {
+    for group in call.scope.above().into_iter().rev() {
         let row = find(call, Holder::Group(group), slug)?;
         if let Some(row) = row.filter(|row| row.is_set("active")) {
             return Ok(Some((group, row)));

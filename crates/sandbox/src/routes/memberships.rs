@@ -5,7 +5,6 @@
 
 use std::cmp::Reverse;
 
-use http::Method;
 use rusqlite::Row;
 
 use super::member_roles::Role;

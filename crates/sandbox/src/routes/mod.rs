@@ -109,11 +109,6 @@ macro_rules! methods {
 
 methods! { get GET post POST put PUT patch PATCH delete DELETE }
 
-/// A further path for what a collection does.
-const fn row(method: Method, path: &'static str, of: &'static Collection, verb: Verb) -> Route {
-    Route { method, path, handler: Handler::Row(of, verb) }
-}
-
 impl Route {
     /// Carries it out.
     pub(crate) fn answer(&self, call: &Call<'_>) -> Result<Answer> {

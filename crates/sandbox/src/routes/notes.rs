@@ -191,7 +191,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     if kept.trim().is_empty() {
         let summary = vec![format!("Read {} commands.", commands.len())];
         let body = json!({ "commands_changes": Map::new(), "summary": summary });
-        return Answer::with(http::StatusCode::ACCEPTED, &body);
+        return Answer::with(StatusCode::ACCEPTED, &body);
     }
     if Note::count(call.db, &place.merge_request, None)? >= MOST {
         return Err(refused("base", "Maximum number of comments exceeded"));

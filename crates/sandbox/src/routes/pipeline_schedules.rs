@@ -4,8 +4,6 @@
 //! A schedule runs with its owner's rights, so only the owner changes it; others must take
 //! ownership first.
 
-use http::Method;
-
 use super::fields::missing;
 use super::freeze_periods::{ZONE, check_cron, check_zone};
 use super::prelude::*;
@@ -30,12 +28,12 @@ const SCHEDULES: Collection = Collection {
         Ok(())
     },
     // Maintainers may also remove schedules of others.
-    kept: |call, scope, schedule| {
-        refuse_if(!is_insider(call, scope, schedule)?, Failure::forbidden)?;
+    kept: |call, schedule| {
+        refuse_if(!is_insider(call, schedule)?, Failure::forbidden)?;
         call.check_unmodified(&schedule.updated_at)
     },
     missing: || Failure::not_found("Pipeline Schedule"),
-    json: |_, call, scope, schedule| json(call, scope, schedule),
+    json,
     ..Collection::new("/projects/{id}/pipeline_schedules")
 };
 
@@ -58,13 +56,13 @@ const MOST: i64 = 10;
 
 /// A schedule as the service shows it. Reads show inputs only to its owner and to maintainers, and
 /// only the read of a single one has its variables.
-fn json(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<Value> {
+fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
     if call.writes {
         return details(call, schedule);
     }
     let is_single = !call.segment(SCHEDULES.entry).is_empty();
     let mut body = if is_single { details(call, schedule)? } else { brief(call, schedule)? };
-    if is_insider(call, scope, schedule)? {
+    if is_insider(call, schedule)? {
         set_if(&mut body, call.is_from(17, 11), INPUTS, list_of(schedule, INPUTS));
         set_if(&mut body, is_single, VARIABLES, list_of(schedule, VARIABLES));
     }
@@ -109,8 +107,8 @@ fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
 }
 
 /// Whether the caller sees what a schedule passes to its pipelines.
-fn is_insider(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<bool> {
-    Ok(is_owner(call, schedule) || scope.level(call)? >= MAINTAINER)
+fn is_insider(call: &CollectionCall<'_>, schedule: &Record) -> Result<bool> {
+    Ok(is_owner(call, schedule) || call.level()? >= MAINTAINER)
 }
 
 /// The project, for callers with the level. Closed while its CI/CD is disabled, also for reads, and
@@ -122,13 +120,13 @@ fn scope(call: &Call<'_>, level: i64) -> Result<Scope> {
 }
 
 /// Refuses changes by others than the owner and administrators.
-fn check_own(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<()> {
-    let owns = scope.level(call)? >= DEVELOPER && is_owner(call, schedule);
+fn check_own(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
+    let owns = call.level()? >= DEVELOPER && is_owner(call, schedule);
     refuse_if(!call.is_administrator() && !owns, Failure::forbidden)
 }
 
 /// Completes a new or changed schedule, and computes the next run.
-fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, schedule: &mut Record) -> Result<()> {
+fn settle(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
     let (params, mut wrong) = (&call.params, Complaints::default());
     if schedule.id == 0 {
         params.require_all(&[
@@ -137,24 +135,24 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, schedule: &mut Record
             Need::Sent("cron"),
         ])?;
         schedule.set(OWNER_ID, call.user()?.id);
-        let is_full = of.rows.count(call, scope.holder())? >= MOST;
+        let is_full = SCHEDULES.rows.count(call, call.scope.holder())? >= MOST;
         let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
         wrong.add_if(is_full, "base", text);
         // Null means the default here.
-        for field in of.fields {
+        for field in SCHEDULES.fields {
             if schedule.value(field.name).is_null() {
                 schedule.set(field.name, field.preset());
             }
         }
     } else {
-        check_own(call, scope, schedule)?;
+        check_own(call, schedule)?;
     }
     let description = schedule.text("description");
     wrong.add_if(description.trim().is_empty(), "description", "can't be blank");
     if params.has("ref") {
         params.require_all(&[Need::Filled("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
-        match whole_ref(call, scope, &name)? {
+        match whole_ref(call, &name)? {
             Some(name) => schedule.set("ref", name),
             None => wrong.add("ref", "is ambiguous"),
         }
@@ -172,11 +170,11 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, schedule: &mut Record
 
 /// The full name of a ref, from 17.0 on; `None` if a short one matches not exactly one branch or
 /// tag.
-fn whole_ref(call: &Call<'_>, scope: &Scope, name: &str) -> Result<Option<String>> {
+fn whole_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
     if !call.is_from(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
         return Ok(Some(name.to_owned()));
     }
-    let repository = Repository { db: call.db, project: scope.id() };
+    let repository = Repository { db: call.db, project: call.scope.id() };
     let [branch, tag] = [BRANCHES, TAGS].map(|of| repository.find(of, name));
     Ok(match (branch?.is_some(), tag?.is_some()) {
         (true, false) => Some(format!("refs/heads/{name}")),
@@ -209,13 +207,14 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
 
 /// 200 for the present owner.
 fn take_ownership(call: &Call<'_>) -> Result<Answer> {
-    let scope = scope(call, MAINTAINER)?;
-    let mut schedule = SCHEDULES.found(call, &scope)?;
+    let scope = &scope(call, MAINTAINER)?;
+    let call = &CollectionCall { collection: &SCHEDULES, scope, call };
+    let mut schedule = call.find()?;
     if is_owner(call, &schedule) {
         return Answer::ok(&details(call, &schedule)?);
     }
     schedule.set(OWNER_ID, call.user()?.id);
-    SCHEDULES.rows.save(call, scope.holder(), &mut schedule)?;
+    call.store(&mut schedule)?;
     Answer::created(&details(call, &schedule)?)
 }
 
@@ -240,13 +239,13 @@ fn fields_in_call(call: &Call<'_>) -> Result<Value> {
 
 /// Changes the variables of a schedule, and returns the one that the call is about.
 fn change(call: &Call<'_>, change: impl FnOnce(&mut Vec<Value>) -> Result<Value>) -> Result<Value> {
-    let scope = scope(call, 0)?;
-    let mut schedule = SCHEDULES.found(call, &scope)?;
-    check_own(call, &scope, &schedule)?;
+    let call = &CollectionCall { collection: &SCHEDULES, scope: &scope(call, 0)?, call };
+    let mut schedule = call.find()?;
+    check_own(call, &schedule)?;
     let mut all = list_of(&schedule, VARIABLES);
     let variable = change(&mut all)?;
     schedule.set(VARIABLES, all);
-    SCHEDULES.rows.save(call, scope.holder(), &mut schedule)?;
+    call.store(&mut schedule)?;
     Ok(variable)
 }
 

@@ -22,7 +22,7 @@ const TAGS: Collection = Collection {
     },
     settle,
     // Answers show no id of a protected tag.
-    json: |_, call, _, tag| {
+    json: |call, tag| {
         let grants = grants_of(call, tag)?;
         let grants = grants.iter().map(|grant| grants::json(call, grant));
         let grants = grants.collect::<Result<Vec<_>>>()?;
@@ -34,16 +34,15 @@ const TAGS: Collection = Collection {
 const GRANTS: &str = "grants";
 
 /// Completes a new one with its grants.
-fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, tag: &mut Record) -> Result<()> {
-    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
+fn settle(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
     let changes = grants::of_new(call, tier, &[Action::Create])?;
-    let mut plan = Plan::new(call, Some(project), &[], &changes)?;
+    let mut plan = Plan::new(call, Some(call.project()?), &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());
     if tag.text("name").trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }
-    if is_taken(&of.stored(call, scope)?, tag, "name") {
+    if is_taken(&call.stored()?, tag, "name") {
         plan.complaints.insert(0, "Name has already been taken".to_owned());
     }
     plan.check_faults()?;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use http::Method;
 use matchit::Router;
 use rusqlite::Connection;
 

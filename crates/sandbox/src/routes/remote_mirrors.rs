@@ -36,31 +36,31 @@ const MIRRORS: Collection = Collection {
         ("last_error", "null"),
     ],
     scope: |_, call| project(call),
-    settle: |_, call, _, mirror| settle(call, mirror),
-    json: |of, call, _, mirror| Ok(json(of.plain(call, mirror), call, mirror)),
+    settle,
+    json: |call, mirror| Ok(json(call, mirror)),
     ..Collection::new("/projects/{id}/remote_mirrors")
 };
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/remote_mirrors/{mirror_id}/sync", |call| {
         refuse_if(!call.is_from(16, 11), Failure::no_route)?;
-        let mirror = MIRRORS.found(call, &project(call)?)?;
+        let mirror =
+            CollectionCall { collection: &MIRRORS, scope: &project(call)?, call }.find()?;
         refuse_if(!mirror.is_set("enabled"), || Failure::refused(DISABLED))?;
         Ok(Answer::no_content())
     }),
-    get("/projects/{id}/remote_mirrors/{mirror_id}/public_key", |call| {
-        let mirror = MIRRORS.found(call, &project(call)?)?;
-        let has_key = mirror.text("auth_method") == "ssh_public_key" && call.is_from(17, 9);
-        refuse_if(!has_key, Failure::hidden)?;
-        Answer::ok(&json!({ "public_key": PUBLIC_KEY }))
-    }),
+    MIRRORS.route(Method::GET, "/projects/{id}/remote_mirrors/{mirror_id}/public_key", PUBLIC_KEY),
 ];
 
 const DISABLED: &str =
     "Cannot proceed with the push mirroring. Please verify your mirror configuration.";
 /// Nothing is pushed, so all mirrors may have the same key.
-const PUBLIC_KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+const PUBLIC_KEY: Verb = Verb::Own(|call| {
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+    let has_key = call.find()?.text("auth_method") == "ssh_public_key" && call.is_from(17, 9);
+    refuse_if(!has_key, Failure::hidden)?;
+    Answer::ok(&json!({ "public_key": key }))
+});
 
 const SCHEMES: [&str; 4] = ["http", "https", "ssh", "git"];
 /// The user name that is no secret in a URL.
@@ -80,7 +80,8 @@ fn project(call: &Call<'_>) -> Result<Scope> {
     Ok(Scope::Project(Box::new(project)))
 }
 
-fn json(mut body: Value, call: &Call<'_>, mirror: &Record) -> Value {
+fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
+    let mut body = call.plain(mirror);
     if let Some(body) = body.as_object_mut() {
         body.retain(|name, _| !["created_at", "updated_at"].contains(&&**name));
     }
@@ -114,7 +115,7 @@ pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
 
 /// Null as a flag means off. "All protected branches" and a pattern exclude each other: the one
 /// that is sent replaces the other.
-fn settle(call: &Call<'_>, mirror: &mut Record) -> Result<()> {
+fn settle(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     check_url(call, "url", mirror.text("url"))?;
     for name in ["enabled", PROTECTED] {
         mirror.set(name, mirror.is_set(name));

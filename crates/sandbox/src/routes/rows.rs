@@ -6,7 +6,7 @@
 //!
 //! To add one, define a constant in [`collections`](super::collections) and add it to the list there.
 
-use http::Method;
+use std::ops::Deref;
 
 use super::Handler;
 use super::prelude::*;
@@ -72,19 +72,19 @@ pub struct Collection {
     /// Fields by which a list can be filtered.
     pub(super) filters: &'static [&'static str],
     /// Entries of other places shown here, each with `inherited`.
-    pub(super) inherited: fn(&Self, &Call<'_>, &Scope) -> Result<Vec<Record>>,
+    pub(super) inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
     /// Further work of a write: it completes a row with the fields of the call, before the row
     /// joins or replaces the stored ones.
-    pub(super) settle: fn(&Self, &Call<'_>, &Scope, &mut Record) -> Result<()>,
+    pub(super) settle: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// Applies further filters and the order of a list.
-    pub(super) narrow: fn(&Call<'_>, &mut Vec<Record>) -> Result<()>,
+    pub(super) narrow: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,
     /// Refuses to remove a row that cannot be removed.
-    pub(super) kept: fn(&Call<'_>, &Scope, &Record) -> Result<()>,
+    pub(super) kept: fn(&CollectionCall<'_>, &Record) -> Result<()>,
     /// The place's own row that the call names.
-    pub(super) find: fn(&Self, &Call<'_>, &Scope) -> Result<Record>,
+    pub(super) find: fn(&CollectionCall<'_>) -> Result<Record>,
     /// The answer about an entry that does not exist.
     pub(super) missing: fn() -> Failure,
-    pub(super) json: fn(&Self, &Call<'_>, &Scope, &Record) -> Result<Value>,
+    pub(super) json: fn(&CollectionCall<'_>, &Record) -> Result<Value>,
 }
 
 type Most = (&'static str, [i64; 2], fn(String) -> Failure);
@@ -129,15 +129,17 @@ impl Collection {
             rows: Records(path.split_at(above.len()).1),
             most: None,
             closed_by: &[],
-            scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
+            scope: |of, call| {
+                Scope::kept_by(call, [if call.writes { of.writes } else { of.reads }; 2])
+            },
             filters: &[],
-            inherited: |_, _, _| Ok(Vec::new()),
-            settle: |of, call, scope, row| of.check_unique(row, &of.stored(call, scope)?),
+            inherited: |_| Ok(Vec::new()),
+            settle: |call, row| call.check_unique(row),
             narrow: |_, _| Ok(()),
-            kept: |call, _, row| call.check_unmodified(&row.updated_at),
-            find: |of, call, scope| of.pick(call, of.stored(call, scope)?),
+            kept: |call, row| call.check_unmodified(&row.updated_at),
+            find: |call| call.pick(call.stored()?),
             missing: Failure::no_record,
-            json: |of, call, _, row| of.with_names(call, row),
+            json: |call, row| call.with_names(row),
         }
     }
 
@@ -150,7 +152,7 @@ impl Collection {
         let has_list = is_list && !self.is_single && self.within.is_empty();
         let edit = if self.is_patched { Method::PATCH } else { Method::PUT };
         let route = move |is_there: bool, method, path, verb| {
-            is_there.then_some(Route { method, path, handler: Handler::Row(self, verb) })
+            is_there.then(|| self.route(method, path, verb))
         };
         [
             route(has_list, Method::GET, self.path, Verb::List),
@@ -168,72 +170,21 @@ impl Collection {
         .flatten()
     }
 
+    /// A further operation, or a further path of one.
+    pub(super) const fn route(
+        &'static self,
+        method: Method,
+        path: &'static str,
+        verb: Verb,
+    ) -> Route {
+        Route { method, path, handler: Handler::Row(self, verb) }
+    }
+
     pub(super) fn answer(&self, verb: Verb, call: &Call<'_>) -> Result<Answer> {
         refuse_if(self.since.is_some_and(|since| call.release() < since), Failure::no_route)?;
-        let scope = self.scope(call)?;
-        self.check_above(call, &scope)?;
-        let body = |row: &Record| (self.json)(self, call, &scope, row);
-        match verb {
-            Verb::List => self.list(call, &scope),
-            Verb::Show => {
-                let row = self.found(call, &scope).or_else(|missing| {
-                    let inherited = (self.inherited)(self, call, &scope)?;
-                    self.pick(call, inherited).map_err(|_| missing)
-                })?;
-                let mut body = body(&row)?;
-                for of in
-                    all_collections(call).filter(|of| !of.within.is_empty() && of.is_below(self))
-                {
-                    let rows = of.stored(call, &scope)?;
-                    let rows = rows.iter().map(|row| (of.json)(of, call, &scope, row));
-                    body[of.within] = rows.collect::<Result<_>>()?;
-                }
-                Answer::ok(&body)
-            }
-            Verb::Create => {
-                call.params.require(self.required)?;
-                let mut row = Record::new(call.now());
-                self.save(call, &scope, &mut row)?;
-                self.check_number(call, &scope)?;
-                Answer::created(&body(&row)?)
-            }
-            Verb::Update => {
-                let mut row = match self.found(call, &scope) {
-                    Err(_) if self.is_put => self.named(call)?,
-                    found => found?,
-                };
-                self.save(call, &scope, &mut row)?;
-                if self.is_silent { Ok(Answer::no_content()) } else { Answer::ok(&body(&row)?) }
-            }
-            Verb::Remove => {
-                let row = match self.found(call, &scope) {
-                    Err(failure) if self.may_be_absent(call, &scope, &failure) => {
-                        return Ok(Answer::no_content());
-                    }
-                    found => found?,
-                };
-                (self.kept)(call, &scope, &row)?;
-                self.rows.remove(call, &row)?;
-                Ok(Answer::no_content())
-            }
-        }
-    }
-
-    /// Refuses a new entry if there are too many with it.
-    fn check_number(&self, call: &Call<'_>, scope: &Scope) -> Result<()> {
-        let Some((noun, [of_project, of_group], refused)) = self.most else { return Ok(()) };
-        let most = scope.either(of_project, of_group);
-        refuse_if(self.rows.count(call, scope.holder())? > most, || {
-            refused(format!("Maximum number of {} {noun} ({most}) exceeded", scope.name()))
-        })
-    }
-
-    /// Whether removing an entry that does not exist succeeds.
-    fn may_be_absent(&self, call: &Call<'_>, scope: &Scope, failure: &Failure) -> bool {
-        self.is_idempotent
-            && failure.status == StatusCode::NOT_FOUND
-            && matches!(scope, Scope::Project(_))
-            && call.service.profile.absent_delete == AbsentDelete::NoContent
+        let call = CollectionCall { collection: self, scope: &self.scope(call)?, call };
+        call.check_above()?;
+        call.answer(verb)
     }
 
     /// The project or group, for callers who may do this.
@@ -246,58 +197,10 @@ impl Collection {
         call.require_tier(self.tier).map(|()| scope)
     }
 
-    /// The project or group, for callers with this level.
-    pub(super) fn place(&self, call: &Call<'_>, level: i64) -> Result<Scope> {
-        Scope::kept_by(call, [level, level])
-    }
-
     /// Whether it is below the entries of `other`.
     fn is_below(&self, other: &Self) -> bool {
         let rest = self.path.strip_prefix(other.path);
         !self.below.is_empty() && rest.is_some_and(|rest| rest.starts_with("/{"))
-    }
-
-    /// Refuses a request below a parent that does not exist.
-    fn check_above(&self, call: &Call<'_>, scope: &Scope) -> Result<()> {
-        let Some(above) = all_collections(call).find(|other| self.is_below(other)) else {
-            return Ok(());
-        };
-        let found = above.rows.find(call, scope.holder(), call.segment_id(self.below)?)?;
-        found.map(|_| ()).ok_or_else(Failure::no_record)
-    }
-
-    /// The place's own rows; for a collection with parents, those of the parent in the path.
-    pub(super) fn stored(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
-        let rows = self.rows.all(call, scope.holder())?;
-        let mut rows = those(rows, |row| self.is_known(call, row))?;
-        if !self.below.is_empty() {
-            let above = Value::from(call.segment_id(self.below)?);
-            rows.retain(|row| row.value(self.below) == above);
-        }
-        Ok(rows)
-    }
-
-    /// Whether the object exists that identifies a row, if one does. Without it the row is gone.
-    pub(super) fn is_known(&self, call: &Call<'_>, row: &Record) -> Result<bool> {
-        Ok(match self.keyed() {
-            Some(Field { form: Form::Named(of), name, .. }) => {
-                !of.shown(call, &row.value(name))?.is_null()
-            }
-            _ => true,
-        })
-    }
-
-    /// The place's own row that the call names.
-    pub(super) fn found(&self, call: &Call<'_>, scope: &Scope) -> Result<Record> {
-        (self.find)(self, call, scope)
-    }
-
-    /// A new row with the name in the path.
-    fn named(&self, call: &Call<'_>) -> Result<Record> {
-        call.params.require(self.required)?;
-        let mut row = Record::new(call.now());
-        row.set(self.keyed().map_or(self.key, |field| field.name), call.segment(self.entry));
-        Ok(row)
     }
 
     /// The field in the path of an entry.
@@ -308,70 +211,151 @@ impl Collection {
         };
         self.fields.iter().find(is_it)
     }
+}
 
-    pub(super) fn pick(&self, call: &Call<'_>, mut rows: Vec<Record>) -> Result<Record> {
-        if self.is_document {
-            return Ok(rows.pop().unwrap_or_else(|| Record::new(call.now())));
+/// A call for a collection of one project or group.
+#[derive(Clone, Copy)]
+pub(crate) struct CollectionCall<'a> {
+    pub(super) collection: &'a Collection,
+    pub(super) scope: &'a Scope,
+    pub(super) call: &'a Call<'a>,
+}
+
+impl<'a> Deref for CollectionCall<'a> {
+    type Target = Call<'a>;
+
+    fn deref(&self) -> &Call<'a> {
+        self.call
+    }
+}
+
+impl<'a> CollectionCall<'a> {
+    /// The project; a collection of groups has none.
+    pub(super) fn project(&self) -> Result<&'a Project> {
+        match self.scope {
+            Scope::Project(project) => Ok(project),
+            Scope::Group(_) => Err(Failure::no_record()),
         }
-        let named = call.segment(self.entry);
-        let is_it = |value: &Value| match value.as_i64() {
-            Some(id) => named.parse() == Ok(id),
-            None => value.as_str() == Some(named),
-        };
-        let found = match self.keyed() {
-            Some(field) => rows.into_iter().find(|row| is_it(&row.value(field.name))),
-            None => {
-                let id = call.segment_id(self.entry)?;
-                rows.into_iter().find(|row| row.id == id)
+    }
+
+    /// The caller's level in the project or group.
+    pub(super) fn level(&self) -> Result<i64> {
+        self.scope.level(self)
+    }
+
+    fn answer(&self, verb: Verb) -> Result<Answer> {
+        match verb {
+            Verb::Own(answer) => answer(self),
+            Verb::List => self.list(),
+            Verb::Show => {
+                let row = self.find().or_else(|missing| {
+                    let inherited = (self.collection.inherited)(self)?;
+                    self.pick(inherited).map_err(|_| missing)
+                })?;
+                let mut body = self.json(&row)?;
+                let is_within = |other: &&Collection| {
+                    !other.within.is_empty() && other.is_below(self.collection)
+                };
+                for collection in all_collections(self).filter(is_within) {
+                    let below = Self { collection, ..*self };
+                    let rows = below.stored()?;
+                    body[collection.within] =
+                        rows.iter().map(|row| below.json(row)).collect::<Result<_>>()?;
+                }
+                Answer::ok(&body)
             }
-        };
-        found.ok_or_else(self.missing)
-    }
-
-    /// All rows shown here, in the order of the list.
-    fn all(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
-        let mut all = self.stored(call, scope)?;
-        let inherited = (self.inherited)(self, call, scope)?;
-        if !inherited.is_empty() {
-            all.extend(inherited);
-            all.sort_by_key(|row| row.id);
-        }
-        Ok(all)
-    }
-
-    fn list(&self, call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-        let mut all = self.all(call, scope)?;
-        for name in self.filters {
-            let wanted = call.params.text(name)?;
-            if let Some(wanted) =
-                wanted.filter(|wanted| (*name, wanted.as_str()) != ("state", "all"))
-            {
-                all.retain(|row| row.text(name) == wanted);
+            Verb::Create => {
+                self.params.require(self.collection.required)?;
+                let mut row = Record::new(self.now());
+                self.save(&mut row)?;
+                self.check_number()?;
+                Answer::created(&self.json(&row)?)
+            }
+            Verb::Update => {
+                let mut row = match self.find() {
+                    Err(_) if self.collection.is_put => self.named()?,
+                    found => found?,
+                };
+                self.save(&mut row)?;
+                match self.collection.is_silent {
+                    true => Ok(Answer::no_content()),
+                    false => Answer::ok(&self.json(&row)?),
+                }
+            }
+            Verb::Remove => {
+                match self.find() {
+                    Err(failure) if self.may_be_absent(&failure) => {}
+                    found => {
+                        let row = found?;
+                        (self.collection.kept)(self, &row)?;
+                        self.collection.rows.remove(self, &row)?;
+                    }
+                }
+                Ok(Answer::no_content())
             }
         }
-        (self.narrow)(call, &mut all)?;
-        let json = |row: &Record| (self.json)(self, call, scope, row);
-        match self.unpaged {
-            true => Answer::ok(&all.iter().map(json).collect::<Result<Vec<_>>>()?),
-            false => page::list_of(call, &all, json),
-        }
     }
 
-    pub(super) fn save(&self, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
-        self.take(call, row)?;
-        if !self.below.is_empty() {
-            row.set(self.below, call.segment_id(self.below)?);
+    /// A row in an answer.
+    pub(super) fn json(&self, row: &Record) -> Result<Value> {
+        (self.collection.json)(self, row)
+    }
+
+    /// Refuses a new entry if there are too many with it.
+    fn check_number(&self) -> Result<()> {
+        let Some((noun, [of_project, of_group], refused)) = self.collection.most else {
+            return Ok(());
+        };
+        let most = self.scope.either(of_project, of_group);
+        refuse_if(self.collection.rows.count(self, self.scope.holder())? > most, || {
+            refused(format!("Maximum number of {} {noun} ({most}) exceeded", self.scope.name()))
+        })
+    }
+
+    /// Whether removing an entry that does not exist succeeds.
+    fn may_be_absent(&self, failure: &Failure) -> bool {
+        self.collection.is_idempotent
+            && failure.status == StatusCode::NOT_FOUND
+            && matches!(self.scope, Scope::Project(_))
+            && self.service.profile.absent_delete == AbsentDelete::NoContent
+    }
+
+    /// Refuses a request below a parent that does not exist.
+    fn check_above(&self) -> Result<()> {
+        let is_above = |other: &&Collection| self.collection.is_below(other);
+        let Some(above) = all_collections(self).find(is_above) else { return Ok(()) };
+        let id = self.segment_id(self.collection.below)?;
+        above.rows.find(self, self.scope.holder(), id)?.map(drop).ok_or_else(Failure::no_record)
+    }
+
+    /// The place's own rows; for a collection with parents, those of the parent in the path.
+    pub(super) fn stored(&self) -> Result<Vec<Record>> {
+        let Collection { below, rows, .. } = *self.collection;
+        let rows = rows.all(self, self.scope.holder())?;
+        let mut rows = those(rows, |row| self.is_known(row))?;
+        if !below.is_empty() {
+            let above = Value::from(self.segment_id(below)?);
+            rows.retain(|row| row.value(below) == above);
         }
-        (self.settle)(self, call, scope, row)?;
-        Ok(self.rows.save(call, scope.holder(), row)?)
+        Ok(rows)
+    }
+
+    /// Whether the object exists that identifies a row, if one does. Without it the row is gone.
+    pub(super) fn is_known(&self, row: &Record) -> Result<bool> {
+        Ok(match self.collection.keyed() {
+            Some(Field { form: Form::Named(of), name, .. }) => {
+                !of.shown(self, &row.value(name))?.is_null()
+            }
+            _ => true,
+        })
     }
 
     /// Stores the fields in the call.
-    pub(super) fn take(&self, call: &Call<'_>, row: &mut Record) -> Result<()> {
+    pub(super) fn take(&self, row: &mut Record) -> Result<()> {
         let is_new = row.id == 0;
-        for field in self.fields.iter().filter(|field| is_new || !field.only_new) {
-            if field.is_sent(call, is_new) {
-                row.set(field.name, field.sent(call, row.settings.get(field.name))?);
+        for field in self.collection.fields.iter().filter(|field| is_new || !field.only_new) {
+            if field.is_sent(self, is_new) {
+                row.set(field.name, field.sent(self, row.settings.get(field.name))?);
             } else if field.resets || (is_new && field.preset != "null") {
                 row.set(field.name, field.preset());
             }
@@ -379,46 +363,113 @@ impl Collection {
         Ok(())
     }
 
-    pub(super) fn check_unique(&self, row: &Record, stored: &[Record]) -> Result<()> {
-        let Some(first) = self.unique.first() else { return Ok(()) };
-        let is_same = |other: &Record| {
-            self.unique.iter().all(|name| other.settings.get(*name) == row.settings.get(*name))
-        };
-        let is_taken = stored.iter().any(|other| other.id != row.id && is_same(other));
-        let mut wrong = Complaints::default();
-        wrong.add_if(is_taken, first, "has already been taken");
-        wrong.settle()
-    }
-
     /// A row with its fields, and with names in place of ids.
-    fn with_names(&self, call: &Call<'_>, row: &Record) -> Result<Value> {
-        let mut body = self.plain(call, row);
-        for field in self.fields {
+    fn with_names(&self, row: &Record) -> Result<Value> {
+        let (mut body, key) = (self.plain(row), self.collection.key);
+        for field in self.collection.fields {
             if let Form::Named(of) = field.form {
                 let id = row.value(field.name);
-                body[field.shown] = of.shown(call, &id)?;
-                set_if(&mut body, field.name == self.key, self.key, id);
+                body[field.shown] = of.shown(self, &id)?;
+                set_if(&mut body, field.name == key, key, id);
             }
         }
         Ok(body)
     }
 
     /// A row with its fields.
-    pub(super) fn plain(&self, call: &Call<'_>, row: &Record) -> Value {
+    pub(super) fn plain(&self, row: &Record) -> Value {
+        let Collection { key, fields, shows, .. } = *self.collection;
         let mut body = Map::new();
         body.insert("id".to_owned(), row.id.into());
-        let is_number = self.key.ends_with("id");
-        let key = if is_number { row.id.into() } else { row.id.to_string().into() };
-        body.insert(self.key.to_owned(), key);
+        let id = if key.ends_with("id") { row.id.into() } else { row.id.to_string().into() };
+        body.insert(key.to_owned(), id);
         let json = |text: &str| serde_json::from_str(text).unwrap_or_default();
-        for field in self.fields.iter().filter(|f| !f.shown.is_empty() && f.is_there(call)) {
+        for field in fields.iter().filter(|f| !f.shown.is_empty() && f.is_there(self)) {
             let value = row.settings.get(field.name).cloned().unwrap_or_else(|| field.preset());
             body.insert(field.shown.to_owned(), value);
         }
-        body.extend(self.shows.iter().map(|(name, text)| ((*name).to_owned(), json(text))));
+        body.extend(shows.iter().map(|(name, text)| ((*name).to_owned(), json(text))));
         body.insert("created_at".to_owned(), row.created_at.clone().into());
         body.insert("updated_at".to_owned(), row.updated_at.clone().into());
         Value::Object(body)
+    }
+
+    /// The place's own row that the call names.
+    pub(super) fn find(&self) -> Result<Record> {
+        (self.collection.find)(self)
+    }
+
+    /// A new row with the name in the path.
+    fn named(&self) -> Result<Record> {
+        let Collection { required, key, entry, .. } = *self.collection;
+        self.params.require(required)?;
+        let mut row = Record::new(self.now());
+        row.set(self.collection.keyed().map_or(key, |field| field.name), self.segment(entry));
+        Ok(row)
+    }
+
+    pub(super) fn pick(&self, mut rows: Vec<Record>) -> Result<Record> {
+        if self.collection.is_document {
+            return Ok(rows.pop().unwrap_or_else(|| Record::new(self.now())));
+        }
+        let named = self.segment(self.collection.entry);
+        let is_it = |value: &Value| match value.as_i64() {
+            Some(id) => named.parse() == Ok(id),
+            None => value.as_str() == Some(named),
+        };
+        let found = match self.collection.keyed() {
+            Some(field) => rows.into_iter().find(|row| is_it(&row.value(field.name))),
+            None => {
+                let id = self.segment_id(self.collection.entry)?;
+                rows.into_iter().find(|row| row.id == id)
+            }
+        };
+        found.ok_or_else(self.collection.missing)
+    }
+
+    fn list(&self) -> Result<Answer> {
+        let mut all = self.stored()?;
+        let inherited = (self.collection.inherited)(self)?;
+        if !inherited.is_empty() {
+            all.extend(inherited);
+            all.sort_by_key(|row| row.id);
+        }
+        for name in self.collection.filters {
+            let wanted = self.params.text(name)?;
+            let wanted = wanted.filter(|wanted| (*name, wanted.as_str()) != ("state", "all"));
+            all.retain(|row| wanted.as_ref().is_none_or(|wanted| row.text(name) == wanted));
+        }
+        (self.collection.narrow)(self, &mut all)?;
+        match self.collection.unpaged {
+            true => Answer::ok(&all.iter().map(|row| self.json(row)).collect::<Result<Vec<_>>>()?),
+            false => page::list_of(self, &all, |row| self.json(row)),
+        }
+    }
+
+    pub(super) fn save(&self, row: &mut Record) -> Result<()> {
+        self.take(row)?;
+        let below = self.collection.below;
+        if !below.is_empty() {
+            row.set(below, self.segment_id(below)?);
+        }
+        (self.collection.settle)(self, row)?;
+        self.store(row)
+    }
+
+    /// Stores a row as it is.
+    pub(super) fn store(&self, row: &mut Record) -> Result<()> {
+        Ok(self.collection.rows.save(self, self.scope.holder(), row)?)
+    }
+
+    pub(super) fn check_unique(&self, row: &Record) -> Result<()> {
+        let Some(first) = self.collection.unique.first() else { return Ok(()) };
+        let is_same =
+            |other: &Record, name: &&str| other.settings.get(*name) == row.settings.get(*name);
+        let is_twin = |other: &Record| {
+            other.id != row.id && self.collection.unique.iter().all(|name| is_same(other, name))
+        };
+        let is_taken = self.stored()?.iter().any(is_twin);
+        refuse_if(is_taken, || Failure::model(first, "has already been taken"))
     }
 }
 
@@ -436,6 +487,8 @@ pub(crate) enum Verb {
     Create,
     Update,
     Remove,
+    /// A function of its own.
+    Own(fn(&CollectionCall<'_>) -> Result<Answer>),
 }
 
 /// Whether another row has the same value.

@@ -32,17 +32,17 @@ const VARIABLES: Collection = Collection {
     fields: &FIELDS,
     most: Some(("ci variables", [8_000, 30_000], |text| Failure::model("base", text))),
     scope: |_, call| scope(call),
-    find: |_, call, scope| match call.method == http::Method::PUT {
-        true => find_to_change(call, scope),
-        false => find(call, scope),
+    find: |call| match call.method == Method::PUT {
+        true => find_to_change(call),
+        false => find(call),
     },
     settle,
     // Project variables have no time of change.
-    kept: |call, scope, variable| match scope {
+    kept: |call, variable| match call.scope {
         Scope::Group(_) => call.check_unmodified(&variable.updated_at),
         Scope::Project(_) => Ok(()),
     },
-    json: |_, call, _, variable| Ok(json(variable, call)),
+    json: |call, variable| Ok(json(call, variable)),
     ..Collection::new("/projects/{id}/variables")
 };
 
@@ -55,7 +55,7 @@ const TYPE: &str = "variable_type";
 const FLAGS: [&str; 3] = ["protected", "masked", "raw"];
 const ENVIRONMENT: &str = "environment_scope";
 
-fn json(variable: &Record, call: &Call<'_>) -> Value {
+fn json(call: &Call<'_>, variable: &Record) -> Value {
     let mut body = json!({});
     for field in FIELDS.iter().filter(|field| field.is_there(call)) {
         body[field.name] = variable.value(field.name);
@@ -105,31 +105,32 @@ fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
 }
 
 /// Refuses a variable whose key and scope are taken.
-fn check_place(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<()> {
+fn check_place(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
     // Only the database limits it, and only for groups.
     let is_long = variable.text(ENVIRONMENT).chars().count() > LONGEST;
-    refuse_if(is_long && matches!(scope, Scope::Group(_)), || {
+    refuse_if(is_long && matches!(call.scope, Scope::Group(_)), || {
         Failure::internal(&"the scope is too long")
     })?;
-    refuse_if(is_known(call, scope, variable)?, || {
+    refuse_if(is_known(call, variable)?, || {
         Failure::model("key", format!("({}) has already been taken", variable.text("key")))
     })
 }
 
 /// Whether another variable has the key and the scope.
-fn is_known(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<bool> {
-    let namesakes = VARIABLES.rows.with(call, scope.holder(), "key", variable.text("key"))?;
+fn is_known(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
+    let namesakes = VARIABLES.rows.with(call, call.scope.holder(), "key", variable.text("key"))?;
     let place = variable.text(ENVIRONMENT);
     Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == place))
 }
 
 /// Adds a variable of a seed; an existing one stays unchanged.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
+    let call = &CollectionCall { collection: &VARIABLES, scope, call };
     let mut variable = Record::new(call.now());
-    VARIABLES.take(call, &mut variable)?;
-    match is_known(call, scope, &variable)? {
+    call.take(&mut variable)?;
+    match is_known(call, &variable)? {
         true => Ok(()),
-        false => VARIABLES.save(call, scope, &mut variable),
+        false => call.save(&mut variable),
     }
 }
 
@@ -164,41 +165,41 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 }
 
 /// The variables with the key in the call, the least recently changed one first.
-fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Record>> {
-    let mut all = VARIABLES.rows.with(call, scope.holder(), "key", call.segment("key"))?;
+fn with_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Record>> {
+    let mut all = VARIABLES.rows.with(call, call.scope.holder(), "key", call.segment("key"))?;
     all.retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter));
     all.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
     Ok(all)
 }
 
 /// The one variable with the key, and with the scope in the filter, if there is one.
-fn find(call: &Call<'_>, scope: &Scope) -> Result<Record> {
-    let mut found = with_key(call, scope, filter(call)?)?;
+fn find(call: &CollectionCall<'_>) -> Result<Record> {
+    let mut found = with_key(call, filter(call)?)?;
     if found.len() > 1 {
         return Err(Failure::conflict(
             "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'",
         ));
     }
-    found.pop().ok_or_else(|| absent(scope))
+    found.pop().ok_or_else(|| absent(call.scope))
 }
 
 /// The variable that PUT changes. That of a group is found by key alone: among several, any one.
 /// Later releases use the filter, but also fall back to any one.
-fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Record> {
-    if matches!(scope, Scope::Project(_)) {
+fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
+    if matches!(call.scope, Scope::Project(_)) {
         if !call.service.profile.optional_variable_value {
             call.params.require(&["value"])?;
         }
-        return find(call, scope);
+        return find(call);
     }
     let filter = filter(call)?.filter(|_| call.service.profile.group_variable_filter);
-    let filtered = with_key(call, scope, filter)?;
-    let found = if filtered.is_empty() { with_key(call, scope, None)? } else { filtered };
-    found.into_iter().next().ok_or_else(|| absent(scope))
+    let filtered = with_key(call, filter)?;
+    let found = if filtered.is_empty() { with_key(call, None)? } else { filtered };
+    found.into_iter().next().ok_or_else(|| absent(call.scope))
 }
 
 /// Completes a new or changed variable.
-fn settle(_: &Collection, call: &Call<'_>, scope: &Scope, variable: &mut Record) -> Result<()> {
+fn settle(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let is_new = variable.id == 0;
     if !is_new && call.service.profile.put_resets_omitted_flags {
         let is_flag = |field: &&Field| matches!(field.form, Form::Flag | Form::Word(_));
@@ -222,5 +223,5 @@ fn settle(_: &Collection, call: &Call<'_>, scope: &Scope, variable: &mut Record)
             "The visibility setting cannot be changed for masked and hidden variables.",
         ));
     }
-    check_place(call, scope, variable)
+    check_place(call, variable)
 }
