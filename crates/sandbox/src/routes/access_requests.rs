@@ -94,9 +94,5 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
 /// Adds a member; the answer is the form that everybody sees.
 fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
     members::insert(call, scope, user, &Terms::level(level), call.caller.as_ref())?;
-    let mut body = Member::existing(call, scope, user)?.json(call)?;
-    if let Some(body) = body.as_object_mut() {
-        body.remove("email");
-    }
-    Ok(body)
+    Ok(without(Member::existing(call, scope, user)?.json(call)?, &["email"]))
 }

@@ -83,14 +83,13 @@ pub(super) fn location(call: &Call<'_>, group: &Namespace) -> Value {
 fn set_star(call: &Call<'_>, on: bool) -> Result<Answer> {
     let user = call.user()?.id;
     let project = call.project()?.id;
-    let changed = match on {
-        true => call.run(
+    let changed = if on {
+        call.run(
             "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
             params![project, user, call.now()],
-        )?,
-        false => {
-            call.run("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", [project, user])?
-        }
+        )?
+    } else {
+        call.run("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", [project, user])?
     };
     if changed == 0 {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));

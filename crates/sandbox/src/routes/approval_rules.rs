@@ -208,9 +208,10 @@ fn settle(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
 /// The groups that stay though the call does not name them: those that the caller does not see,
 /// unless the call removes them.
 fn kept_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    match call.params.is_set("remove_hidden_groups")? {
-        true => Ok(Vec::new()),
-        false => those(ids_of(rule, GROUPS), |id| Ok(!sees(call, *id)?)),
+    if call.params.is_set("remove_hidden_groups")? {
+        Ok(Vec::new())
+    } else {
+        those(ids_of(rule, GROUPS), |id| Ok(!sees(call, *id)?))
     }
 }
 

@@ -18,9 +18,8 @@ const BADGES: Collection = Collection {
         Field::new("name", Form::Text),
     ],
     // Everybody who sees the project or group can read badges, also without a token.
-    scope: |of, call| match call.writes {
-        true => Scope::kept_by(call, [of.writes; 2]),
-        false => Scope::seen(call),
+    scope: |of, call| {
+        if call.writes { Scope::kept_by(call, [of.writes; 2]) } else { Scope::seen(call) }
     },
     filters: &["name"],
     inherited,
@@ -51,15 +50,13 @@ fn json(call: &CollectionCall<'_>, badge: &Record) -> Result<Value> {
         Scope::Project(project) => rendered(call, project, badge.text(name)),
         Scope::Group(_) => Ok(badge.text(name).to_owned()),
     };
-    Ok(json!({
-        "name": badge.settings.get("name"),
-        "link_url": badge.text("link_url"),
-        "image_url": badge.text("image_url"),
-        "rendered_link_url": rendered("link_url")?,
-        "rendered_image_url": rendered("image_url")?,
-        "id": badge.id,
-        "kind": if badge.is_set(INHERITED) { "group" } else { call.scope.name() },
-    }))
+    let mut body = members(badge, "name link_url image_url id");
+    for name in URLS {
+        body[name] = badge.text(name).into();
+        body[format!("rendered_{name}")] = rendered(name)?.into();
+    }
+    body["kind"] = if badge.is_set(INHERITED) { "group" } else { call.scope.name() }.into();
+    Ok(body)
 }
 
 fn rendered(call: &Call<'_>, project: &Project, url: &str) -> Result<String> {
@@ -89,9 +86,5 @@ fn preview(call: &CollectionCall<'_>) -> Result<Answer> {
     let mut badge = Record::new(call.now());
     call.take(&mut badge)?;
     check(&badge)?;
-    let mut body = json(call, &badge)?;
-    if let Some(body) = body.as_object_mut() {
-        body.retain(|name, _| name.ends_with("_url"));
-    }
-    Answer::ok(&body)
+    Answer::ok(&without(json(call, &badge)?, &["name", "id", "kind"]))
 }

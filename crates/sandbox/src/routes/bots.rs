@@ -78,9 +78,10 @@ fn one(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value)> {
     let id = call.segment_id("token_id")?;
     let found = all(call, scope)?.into_iter().find(|(token, _)| token.id == id);
     found.ok_or_else(|| {
-        Failure::not_found(&match call.writes {
-            true => format!("{} Access Token", scope.name()),
-            false => format!("Could not find access token with token_id: {id}"),
+        Failure::not_found(&if call.writes {
+            format!("{} Access Token", scope.name())
+        } else {
+            format!("Could not find access token with token_id: {id}")
         })
     })
 }

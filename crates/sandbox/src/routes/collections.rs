@@ -155,15 +155,10 @@ const TOKENS: Collection = Collection {
 fn token(call: &Call<'_>, row: &Record) -> Value {
     let (expires, username) = (row.text("expires_at"), row.text("username"));
     let usual = format!("gitlab+deploy-token-{}", row.id);
-    let mut body = json!({
-        "id": row.id,
-        "name": row.value("name"),
-        "username": if username.is_empty() { &usual } else { username },
-        "expires_at": row.value("expires_at"),
-        "scopes": row.value("scopes"),
-        "revoked": false,
-        "expired": !expires.is_empty() && expires <= call.now(),
-    });
+    let mut body = members(row, "id name username expires_at scopes");
+    body["username"] = if username.is_empty() { &usual } else { username }.into();
+    body["revoked"] = false.into();
+    body["expired"] = (!expires.is_empty() && expires <= call.now()).into();
     if call.writes {
         // Nothing accepts it here, so it is not stored.
         body["token"] = call.random_hex().into();
@@ -236,13 +231,9 @@ fn check(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
             "code_owner_approval_required": branch.code_owner_approval_required,
         })
     });
-    let mut body = json!({
-        "id": row.id,
-        "name": row.value("name"),
-        "project_id": project,
-        "external_url": row.value("external_url"),
-        "protected_branches": branches.collect::<Vec<_>>(),
-    });
+    let mut body = members(row, "id name external_url");
+    body["project_id"] = project.into();
+    body["protected_branches"] = branches.collect();
     set_if(&mut body, call.release() >= OBSERVED, "hmac", !row.text("shared_secret").is_empty());
     Ok(body)
 }

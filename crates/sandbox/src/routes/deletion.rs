@@ -57,9 +57,10 @@ impl Deleted {
         }
         call.set(table, id, "full_path", self.full_path_with(&path))?;
         // Before that release a mark also archived a project.
-        match call.release() < OBSERVED {
-            true => call.set(table, id, "archived", day.is_some()),
-            false => Ok(()),
+        if call.release() < OBSERVED {
+            call.set(table, id, "archived", day.is_some())
+        } else {
+            Ok(())
         }
     }
 

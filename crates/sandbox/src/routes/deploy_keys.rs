@@ -7,7 +7,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use md5::Md5;
-use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
 use super::prelude::*;
@@ -42,41 +41,34 @@ stored!(DeployKey: deploy_keys k, id, title, key, fingerprint, created_at, expir
 
 impl DeployKey {
     /// The projects that use the key.
-    fn projects(&self, db: &Connection) -> rusqlite::Result<Vec<i64>> {
-        let sql = "SELECT project_id FROM deploy_key_projects WHERE key_id = ?1";
-        db.prepare_cached(sql)?.query_map([self.id], |row| row.get(0))?.collect()
+    fn projects(&self, call: &Call<'_>) -> Result<Vec<i64>> {
+        call.many("SELECT project_id FROM deploy_key_projects WHERE key_id = ?1", [self.id])
     }
 
     /// Whether a project in which the caller is a member uses it.
     fn is_within_reach(&self, call: &Call<'_>) -> Result<bool> {
-        any(self.projects(call.db)?, |id| {
+        any(self.projects(call)?, |id| {
             let project = Project::by_id(call.db, id)?;
             project.map_or(Ok(false), |project| Ok(call.level_in(&project)? > 0))
         })
     }
 
     /// Whether a project uses it, and whether it may push there.
-    fn can_push(&self, db: &Connection, project: i64) -> rusqlite::Result<Option<bool>> {
+    fn can_push(&self, call: &Call<'_>, project: i64) -> Result<Option<bool>> {
         let sql = "SELECT can_push FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
-        db.prepare_cached(sql)?.query_row([project, self.id], |row| row.get(0)).optional()
+        call.maybe(sql, [project, self.id])
     }
 
-    fn attach(&self, db: &Connection, project: i64, can_push: bool) -> rusqlite::Result<()> {
+    fn attach(&self, call: &Call<'_>, project: i64, can_push: bool) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO deploy_key_projects (key_id, project_id, can_push) VALUES (?1, ?2, ?3)";
-        run(db, sql, params![self.id, project, can_push])
+        call.run(sql, params![self.id, project, can_push]).map(drop)
     }
 
     /// The key as the service shows it, without the project's part.
     fn json(&self, call: &Call<'_>) -> Value {
-        let mut body = json!({
-            "id": self.id,
-            "title": self.title,
-            "key": self.key,
-            "fingerprint": self.older_fingerprint(),
-            "fingerprint_sha256": self.fingerprint,
-            "created_at": self.created_at,
-            "expires_at": self.expires_at,
-        });
+        let mut body = self.members("id title key created_at expires_at");
+        body["fingerprint"] = self.older_fingerprint().into();
+        body["fingerprint_sha256"] = self.column("fingerprint");
         set_if(&mut body, call.release() >= OBSERVED, "last_used_at", Value::Null);
         set_if(&mut body, call.release() >= OBSERVED, "usage_type", "auth_and_signing");
         body
@@ -91,7 +83,7 @@ impl DeployKey {
 
     fn json_in(&self, call: &Call<'_>, project: i64) -> Result<Value> {
         let mut body = self.json(call);
-        body["can_push"] = self.can_push(call.db, project)?.unwrap_or_default().into();
+        body["can_push"] = self.can_push(call, project)?.unwrap_or_default().into();
         Ok(body)
     }
 }
@@ -146,8 +138,8 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
     let is_public = call.params.is_set("public")?;
     let keys = DeployKey::list(call.db, "ORDER BY k.id", [])?;
     let body = |key: &DeployKey| {
-        let pushes = |id: &i64| Ok(key.can_push(call.db, *id)? == Some(true));
-        let pushing = those(key.projects(call.db)?, pushes)?.into_iter().map(|id| {
+        let pushes = |id: &i64| Ok(key.can_push(call, *id)? == Some(true));
+        let pushing = those(key.projects(call)?, pushes)?.into_iter().map(|id| {
             let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
             projects::identity(call, &project)
         });
@@ -172,11 +164,11 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let sent = call.params.text("key")?.unwrap_or_default().trim().to_owned();
     let can_push = call.params.is_set("can_push")?;
     if let Some(known) = DeployKey::first(call.db, "WHERE k.key = ?1", [&sent])? {
-        let used = known.can_push(call.db, project)?.is_some();
+        let used = known.can_push(call, project)?.is_some();
         if !used && known.is_within_reach(call)? {
-            known.attach(call.db, project, can_push)?;
+            known.attach(call, project, can_push)?;
         }
-        if used || known.can_push(call.db, project)?.is_some() {
+        if used || known.can_push(call, project)?.is_some() {
             return Answer::created(&known.json_in(call, project)?);
         }
     }
@@ -193,9 +185,10 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         return Err(wrong.into());
     };
     if DeployKey::first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
-        let field = match call.service.profile.later_errors {
-            true => "deploy_key.fingerprint_sha256",
-            false => "deploy_key.fingerprint",
+        let field = if call.service.profile.later_errors {
+            "deploy_key.fingerprint_sha256"
+        } else {
+            "deploy_key.fingerprint"
         };
         wrong.add(field, "has already been taken");
     }
@@ -203,7 +196,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let created_at = call.now().to_owned();
     let mut new = DeployKey { id: 0, title, key, fingerprint, created_at, expires_at };
     new.id = new.put(call.db)?;
-    new.attach(call.db, project, can_push)?;
+    new.attach(call, project, can_push)?;
     Answer::created(&new.json_in(call, project)?)
 }
 
@@ -212,7 +205,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require_any(&["title", "can_push"])?;
     let mut key = used(call, project)?.ok_or_else(Failure::no_record)?;
-    let editable = call.is_administrator() || key.projects(call.db)? == [project];
+    let editable = call.is_administrator() || key.projects(call)? == [project];
     if call.params.has("title") && editable {
         let mut wrong = Complaints::default();
         key.title = title(call, &mut wrong)?;
@@ -221,7 +214,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     }
     if call.params.has("can_push") {
         let can_push = call.params.flag("can_push")?;
-        key.attach(call.db, project, can_push.ok_or_else(|| Failure::not_null("can_push"))?)?;
+        key.attach(call, project, can_push.ok_or_else(|| Failure::not_null("can_push"))?)?;
     }
     Answer::ok(&key.json_in(call, project)?)
 }
@@ -240,8 +233,8 @@ fn enable(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     match DeployKey::by_id(call.db, call.segment_id("key_id")?)? {
         Some(key) if key.is_within_reach(call)? => {
-            if key.can_push(call.db, project)?.is_none() {
-                key.attach(call.db, project, false)?;
+            if key.can_push(call, project)?.is_none() {
+                key.attach(call, project, false)?;
             }
             Answer::created(&key.json(call))
         }

@@ -107,10 +107,9 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
                 && grant["access_level"].as_i64().is_some_and(|least| level >= least)
             || of_group > 0)
     };
-    let is_closed = |protection: Record| {
+    Ok(!any(protections, |protection: Record| {
         Ok(!any(protection.value(LEVELS).as_array().into_iter().flatten(), admits)?)
-    };
-    Ok(!any(protections, is_closed)?)
+    })?)
 }
 
 fn settle_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
@@ -239,10 +238,7 @@ const PROTECTED: Collection = Collection {
         Ok(())
     },
     settle: settle_protected,
-    json: |_, row| {
-        let shown = |name: &str| (name.to_owned(), row.value(name));
-        Ok(["name", LEVELS, COUNT, RULES].into_iter().map(shown).collect())
-    },
+    json: |_, row| Ok(members(row, &["name", LEVELS, COUNT, RULES].join(" "))),
     ..Collection::new("/projects/{id}/protected_environments")
 };
 
@@ -270,9 +266,10 @@ fn settle_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
         row.set("name", call.segment("entry"));
     } else if is_taken(&call.stored()?, row, "name") {
         let name = row.text("name");
-        return Err(Failure::conflict(&match !is_group && call.release() >= OBSERVED {
-            true => format!("Environment '{name}' is already protected"),
-            false => format!("Protected environment '{name}' already exists"),
+        return Err(Failure::conflict(&if !is_group && call.release() >= OBSERVED {
+            format!("Environment '{name}' is already protected")
+        } else {
+            format!("Protected environment '{name}' already exists")
         }));
     } else if is_group && !TIERS.contains(&row.text("name")) {
         let tiers = TIERS.join(", ");

@@ -27,9 +27,10 @@ const LENIENT: GeneralPurpose =
 fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
     let is_part = |part: &str| !matches!(part, "" | "." | ".." | ".git");
-    match path.split('/').all(is_part) && !path.contains(['\0', '\\']) {
-        true => Ok(path),
-        false => Err(Failure::parameter("file_path", "should be a valid file path")),
+    if path.split('/').all(is_part) && !path.contains(['\0', '\\']) {
+        Ok(path)
+    } else {
+        Err(Failure::parameter("file_path", "should be a valid file path"))
     }
 }
 

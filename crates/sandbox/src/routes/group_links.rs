@@ -90,10 +90,7 @@ const EITHER: [&str; 2] = ["cn", "filter"];
 
 /// A link in answers, with its custom role from a release on.
 fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result<Value> {
-    let mut body = call.plain(row);
-    if let Some(body) = body.as_object_mut() {
-        body.retain(|name, _| !["id", "created_at", "updated_at"].contains(&name.as_str()));
-    }
+    let mut body = without(call.plain(row), &["id", "created_at", "updated_at"]);
     if member_roles::are_there(call, roles_since) {
         body[ROLE] = member_roles::shown(call, row)?;
     }
@@ -138,9 +135,10 @@ fn find_ldap(call: &CollectionCall<'_>) -> Result<Record> {
     }
     let mut found = call.stored()?;
     for name in names {
-        let wanted = match in_path {
-            true => call.segment(name).to_owned(),
-            false => call.params.text(name)?.unwrap_or_default(),
+        let wanted = if in_path {
+            call.segment(name).to_owned()
+        } else {
+            call.params.text(name)?.unwrap_or_default()
         };
         found.retain(|row| row.text(name) == wanted);
     }

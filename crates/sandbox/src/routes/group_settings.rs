@@ -182,9 +182,8 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
 pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static str>> {
     let set = OF_GROUPS.set(call.db, group.id)?;
     let given_up = |name: &&'static str| {
-        let blank = |value: &Value| value.is_null() || value == "";
         OF_GROUPS.accepts(name, Accepts::Edit, call.edition())
-            && call.params.get(name).is_some_and(blank)
+            && call.params.get(name).is_some_and(|value: &Value| value.is_null() || value == "")
             && set.contains_key(*name)
     };
     Ok(CASCADING.into_iter().filter(given_up).collect())
@@ -212,9 +211,9 @@ pub(super) fn check(
     apart: bool,
     complaints: &mut Complaints,
 ) -> Result<()> {
-    let is_blank = |value: &Value| value.is_null() || value == "";
     for (name, texts) in REQUIRED {
-        let is_one = (name != GRACE) == apart && call.params.get(name).is_some_and(is_blank);
+        let is_one = (name != GRACE) == apart
+            && call.params.get(name).is_some_and(|value: &Value| value.is_null() || value == "");
         if is_one && OF_GROUPS.accepts(name, route, call.edition()) {
             let field = if apart { field_apart(name) } else { name.to_owned() };
             texts.iter().for_each(|text| complaints.add(&field, *text));
@@ -290,8 +289,8 @@ fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
     for domain in &domains {
         let is_provider = PROVIDERS.split(' ').any(|provider| provider == *domain);
         complaints.add_if(is_provider, field, "The domain you entered is not allowed.");
-        let plain = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
-        let is_odd = !domain.contains('.') || !domain.chars().all(plain);
+        let is_odd = !domain.contains('.')
+            || !domain.chars().all(|c: char| c.is_ascii_alphanumeric() || ".-".contains(c));
         complaints.add_if(is_odd, field, "The domain you entered is misformatted.");
     }
     complaints.settle()?;

@@ -35,11 +35,8 @@ pub(super) fn brief(call: &Call<'_>, group: &Namespace) -> Result<Value> {
 
 /// The form of a group alone in answers to actions: even owners do not see everything.
 pub(super) fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value> {
-    let mut body = json(call, group, false)?;
+    let mut body = without(json(call, group, false)?, &[group_settings::GIT_ACCESS]);
     body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
-    if let Value::Object(members) = &mut body {
-        members.remove(group_settings::GIT_ACCESS);
-    }
     Ok(body)
 }
 

@@ -120,15 +120,9 @@ fn find(call: &Call<'_>, of: Holder, slug: &str) -> Result<Option<Record>> {
 fn json(call: &Call<'_>, row: &Record) -> Value {
     let slug = row.text("slug");
     let of = ALL.iter().find(|of| of.slug == slug);
-    let mut body = json!({
-        "id": row.id,
-        "title": of.map(|of| &of.title),
-        "slug": slug,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-        "active": row.is_set("active"),
-        COMMENTS: row.value(COMMENTS),
-    });
+    let mut body = members(row, "id slug created_at updated_at comment_on_event_enabled");
+    body["title"] = json!(of.map(|of| &of.title));
+    body["active"] = row.is_set("active").into();
     for event in &TABLE.integration_events {
         body[event.name] = row.value(event.name);
     }
@@ -168,10 +162,8 @@ fn set(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     if row.id == 0 {
         begin(call, of, row);
     }
-    let inherits = match call.release() >= INHERITS_SINCE {
-        true => call.params.flag(INHERITS)?,
-        false => Some(false),
-    };
+    let inherits =
+        if call.release() >= INHERITS_SINCE { call.params.flag(INHERITS)? } else { Some(false) };
     if inherits == Some(true) {
         let above = above(call, slug)?;
         let above = above.ok_or_else(|| Failure::refused("Default integration not found."))?;
@@ -259,16 +251,15 @@ fn check(call: &Call<'_>, of: &Integration, row: &Record) -> Result<()> {
     }
     let with_token = row.value(&property("jira_auth_type")) == 1;
     // A channel without a server follows the default one.
-    let is_channel = |one: &str| {
+    // It becomes a masked variable.
+    let (slug, password) = (of.slug.as_str(), text("password"));
+    let is_masked = password.len() >= 8
+        && password.chars().all(|c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c));
+    let behaviors = ["", "match_any", "match_all"];
+    let has_channel = text("recipients").split_whitespace().any(|one: &str| {
         !text("default_irc_uri").is_empty()
             || ["irc://", "ircs://"].iter().any(|s| one.starts_with(s))
-    };
-    // It becomes a masked variable.
-    let is_maskable = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    let (slug, password) = (of.slug.as_str(), text("password"));
-    let is_masked = password.len() >= 8 && password.chars().all(is_maskable);
-    let behaviors = ["", "match_any", "match_all"];
-    let has_channel = text("recipients").split_whitespace().any(is_channel);
+    });
     for (wrong, name, words) in [
         (!behaviors.contains(&text(BEHAVIOR).as_str()), BEHAVIOR, "is not included in the list"),
         (!text("thread").chars().all(|c| c.is_ascii_digit()), "thread", "is not a number"),

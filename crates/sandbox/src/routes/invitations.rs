@@ -90,9 +90,10 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let email = call.segment("email");
     let known = || Ok::<_, Failure>(invited(call, scope, email)?.into_iter().next());
     let before = known()?.ok_or_else(Failure::hidden)?;
-    let level = match call.params.has("access_level") {
-        true => terms::wanted_level(call, scope)?,
-        false => before["access_level"].as_i64().unwrap_or_default(),
+    let level = if call.params.has("access_level") {
+        terms::wanted_level(call, scope)?
+    } else {
+        before["access_level"].as_i64().unwrap_or_default()
     };
     let expires_at = match terms::wanted_expiry(call)? {
         Some(day) => day,

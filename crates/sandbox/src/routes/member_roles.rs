@@ -79,8 +79,7 @@ pub(super) fn sent(
 
 /// The role for something new. The service does not expect an unknown one: 500.
 pub(super) fn given(call: &Call<'_>, since: Release) -> Result<Option<Role>> {
-    let unknown = || Failure::internal(&"an unknown custom role");
-    Ok(sent(call, since, unknown)?.flatten())
+    Ok(sent(call, since, || Failure::internal(&"an unknown custom role"))?.flatten())
 }
 
 /// The id of the role for a new share or link with this level. `refused` makes the answer for a

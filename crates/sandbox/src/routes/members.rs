@@ -61,9 +61,10 @@ impl Member {
 
     /// The memberships here; with `inherited` also all others that count here.
     fn list_of(call: &Call<'_>, scope: &Scope, inherited: bool) -> Result<Vec<Self>> {
-        match inherited {
-            true => Self::effective(call, scope),
-            false => Self::select(call, &format!("m.{} = ?1", scope.column()), &scope.id()),
+        if inherited {
+            Self::effective(call, scope)
+        } else {
+            Self::select(call, &format!("m.{} = ?1", scope.column()), &scope.id())
         }
     }
 
@@ -195,9 +196,10 @@ pub(crate) fn insert(
 /// `show_seat_info` adds who uses a seat.
 fn list(call: &Call<'_>, inherited: bool) -> Result<Answer> {
     let (params, scope) = (&call.params, Scope::of(call, [0, 0])?);
-    let state = match inherited {
-        true => params.one_of("state", &STATES)?.filter(|_| call.tier() >= Tier::Premium),
-        false => None,
+    let state = if inherited {
+        params.one_of("state", &STATES)?.filter(|_| call.tier() >= Tier::Premium)
+    } else {
+        None
     };
     let mut members = Member::list_of(call, &scope, inherited)?;
     let query = params.text("query")?.unwrap_or_default().to_lowercase();
@@ -265,15 +267,14 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
 /// the names.
 fn named(call: &Call<'_>) -> Result<(String, bool)> {
     let either = ["user_id", "username"];
-    let by_name = match call.is_from(17, 1) {
-        true => {
-            call.params.require_all(&[Need::Sent("access_level"), Need::OneOf(&either)])?;
-            refuse_if(either.iter().all(|name| call.params.has(name)), || {
-                Failure::parameter(&either.join(", "), "are mutually exclusive")
-            })?;
-            !call.params.has(either[0])
-        }
-        false => call.params.require(&["user_id", "access_level"]).map(|()| false)?,
+    let by_name = if call.is_from(17, 1) {
+        call.params.require_all(&[Need::Sent("access_level"), Need::OneOf(&either)])?;
+        refuse_if(either.iter().all(|name| call.params.has(name)), || {
+            Failure::parameter(&either.join(", "), "are mutually exclusive")
+        })?;
+        !call.params.has(either[0])
+    } else {
+        call.params.require(&["user_id", "access_level"]).map(|()| false)?
     };
     let text = call.params.text(either[usize::from(by_name)])?;
     Ok((text.unwrap_or_default(), by_name))
@@ -321,9 +322,10 @@ pub(super) fn each_succeeded(results: Vec<(String, Result<()>)>) -> Result<Answe
     let failures = results.into_iter().filter_map(|(name, result)| Some((name, result.err()?)));
     let reasons: Map<String, Value> =
         failures.map(|(name, mut failure)| (name, failure.body["message"].take())).collect();
-    match reasons.is_empty() {
-        true => Answer::created(&json!({ "status": "success" })),
-        false => Answer::created(&json!({ "status": "error", "message": reasons })),
+    if reasons.is_empty() {
+        Answer::created(&json!({ "status": "success" }))
+    } else {
+        Answer::created(&json!({ "status": "error", "message": reasons }))
     }
 }
 

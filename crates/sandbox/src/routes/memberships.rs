@@ -109,9 +109,9 @@ impl Seat {
              WHERE {IN_HIERARCHY} ORDER BY i.id"
         );
         let more = "min(i.access_level, m.access_level)";
-        let seat =
-            |user, row: &Row<'_>| Ok(Self { user, level: row.get(User::WIDTH)?, invited: true });
-        Ok(User::list_with(call.db, more, &rest, group.range(), seat)?)
+        Ok(User::list_with(call.db, more, &rest, group.range(), |user, row: &Row<'_>| {
+            Ok(Self { user, level: row.get(User::WIDTH)?, invited: true })
+        })?)
     }
 
     /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owners` are those of

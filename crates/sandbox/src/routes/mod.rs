@@ -19,7 +19,6 @@ mod environments;
 pub(crate) mod fields;
 mod files;
 pub(crate) mod forks;
-mod freeze_periods;
 mod grants;
 mod group_links;
 mod group_moves;
@@ -34,7 +33,6 @@ pub(crate) mod imports;
 pub(crate) mod instance;
 mod integrations;
 pub(crate) mod invitations;
-mod invited;
 mod job_tokens;
 mod labels;
 mod member_roles;
@@ -59,7 +57,6 @@ pub(crate) mod rows;
 pub(super) mod runners;
 pub(crate) mod shares;
 pub(crate) mod system;
-mod tags;
 mod terms;
 pub(crate) mod tokens;
 mod user_rules;
@@ -223,15 +220,15 @@ macro_rules! of_modules {
 const TABLES: &[&[Route]] = &of_modules! { ROUTES:
     access_requests actions approvals avatars badges bots collections
     custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
-    identities imports instance integrations invitations invited labels member_roles
+    identities imports instance integrations invitations labels member_roles
     members memberships notes pipeline_schedules project_list projects protected_branches
-    pull_mirror remote_mirrors repository runners shares system tags
+    pull_mirror remote_mirrors repository runners shares system
     tokens users
 };
 
 /// The collections of all modules.
 const COLLECTIONS: &[&[Collection]] = &of_modules! { COLLECTIONS:
-    access_requests approval_rules approvals badges collections environments freeze_periods
+    access_requests approval_rules approvals badges collections environments
     group_links hooks integrations job_tokens labels pipeline_schedules protected_tags push_rules
     remote_mirrors variables
 };

@@ -36,18 +36,18 @@ pub(super) fn is_plain_path(path: &str) -> bool {
 
 /// Whether a path has only letters, digits, `_`, `-` and `.`, no `-` first, and none of these `ends`.
 pub(super) fn is_path(path: &str, ends: &[&str]) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !path.is_empty()
-        && path.bytes().all(plain)
+        && path.bytes().all(|byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && !path.starts_with('-')
         && !ends.iter().any(|end| path.ends_with(end))
 }
 
 /// A failure with its complaints as sentences.
 pub(super) fn in_sentences(failure: Failure) -> Failure {
-    match failure.body["message"].is_object() {
-        true => Failure::message(failure.status, sentences(&failure)),
-        false => failure,
+    if failure.body["message"].is_object() {
+        Failure::message(failure.status, sentences(&failure))
+    } else {
+        failure
     }
 }
 

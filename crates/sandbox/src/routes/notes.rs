@@ -36,9 +36,10 @@ impl Place {
     fn of(call: &Call<'_>) -> Result<Self> {
         let project = call.project()?;
         let level = call.level_in(&project)?;
-        let found = match call.may_use(&project, "merge_requests_access_level")? {
-            true => MergeRequest::find(call.db, project.id, call.segment_id("merge_request_iid")?)?,
-            false => None,
+        let found = if call.may_use(&project, "merge_requests_access_level")? {
+            MergeRequest::find(call.db, project.id, call.segment_id("merge_request_iid")?)?
+        } else {
+            None
         };
         let merge_request = found.ok_or_else(|| Failure::not_found("Merge request"))?;
         Ok(Self { project, level, merge_request })
@@ -79,24 +80,20 @@ impl Place {
 
     fn json(&self, call: &Call<'_>, note: &Note) -> Result<Value> {
         let author = User::by_id(call.db, note.author_id)?.map(|user| user.brief(call));
-        Ok(json!({
-            "id": note.id,
-            "type": null,
-            "body": note.body,
-            "attachment": null,
+        let mut body =
+            note.members("id type body attachment created_at updated_at system internal");
+        let more = json!({
             "author": author,
-            "created_at": note.created_at,
-            "updated_at": note.updated_at,
-            "system": note.system,
             "noteable_id": self.merge_request.id,
             "noteable_type": "MergeRequest",
             "noteable_iid": self.merge_request.iid,
             "project_id": self.project.id,
             "resolvable": false,
             "confidential": note.internal,
-            "internal": note.internal,
             "commands_changes": {},
-        }))
+        });
+        extend(&mut body, more);
+        Ok(body)
     }
 }
 
@@ -104,21 +101,14 @@ fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
     let Place { project, merge_request, .. } = Place::of(call)?;
     let author = User::by_any(call.db, merge_request.author_id)?.map(|user| user.brief(call));
     let path = &project.full_path;
-    Answer::ok(&json!({
-        "id": merge_request.id,
-        "iid": merge_request.iid,
-        "project_id": project.id,
-        "title": merge_request.title,
-        "state": merge_request.state,
-        "created_at": merge_request.created_at,
-        "updated_at": merge_request.updated_at,
-        "source_branch": merge_request.source_branch,
-        "target_branch": merge_request.target_branch,
-        "author": author,
-        "discussion_locked": merge_request.discussion_locked.then_some(true),
-        "user_notes_count": Note::count(call.db, &merge_request, Some(false))?,
-        "web_url": format!("{}/{path}/-/merge_requests/{}", call.base, merge_request.iid),
-    }))
+    let names = "id iid project_id title state created_at updated_at source_branch target_branch";
+    let mut body = merge_request.members(names);
+    body["author"] = author.into();
+    body["discussion_locked"] = merge_request.discussion_locked.then_some(true).into();
+    body["user_notes_count"] = Note::count(call.db, &merge_request, Some(false))?.into();
+    let address = format!("{}/{path}/-/merge_requests/{}", call.base, merge_request.iid);
+    body["web_url"] = address.into();
+    Answer::ok(&body)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
@@ -167,11 +157,10 @@ fn checked_body(body: String) -> Result<String> {
 
 /// Splits a body into text and commands.
 fn without_commands(body: &str) -> (String, Vec<&str>) {
-    let is_command = |line: &&str| {
+    let (commands, kept): (Vec<&str>, Vec<&str>) = body.lines().partition(|line: &&str| {
         COMMANDS.contains(&line.split_whitespace().next().unwrap_or_default())
             && line.starts_with('/')
-    };
-    let (commands, kept): (Vec<&str>, Vec<&str>) = body.lines().partition(is_command);
+    });
     if commands.is_empty() { (body.to_owned(), commands) } else { (kept.join("\n"), commands) }
 }
 

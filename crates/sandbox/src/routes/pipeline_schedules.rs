@@ -1,15 +1,17 @@
-//! Pipeline schedules of a project, with their variables. The reference leaves them out; all of
-//! this is the real service's behaviour. Nothing is ever run.
+//! Pipeline schedules of a project, with their variables, and freeze periods, in which nothing is
+//! deployed. The reference leaves them out; all of this is the real service's behaviour. Nothing is
+//! ever run.
 //!
 //! A schedule runs with its owner's rights, so only the owner changes it; others must take
 //! ownership first.
 
+use undrift_release::time_zone;
+
 use super::fields::missing;
-use super::freeze_periods::{ZONE, check_cron, check_zone};
 use super::prelude::*;
 use super::variables::PIPELINES;
 
-pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES];
+pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES, PERIODS];
 
 const SCHEDULES: Collection = Collection {
     entry: "pipeline_schedule_id",
@@ -73,18 +75,12 @@ fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
 fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let owner = schedule.value(OWNER_ID).as_i64();
     let owner = User::by_any(call.db, owner)?.map(|user| user.brief(call));
-    Ok(json!({
-        "id": schedule.id,
-        "description": schedule.text("description"),
-        "ref": shown_ref(call, schedule.text("ref")),
-        "cron": schedule.text("cron"),
-        "cron_timezone": schedule.text(ZONE),
-        "next_run_at": schedule.settings.get("next_run_at"),
-        "active": schedule.settings.get("active"),
-        "created_at": schedule.created_at,
-        "updated_at": schedule.updated_at,
-        "owner": owner,
-    }))
+    let names =
+        "id description cron cron_timezone next_run_at active created_at updated_at ref owner";
+    let mut body = members(schedule, names);
+    body["ref"] = shown_ref(call, schedule.text("ref")).into();
+    body["owner"] = owner.into();
+    Ok(body)
 }
 
 /// The fields in answers to writes.
@@ -96,9 +92,10 @@ fn details(call: &Call<'_>, schedule: &Record) -> Result<Value> {
 
 /// From 17.0 on full names, whatever was sent; earlier, the name as sent.
 fn shown_ref(call: &Call<'_>, name: &str) -> String {
-    match call.is_from(17, 0) && !name.starts_with("refs/") {
-        true => format!("refs/heads/{name}"),
-        false => name.to_owned(),
+    if call.is_from(17, 0) && !name.starts_with("refs/") {
+        format!("refs/heads/{name}")
+    } else {
+        name.to_owned()
     }
 }
 
@@ -253,10 +250,10 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
     let added = change(call, |all| {
         call.params.require(&["key", "value"])?;
         let key = call.params.text("key")?.unwrap_or_default();
-        let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        refuse_if(key.is_empty() || !key.chars().all(is_good), || {
-            Failure::model("key", "can contain only letters, digits and '_'.")
-        })?;
+        refuse_if(
+            key.is_empty() || !key.chars().all(|c: char| c.is_ascii_alphanumeric() || c == '_'),
+            || Failure::model("key", "can contain only letters, digits and '_'."),
+        )?;
         refuse_if(all.iter().any(|variable| variable["key"] == key.as_str()), || {
             Failure::model("key", "has already been taken")
         })?;
@@ -281,4 +278,59 @@ fn set_variable(call: &Call<'_>) -> Result<Answer> {
 fn remove_variable(call: &Call<'_>) -> Result<Answer> {
     let removed = change(call, |all| Ok(all.remove(named(call, all)?)))?;
     Answer::with(StatusCode::ACCEPTED, &removed)
+}
+
+const PERIODS: Collection = Collection {
+    entry: "freeze_period_id",
+    required: &TIMES,
+    fields: &[
+        Field { trims: true, ..Field::new(TIMES[0], Form::Text) },
+        Field { trims: true, ..Field::new(TIMES[1], Form::Text) },
+        Field::new(ZONE, Form::Text),
+    ],
+    scope: scope_of_periods,
+    settle: |call, period| {
+        let mut wrong = Complaints::default();
+        TIMES.iter().for_each(|name| check_cron(call, name, period, &mut wrong));
+        check_zone(period, &mut wrong);
+        wrong.settle()
+    },
+    ..Collection::new("/projects/{id}/freeze_periods")
+};
+
+const TIMES: [&str; 2] = ["freeze_start", "freeze_end"];
+const ZONE: &str = "cron_timezone";
+
+/// The project, for callers who may write its periods, or read them: those who see its pipelines
+/// too.
+fn scope_of_periods(_: &Collection, call: &Call<'_>) -> Result<Scope> {
+    let scope = Scope::kept_by(call, [if call.writes { MAINTAINER } else { REPORTER }; 2])?;
+    match &scope {
+        Scope::Project(project)
+            if !call.writes
+                && call.level_in(project)? < MAINTAINER
+                && call.are_off(project, PIPELINES)? =>
+        {
+            Err(Failure::forbidden())
+        }
+        _ => Ok(scope),
+    }
+}
+
+/// Checks a cron expression in a call. Pipeline schedules use the same words in refusals.
+fn check_cron(call: &Call<'_>, name: &str, record: &Record, wrong: &mut Complaints) {
+    if call.params.has(name) {
+        let text = record.text(name);
+        let sound = Cron::read(text).is_some_and(|cron| cron.next(call.time).is_some());
+        wrong.add_if(!sound, name, "syntax is invalid");
+        wrong.add_if(text.is_empty(), name, "can't be blank");
+    }
+}
+
+/// The same for a time zone.
+fn check_zone(record: &Record, wrong: &mut Complaints) {
+    match record.text(ZONE) {
+        "" => wrong.add(ZONE, "can't be blank"),
+        zone => wrong.add_if(!time_zone::is_known(zone), ZONE, "syntax is invalid"),
+    }
 }

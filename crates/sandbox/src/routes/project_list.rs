@@ -134,9 +134,10 @@ fn of_user(call: &Call<'_>, takes: Accepted, condition: &'static str) -> Result<
 
 fn of_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    let mut within = match call.params.is_set("include_subgroups")? {
-        true => group.subtree(call.db)?,
-        false => vec![group.id],
+    let mut within = if call.params.is_set("include_subgroups")? {
+        group.subtree(call.db)?
+    } else {
+        vec![group.id]
     };
     if call.params.is_set("include_ancestor_groups")? {
         within.extend(ids(&group.traversal));
@@ -305,9 +306,10 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
     all.on("p.visibility = :visibility", ":visibility", visibility);
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
         let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-        let search = match query.takes == Accepted::All && params.is_set("search_namespaces")? {
-            true => "(p.full_path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
-            false => "(p.path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
+        let search = if query.takes == Accepted::All && params.is_set("search_namespaces")? {
+            "(p.full_path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')"
+        } else {
+            "(p.path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')"
         };
         all.on(search, ":search", Some(format!("%{pattern}%")));
     }
@@ -319,11 +321,10 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let requests = "json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'";
     all.add_if(params.is_set("with_merge_requests_enabled")?, requests);
     // No project has reports, and no repository has contents.
-    let is_empty = match query.in_group {
-        true => params.is_set("with_security_reports")? && call.tier() >= Tier::Ultimate,
-        false => {
-            query.takes >= Accepted::OfUser && params.text("with_programming_language")?.is_some()
-        }
+    let is_empty = if query.in_group {
+        params.is_set("with_security_reports")? && call.tier() >= Tier::Ultimate
+    } else {
+        query.takes >= Accepted::OfUser && params.text("with_programming_language")?.is_some()
     };
     all.add_if(is_empty, "0");
     Ok(())

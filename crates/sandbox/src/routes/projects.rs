@@ -156,9 +156,10 @@ pub(crate) fn insert(
         copies: contents.copies.map(|source| source.id),
         creator_id: creator.id,
         forked_from_id: None,
-        import: match contents.is_imported {
-            true => Import::Until { source: None, done_at: &done_at, fails },
-            false => Import::None,
+        import: if contents.is_imported {
+            Import::Until { source: None, done_at: &done_at, fails }
+        } else {
+            Import::None
         },
         attributes: &attributes,
     };
@@ -191,9 +192,10 @@ fn settle(
     }
     pull_mirror::settle(call, params, attributes)?;
     for name in group_settings::INHERITED {
-        let is_unset = match is_new {
-            true => !params.has(name),
-            false => params.has(name) && params.flag(name)?.is_none(),
+        let is_unset = if is_new {
+            !params.has(name)
+        } else {
+            params.has(name) && params.flag(name)?.is_none()
         };
         if is_unset {
             attributes.remove(name);

@@ -77,11 +77,8 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 
 /// A protected branch in answers for a project or group.
 fn shown(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Value> {
-    let mut body = json(call, protection)?;
-    if let (Some(body), Scope::Group(_)) = (body.as_object_mut(), scope) {
-        body.remove("inherited");
-    }
-    Ok(body)
+    let left_out: &[&str] = scope.either(&[], &["inherited"]);
+    Ok(without(json(call, protection)?, left_out))
 }
 
 /// The protected branch in the path.

@@ -22,9 +22,10 @@ const RULES: Collection = Collection {
         refuse_if(rule.id == 0 && find(call)?.is_some(), || {
             let of_group = "Group push rule exists, try updating";
             let text = call.scope.either("Project push rule exists", of_group);
-            match call.service.profile.later_errors {
-                true => Failure::invalid_record(text),
-                false => Failure::unprocessable(text),
+            if call.service.profile.later_errors {
+                Failure::invalid_record(text)
+            } else {
+                Failure::unprocessable(text)
             }
         })
     },

@@ -81,10 +81,7 @@ fn project(call: &Call<'_>) -> Result<Scope> {
 }
 
 fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
-    let mut body = call.plain(mirror);
-    if let Some(body) = body.as_object_mut() {
-        body.retain(|name, _| !["created_at", "updated_at"].contains(&&**name));
-    }
+    let mut body = without(call.plain(mirror), &["created_at", "updated_at"]);
     body["url"] = masked(mirror.text("url")).into();
     set_if(&mut body, call.release() >= OBSERVED, "host_keys", json!([]));
     body

@@ -1,10 +1,10 @@
-//! Branches of a repository, and creating them. The reference leaves repositories out; all of this
-//! is the real service's behaviour. Nothing of Git is stored: see
-//! [`Repository`].
+//! Branches and tags of a repository. The reference leaves repositories out; all of this is the real
+//! service's behaviour. Nothing of Git is stored: see [`Repository`].
 
 use regex::Regex;
 
 use super::prelude::*;
+use super::protected_tags::covering;
 use super::{grants, protected_branches};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -12,6 +12,10 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/repository/branches", create),
     get("/projects/{id}/repository/branches/{branch}", show),
     delete("/projects/{id}/repository/branches/{branch}", remove),
+    get("/projects/{id}/repository/tags", list_tags),
+    post("/projects/{id}/repository/tags", create_tag),
+    get("/projects/{id}/repository/tags/{tag_name}", show_tag),
+    delete("/projects/{id}/repository/tags/{tag_name}", remove_tag),
     // The old forms of protected branches.
     put("/projects/{id}/repository/branches/{branch}/protect", protect),
     put("/projects/{id}/repository/branches/{branch}/unprotect", unprotect),
@@ -123,7 +127,7 @@ fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> 
 }
 
 /// A commit as the service shows it.
-pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
+fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
     json!({
         "id": commit.id,
         "short_id": commit.id.get(..8),
@@ -169,7 +173,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// Whether a search matches a name: anywhere in it, or at the places of `^` and `$`.
-pub(super) fn is_found(name: &str, search: &str) -> bool {
+fn is_found(name: &str, search: &str) -> bool {
     let name = name.to_lowercase();
     let search = search.to_lowercase();
     match (search.strip_prefix('^'), search.strip_suffix('$')) {
@@ -186,12 +190,31 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 
 /// The branch in the path.
 fn named(call: &Call<'_>, project: &Project) -> Result<Reference> {
-    named_as(call, project, call.segment("branch"))
+    find_branch(call, project, call.segment("branch"))
 }
 
-fn named_as(call: &Call<'_>, project: &Project, name: &str) -> Result<Reference> {
-    let found = of(call, project).find(BRANCHES, name)?;
-    found.ok_or_else(|| Failure::not_found("Branch"))
+fn find_branch(call: &Call<'_>, project: &Project, name: &str) -> Result<Reference> {
+    of(call, project).find(BRANCHES, name)?.ok_or_else(|| Failure::not_found("Branch"))
+}
+
+fn find_tag(call: &Call<'_>, project: &Project, name: &str) -> Result<Reference> {
+    of(call, project).find(TAGS, name)?.ok_or_else(|| Failure::not_found("Tag"))
+}
+
+/// Refuses to remove a protected branch or tag for callers who are no maintainers.
+fn check_removable(
+    call: &Call<'_>,
+    project: &Project,
+    is_protected: bool,
+    noun: &str,
+) -> Result<()> {
+    refuse_if(is_protected && call.level_in(project)? < MAINTAINER, || {
+        let plural = if noun == "tag" { "tags" } else { "branches" };
+        Failure::refused(format!(
+            "You are not allowed to delete protected {plural} from this project. \
+             Only a project maintainer or owner can delete a protected {noun}."
+        ))
+    })
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -213,7 +236,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         )));
     }
     repository.point(&name, &commit.id)?;
-    Answer::created(&json(call, &project, &named_as(call, &project, &name)?)?)
+    Answer::created(&json(call, &project, &find_branch(call, &project, &name)?)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
@@ -224,12 +247,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
         return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch"));
     }
     let is_protected = !Protection::covering(call, &project, &branch.name)?.is_empty();
-    if is_protected && call.level_in(&project)? < MAINTAINER {
-        return Err(Failure::refused(
-            "You are not allowed to delete protected branches from this project. \
-             Only a project maintainer or owner can delete a protected branch.",
-        ));
-    }
+    check_removable(call, &project, is_protected, "branch")?;
     of(call, &project).remove(BRANCHES, &branch.name)?;
     Ok(Answer::no_content())
 }
@@ -268,4 +286,76 @@ fn unprotect(call: &Call<'_>) -> Result<Answer> {
         known.remove(call.db)?;
     }
     Answer::ok(&json(call, &project, &branch)?)
+}
+
+/// A tag as the service shows it.
+fn tag_json(call: &Call<'_>, project: &Project, tag: &Reference) -> Result<Value> {
+    Ok(json!({
+        "name": tag.name,
+        "message": tag.message,
+        "target": tag.commit.id,
+        "commit": commit_json(call, project, &tag.commit),
+        "release": null,
+        "protected": !covering(call, project.id, &tag.name)?.is_empty(),
+        "created_at": (!tag.message.is_empty()).then_some(&tag.created_at),
+    }))
+}
+
+fn list_tags(call: &Call<'_>) -> Result<Answer> {
+    let project = readable(call)?;
+    let search = call.params.text("search")?.unwrap_or_default();
+    let by_name =
+        call.params.one_of("order_by", &["name", "updated"])?.is_some_and(|by| by == "name");
+    let upwards = call.params.one_of("sort", &["asc", "desc"])?.is_some_and(|way| way == "asc");
+    let mut tags = of(call, &project).all(TAGS)?;
+    if !by_name {
+        tags.sort_by(|one, other| one.commit.created_at.cmp(&other.commit.created_at));
+    }
+    if !upwards {
+        tags.reverse();
+    }
+    let all = tags
+        .iter()
+        .filter(|tag| is_found(&tag.name, &search))
+        .map(|tag| tag_json(call, &project, tag));
+    page::each(call, all)
+}
+
+fn show_tag(call: &Call<'_>) -> Result<Answer> {
+    let project = readable(call)?;
+    let tag = find_tag(call, &project, call.segment("tag_name"))?;
+    Answer::ok(&tag_json(call, &project, &tag)?)
+}
+
+fn create_tag(call: &Call<'_>) -> Result<Answer> {
+    let project = call.project_as(DEVELOPER)?;
+    call.params.require(&["tag_name", "ref"])?;
+    let name = call.params.text("tag_name")?.unwrap_or_default();
+    let reference = call.params.text("ref")?.unwrap_or_default();
+    let message = call.params.text("message")?.unwrap_or_default();
+    refuse_if(!is_ref_name(&name), || Failure::refused("Tag name invalid"))?;
+    let repository = of(call, &project);
+    refuse_if(repository.find(TAGS, &name)?.is_some(), || {
+        Failure::refused(format!("Tag {name} already exists"))
+    })?;
+    let Some(commit) = repository.resolve(&reference)? else {
+        return Err(Failure::refused(format!("Target {reference} is invalid")));
+    };
+    let protections = covering(call, project.id, &name)?;
+    if !protections.is_empty() && !grants::is_granted(call, &project, protections.iter().flatten())?
+    {
+        return Err(Failure::refused("You are not allowed to create this tag as it is protected."));
+    }
+    repository.add_tag(&name, &message, &commit.id, call.now())?;
+    Answer::created(&tag_json(call, &project, &find_tag(call, &project, &name)?)?)
+}
+
+fn remove_tag(call: &Call<'_>) -> Result<Answer> {
+    let project = call.project_as(DEVELOPER)?;
+    let tag = find_tag(call, &project, call.segment("tag_name"))?;
+    call.check_unmodified(&tag.commit.created_at)?;
+    let is_protected = !covering(call, project.id, &tag.name)?.is_empty();
+    check_removable(call, &project, is_protected, "tag")?;
+    of(call, &project).remove(TAGS, &tag.name)?;
+    Ok(Answer::no_content())
 }

@@ -13,7 +13,7 @@ use super::prelude::*;
 use super::registry::all_collections;
 
 /// A collection. Its rows use the names of requests for fields.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Collection {
     /// Its path, with `{id}` for the project or group.
     pub path: &'static str,
@@ -145,29 +145,23 @@ impl Collection {
 
     pub(super) fn routes(&'static self) -> impl Iterator<Item = Route> {
         let is_list = !self.is_document;
-        let one = match is_list && !self.is_single {
-            true => format!("{}/{{{}}}", self.path, self.entry).leak(),
-            false => self.path,
+        let one = if is_list && !self.is_single {
+            format!("{}/{{{}}}", self.path, self.entry).leak()
+        } else {
+            self.path
         };
         let has_list = is_list && !self.is_single && self.within.is_empty();
+        let is_removed = is_list && !self.only_edited;
         let edit = if self.is_patched { Method::PATCH } else { Method::PUT };
-        let route = move |is_there: bool, method, path, verb| {
-            is_there.then(|| self.route(method, path, verb))
-        };
-        [
-            route(has_list, Method::GET, self.path, Verb::List),
-            route(
-                is_list && !self.is_put && !self.only_edited,
-                Method::POST,
-                self.path,
-                Verb::Create,
-            ),
-            route(self.is_shown, Method::GET, one, Verb::Show),
-            route(self.is_edited, edit, one, Verb::Update),
-            route(is_list && !self.only_edited, Method::DELETE, one, Verb::Remove),
-        ]
-        .into_iter()
-        .flatten()
+        let operations = [
+            (has_list, Method::GET, self.path, Verb::List),
+            (is_removed && !self.is_put, Method::POST, self.path, Verb::Create),
+            (self.is_shown, Method::GET, one, Verb::Show),
+            (self.is_edited, edit, one, Verb::Update),
+            (is_removed, Method::DELETE, one, Verb::Remove),
+        ];
+        let operations = operations.into_iter().filter(|(is_there, ..)| *is_there);
+        operations.map(|(_, method, path, verb)| self.route(method, path, verb))
     }
 
     /// A further operation, or a further path of one.
@@ -253,10 +247,9 @@ impl<'a> CollectionCall<'a> {
                     self.pick(inherited).map_err(|_| missing)
                 })?;
                 let mut body = self.json(&row)?;
-                let is_within = |other: &&Collection| {
+                for collection in all_collections(self).filter(|other: &&Collection| {
                     !other.within.is_empty() && other.is_below(self.collection)
-                };
-                for collection in all_collections(self).filter(is_within) {
+                }) {
                     let below = Self { collection, ..*self };
                     let rows = below.stored()?;
                     body[collection.within] =
@@ -277,9 +270,10 @@ impl<'a> CollectionCall<'a> {
                     found => found?,
                 };
                 self.save(&mut row)?;
-                match self.collection.is_silent {
-                    true => Ok(Answer::no_content()),
-                    false => Answer::ok(&self.json(&row)?),
+                if self.collection.is_silent {
+                    Ok(Answer::no_content())
+                } else {
+                    Answer::ok(&self.json(&row)?)
                 }
             }
             Verb::Remove => {
@@ -440,9 +434,10 @@ impl<'a> CollectionCall<'a> {
             all.retain(|row| wanted.as_ref().is_none_or(|wanted| row.text(name) == wanted));
         }
         (self.collection.narrow)(self, &mut all)?;
-        match self.collection.unpaged {
-            true => Answer::ok(&all.iter().map(|row| self.json(row)).collect::<Result<Vec<_>>>()?),
-            false => page::list_of(self, &all, |row| self.json(row)),
+        if self.collection.unpaged {
+            Answer::ok(&all.iter().map(|row| self.json(row)).collect::<Result<Vec<_>>>()?)
+        } else {
+            page::list_of(self, &all, |row| self.json(row))
         }
     }
 
@@ -465,17 +460,10 @@ impl<'a> CollectionCall<'a> {
         let Some(first) = self.collection.unique.first() else { return Ok(()) };
         let is_same =
             |other: &Record, name: &&str| other.settings.get(*name) == row.settings.get(*name);
-        let is_twin = |other: &Record| {
+        let is_taken = self.stored()?.iter().any(|other: &Record| {
             other.id != row.id && self.collection.unique.iter().all(|name| is_same(other, name))
-        };
-        let is_taken = self.stored()?.iter().any(is_twin);
+        });
         refuse_if(is_taken, || Failure::model(first, "has already been taken"))
-    }
-}
-
-impl std::fmt::Debug for Collection {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Collection").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -489,6 +477,25 @@ pub(crate) enum Verb {
     Remove,
     /// A function of its own.
     Own(fn(&CollectionCall<'_>) -> Result<Answer>),
+}
+
+/// An object without some of its members.
+pub(super) fn without(mut body: Value, names: &[&str]) -> Value {
+    if let Value::Object(members) = &mut body {
+        members.retain(|name, _| !names.contains(&name.as_str()));
+    }
+    body
+}
+
+/// Some columns and settings of a row; null for one that is not set.
+pub(super) fn members(row: &Record, names: &str) -> Value {
+    let value = |name: &str| match name {
+        "id" => row.id.into(),
+        "created_at" => row.created_at.as_str().into(),
+        "updated_at" => row.updated_at.as_str().into(),
+        setting => row.value(setting),
+    };
+    names.split(' ').map(|name| (name.to_owned(), value(name))).collect()
 }
 
 /// Whether another row has the same value.

@@ -62,25 +62,21 @@ impl Runner {
     fn is_own(&self, call: &Call<'_>) -> Result<bool> {
         let user = call.user()?.id;
         let maintains = |project: Project| Ok(call.level_of(user, &project)? >= MAINTAINER);
-        let of_project = |id| Project::by_id(call.db, id)?.map_or(Ok(false), maintains);
-        Ok(any(self.projects(call)?, of_project)?
-            || match Namespace::by_any(call.db, self.group_id)? {
-                Some(group) => call.standing()?.in_namespace(&group.traversal) >= OWNER,
-                None => false,
-            })
+        Ok(any(self.projects(call)?, |id| {
+            Project::by_id(call.db, id)?.map_or(Ok(false), maintains)
+        })? || match Namespace::by_any(call.db, self.group_id)? {
+            Some(group) => call.standing()?.in_namespace(&group.traversal) >= OWNER,
+            None => false,
+        })
     }
 
     fn json(&self) -> Value {
-        json!({
-            "id": self.id,
-            "description": self.description,
-            "runner_type": self.runner_type,
-            "is_shared": self.runner_type == TYPES[0],
-            "active": true,
-            "paused": false,
-            "online": false,
-            "status": "never_contacted",
-        })
+        let mut body = self.members("id description runner_type");
+        body["is_shared"] = (self.runner_type == TYPES[0]).into();
+        let idle =
+            json!({"active": true, "paused": false, "online": false, "status": "never_contacted"});
+        extend(&mut body, idle);
+        body
     }
 }
 

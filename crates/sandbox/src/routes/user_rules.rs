@@ -35,9 +35,10 @@ pub(super) fn check(call: &Call<'_>, wanted: &Requested, stored: Option<&User>) 
         wrong.add_if(wanted.name.trim().is_empty(), field, BLANK);
     }
     // Before 18.9 special characters may follow each other.
-    let is_valid = match call.release() < OBSERVED {
-        true => project_rules::is_plain(username),
-        false => project_rules::check_path_alone(username).is_ok(),
+    let is_valid = if call.release() < OBSERVED {
+        project_rules::is_plain(username)
+    } else {
+        project_rules::check_path_alone(username).is_ok()
     };
     if is_reserved_at_the_top(username) {
         wrong.add("username", format!("{username} is a reserved name"));

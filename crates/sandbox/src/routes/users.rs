@@ -145,12 +145,13 @@ fn settle_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Re
     if was_external == Some(is_external) {
         return Ok(());
     }
-    let presets = match is_external {
-        true => [(PROJECTS, 0.into()), (GROUPS, false.into())],
-        false => [
+    let presets = if is_external {
+        [(PROJECTS, 0.into()), (GROUPS, false.into())]
+    } else {
+        [
             (PROJECTS, instance::setting(call, "default_projects_limit")?),
             (GROUPS, instance::setting(call, GROUPS)?),
-        ],
+        ]
     };
     for (name, preset) in presets {
         if is_external || !call.params.has(name) {
@@ -226,9 +227,10 @@ fn filters(call: &Call<'_>) -> Result<Conditions> {
         all.on(has, ":provider", Some(provider));
         all.bind(":name", name);
     }
-    let external = match params.is_set("external")? {
-        true => Some(true),
-        false => params.is_set("exclude_external")?.then_some(false),
+    let external = if params.is_set("external")? {
+        Some(true)
+    } else {
+        params.is_set("exclude_external")?.then_some(false)
     };
     let is_external = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
     all.on(is_external, ":external", external);

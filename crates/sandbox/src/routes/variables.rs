@@ -32,10 +32,7 @@ const VARIABLES: Collection = Collection {
     fields: &FIELDS,
     most: Some(("ci variables", [8_000, 30_000], |text| Failure::model("base", text))),
     scope: |_, call| scope(call),
-    find: |call| match call.method == Method::PUT {
-        true => find_to_change(call),
-        false => find(call),
-    },
+    find: |call| if call.method == Method::PUT { find_to_change(call) } else { find(call) },
     settle,
     // Project variables have no time of change.
     kept: |call, variable| match call.scope {
@@ -77,11 +74,11 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     wrong.add_if(key.is_empty(), "key", "can't be blank");
     wrong.add_if(key.chars().count() > LONGEST, "key", too_long.as_str());
     wrong.add_if(key.is_empty() || !key.chars().all(word), "key", format!("{letters} and '_'."));
-    let place = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
     let scope = variable.text(ENVIRONMENT);
     wrong.add_if(scope.is_empty(), "environment_scope", "can't be blank");
     wrong.add_if(
-        scope.is_empty() || !scope.chars().all(place),
+        scope.is_empty()
+            || !scope.chars().all(|c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c)),
         "environment_scope",
         format!("{letters}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
     );
@@ -99,9 +96,9 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
 fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
     let anything = variable.is_set("raw") && !profile.raw_masks_plainly;
     let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    let fits = |c: char| if anything { !c.is_whitespace() } else { plain(c) };
     let value = variable.text("value");
-    value.chars().count() >= SHORTEST_MASKED && value.chars().all(fits)
+    value.chars().count() >= SHORTEST_MASKED
+        && value.chars().all(|c: char| if anything { !c.is_whitespace() } else { plain(c) })
 }
 
 /// Refuses a variable whose key and scope are taken.
@@ -128,10 +125,7 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let call = &CollectionCall { collection: &VARIABLES, scope, call };
     let mut variable = Record::new(call.now());
     call.take(&mut variable)?;
-    match is_known(call, &variable)? {
-        true => Ok(()),
-        false => call.save(&mut variable),
-    }
+    if is_known(call, &variable)? { Ok(()) } else { call.save(&mut variable) }
 }
 
 /// The project or group, for callers who manage it. A project is closed while its CI/CD is
