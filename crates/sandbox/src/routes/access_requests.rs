@@ -22,14 +22,14 @@ const REQUESTS: Collection = Collection {
         Ok(scope)
     },
     find: |call| {
-        let own = call.caller.as_ref().map(|caller| caller.id);
-        if own != Some(call.segment_id(USER)?) {
+        let caller_id = call.caller.as_ref().map(|caller| caller.id);
+        if caller_id != Some(call.segment_id(USER)?) {
             check_manager(call, call.scope)?;
         }
-        call.pick(call.stored()?)
+        call.select(call.stored()?)
     },
-    settle: ask,
-    kept: |_, _| Ok(()),
+    complete: ask,
+    check_removal: |_, _| Ok(()),
     json: |call, request| {
         let user = User::by_any(call.db, request.value(ASKER).as_i64())?;
         let mut body = user.ok_or_else(Failure::no_record)?.brief(call);
@@ -42,7 +42,7 @@ const REQUESTS: Collection = Collection {
 pub(super) const ROUTES: &[Route] = &[REQUESTS.route(
     Method::PUT,
     "/{holder}/access_requests/{user_id}/approve",
-    Verb::Own(approve),
+    Verb::Custom(approve),
 )];
 
 const USER: &str = "user_id";
@@ -76,17 +76,17 @@ fn ask(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
 fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     let scope = call.scope;
     check_manager(call, scope)?;
-    let request = call.pick(call.stored()?)?;
+    let request = call.select(call.stored()?)?;
     let user = call.segment_id(USER)?;
-    let given = call.params.integer("access_level")?;
+    let level = call.params.integer("access_level")?;
     let exists = |level| terms::valid_level(call, level, matches!(scope, Scope::Group(_)));
-    if let Some(level) = given.filter(|level| !exists(*level)) {
+    if let Some(level) = level.filter(|level| !exists(*level)) {
         call.db.execute_batch("SAVEPOINT unsaved")?;
         let body = welcome(call, scope, user, level)?;
         call.db.execute_batch("ROLLBACK TO unsaved; RELEASE unsaved")?;
         return Answer::created(&body);
     }
-    let level = if given.is_some() { terms::wanted_level(call, scope)? } else { DEVELOPER };
+    let level = if level.is_some() { terms::wanted_level(call, scope)? } else { DEVELOPER };
     REQUESTS.rows.remove(call, &request)?;
     Answer::created(&welcome(call, scope, user, level)?)
 }

@@ -24,9 +24,9 @@ const RULES: Collection = Collection {
         let project = if call.writes { changeable(call)? } else { readable(call)? };
         Ok(Scope::Project(Box::new(project)))
     },
-    settle,
+    complete,
     // The one for anybody comes first, those about reports last.
-    narrow: |_, rules| {
+    filter: |_, rules| {
         rules.sort_by_key(|rule| (rule.text(TYPE) != ANY, rule.text(TYPE) == REPORT));
         Ok(())
     },
@@ -34,7 +34,7 @@ const RULES: Collection = Collection {
     find: |call| match call.segment_id(call.collection.entry) {
         Err(failure) if call.writes => Err(failure),
         Err(_) => Err(Failure::no_record()),
-        Ok(_) => call.pick(call.stored()?),
+        Ok(_) => call.select(call.stored()?),
     },
     json,
     ..Collection::new("/projects/{id}/approval_rules")
@@ -178,13 +178,15 @@ fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
 /// The project's protected branches in a call.
 fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
-    let known = Protection::all(call, Holder::Project(project.id))?;
-    Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
+    let protections = Protection::all(call, Holder::Project(project.id))?;
+    Ok(Some(
+        wanted.into_iter().filter(|id| protections.iter().any(|branch| branch.id == *id)).collect(),
+    ))
 }
 
 /// Completes a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag for all
 /// branches is off unless it is sent.
-fn settle(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     let project = call.project()?;
     if !call.params.has(ALL_BRANCHES) && call.release() < OBSERVED {
         rule.set(ALL_BRANCHES, false);
@@ -193,13 +195,13 @@ fn settle(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
         set_ids(rule, BRANCHES, branches);
     }
     if rule.id == 0 {
-        settle_type(call, rule)?;
+        complete_type(call, rule)?;
     }
     if let Some(users) = wanted_users(call, project)? {
         set_ids(rule, USERS, users);
     }
     if let Some(mut groups) = wanted_groups(call)? {
-        groups.extend(kept_groups(call, rule)?);
+        groups.extend(hidden_groups(call, rule)?);
         set_ids(rule, GROUPS, groups);
     }
     check(rule, &call.stored()?)
@@ -207,7 +209,7 @@ fn settle(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
 
 /// The groups that stay though the call does not name them: those that the caller does not see,
 /// unless the call removes them.
-fn kept_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
+fn hidden_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
     if call.params.is_set("remove_hidden_groups")? {
         Ok(Vec::new())
     } else {
@@ -217,7 +219,7 @@ fn kept_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
 
 /// The type of a new rule. One that names nobody is for anybody, unless the call contains a type.
 /// Before release 18.9, names of users do not count.
-fn settle_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
+fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     let former = call.release() < OBSERVED;
     let by_name = REPORTS.iter().find(|(name, _)| former && *name == rule.text("name"));
     let usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
@@ -238,14 +240,14 @@ fn settle_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
 
 /// 400 with all faults of a rule.
 fn check(rule: &Record, all: &[Record]) -> Result<()> {
-    let (kind, own_name) = (rule.text(TYPE), rule.text("name"));
+    let (kind, rule_name) = (rule.text(TYPE), rule.text("name"));
     let mut others = all.iter().filter(|other| other.id != rule.id && other.text(TYPE) == kind);
-    let taken = others.clone().any(|other| other.text("name") == own_name);
+    let taken = others.clone().any(|other| other.text("name") == rule_name);
     let any = kind == ANY && others.next().is_some();
-    let reserved = REPORTS.iter().find(|(name, _)| *name == own_name && *name != LICENSE);
+    let reserved = REPORTS.iter().find(|(name, _)| *name == rule_name && *name != LICENSE);
     let name = match reserved {
-        _ if own_name.trim().is_empty() => Some("can't be blank".to_owned()),
-        _ if own_name.chars().count() > LONGEST_NAME => {
+        _ if rule_name.trim().is_empty() => Some("can't be blank".to_owned()),
+        _ if rule_name.chars().count() > LONGEST_NAME => {
             Some(format!("is too long (maximum is {LONGEST_NAME} characters)"))
         }
         _ if taken => Some("has already been taken".to_owned()),
@@ -259,8 +261,11 @@ fn check(rule: &Record, all: &[Record]) -> Result<()> {
         _ if kind != REPORT => None,
         "" => Some("can't be blank".to_owned()),
         report => {
-            let own = REPORTS.iter().find(|(name, known)| *known == report && *name != LICENSE);
-            own.filter(|(name, _)| *name != own_name)
+            let entry = REPORTS
+                .iter()
+                .find(|(name, report_type)| *report_type == report && *name != LICENSE);
+            entry
+                .filter(|(name, _)| *name != rule_name)
                 .map(|(name, _)| format!("{report} only supports {name} name"))
         }
     };
@@ -285,8 +290,8 @@ pub(super) fn require(
     let wanted = wanted.filter(|wanted| wanted.is_i64() && former != Some(wanted));
     let Some(count) = wanted.filter(|_| call.tier() >= Tier::Premium) else { return Ok(true) };
     let holder = Holder::Project(project);
-    let known = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
-    let mut rule = known.unwrap_or_else(|| {
+    let stored = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
+    let mut rule = stored.unwrap_or_else(|| {
         let mut rule = Record::new(call.now());
         rule.set("name", USUAL);
         rule.set(TYPE, ANY);

@@ -30,21 +30,21 @@ const SETTINGS: Collection = Collection {
     reads: MAINTAINER,
     tier: Tier::Premium,
     is_document: true,
-    settle,
+    complete,
     rows: Records("approval_settings"),
-    json: |call, row| Ok(newer(call, &State::of(call, row)?)),
+    json: |call, row| Ok(newer(call, &EffectiveSettings::of(call, row)?)),
     ..Collection::new("/projects/{id}/merge_request_approval_setting")
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    SETTINGS.route(Method::GET, "/projects/{id}/approvals", Verb::Own(show)),
+    SETTINGS.route(Method::GET, "/projects/{id}/approvals", Verb::Custom(show)),
     post("/projects/{id}/approvals", update),
 ];
 
 /// One of `approval_settings.jsonc`: a flag, stored in the older form.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Flag {
+struct ApprovalFlag {
     name: &'static str,
     newer: &'static str,
     /// Whether it is inverted in the newer form.
@@ -65,7 +65,7 @@ struct Flag {
 }
 
 /// All flags, in the order of the older form.
-static FLAGS: LazyLock<Vec<Flag>> = LazyLock::new(|| {
+static FLAGS: LazyLock<Vec<ApprovalFlag>> = LazyLock::new(|| {
     let text = without_comments(include_str!("../approval_settings.jsonc"));
     serde_json::from_str(text).expect("each test of approvals reads the table")
 });
@@ -80,7 +80,7 @@ pub(super) const RULES_LOCK: &str = "disable_overriding_approvers_per_merge_requ
 /// The attribute of the project that can also be read and written here.
 pub(super) const BEFORE_MERGE: &str = "approvals_before_merge";
 
-impl Flag {
+impl ApprovalFlag {
     /// Its name in the store.
     fn key(&self) -> &'static str {
         if self.name == REAUTHENTICATION { PASSWORD } else { self.name }
@@ -94,20 +94,20 @@ impl Flag {
 }
 
 /// The flags of this release.
-fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static Flag> {
+fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static ApprovalFlag> {
     let release = call.release();
     FLAGS.iter().filter(move |flag| flag.since <= release)
 }
 
 /// The same in the order of the newer form.
-fn newer_flags(call: &Call<'_>) -> Vec<&'static Flag> {
+fn newer_flags(call: &Call<'_>) -> Vec<&'static ApprovalFlag> {
     let mut all: Vec<_> = flags(call).collect();
     all.sort_by_key(|flag| flag.at);
     all
 }
 
 /// The settings of a project or group, and what enforces some of them.
-struct State {
+struct EffectiveSettings {
     settings: Map<String, Value>,
     is_group: bool,
     /// The settings of the group above a project, if any.
@@ -116,7 +116,7 @@ struct State {
     locked: Vec<&'static str>,
 }
 
-impl State {
+impl EffectiveSettings {
     fn of(call: &CollectionCall<'_>, row: &Record) -> Result<Self> {
         let above = match call.scope {
             Scope::Project(project) => {
@@ -140,13 +140,13 @@ impl State {
         })
     }
 
-    fn own(&self, flag: &Flag) -> bool {
-        let own = self.settings.get(flag.key()).and_then(Value::as_bool);
-        own.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
+    fn stored_value(&self, flag: &ApprovalFlag) -> bool {
+        let stored_value = self.settings.get(flag.key()).and_then(Value::as_bool);
+        stored_value.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
     }
 
     /// Who enforces a flag.
-    fn forced_by(&self, flag: &Flag) -> Option<&'static str> {
+    fn forced_by(&self, flag: &ApprovalFlag) -> Option<&'static str> {
         let above = self.above.as_ref().or(self.is_group.then_some(&self.settings));
         let on = |name: &str| above.and_then(|above| above.get(name)).and_then(Value::as_bool);
         if self.locked.contains(&flag.name) {
@@ -161,17 +161,17 @@ impl State {
     }
 
     /// The effective value.
-    fn value(&self, flag: &Flag) -> bool {
+    fn value(&self, flag: &ApprovalFlag) -> bool {
         match self.forced_by(flag) {
             Some(_) if flag.name == SELECTIVE => false,
             Some(_) => flag.strict,
-            None => self.own(flag),
+            None => self.stored_value(flag),
         }
     }
 
     /// Stores a value, unless a level above enforces another one. Administrators may store what the
     /// service enforces.
-    fn take(&mut self, call: &Call<'_>, flag: &Flag, on: bool) {
+    fn take(&mut self, call: &Call<'_>, flag: &ApprovalFlag, on: bool) {
         let dropped = match self.forced_by(flag) {
             Some("instance") => !call.is_administrator(),
             by => by.is_some(),
@@ -218,12 +218,16 @@ fn show(call: &CollectionCall<'_>) -> Result<Answer> {
 }
 
 fn older(call: &CollectionCall<'_>) -> Result<Value> {
-    let state = State::of(call, &call.find()?)?;
+    let state = EffectiveSettings::of(call, &call.find()?)?;
     let count = call.project()?.attributes(call.db)?.remove(BEFORE_MERGE);
     Ok(older_form(call, count, |flag| state.value(flag)))
 }
 
-fn older_form(call: &Call<'_>, count: impl Into<Value>, on: impl Fn(&Flag) -> bool) -> Value {
+fn older_form(
+    call: &Call<'_>,
+    count: impl Into<Value>,
+    on: impl Fn(&ApprovalFlag) -> bool,
+) -> Value {
     // Rules name the approvers; these lists are obsolete.
     let mut body = json!({ "approvers": [], "approver_groups": [] });
     body[BEFORE_MERGE] = count.into();
@@ -231,7 +235,7 @@ fn older_form(call: &Call<'_>, count: impl Into<Value>, on: impl Fn(&Flag) -> bo
     body
 }
 
-fn newer(call: &Call<'_>, state: &State) -> Value {
+fn newer(call: &Call<'_>, state: &EffectiveSettings) -> Value {
     let shown = newer_flags(call).into_iter().map(|flag| {
         let by = state.forced_by(flag);
         let value = state.value(flag) != flag.opposite;
@@ -252,7 +256,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let scope = &Scope::Project(Box::new(project.clone()));
     let call = &CollectionCall { collection: &SETTINGS, scope, call };
     let mut row = call.find()?;
-    let mut state = State::of(call, &row)?;
+    let mut state = EffectiveSettings::of(call, &row)?;
     for flag in flags(call).filter(|flag| call.params.has(flag.name)) {
         state.take(call, flag, flag.read(call, flag.name)?);
     }
@@ -286,7 +290,7 @@ fn ignored(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The flags in a call in the newer form: 400 for none, and for null.
-fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>> {
+fn sent(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
     let flags = newer_flags(call);
     call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
     let mut sent = Vec::new();
@@ -298,8 +302,8 @@ fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>> {
 }
 
 /// The first call for a group sets omitted flags to false.
-fn settle(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    let (sent, mut state) = (sent(call)?, State::of(call, row)?);
+fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+    let (sent, mut state) = (sent(call)?, EffectiveSettings::of(call, row)?);
     if !state.is_group {
         sent.into_iter().for_each(|(flag, on)| state.take(call, flag, on));
         state.check("retain_approvals_on_push is enabled")?;

@@ -86,7 +86,7 @@ fn sent(params: &Params) -> Result<Option<Option<&Upload>>> {
 fn media_type(name: &str) -> Option<&'static str> {
     let extension = name.rsplit('.').next().unwrap_or_default();
     let mut images = IMAGES.iter();
-    Some(images.find(|(known, _)| known.eq_ignore_ascii_case(extension))?.1)
+    Some(images.find(|(image, _)| image.eq_ignore_ascii_case(extension))?.1)
 }
 
 fn download(call: &Call<'_>) -> Result<Answer> {

@@ -23,13 +23,13 @@ const BADGES: Collection = Collection {
     },
     filters: &["name"],
     inherited,
-    settle: |_, badge| check(badge),
+    complete: |_, badge| check(badge),
     json,
     ..Collection::new("/projects/{id}/badges")
 };
 
 pub(super) const ROUTES: &[Route] =
-    &[BADGES.route(Method::GET, "/{holder}/badges/render", Verb::Own(preview))];
+    &[BADGES.route(Method::GET, "/{holder}/badges/render", Verb::Custom(preview))];
 
 const URLS: [&str; 2] = ["link_url", "image_url"];
 

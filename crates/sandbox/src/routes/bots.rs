@@ -33,8 +33,8 @@ pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require_all(&[Need::Sent("name"), Need::Listed("scopes")])?;
     let name = call.params.text("name")?.unwrap_or_default();
-    let known = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
-    let level = call.params.number_of("access_level", |level| known.contains(&level))?;
+    let levels = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
+    let level = call.params.number_of("access_level", |level| levels.contains(&level))?;
     let level = level.unwrap_or(MAINTAINER);
     refuse_if(level > scope.level(call)?, || {
         let text = "User does not have permission to create a token with this access level";

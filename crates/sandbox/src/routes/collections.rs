@@ -44,7 +44,7 @@ const MILESTONES: Collection = Collection {
         Field { shown: "", ..Field::new("state_event", Form::Word(&["close", "activate"])) },
     ],
     filters: &["state", "title"],
-    narrow: |call, rows| {
+    filter: |call, rows| {
         // What has no day comes last, and the newest first.
         rows.sort_by_cached_key(|row| {
             let due = row.text("due_date").to_owned();
@@ -61,7 +61,7 @@ const MILESTONES: Collection = Collection {
         }
         Ok(())
     },
-    settle: settle_milestone,
+    complete: complete_milestone,
     json: |call, row| {
         let scope = call.scope;
         let address = match scope {
@@ -80,7 +80,7 @@ const MILESTONES: Collection = Collection {
     ..Collection::new("/projects/{id}/milestones")
 };
 
-fn settle_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let stored = call.stored()?;
     if row.id != 0 {
         let names = call.collection.fields.iter().map(|field| field.name);
@@ -143,7 +143,7 @@ const TOKENS: Collection = Collection {
     ],
     is_edited: false,
     scope: |_, call| maintained(call),
-    settle: |_, row| {
+    complete: |_, row| {
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
             Failure::refused("Scopes can't be blank")
         })
@@ -190,7 +190,7 @@ const CHECKS: Collection = Collection {
     ],
     is_shown: false,
     scope: |_, call| Scope::project(call, MAINTAINER).map_err(Failure::without_403),
-    settle: |call, row| {
+    complete: |call, row| {
         let stored = call.stored()?;
         if row.id != 0 {
             check_branches(call)?;
@@ -212,9 +212,9 @@ const CHECKS: Collection = Collection {
 /// 404 for an id of a protected branch that the project does not have.
 fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
     let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
-    let known = Protection::all(call, call.scope.holder())?;
-    let is_known = |id: &i64| known.iter().any(|branch| branch.id == *id);
-    refuse_if(!wanted.iter().all(is_known), Failure::no_record)
+    let protections = Protection::all(call, call.scope.holder())?;
+    let is_protected = |id: &i64| protections.iter().any(|branch| branch.id == *id);
+    refuse_if(!wanted.iter().all(is_protected), Failure::no_record)
 }
 
 fn check(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
@@ -260,7 +260,7 @@ const PACKAGE_RULES: Collection = Collection {
     is_shown: false,
     is_patched: true,
     unpaged: true,
-    settle: settle_rule,
+    complete: complete_rule,
     rows: Records("package_rules"),
     json: |call, row| {
         let mut body = call.plain(row);
@@ -280,12 +280,12 @@ const REPOSITORY_RULES: Collection = Collection {
         Field::new(PUSH, Form::Word(LEVEL_WORDS)),
         Field::new(DELETE, Form::Word(LEVEL_WORDS)),
     ],
-    settle: |call, row| {
-        let own = call.project()?.full_path.to_lowercase();
-        refuse_if(!row.text(PATH).starts_with(&own), || {
+    complete: |call, row| {
+        let project_path = call.project()?.full_path.to_lowercase();
+        refuse_if(!row.text(PATH).starts_with(&project_path), || {
             unprocessable("Repository path pattern should start with the project's full path")
         })?;
-        settle_rule(call, row)
+        complete_rule(call, row)
     },
     rows: Records("registry_rules"),
     closed_by: &[&["container_registry_access_level"]],
@@ -297,7 +297,7 @@ fn unprocessable(words: &str) -> Failure {
 }
 
 /// A rule has a level, and no other rule has the same pattern.
-fn settle_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     refuse_if([PUSH, DELETE].iter().all(|level| row.text(level).is_empty()), || {
         unprocessable("A rule must have at least a minimum access role for push or delete.")
     })?;

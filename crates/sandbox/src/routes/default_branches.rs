@@ -15,7 +15,7 @@ pub(super) fn sent(call: &Call<'_>) -> Result<Option<Value>> {
         None | Some(Value::Null) => return Ok(None),
         Some(_) => return Err(Failure::invalid(DEFAULTS)),
     };
-    let mut kept = Map::new();
+    let mut protection = Map::new();
     for name in ["allowed_to_push", "allowed_to_merge"] {
         let place = format!("{DEFAULTS}[{name}]");
         let rows = match sent.get(name) {
@@ -26,20 +26,20 @@ pub(super) fn sent(call: &Call<'_>) -> Result<Option<Value>> {
         let level = |(number, row): (usize, &Value)| {
             let place = format!("{place}[{number}][access_level]");
             let level = integer(&place, &row["access_level"])?;
-            let is_known = level.is_some_and(|level| [DEVELOPER, MAINTAINER].contains(&level));
-            refuse_if(!is_known, || Failure::no_valid_value(&place))?;
+            let is_allowed = level.is_some_and(|level| [DEVELOPER, MAINTAINER].contains(&level));
+            refuse_if(!is_allowed, || Failure::no_valid_value(&place))?;
             Ok(json!({ "access_level": level }))
         };
         let levels = rows.iter().enumerate().map(level).collect::<Result<_>>()?;
-        kept.insert(name.to_owned(), levels);
+        protection.insert(name.to_owned(), levels);
     }
     for name in ["allow_force_push", "code_owner_approval_required", "developer_can_initial_push"] {
         if let Some(value) = sent.get(name) {
             let on = flag(&format!("{DEFAULTS}[{name}]"), value)?;
-            kept.insert(name.to_owned(), on.into());
+            protection.insert(name.to_owned(), on.into());
         }
     }
-    Ok(Some(kept.into()))
+    Ok(Some(protection.into()))
 }
 
 /// Stores the name and, if `protects`, the protection of default branches. The old number also sets

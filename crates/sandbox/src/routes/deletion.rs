@@ -11,7 +11,7 @@ pub(super) const ROUTES: &[Route] =
     &[delete("/{holder}", remove), post("/{holder}/restore", restore)];
 
 /// A project or group, as far as deletion is concerned.
-struct Deleted {
+struct DeletionTarget {
     scope: Scope,
     /// The ids of the groups above it.
     above: Vec<i64>,
@@ -20,7 +20,7 @@ struct Deleted {
     suffix: String,
 }
 
-impl Deleted {
+impl DeletionTarget {
     /// The project or group of a call of its owner.
     fn of(call: &Call<'_>) -> Result<Self> {
         let scope = Scope::with(call, [OWNER, OWNER])?;
@@ -74,7 +74,7 @@ impl Deleted {
 
 /// Deletes it, or marks it if deletion is delayed. The answer is the same.
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let it = Deleted::of(call)?;
+    let it = DeletionTarget::of(call)?;
     call.check_unmodified(match &it.scope {
         Scope::Project(project) => &project.updated_at,
         Scope::Group(group) => &group.created_at,
@@ -108,7 +108,7 @@ pub(super) fn is_any_marked(call: &Call<'_>, groups: impl Iterator<Item = i64>) 
 }
 
 /// A marked one may be removed at once by a call with its full path. A top-level group may not.
-fn check_permanent(call: &Call<'_>, it: &Deleted) -> Result<()> {
+fn check_permanent(call: &Call<'_>, it: &DeletionTarget) -> Result<()> {
     let path = call.params.text("full_path")?;
     refuse_if(it.is_group() && it.above.is_empty(), || {
         Failure::refused("`permanently_remove` option is only available for subgroups.")
@@ -125,7 +125,7 @@ fn check_permanent(call: &Call<'_>, it: &Deleted) -> Result<()> {
 /// Removes the mark and its suffix. If the path is in use by now, name and path get a random
 /// suffix.
 fn restore(call: &Call<'_>) -> Result<Answer> {
-    let it = Deleted::of(call)?;
+    let it = DeletionTarget::of(call)?;
     let (table, id) = (it.scope.table(), it.scope.id());
     if !call.is_from(18, 0) {
         call.require_tier(Tier::Premium)?;

@@ -101,8 +101,8 @@ fn read(text: &str) -> Option<(String, String)> {
     // The content begins with its type, after four bytes with the length.
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
-    let is_known = TYPES.split(' ').any(|known| known == *kind);
-    let sound = is_known && rest.get(..length)? == kind.as_bytes() && rest.len() > length;
+    let is_type = TYPES.split(' ').any(|name| name == *kind);
+    let sound = is_type && rest.get(..length)? == kind.as_bytes() && rest.len() > length;
     let fingerprint = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&bytes)));
     sound.then(|| (words.join(" "), fingerprint))
 }
@@ -163,13 +163,13 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["key", "title"])?;
     let sent = call.params.text("key")?.unwrap_or_default().trim().to_owned();
     let can_push = call.params.is_set("can_push")?;
-    if let Some(known) = DeployKey::first(call.db, "WHERE k.key = ?1", [&sent])? {
-        let used = known.can_push(call, project)?.is_some();
-        if !used && known.is_within_reach(call)? {
-            known.attach(call, project, can_push)?;
+    if let Some(existing) = DeployKey::first(call.db, "WHERE k.key = ?1", [&sent])? {
+        let used = existing.can_push(call, project)?.is_some();
+        if !used && existing.is_within_reach(call)? {
+            existing.attach(call, project, can_push)?;
         }
-        if used || known.can_push(call, project)?.is_some() {
-            return Answer::created(&known.json_in(call, project)?);
+        if used || existing.can_push(call, project)?.is_some() {
+            return Answer::created(&existing.json_in(call, project)?);
         }
     }
     let mut wrong = Complaints::default();

@@ -13,7 +13,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[ENVIRONMENTS, PROTECTED, PROTECT
 pub(super) const ROUTES: &[Route] = &[ENVIRONMENTS.route(
     Method::POST,
     "/projects/{id}/environments/{entry}/stop",
-    Verb::Own(stop),
+    Verb::Custom(stop),
 )];
 
 const TIERS: &[&str] = &["production", "staging", "testing", "development", "other"];
@@ -47,9 +47,9 @@ const ENVIRONMENTS: Collection = Collection {
     ],
     shows: &[("auto_stop_at", "null")],
     filters: &["name"],
-    narrow: narrow_environments,
-    settle: settle_environment,
-    kept: |call, row| {
+    filter: filter_environments,
+    complete: complete_environment,
+    check_removal: |call, row| {
         let may_go = row.text("state") == "stopped" && may_deploy(call, row)?;
         refuse_if(!may_go, Failure::forbidden)?;
         call.check_unmodified(&row.updated_at)
@@ -68,7 +68,7 @@ const AGENTS_SINCE: Option<Release> = Some(Release::new(17, 5));
 /// The states of an environment.
 const STATES: &[&str] = &["available", "stopping", "stopped"];
 
-fn narrow_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Result<()> {
+fn filter_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Result<()> {
     let params = &call.params;
     if params.has("name") && params.has("search") {
         return Err(Failure::parameter("name, search", "are mutually exclusive"));
@@ -112,7 +112,7 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     })?)
 }
 
-fn settle_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let stored = call.stored()?;
     if call.params.has("slug") {
         return Err(Failure::parameter("slug", "is automatically generated and cannot be changed"));
@@ -141,8 +141,8 @@ fn settle_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     }
     if row.text("tier").is_empty() {
         let lower = row.text("name").to_lowercase();
-        let known = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        let tier = TIER_WORDS.iter().find(|(_, words)| known(words));
+        let mut tiers = TIER_WORDS.iter();
+        let tier = tiers.find(|(_, words)| words.iter().any(|word| lower.contains(word)));
         row.set("tier", tier.map_or("other", |(tier, _)| tier));
     }
     Ok(())
@@ -233,11 +233,11 @@ const PROTECTED: Collection = Collection {
     required: &["name", LEVELS],
     fields: &[Field::new("name", Form::Text)],
     scope: |_, call| maintained(call),
-    narrow: |_, rows| {
+    filter: |_, rows| {
         rows.sort_by_cached_key(|row| row.text("name").to_owned());
         Ok(())
     },
-    settle: settle_protected,
+    complete: complete_protected,
     json: |_, row| Ok(members(row, &["name", LEVELS, COUNT, RULES].join(" "))),
     ..Collection::new("/projects/{id}/protected_environments")
 };
@@ -253,7 +253,7 @@ const LEVELS: &str = "deploy_access_levels";
 const RULES: &str = "approval_rules";
 const COUNT: &str = "required_approval_count";
 
-fn settle_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let is_group = matches!(call.scope, Scope::Group(_));
     let count = call.params.integer(COUNT)?;
     if count.is_some_and(|count| count > 0) && call.release() >= OBSERVED {

@@ -143,9 +143,9 @@ impl Field {
             Form::Texts => params.texts(name)?.unwrap_or_default().into(),
             Form::Ids => params.integers(name)?.unwrap_or_default().into(),
             Form::Rows(keys, alone) => {
-                let row = |before: Option<&Value>, said: &Value, _| {
+                let row = |before: Option<&Value>, row_sent: &Value, _| {
                     let mut row = json!({"id": id_of_row(call, before)?});
-                    keys.iter().for_each(|key| row[*key] = said[*key].clone());
+                    keys.iter().for_each(|key| row[*key] = row_sent[*key].clone());
                     Ok(Some(row))
                 };
                 let mut rows = changed(call, name, stored.cloned().unwrap_or_default(), row)?;
@@ -186,7 +186,12 @@ pub(super) fn changed(
 }
 
 /// The complaints about members that an item of a list lacks.
-pub(super) fn missing(list: &str, at: usize, item: &Value, names: [&str; 2]) -> Vec<String> {
+pub(super) fn missing_members(
+    list: &str,
+    at: usize,
+    item: &Value,
+    names: [&str; 2],
+) -> Vec<String> {
     let absent = names.into_iter().filter(|name| item.get(name).is_none());
     absent.map(|name| format!("{list}[{at}][{name}] is missing")).collect()
 }

@@ -154,23 +154,24 @@ fn write(call: &Call<'_>) -> Result<Answer> {
     let branch = call.params.text("branch")?.unwrap_or_default();
     let message = call.params.text("commit_message")?.unwrap_or_default();
     let content = content(call)?;
-    let (start, known) = present(call, &project, &branch, path)?;
-    let is_stale = |last: &String| known.as_ref().is_some_and(|file| file.last_commit_id != *last);
+    let (start, file) = present(call, &project, &branch, path)?;
+    let is_stale = |last: &String| file.as_ref().is_some_and(|file| file.last_commit_id != *last);
     if call.params.text("last_commit_id")?.as_ref().is_some_and(is_stale) {
         return Err(Failure::refused(
             "You are attempting to update a file that has changed since you started editing it.",
         ));
     }
     let executable = call.params.flag("execute_filemode")?;
-    let executable = executable.unwrap_or_else(|| known.is_some_and(|file| file.executable));
+    let executable = executable.unwrap_or_else(|| file.is_some_and(|file| file.executable));
     let edit = Edit { path, content: (!removes).then_some((&content[..], executable)) };
     if let Some(start) = start {
         of(call, &project).point(&branch, &start)?;
     }
-    let said = |name| Ok::<_, Failure>(call.params.text(name)?.filter(|text| !text.is_empty()));
+    let non_empty =
+        |name| Ok::<_, Failure>(call.params.text(name)?.filter(|text| !text.is_empty()));
     let mut commit = new_commit(call, &message);
-    commit.author_name = said("author_name")?.unwrap_or(commit.author_name);
-    commit.author_email = said("author_email")?.unwrap_or(commit.author_email);
+    commit.author_name = non_empty("author_name")?.unwrap_or(commit.author_name);
+    commit.author_email = non_empty("author_email")?.unwrap_or(commit.author_email);
     of(call, &project).commit(&branch, commit, &[edit])?;
     if project.empty_repo {
         fill(call, &project, &branch)?;

@@ -2,7 +2,7 @@
 
 use super::names::{TAKEN, in_sentences};
 use super::prelude::*;
-use super::project_rules::{self, Requested};
+use super::project_rules::{self, RequestedName};
 use super::{projects, repository, users};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -30,7 +30,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
     check_source(call, &upstream)?;
-    project_rules::check(Requested::new(&namespace, &name, &path), (false, false))
+    project_rules::check(RequestedName::new(&namespace, &name, &path), (false, false))
         .map_err(|failure| if later { conflict(failure, true) } else { failure })?;
     let wanted = params.one_of("visibility", VISIBILITIES)?;
     wanted.as_deref().map_or(Ok(()), |wanted| projects::check_restriction(call, wanted))?;
@@ -42,8 +42,8 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     if let Some(description) = params.text("description")? {
         attributes.insert("description".to_owned(), description.into());
     }
-    if let Some(own) = params.flag("mr_default_target_self")? {
-        attributes.insert("mr_default_target_self".to_owned(), own.into());
+    if let Some(targets_fork) = params.flag("mr_default_target_self")? {
+        attributes.insert("mr_default_target_self".to_owned(), targets_fork.into());
     }
     let fails = call.service.profile.import_failure.as_deref();
     let new = NewProject {

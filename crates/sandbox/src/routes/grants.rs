@@ -62,7 +62,7 @@ pub(super) fn list_name(action: Action) -> String {
 
 /// A change in one element of a list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
+pub(super) struct GrantChange {
     id: Option<i64>,
     destroy: bool,
     level: Option<i64>,
@@ -70,7 +70,7 @@ pub(super) struct Change {
     grant: Grant,
 }
 
-impl Change {
+impl GrantChange {
     fn new(action: Action, level: Option<i64>) -> Self {
         let grant = Grant::new(action, level.unwrap_or(MAINTAINER));
         Self { id: None, destroy: false, level, grant }
@@ -94,7 +94,7 @@ fn is_grantable(action: Action, level: i64) -> bool {
 }
 
 /// Reads the lists of these actions; they need Premium, and are ignored otherwise.
-pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<Change>> {
+pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<GrantChange>> {
     if tier < Tier::Premium {
         return Ok(Vec::new());
     }
@@ -128,7 +128,7 @@ fn is_list(value: &Value) -> bool {
 
 /// Reads one element. If it has several grantees, the first in this order counts; without one, the
 /// grant is for a level.
-fn change(call: &Call<'_>, action: Action, element: &Value) -> Result<Change> {
+fn change(call: &Call<'_>, action: Action, element: &Value) -> Result<GrantChange> {
     let list = list_name(action);
     let name = |key: &str| format!("{list}[{key}]");
     let read = |key: &str| integer(&name(key), &element[key]);
@@ -137,16 +137,16 @@ fn change(call: &Call<'_>, action: Action, element: &Value) -> Result<Change> {
     let [user_id, group_id, key] = [read("user_id")?, read("group_id")?, read("deploy_key_id")?];
     let key = key.filter(|_| takes_keys(action) && call.is_from(17, 5));
     let destroy = flag(&name("_destroy"), &element["_destroy"])? == Some(true);
-    let new = Change::new(action, level);
+    let new = GrantChange::new(action, level);
     let group_id = group_id.filter(|_| user_id.is_none());
     let deploy_key_id = key.filter(|_| user_id.is_none() && group_id.is_none());
     let grant = Grant { user_id, group_id, deploy_key_id, ..new.grant };
-    Ok(Change { id: read("id")?, destroy, grant, ..new })
+    Ok(GrantChange { id: read("id")?, destroy, grant, ..new })
 }
 
 /// The grants of a new protection for these actions: from the lists, the single levels, or else a
 /// default level.
-pub(super) fn of_new(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<Change>> {
+pub(super) fn of_new(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<GrantChange>> {
     let listed = changes(call, tier, actions)?;
     let licensed = |action| action != Action::Unprotect || tier >= Tier::Premium;
     let mut all = Vec::new();
@@ -154,7 +154,7 @@ pub(super) fn of_new(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<
         let name = format!("{}_access_level", action.word());
         let level = call.params.number_of(&name, |level| is_grantable(action, level))?;
         if level.is_some() || !listed.iter().any(|change| change.grant.action == action) {
-            all.push(Change::new(action, level));
+            all.push(GrantChange::new(action, level));
         }
     }
     all.extend(listed);
@@ -163,19 +163,19 @@ pub(super) fn of_new(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<
 
 /// The grants after changes, with the faults of the changes in sentences.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct GrantPlan {
     pub(super) grants: Vec<Grant>,
     pub(super) complaints: Vec<String>,
 }
 
-impl Plan {
+impl GrantPlan {
     /// Plans changes of the `stored` grants. Without a project they are for a group, which only grants
     /// to levels.
     pub(super) fn new(
         call: &Call<'_>,
         project: Option<&Project>,
         stored: &[Grant],
-        changes: &[Change],
+        changes: &[GrantChange],
     ) -> Result<Self> {
         let mut plan = Self { grants: stored.to_vec(), complaints: Vec::new() };
         for change in changes {
@@ -187,11 +187,11 @@ impl Plan {
                 continue;
             };
             let is_it = |grant: &&Grant| grant.id == id && grant.action == change.grant.action;
-            let own = *stored.iter().find(is_it).ok_or_else(Failure::no_record)?;
-            let changed = change.of(own);
+            let stored_grant = *stored.iter().find(is_it).ok_or_else(Failure::no_record)?;
+            let changed = change.of(stored_grant);
             if change.destroy {
                 plan.grants.retain(|grant| grant.id != id);
-            } else if changed != own {
+            } else if changed != stored_grant {
                 plan.check(call, project, stored, &changed)?;
                 plan.grants
                     .iter_mut()

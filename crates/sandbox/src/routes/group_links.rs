@@ -24,7 +24,7 @@ const SAML: Collection = Collection {
         refuse_if(call.one(is_off, [])?, Failure::unauthorized)?;
         Scope::group(call, OWNER).map_err(|_| Failure::unauthorized())
     },
-    settle: |call, row| {
+    complete: |call, row| {
         let level = level(call, SAML_LEVEL, Release::new(18, 5))?;
         row.set(SAML_LEVEL, level);
         refuse_if(is_taken(&call.stored()?, row, NAME), || {
@@ -53,14 +53,14 @@ const LDAP: Collection = Collection {
     is_edited: false,
     unpaged: true,
     scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::forbidden()),
-    narrow: |_, all| refuse_if(all.is_empty(), || absent("No linked LDAP groups found")),
+    filter: |_, all| refuse_if(all.is_empty(), || absent("No linked LDAP groups found")),
     find: find_ldap,
-    settle: |call, row| {
+    complete: |call, row| {
         let field = named(call)?;
         let level = level(call, LDAP_LEVEL, Release::new(18, 6))?;
         row.set(SAML_LEVEL, level);
         let is_same =
-            |own: &Record| [PROVIDER, field].iter().all(|name| own.text(name) == row.text(name));
+            |link: &Record| [PROVIDER, field].iter().all(|name| link.text(name) == row.text(name));
         refuse_if(call.stored()?.iter().any(is_same), || {
             let name = if field == EITHER[0] { "Cn" } else { "Filter" };
             Failure::conflict(&format!("{name} has already been taken"))
@@ -68,7 +68,7 @@ const LDAP: Collection = Collection {
         row.set(ROLE, member_roles::of_link(call, LDAP_ROLES_SINCE, level, Failure::conflict)?);
         Ok(())
     },
-    kept: |_, _| Ok(()),
+    check_removal: |_, _| Ok(()),
     json: |call, row| json(call, row, LDAP_ROLES_SINCE),
     ..Collection::new("/groups/{id}/ldap_group_links")
 };
@@ -100,7 +100,7 @@ fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result
 /// The level that a link gives, which may be minimal access from a release on.
 fn level(call: &Call<'_>, name: &str, minimal_from: Release) -> Result<Option<i64>> {
     call.params.number_of(name, |level| {
-        LEVELS.iter().any(|(known, _)| *known == level)
+        LEVELS.iter().any(|(value, _)| *value == level)
             && match level {
                 MINIMAL => call.release() >= minimal_from,
                 PLANNER => call.is_from(17, 7),

@@ -27,28 +27,28 @@ const NAME: &str = "can contain only letters, digits, emoji, '_', '.', dash, spa
 pub(super) const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
 
 /// The checks of what a call wants for a group, which may exist.
-struct Check<'a> {
+struct GroupCheck<'a> {
     call: &'a Call<'a>,
     wanted: NewGroup<'a>,
-    own: Option<&'a Namespace>,
+    existing: Option<&'a Namespace>,
     complaints: Complaints,
 }
 
 /// Checks all properties of a group except the caller's rights; unchanged ones are not checked.
-/// `own` is the group itself, if it exists; `shortest` the minimum length of its path.
+/// `existing` is the group itself, if it exists; `shortest` the minimum length of its path.
 pub(super) fn check(
     call: &Call<'_>,
     wanted: NewGroup<'_>,
-    own: Option<&Namespace>,
+    existing: Option<&Namespace>,
     shortest: usize,
 ) -> Result<()> {
     let (new_name, new_path) = (
-        own.is_none_or(|own| own.name != wanted.name),
-        own.is_none_or(|own| own.path != wanted.path),
+        existing.is_none_or(|existing| existing.name != wanted.name),
+        existing.is_none_or(|existing| existing.path != wanted.path),
     );
     let is_below = wanted.parent.is_some();
-    let route = if own.is_some() { Accepts::Edit } else { Accepts::Create };
-    let mut check = Check { call, wanted, own, complaints: Complaints::default() };
+    let route = if existing.is_some() { Accepts::Edit } else { Accepts::Create };
+    let mut check = GroupCheck { call, wanted, existing, complaints: Complaints::default() };
     group_settings::check(call, is_below, route, true, &mut check.complaints)?;
     if new_name {
         check.name()?;
@@ -57,10 +57,10 @@ pub(super) fn check(
         check.path(shortest);
     }
     let above = wanted.parent.map_or(0, |parent| ids(&parent.traversal).count());
-    let is_deep = own.is_none() && above > MOST_ABOVE;
+    let is_deep = existing.is_none() && above > MOST_ABOVE;
     check.complaints.add_if(is_deep, "parent_id", "has too deep level of nesting");
     group_settings::check(call, is_below, route, false, &mut check.complaints)?;
-    if own.is_none_or(|own| own.visibility != wanted.visibility) {
+    if existing.is_none_or(|existing| existing.visibility != wanted.visibility) {
         check.visibility()?;
     }
     check.complaints.add_if(new_name && !is_name(wanted.name, ".-() "), "name", NAME);
@@ -70,12 +70,12 @@ pub(super) fn check(
     check.complaints.settle()
 }
 
-impl Check<'_> {
+impl GroupCheck<'_> {
     fn name(&mut self) -> Result<()> {
-        let Self { call, wanted, own, complaints } = self;
+        let Self { call, wanted, existing, complaints } = self;
         complaints.add_if(wanted.name.trim().is_empty(), "name", BLANK);
         complaints.add_if(wanted.name.chars().count() > LONGEST, "name", TOO_LONG);
-        let is_taken = has_child_named(call, wanted.parent, wanted.name, *own)?;
+        let is_taken = has_child_named(call, wanted.parent, wanted.name, *existing)?;
         complaints.add_if(is_taken, "name", TAKEN);
         Ok(())
     }
@@ -99,19 +99,20 @@ impl Check<'_> {
 
     /// The rules for the whole path.
     fn full_path(&mut self) -> Result<()> {
-        let Self { call, wanted, own, complaints } = self;
+        let Self { call, wanted, existing, complaints } = self;
         let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
         let is_long = above + wanted.path.chars().count() > LONGEST;
         complaints.add_if(is_long, "path", TOO_LONG);
-        let own = own.map(|own| own.id);
-        let is_taken = !wanted.path.is_empty() && is_taken(call, wanted.parent, wanted.path, own)?;
+        let existing = existing.map(|group| group.id);
+        let is_taken =
+            !wanted.path.is_empty() && is_taken(call, wanted.parent, wanted.path, existing)?;
         complaints.add_if(is_taken, "path", TAKEN);
         Ok(())
     }
 
     fn visibility(&mut self) -> Result<()> {
         const FIELD: &str = "visibility_level";
-        let Self { call, wanted, own, complaints } = self;
+        let Self { call, wanted, existing, complaints } = self;
         let word = wanted.visibility;
         if instance::is_restricted(call, word)? {
             complaints.add(FIELD, restricted(word));
@@ -126,7 +127,7 @@ impl Check<'_> {
                 "SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} = ?1
                      AND visibility IN (SELECT value FROM json_each(?2)))"
             );
-            let is_below = call.one(&sql, params![own.map(|own| own.id), above])?;
+            let is_below = call.one(&sql, params![existing.map(|group| group.id), above])?;
             complaints.add_if(is_below, FIELD, format!("{word} is not allowed since {what}."));
         }
         let most = wanted.parent.map_or("public", |parent| parent.visibility.as_str());
@@ -168,7 +169,7 @@ pub(super) fn is_taken(
 
 /// The rank of a visibility, from 0.
 pub(super) fn rank(visibility: &str) -> usize {
-    VISIBILITIES.iter().position(|known| *known == visibility).unwrap_or(0)
+    VISIBILITIES.iter().position(|level| *level == visibility).unwrap_or(0)
 }
 
 /// The complaint about a visibility that only administrators may use.

@@ -60,7 +60,7 @@ pub(super) fn inherit(call: &Call<'_>, group: &Namespace, parent: &Namespace) ->
 
 /// Refuses runners for a project if the group forbids them. A project `follows` the group if it does
 /// not set them.
-pub(super) fn settle(
+pub(super) fn apply_to_project(
     call: &Call<'_>,
     group: &Namespace,
     follows: bool,

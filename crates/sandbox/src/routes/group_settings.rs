@@ -63,7 +63,7 @@ pub(super) fn show(
             },
             WATCHERS if value == json!([]) => owners(call, group)?.into(),
             cascading if CASCADING.contains(&cascading) && !set.contains_key(cascading) => {
-                said_above(call, group, cascading)?.unwrap_or(value)
+                value_above(call, group, cascading)?.unwrap_or(value)
             }
             _ => value,
         };
@@ -92,7 +92,7 @@ fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
 }
 
 /// The value of the nearest group above that sets one.
-fn said_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
+fn value_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
     let above: Vec<i64> = ids(&group.traversal).collect();
     let value = |id: &i64| OF_GROUPS.set(call.db, *id).map(|mut set| set.remove(name));
     above.iter().rev().find_map(|id| value(id).transpose()).transpose()
@@ -114,9 +114,9 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
     if !group.is_group() {
         return Ok(call.level_in_group(group)? >= OWNER);
     }
-    let own = OF_GROUPS.set(call.db, group.id)?.remove(PROJECT_CREATION);
-    let word = match own.as_ref().and_then(Value::as_str) {
-        Some(own) => own,
+    let setting = OF_GROUPS.set(call.db, group.id)?.remove(PROJECT_CREATION);
+    let word = match setting.as_ref().and_then(Value::as_str) {
+        Some(setting) => setting,
         None => who_creates_projects(call)?,
     };
     let least = match word {
@@ -265,8 +265,8 @@ fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let wrong = "is an invalid IP address range";
     let are_valid = ranges.iter().all(|range| is_range(range));
     refuse_if(!are_valid, || Failure::model("ip_restrictions.range", wrong))?;
-    let kept = (!ranges.is_empty()).then(|| ranges.join(","));
-    OF_GROUPS.put(call.db, group.id, ADDRESSES, kept)
+    let stored = (!ranges.is_empty()).then(|| ranges.join(","));
+    OF_GROUPS.put(call.db, group.id, ADDRESSES, stored)
 }
 
 /// Providers of e-mail addresses for everybody.
@@ -294,8 +294,8 @@ fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
         complaints.add_if(is_odd, field, "The domain you entered is misformatted.");
     }
     complaints.settle()?;
-    let kept = (!domains.is_empty()).then(|| domains.join(","));
-    OF_GROUPS.put(call.db, group.id, DOMAINS, kept)
+    let stored = (!domains.is_empty()).then(|| domains.join(","));
+    OF_GROUPS.put(call.db, group.id, DOMAINS, stored)
 }
 
 fn items(text: &str) -> Vec<&str> {
@@ -395,7 +395,7 @@ pub(crate) const INHERITED: [&str; 2] = ["lfs_enabled", "auto_devops_enabled"];
 
 /// Adds to the attributes of a project those of its groups, and the future default branch of an
 /// empty one.
-pub(crate) fn settle(
+pub(crate) fn add_inherited(
     call: &Call<'_>,
     project: &Project,
     attributes: &mut Map<String, Value>,
@@ -407,7 +407,7 @@ pub(crate) fn settle(
         attributes.insert(lfs.to_owned(), on.into());
     }
     if attributes.get(devops).is_none_or(Value::is_null) {
-        let above = said_above(call, group, devops)?.filter(|said| !said.is_null());
+        let above = value_above(call, group, devops)?.filter(|value| !value.is_null());
         attributes.insert(devops.to_owned(), above.unwrap_or_else(|| true.into()));
     }
     if group.is_group() && call.is_set_above(group, DIFFS, false)? {

@@ -50,8 +50,8 @@ fn whole(call: &Call<'_>, group: &Namespace, with_projects: bool) -> Result<Valu
         body["runners_token"] = format!("GR1348941{digest:016x}").into();
     }
     if with_projects {
-        let [own, shared] = project_list::shown_with_group(call, group.id)?;
-        body["projects"] = own.into();
+        let [projects, shared] = project_list::shown_with_group(call, group.id)?;
+        body["projects"] = projects.into();
         body["shared_projects"] = shared.into();
     }
     Ok(body)

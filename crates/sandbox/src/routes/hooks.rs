@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
+use super::hook_secrets::{self, HEADERS, SORTS, SecretKind, URL_VARIABLES};
 use super::instance;
 use super::prelude::*;
 
@@ -16,9 +16,9 @@ const HOOKS: Collection = Collection {
     // Idempotent (reference 2, 4.5).
     is_idempotent: true,
     scope: |_, call| scope(call),
-    most: Some(("hooks", [100, 50], |text| Failure::unprocessable(&text))),
-    settle,
-    kept: |call, hook| call.check_unmodified(&hook.created_at),
+    limit: Some(("hooks", [100, 50], |text| Failure::unprocessable(&text))),
+    complete,
+    check_removal: |call, hook| call.check_unmodified(&hook.created_at),
     json: |call, hook| Ok(json(call, hook)),
     ..Collection::new("/projects/{id}/hooks")
 };
@@ -28,17 +28,17 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| change(call, &URL_VARIABLES)),
     put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
     delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
-    HOOKS.route(Method::POST, "/{holder}/hooks/{hook_id}/test/{trigger}", Verb::Own(test)),
+    HOOKS.route(Method::POST, "/{holder}/hooks/{hook_id}/test/{trigger}", Verb::Custom(test)),
 ];
 
 /// A text of hooks, stored as sent: its name, its first release, its maximum length, and its name
 /// in refusals.
-struct Text(&'static str, Release, usize, &'static str);
+struct TextField(&'static str, Release, usize, &'static str);
 
-const TEXTS: [Text; 3] = [
-    Text("name", Release::new(17, 1), 255, "Name"),
-    Text("description", Release::new(17, 1), 2_048, "Description"),
-    Text("custom_webhook_template", Release::new(16, 10), 4_096, "Custom webhook template"),
+const TEXTS: [TextField; 3] = [
+    TextField("name", Release::new(17, 1), 255, "Name"),
+    TextField("description", Release::new(17, 1), 2_048, "Description"),
+    TextField("custom_webhook_template", Release::new(16, 10), 4_096, "Custom webhook template"),
 ];
 
 const STRATEGY: &str = "branch_filter_strategy";
@@ -67,7 +67,7 @@ fn flags(call: &CollectionCall<'_>) -> impl Iterator<Item = &'static Attribute> 
 }
 
 /// The texts that a hook has.
-fn texts(call: &Call<'_>) -> impl Iterator<Item = &'static Text> {
+fn texts(call: &Call<'_>) -> impl Iterator<Item = &'static TextField> {
     let release = call.release();
     TEXTS.iter().filter(move |text| text.1 <= release)
 }
@@ -101,7 +101,7 @@ fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
     // Lists of a project's hooks omit them from 16.7 on.
     let is_listed = !call.writes && call.segment(HOOKS.entry).is_empty();
     if !is_listed || matches!(scope, Scope::Group(_)) || !call.is_from(16, 7) {
-        for sort in SORTS.iter().filter(|sort| sort.is_known(call)) {
+        for sort in SORTS.iter().filter(|sort| sort.is_supported(call)) {
             body[sort.name] = sort.shown(&hook.settings);
         }
     }
@@ -135,7 +135,7 @@ fn take(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     {
         hook.set(STRATEGY, strategy);
     }
-    for sort in SORTS.iter().filter(|sort| sort.is_known(call)) {
+    for sort in SORTS.iter().filter(|sort| sort.is_supported(call)) {
         sort.add(&mut hook.settings, sort.sent(params)?);
     }
     check(hook, call, &before)
@@ -160,7 +160,7 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
         return refused("Token is invalid");
     }
     for text in texts(call) {
-        let Text(name, _, longest, title) = text;
+        let TextField(name, _, longest, title) = text;
         if hook.text(name).chars().count() > *longest {
             return refused(&format!("{title} is too long (maximum is {longest} characters)"));
         }
@@ -212,7 +212,7 @@ pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>> {
 
 /// Completes a new or changed hook. An edit needs at least one field; in the reference a project's
 /// hook needs the URL.
-fn settle(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     if hook.id != 0 {
         check_sent(call)?;
     }
@@ -230,17 +230,18 @@ fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
     if matches!(call.scope, Scope::Project(_)) && call.release() < OBSERVED {
         params.require(&["url"])?;
     }
-    let mut known = ["url", TOKEN, FILTER, STRATEGY]
+    let mut fields = ["url", TOKEN, FILTER, STRATEGY]
         .into_iter()
         .chain(texts(call).map(|text| text.0))
         .chain(flags(call).map(|flag| flag.name));
-    let mut secrets = SORTS.iter().filter(|sort| sort.is_known(call));
-    let is_empty = !known.any(|name| params.has(name)) && !secrets.any(|sort| sort.has_any(params));
+    let mut secrets = SORTS.iter().filter(|sort| sort.is_supported(call));
+    let is_empty =
+        !fields.any(|name| params.has(name)) && !secrets.any(|sort| sort.has_any(params));
     refuse_if(is_empty, || Failure::error(StatusCode::BAD_REQUEST, "No parameters provided"))
 }
 
 /// Sets or removes one header or variable.
-fn change(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
+fn change(call: &Call<'_>, sort: &SecretKind) -> Result<Answer> {
     let call = &CollectionCall { collection: &HOOKS, scope: &scope(call)?, call };
     sort.require(call)?;
     let sets = call.method == Method::PUT;

@@ -151,13 +151,13 @@ fn by_the_real_names(call: &Call<'_>, failure: Failure) -> Failure {
 /// Whether an import from this URL is allowed: not from the service's own host.
 fn is_reachable(url: &str) -> bool {
     let Ok(url) = url::Url::parse(url) else { return false };
-    let own = match url.host() {
+    let is_own_host = match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
         Some(url::Host::Ipv6(address)) => address.is_loopback(),
         None => true,
     };
-    ["http", "https"].contains(&url.scheme()) && !own
+    ["http", "https"].contains(&url.scheme()) && !is_own_host
 }
 
 /// The target, in which the caller must be allowed to create projects. Both imports refuse with

@@ -28,8 +28,8 @@ fn templates(call: &Call<'_>) -> Result<Answer> {
 
 fn template(call: &Call<'_>) -> Result<Answer> {
     let name = call.segment("name");
-    let is_known = TEMPLATES.lines().any(|known| known == name);
-    refuse_if(!is_known, || Failure::not_found("Template"))?;
+    let exists = TEMPLATES.lines().any(|template| template == name);
+    refuse_if(!exists, || Failure::not_found("Template"))?;
     Answer::ok(&json!({ "name": name, "content": format!("# {name}\n") }))
 }
 

@@ -29,27 +29,31 @@ const INTEGRATIONS: Collection = Collection {
     // 400 for an unknown one, 404 if it was never set up.
     find: |call| {
         let slug = call.segment("slug");
-        let is_known = known(call).is_some() || BY_HAND.contains(&slug);
-        refuse_if(!is_known, || Failure::no_valid_value("slug"))?;
+        let exists = integration_of_call(call).is_some() || BY_HAND.contains(&slug);
+        refuse_if(!exists, || Failure::no_valid_value("slug"))?;
         find(call, call.scope.holder(), slug)?.ok_or_else(|| Failure::not_found("Integration"))
     },
-    narrow: |_, rows| {
+    filter: |_, rows| {
         rows.retain(|row| row.is_set("active"));
         Ok(())
     },
-    settle: set,
+    complete: set,
     json: |call, row| Ok(json(call, row)),
     ..Collection::new("/projects/{id}/integrations")
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    COLLECTIONS[0].route(Method::DELETE, "/projects/{id}/integrations/{slug}", Verb::Own(remove)),
-    COLLECTIONS[1].route(Method::DELETE, "/groups/{id}/integrations/{slug}", Verb::Own(remove)),
+    COLLECTIONS[0].route(
+        Method::DELETE,
+        "/projects/{id}/integrations/{slug}",
+        Verb::Custom(remove),
+    ),
+    COLLECTIONS[1].route(Method::DELETE, "/groups/{id}/integrations/{slug}", Verb::Custom(remove)),
     // The old paths, which only projects have.
     INTEGRATIONS.route(Method::GET, "/projects/{id}/services", Verb::List),
     INTEGRATIONS.route(Method::GET, "/projects/{id}/services/{slug}", Verb::Show),
     INTEGRATIONS.route(Method::PUT, "/projects/{id}/services/{slug}", Verb::Update),
-    INTEGRATIONS.route(Method::DELETE, "/projects/{id}/services/{slug}", Verb::Own(remove)),
+    INTEGRATIONS.route(Method::DELETE, "/projects/{id}/services/{slug}", Verb::Custom(remove)),
 ];
 
 /// One of `integrations.jsonc`.
@@ -108,7 +112,7 @@ const ROWS: Records = INTEGRATIONS.rows;
 const INHERITS_SINCE: Release = Release::new(17, 3);
 const INHERITS: &str = "use_inherited_settings";
 
-fn known(call: &Call<'_>) -> Option<&'static Integration> {
+fn integration_of_call(call: &Call<'_>) -> Option<&'static Integration> {
     ALL.iter().find(|of| of.slug == call.segment("slug"))
 }
 
@@ -155,7 +159,7 @@ fn set(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
     let unavailable = || Failure::refused("400 Integration not available");
     refuse_if(BY_HAND.contains(&slug), unavailable)?;
-    let of = known(call).ok_or_else(Failure::no_route)?;
+    let of = integration_of_call(call).ok_or_else(Failure::no_route)?;
     refuse_if(of.of_projects && call.is_of_group(), unavailable)?;
     let required: Vec<&str> = of.required.iter().map(String::as_str).collect();
     call.params.require(&required)?;
@@ -306,7 +310,7 @@ fn take_over(row: &mut Record, above: &Record, group: i64) {
 
 /// Copies the integration of a group to everything below that has none of its own, or inherits it
 /// from here or from further above.
-fn spread(call: &Call<'_>, group: &Namespace, own: &Record) -> Result<()> {
+fn spread(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()> {
     let all = group.subtree(call.db)?;
     let projects: Vec<i64> = call.many(
         "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))",
@@ -315,12 +319,12 @@ fn spread(call: &Call<'_>, group: &Namespace, own: &Record) -> Result<()> {
     let groups = all.into_iter().filter(|id| *id != group.id).map(Holder::Group);
     let above: Vec<i64> = ids(&group.traversal).collect();
     for of in groups.chain(projects.into_iter().map(Holder::Project)) {
-        let found = find(call, of, own.text("slug"))?;
+        let found = find(call, of, integration.text("slug"))?;
         let is_from =
             |row: &Record| row.value("from").as_i64().is_some_and(|id| above.contains(&id));
         if found.as_ref().is_none_or(|row| row.is_set("inherited") && is_from(row)) {
             let mut row = found.unwrap_or_else(|| Record::new(call.now()));
-            take_over(&mut row, own, group.id);
+            take_over(&mut row, integration, group.id);
             ROWS.save(call, of, &mut row)?;
         }
     }

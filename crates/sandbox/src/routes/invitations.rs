@@ -88,8 +88,8 @@ fn invite(call: &Call<'_>, scope: &Scope, email: &str, terms: &Terms) -> Result<
 
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let email = call.segment("email");
-    let known = || Ok::<_, Failure>(invited(call, scope, email)?.into_iter().next());
-    let before = known()?.ok_or_else(Failure::hidden)?;
+    let find = || Ok::<_, Failure>(invited(call, scope, email)?.into_iter().next());
+    let before = find()?.ok_or_else(Failure::hidden)?;
     let level = if call.params.has("access_level") {
         terms::wanted_level(call, scope)?
     } else {
@@ -100,7 +100,7 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         None => before["expires_at"].as_str().map(str::to_owned),
     };
     invite(call, scope, email, &Terms { expires_at, ..Terms::level(level) })?;
-    Answer::ok(&known()?)
+    Answer::ok(&find()?)
 }
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {

@@ -17,7 +17,7 @@ const JOB_TOKENS: Collection = Collection {
     is_document: true,
     is_patched: true,
     is_silent: true,
-    settle: |call, row| {
+    complete: |call, row| {
         call.params.require_all(&[Need::Filled("enabled")])?;
         let is_enforced = instance::setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
         refuse_if(is_enforced && !row.is_set("enabled"), || {
@@ -62,9 +62,9 @@ const ALLOWED: Collection = Collection {
         itself.set(PROJECT, call.scope.id());
         Ok(if is_listed(call, &itself)? { Vec::new() } else { vec![itself] })
     },
-    settle: settle_allowed,
+    complete: complete_allowed,
     rows: Records("job_token_allowlist"),
-    missing: || Failure::refused("Target project is not in the job token scope"),
+    not_found: || Failure::refused("Target project is not in the job token scope"),
     json: allowed,
     ..Collection::new("/projects/{id}/job_token_scope/allowlist")
 };
@@ -79,7 +79,7 @@ const ALLOWED_GROUPS: Collection = Collection {
     fields: &[Field::new(GROUP, Form::Named(Named::Group))],
     inherited: |_| Ok(Vec::new()),
     rows: Records("job_token_groups_allowlist"),
-    missing: || Failure::refused("Target group is not in the job token scope"),
+    not_found: || Failure::refused("Target group is not in the job token scope"),
     ..ALLOWED
 };
 
@@ -105,11 +105,11 @@ fn is_listed(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     Ok(call.stored()?.iter().any(|other| value(other) == value(row)))
 }
 
-fn settle_allowed(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+fn complete_allowed(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let key = call.collection.key;
     let noun = if key == GROUP { "group" } else { "project" };
-    let is_known = call.is_known(row)?;
-    refuse_if(!is_known, || Failure::not_found(&format!("{key} not found")))?;
+    let exists = call.target_exists(row)?;
+    refuse_if(!exists, || Failure::not_found(&format!("{key} not found")))?;
     let again = format!("This {noun} is already in the job token allowlist.");
     refuse_if(is_listed(call, row)?, || Failure::refused(again))
 }

@@ -20,8 +20,8 @@ const LABELS: Collection = Collection {
     },
     find,
     inherited: others,
-    narrow,
-    settle,
+    filter,
+    complete,
     json,
     ..Collection::new("/projects/{id}/labels")
 };
@@ -147,7 +147,7 @@ fn projects_of(call: &Call<'_>, group: i64) -> Result<impl Iterator<Item = Holde
 }
 
 /// Orders a list by title, and leaves out what the call does not ask for.
-fn narrow(call: &CollectionCall<'_>, all: &mut Vec<Record>) -> Result<()> {
+fn filter(call: &CollectionCall<'_>, all: &mut Vec<Record>) -> Result<()> {
     if let Scope::Project(project) = call.scope
         && call.are_off(project, &LABELLED)?
     {
@@ -204,10 +204,10 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
 
 /// Refuses an edit without fields.
 fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
-    let mut known = vec!["new_name", "color", "description"];
-    known.extend(call.scope.project_id().map(|_| "priority"));
-    known.extend((call.release() >= OBSERVED).then_some("archived"));
-    call.params.require_any(&known)
+    let mut fields = vec!["new_name", "color", "description"];
+    fields.extend(call.scope.project_id().map(|_| "priority"));
+    fields.extend((call.release() >= OBSERVED).then_some("archived"));
+    call.params.require_any(&fields)
 }
 
 fn checked_title(title: &str) -> Result<String> {
@@ -243,7 +243,7 @@ fn take_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
 }
 
 /// Completes a label. The title of a new one is taken if a label of a group above has it.
-fn settle(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     let (is_new, mut title) = (label.id == 0, "new_name");
     if is_new {
         title = "name";
@@ -292,16 +292,17 @@ fn promote(call: &Call<'_>) -> Result<Answer> {
     let scope = &Scope::Project(Box::new(project.clone()));
     let call = &CollectionCall { collection: &LABELS, scope, call };
     let group = project.namespace.as_ref().clone();
-    let own = named(call, false).ok().filter(|label| label.value(GROUP).is_null());
-    let own = own.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
+    let project_label = named(call, false).ok().filter(|label| label.value(GROUP).is_null());
+    let project_label =
+        project_label.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
     refuse_if(call.level_in_group(&group)? < REPORTER, Failure::forbidden)?;
     call.check_open(&project)?;
-    let is_twin = |label: &Record| label.text(TITLE) == own.text(TITLE);
+    let is_twin = |label: &Record| label.text(TITLE) == project_label.text(TITLE);
     let of_group = of(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
     for twin in of(call, projects_of(call, group.id)?)?.iter().filter(|label| is_twin(label)) {
         LABELS.rows.remove(call, twin)?;
     }
-    let mut label = of_group.unwrap_or_else(|| own.clone());
+    let mut label = of_group.unwrap_or_else(|| project_label.clone());
     label.set(GROUP, group.id);
     let call = &CollectionCall { scope: &Scope::Group(Box::new(group)), ..*call };
     call.store(&mut label)?;

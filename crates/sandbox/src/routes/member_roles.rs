@@ -42,12 +42,12 @@ impl Role {
     }
 
     /// Refuses another level for a member with this role. `is_kept` if the member had it before.
-    pub(super) fn check_level(&self, level: i64, is_kept: bool) -> Result<()> {
+    pub(super) fn check_level(&self, level: i64, had_role: bool) -> Result<()> {
         let mut wrong = Complaints::default();
         let differs = level != self.base_access_level;
         let locked = "cannot be changed because of an existing association with a custom role";
         wrong.add_if(differs, ROLE, MISMATCH);
-        wrong.add_if(differs && is_kept, "access_level", locked);
+        wrong.add_if(differs && had_role, "access_level", locked);
         wrong.settle()
     }
 }

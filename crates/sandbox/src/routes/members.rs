@@ -93,7 +93,7 @@ impl Member {
                 if let Some((cap, role)) = share {
                     member.limit(cap, role);
                 }
-                if best.get(&member.user.id).is_none_or(|known| rank(known) < rank(&member)) {
+                if best.get(&member.user.id).is_none_or(|other| rank(other) < rank(&member)) {
                     best.insert(member.user.id, member);
                 }
             }
@@ -357,8 +357,9 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         Some(role) => role,
         None => Role::by_any(call.db, member.role)?,
     };
-    let kept = || member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry);
-    let expires_at = terms::wanted_expiry(call)?.unwrap_or_else(kept);
+    let stored_expiry =
+        || member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry);
+    let expires_at = terms::wanted_expiry(call)?.unwrap_or_else(stored_expiry);
     check_inherited(call, scope, user, level)?;
     member.change(call, &Terms { level, expires_at, role })?;
     Answer::ok(&Member::existing(call, scope, user)?.json(call)?)

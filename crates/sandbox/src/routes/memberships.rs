@@ -24,7 +24,7 @@ pub(super) const ROUTES: &[Route] = &[
         Ok(Answer::no_content())
     }),
     get("/groups/{id}/pending_members", |call| {
-        page::list_of(call, Pending::all(call)?, |pending| pending.json(call))
+        page::list_of(call, PendingMember::all(call)?, |pending| pending.json(call))
     }),
     post("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
     // The reference's example uses PUT, its declaration POST.
@@ -92,8 +92,8 @@ impl Seat {
         });
         let mut seats: Vec<Self> = Vec::new();
         for seat in direct.chain(Self::invited(call, group)?).filter(|seat| !seat.user.bot) {
-            match seats.iter_mut().find(|known| known.user.id == seat.user.id) {
-                Some(known) => known.level = known.level.max(seat.level),
+            match seats.iter_mut().find(|other| other.user.id == seat.user.id) {
+                Some(other) => other.level = other.level.max(seat.level),
                 None => seats.push(seat),
             }
         }
@@ -264,7 +264,7 @@ fn change_state(
 fn approve(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
-    let mut waiting = Pending::all(call)?;
+    let mut waiting = PendingMember::all(call)?;
     waiting.retain(|one| !one.approved && (one.id == id || one.user_id == Some(id)));
     let found = waiting.iter().min_by_key(|one| one.id != id).ok_or_else(Failure::hidden)?;
     match found.user_id {
@@ -275,7 +275,7 @@ fn approve(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// A membership that waits for approval, or for an account.
-struct Pending {
+struct PendingMember {
     id: i64,
     user_id: Option<i64>,
     /// The invited address, for a user without an account.
@@ -283,9 +283,9 @@ struct Pending {
     approved: bool,
 }
 
-stored!(Pending: members m, id, user_id, email, approved = "m.state = 'active'");
+stored!(PendingMember: members m, id, user_id, email, approved = "m.state = 'active'");
 
-impl Pending {
+impl PendingMember {
     /// Everything that is pending at and below the root group.
     fn all(call: &Call<'_>) -> Result<Vec<Self>> {
         let rest = format!(

@@ -82,9 +82,9 @@ type CallHandler = fn(&Call<'_>) -> Result<Answer>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Handler {
     /// A function of its own.
-    Own(CallHandler),
+    Function(CallHandler),
     /// The handler of all collections.
-    Row(&'static Collection, Verb),
+    Collection(&'static Collection, Verb),
 }
 
 /// One operation.
@@ -99,7 +99,7 @@ pub(crate) struct Route {
 macro_rules! methods {
     ($($name:ident $method:ident)*) => {
         $(const fn $name(path: &'static str, handler: CallHandler) -> Route {
-            Route { method: Method::$method, path, handler: Handler::Own(handler) }
+            Route { method: Method::$method, path, handler: Handler::Function(handler) }
         })*
     };
 }
@@ -110,8 +110,8 @@ impl Route {
     /// Carries it out.
     pub(crate) fn answer(&self, call: &Call<'_>) -> Result<Answer> {
         match self.handler {
-            Handler::Own(answer) => answer(call),
-            Handler::Row(collection, verb) => collection.answer(verb, call),
+            Handler::Function(answer) => answer(call),
+            Handler::Collection(collection, verb) => collection.answer(verb, call),
         }
     }
 }
@@ -142,19 +142,19 @@ fn router(
 
 /// The operations of a path. A format may follow a path that ends in a word (`variables.json`).
 fn at<'p>(
-    told: Option<&'static Described>,
+    described: Option<&'static Described>,
     path: &'p str,
 ) -> Result<Match<'static, 'p, &'static Vec<Operation>>> {
     let of_path = |path| {
-        let own = TABLE.at(path).ok();
-        let described = told.and_then(|told| told.table.at(path).ok());
+        let built_in = TABLE.at(path).ok();
+        let described = described.and_then(|described| described.table.at(path).ok());
         // What the sandbox only reads, a described collection also writes.
-        let is_better = |own: &Match<'_, '_, &Vec<Operation>>| {
+        let is_better = |built_in: &Match<'_, '_, &Vec<Operation>>| {
             let params = described.as_ref().map(|described| described.params.len());
-            let writes = own.value.iter().any(|of| of.route.method != Method::GET);
-            writes || params.is_none_or(|params| own.params.len() < params)
+            let writes = built_in.value.iter().any(|of| of.route.method != Method::GET);
+            writes || params.is_none_or(|params| built_in.params.len() < params)
         };
-        if own.as_ref().is_some_and(is_better) { own } else { described }
+        if built_in.as_ref().is_some_and(is_better) { built_in } else { described }
     };
     let plain = || {
         let (plain, format) = path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
@@ -168,11 +168,11 @@ fn at<'p>(
 /// Finds the operation of a request, and decodes the variable segments of its path. An unknown
 /// method is 404, because the service's last route matches everything.
 pub(crate) fn find(
-    told: Option<&'static Described>,
+    described: Option<&'static Described>,
     method: &Method,
     path: &str,
 ) -> Result<(Operation, Segments)> {
-    let found = at(told, path)?;
+    let found = at(described, path)?;
     let wanted = if *method == Method::HEAD { &Method::GET } else { method };
     let operation = found.value.iter().find(|operation| operation.route.method == *wanted);
     let operation = operation.ok_or_else(Failure::no_route)?;
@@ -187,8 +187,8 @@ pub(crate) fn find(
 
 /// The answer to OPTIONS: 204 with the methods of a path. Below a project or group, that is looked
 /// up first, without the id.
-pub(crate) fn options(told: Option<&'static Described>, path: &str) -> Result<Answer> {
-    let found = at(told, path)?;
+pub(crate) fn options(described: Option<&'static Described>, path: &str) -> Result<Answer> {
+    let found = at(described, path)?;
     for (above, what) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
         if found.value.iter().any(|operation| operation.route.path.starts_with(above)) {
             return Err(Failure::not_found(what));

@@ -25,13 +25,13 @@ const COMMANDS: [&str; 9] =
     ["/approve", "/assign", "/close", "/draft", "/label", "/lock", "/merge", "/reopen", "/title"];
 
 /// The merge request of a call, and the caller's role in its project.
-struct Place {
+struct NoteTarget {
     project: Project,
     level: i64,
     merge_request: MergeRequest,
 }
 
-impl Place {
+impl NoteTarget {
     /// 404 if there is none that the caller may read: in a private project that needs a reporter.
     fn of(call: &Call<'_>) -> Result<Self> {
         let project = call.project()?;
@@ -71,7 +71,7 @@ impl Place {
 
     /// The same for a change: for its author and maintainers, and for nobody if the service wrote
     /// it.
-    fn own(call: &Call<'_>) -> Result<(Self, Note)> {
+    fn changeable(call: &Call<'_>) -> Result<(Self, Note)> {
         let (place, caller) = Self::writable(call)?;
         let note = place.note(call)?;
         let changes = !note.system && (note.author_id == caller || place.level >= MAINTAINER);
@@ -98,7 +98,7 @@ impl Place {
 }
 
 fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
-    let Place { project, merge_request, .. } = Place::of(call)?;
+    let NoteTarget { project, merge_request, .. } = NoteTarget::of(call)?;
     let author = User::by_any(call.db, merge_request.author_id)?.map(|user| user.brief(call));
     let path = &project.full_path;
     let names = "id iid project_id title state created_at updated_at source_branch target_branch";
@@ -112,7 +112,7 @@ fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    let place = Place::of(call)?;
+    let place = NoteTarget::of(call)?;
     let of = &place.merge_request;
     let filters = ["all_notes", "only_comments", "only_activity"];
     let system = match call.params.one_of("activity_filter", &filters)?.as_deref() {
@@ -138,7 +138,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let place = Place::of(call)?;
+    let place = NoteTarget::of(call)?;
     Answer::ok(&place.json(call, &place.note(call)?)?)
 }
 
@@ -157,11 +157,11 @@ fn checked_body(body: String) -> Result<String> {
 
 /// Splits a body into text and commands.
 fn without_commands(body: &str) -> (String, Vec<&str>) {
-    let (commands, kept): (Vec<&str>, Vec<&str>) = body.lines().partition(|line: &&str| {
+    let (commands, text): (Vec<&str>, Vec<&str>) = body.lines().partition(|line: &&str| {
         COMMANDS.contains(&line.split_whitespace().next().unwrap_or_default())
             && line.starts_with('/')
     });
-    if commands.is_empty() { (body.to_owned(), commands) } else { (kept.join("\n"), commands) }
+    if commands.is_empty() { (body.to_owned(), commands) } else { (text.join("\n"), commands) }
 }
 
 /// The creation time of the note: owners may set it.
@@ -171,13 +171,13 @@ fn wanted_time(call: &Call<'_>, level: i64) -> Result<Option<String>> {
 
 /// Commands are not stored, and have no effect here; a body with only commands makes no note.
 fn create(call: &Call<'_>) -> Result<Answer> {
-    let (place, author_id) = Place::writable(call)?;
+    let (place, author_id) = NoteTarget::writable(call)?;
     call.params.require(&["body"])?;
     let internal = call.params.is_set("internal")? || call.params.is_set("confidential")?;
     refuse_if(internal && place.level < REPORTER, Failure::forbidden)?;
     let body = checked_body(call.params.text("body")?.unwrap_or_default())?;
-    let (kept, commands) = without_commands(&body);
-    if kept.trim().is_empty() {
+    let (text, commands) = without_commands(&body);
+    if text.trim().is_empty() {
         let summary = vec![format!("Read {} commands.", commands.len())];
         let body = json!({ "commands_changes": Map::new(), "summary": summary });
         return Answer::with(StatusCode::ACCEPTED, &body);
@@ -190,7 +190,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         id: 0,
         merge_request_id: place.merge_request.id,
         author_id,
-        body: kept,
+        body: text,
         system: false,
         internal,
         created_at: now.clone(),
@@ -201,7 +201,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn update(call: &Call<'_>) -> Result<Answer> {
-    let (place, mut note) = Place::own(call)?;
+    let (place, mut note) = NoteTarget::changeable(call)?;
     if let Some(body) = call.params.text("body")? {
         refuse_if(body.trim().is_empty(), || Failure::parameter("body", "is empty"))?;
         note.body = checked_body(body)?;
@@ -212,6 +212,6 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let (_, note) = Place::own(call)?;
+    let (_, note) = NoteTarget::changeable(call)?;
     call.remove(&note, &note.updated_at)
 }

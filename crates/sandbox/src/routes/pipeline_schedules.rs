@@ -7,7 +7,7 @@
 
 use undrift_release::time_zone;
 
-use super::fields::missing;
+use super::fields::missing_members;
 use super::prelude::*;
 use super::variables::PIPELINES;
 
@@ -22,19 +22,19 @@ const SCHEDULES: Collection = Collection {
         Field { preset: "true", ..Field::new("active", Form::Flag) },
     ],
     scope: |_, call| scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
-    settle,
-    narrow: |call, schedules| {
+    complete,
+    filter: |call, schedules| {
         let scope = call.params.one_of("scope", &["active", "inactive"])?;
         let wanted = scope.map(|scope| scope == "active");
         schedules.retain(|one| wanted.is_none_or(|active| one.is_set("active") == active));
         Ok(())
     },
     // Maintainers may also remove schedules of others.
-    kept: |call, schedule| {
+    check_removal: |call, schedule| {
         refuse_if(!is_insider(call, schedule)?, Failure::forbidden)?;
         call.check_unmodified(&schedule.updated_at)
     },
-    missing: || Failure::not_found("Pipeline Schedule"),
+    not_found: || Failure::not_found("Pipeline Schedule"),
     json,
     ..Collection::new("/projects/{id}/pipeline_schedules")
 };
@@ -117,13 +117,13 @@ fn scope(call: &Call<'_>, level: i64) -> Result<Scope> {
 }
 
 /// Refuses changes by others than the owner and administrators.
-fn check_own(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
+fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
     let owns = call.level()? >= DEVELOPER && is_owner(call, schedule);
     refuse_if(!call.is_administrator() && !owns, Failure::forbidden)
 }
 
 /// Completes a new or changed schedule, and computes the next run.
-fn settle(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
     let (params, mut wrong) = (&call.params, Complaints::default());
     if schedule.id == 0 {
         params.require_all(&[
@@ -142,7 +142,7 @@ fn settle(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
             }
         }
     } else {
-        check_own(call, schedule)?;
+        check_owner(call, schedule)?;
     }
     let description = schedule.text("description");
     wrong.add_if(description.trim().is_empty(), "description", "can't be blank");
@@ -185,7 +185,7 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let Some(sent) = call.params.array(INPUTS)? else { return Ok(()) };
     let mut all = list_of(schedule, INPUTS);
     for (at, input) in sent.iter().enumerate() {
-        let missing = missing(INPUTS, at, input, ["name", "value"]);
+        let missing = missing_members(INPUTS, at, input, ["name", "value"]);
         refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let name = params::text(INPUTS, &input["name"])?;
         // Lists stay lists; any other value becomes text.
@@ -193,7 +193,7 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
             list @ Value::Array(_) => list.clone(),
             other => params::text(INPUTS, other)?.into(),
         };
-        all.retain(|known| known["name"].as_str() != name.as_deref());
+        all.retain(|other| other["name"].as_str() != name.as_deref());
         if params::flag(INPUTS, &input["destroy"])? != Some(true) {
             all.push(json!({ "name": name, "value": value }));
         }
@@ -231,14 +231,14 @@ fn fields_in_call(call: &Call<'_>) -> Result<Value> {
     let value = call.params.text("value")?;
     let kind = call.params.one_of("variable_type", &VARIABLE_TYPES)?;
     let all = [("value", value), ("variable_type", kind)].into_iter();
-    Ok(all.filter_map(|(name, said)| Some((name.to_owned(), Value::from(said?)))).collect())
+    Ok(all.filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?)))).collect())
 }
 
 /// Changes the variables of a schedule, and returns the one that the call is about.
 fn change(call: &Call<'_>, change: impl FnOnce(&mut Vec<Value>) -> Result<Value>) -> Result<Value> {
     let call = &CollectionCall { collection: &SCHEDULES, scope: &scope(call, 0)?, call };
     let mut schedule = call.find()?;
-    check_own(call, &schedule)?;
+    check_owner(call, &schedule)?;
     let mut all = list_of(&schedule, VARIABLES);
     let variable = change(&mut all)?;
     schedule.set(VARIABLES, all);
@@ -289,7 +289,7 @@ const PERIODS: Collection = Collection {
         Field::new(ZONE, Form::Text),
     ],
     scope: scope_of_periods,
-    settle: |call, period| {
+    complete: |call, period| {
         let mut wrong = Complaints::default();
         TIMES.iter().for_each(|name| check_cron(call, name, period, &mut wrong));
         check_zone(period, &mut wrong);

@@ -13,7 +13,7 @@ const NAME: &str = "can contain only letters, digits, emoji, '_', '.', '+', dash
 const PATH: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
                     end in '.git' or end in '.atom'";
 
-impl<'a> Requested<'a> {
+impl<'a> RequestedName<'a> {
     /// A name and path as sent, or not empty.
     pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
         Self { namespace, name, path, unnamed: false, blank_name: false }
@@ -22,7 +22,7 @@ impl<'a> Requested<'a> {
 
 /// The requested name and path of a project. Empty ones do not count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Requested<'a> {
+pub(crate) struct RequestedName<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) name: &'a str,
     pub(crate) path: &'a str,
@@ -33,7 +33,10 @@ pub(crate) struct Requested<'a> {
 }
 
 /// Refuses a name or path with all faults at once, among them whether they are taken.
-pub(crate) fn check(wanted: Requested<'_>, (name_taken, path_taken): (bool, bool)) -> Result<()> {
+pub(crate) fn check(
+    wanted: RequestedName<'_>,
+    (name_taken, path_taken): (bool, bool),
+) -> Result<()> {
     let mut complaints = Complaints::default();
     check_name(&mut complaints, wanted, name_taken);
     check_path(&mut complaints, wanted);
@@ -62,7 +65,7 @@ fn add_both(complaints: &mut Complaints, wrong: bool, field: &str, text: &str) {
     complaints.add_if(wrong, field, text);
 }
 
-fn check_name(complaints: &mut Complaints, wanted: Requested<'_>, is_taken: bool) {
+fn check_name(complaints: &mut Complaints, wanted: RequestedName<'_>, is_taken: bool) {
     let name = wanted.name;
     add_both(complaints, name.is_empty(), "name", BLANK);
     add_both(complaints, name.chars().count() > LONGEST, "name", TOO_LONG);
@@ -71,7 +74,7 @@ fn check_name(complaints: &mut Complaints, wanted: Requested<'_>, is_taken: bool
     add_both(complaints, is_taken && !name.is_empty(), "name", TAKEN);
 }
 
-fn check_path(complaints: &mut Complaints, wanted: Requested<'_>) {
+fn check_path(complaints: &mut Complaints, wanted: RequestedName<'_>) {
     let path = wanted.path;
     let is_long = path.len() > LONGEST;
     add_both(complaints, path.is_empty(), "path", BLANK);

@@ -9,7 +9,7 @@ use super::group_runners::{self, OF_PROJECT as RUNNERS};
 use super::members;
 use super::prelude::*;
 use super::project_contents::{self, Contents};
-use super::project_rules::{self, Requested};
+use super::project_rules::{self, RequestedName};
 use super::remote_mirrors::masked;
 use super::{
     actions, approval_rules, avatars, bots, group_settings, instance, integrations,
@@ -136,7 +136,7 @@ pub(crate) fn insert(
     let contents = Contents::of(call, accepts, params)?;
     let mut attributes = settings::presets(call.time);
     let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
-    settle(call, accepts, params, rights, namespace, &mut attributes)?;
+    apply_params(call, accepts, params, rights, namespace, &mut attributes)?;
     let named = attributes.get(BRANCH).filter(|name| contents.readme && !name.is_null()).cloned();
     let branch = match (&contents.copies, named) {
         (Some(source), _) => repository::default_branch(call, source)?.into(),
@@ -171,7 +171,7 @@ pub(crate) fn insert(
 
 /// Applies parameters to the attributes of a new or stored project, with the rules that connect them
 /// to each other and to the group.
-fn settle(
+fn apply_params(
     call: &Call<'_>,
     accepts: Accepts,
     params: &Params,
@@ -190,7 +190,7 @@ fn settle(
     if params.has("mirror") && !is_new {
         pull_mirror::check_address(attributes)?;
     }
-    pull_mirror::settle(call, params, attributes)?;
+    pull_mirror::complete(call, params, attributes)?;
     for name in group_settings::INHERITED {
         let is_unset = if is_new {
             !params.has(name)
@@ -203,7 +203,7 @@ fn settle(
     }
     if is_new || attributes.get(RUNNERS) != had_runners.as_ref() {
         let follows = is_new && !params.has(RUNNERS);
-        group_runners::settle(call, namespace, follows, attributes)?;
+        group_runners::apply_to_project(call, namespace, follows, attributes)?;
     }
     Ok(())
 }
@@ -276,10 +276,10 @@ fn name_and_path(
     } else if name.is_empty() {
         name.clone_from(&path);
     }
-    let wanted = Requested {
+    let wanted = RequestedName {
         unnamed: path.is_empty() && !params.has("path"),
         blank_name: params.text("name")?.is_some(),
-        ..Requested::new(namespace, &name, &path)
+        ..RequestedName::new(namespace, &name, &path)
     };
     project_rules::check(wanted, taken(call, namespace, &name, &path, None)?)?;
     Ok((name, path))
@@ -334,9 +334,9 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let path = params.changed("path", &project.path)?;
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
-        let wanted = Requested::new(&project.namespace, name, &path);
+        let wanted = RequestedName::new(&project.namespace, name, &path);
         let taken = taken(call, &project.namespace, name, &path, Some(project.id))?;
-        project_rules::check(Requested { blank_name: true, ..wanted }, taken)?;
+        project_rules::check(RequestedName { blank_name: true, ..wanted }, taken)?;
     }
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),
@@ -358,7 +358,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let mut attributes = former.clone();
     let is_fork = project.forked_from_id.is_some();
     let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
-    settle(call, Accepts::Edit, params, rights, &project.namespace, &mut attributes)?;
+    apply_params(call, Accepts::Edit, params, rights, &project.namespace, &mut attributes)?;
     let branches = [&former, &attributes].map(|of| of.get(BRANCH).and_then(Value::as_str));
     if let [Some(former), Some(wanted)] = branches {
         repository::change_head(call, project, former, wanted)?;

@@ -3,7 +3,7 @@
 //! the real service's behaviour.
 
 use super::default_branches::{self, BRANCH_PROTECTION, DEFAULTS};
-use super::grants::{self, Plan};
+use super::grants::{self, GrantPlan};
 use super::prelude::*;
 use super::{instance, repository};
 
@@ -77,8 +77,8 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 
 /// A protected branch in answers for a project or group.
 fn shown(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Value> {
-    let left_out: &[&str] = scope.either(&[], &["inherited"]);
-    Ok(without(json(call, protection)?, left_out))
+    let hidden: &[&str] = scope.either(&[], &["inherited"]);
+    Ok(without(json(call, protection)?, hidden))
 }
 
 /// The protected branch in the path.
@@ -153,7 +153,7 @@ fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
     if Protection::named(call, scope.holder(), &name)?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
-    let mut plan = Plan::new(call, project, &[], &changes)?;
+    let mut plan = GrantPlan::new(call, project, &[], &changes)?;
     if let Some(project) = project {
         refuse_if(!grants::may_unprotect(call, project, &plan.grants)?, Failure::forbidden)?;
     }
@@ -181,8 +181,8 @@ fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
 /// Adds a protected branch of a seed, replacing one that the service added.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let name = call.params.text("name")?.unwrap_or_default();
-    if let Some(known) = Protection::named(call, scope.holder(), &name)? {
-        known.remove(call.db)?;
+    if let Some(protection) = Protection::named(call, scope.holder(), &name)? {
+        protection.remove(call.db)?;
     }
     protect(call, scope).map(drop)
 }
@@ -208,14 +208,14 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     let mut protection = changeable(call, scope)?;
-    let plan = Plan::new(call, project_of(scope), &protection.grants, &changes)?;
+    let plan = GrantPlan::new(call, project_of(scope), &protection.grants, &changes)?;
     plan.check_faults()?;
     protection.grants = plan.grants;
     protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
     if licensed {
-        let kept = call.service.profile.code_owner_approval_kept
+        let required = call.service.profile.code_owner_approval_kept
             && protection.code_owner_approval_required;
-        protection.code_owner_approval_required = code_owners.unwrap_or(kept);
+        protection.code_owner_approval_required = code_owners.unwrap_or(required);
     }
     protection.updated_at = call.now().to_owned();
     Ok(protection.save(call.db)?)
@@ -258,8 +258,8 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     if (push, merge, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
     }
-    let known = Protection::all(call, Holder::Project(project.id))?;
-    if known.iter().any(|protection| covers(&protection.name, branch)) {
+    let protections = Protection::all(call, Holder::Project(project.id))?;
+    if protections.iter().any(|protection| covers(&protection.name, branch)) {
         return Ok(());
     }
     let mut new = Protection {
@@ -281,8 +281,11 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
 fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let set = if namespace.is_group() { OF_GROUPS.set(call.db, namespace.id)? } else { Map::new() };
     let name = if call.is_from(17, 0) { DEFAULTS } else { BRANCH_PROTECTION };
-    let own = set.get(name).filter(|own| !own.is_null() && **own != json!({}));
-    let value = own.map_or_else(|| instance::setting(call, name), |own| Ok(own.clone()))?;
+    let group_setting = set
+        .get(name)
+        .filter(|group_setting| !group_setting.is_null() && **group_setting != json!({}));
+    let value = group_setting
+        .map_or_else(|| instance::setting(call, name), |group_setting| Ok(group_setting.clone()))?;
     Ok(value.as_i64().map_or(value, default_branches::protection))
 }
 

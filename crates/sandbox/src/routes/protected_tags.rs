@@ -2,7 +2,7 @@
 //! behaviour. There is no update: to change one, remove it and protect the tag again.
 
 use super::fields::next_grant;
-use super::grants::{self, Plan};
+use super::grants::{self, GrantPlan};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[TAGS];
@@ -20,7 +20,7 @@ const TAGS: Collection = Collection {
         }
         Ok(Scope::Project(Box::new(project)))
     },
-    settle,
+    complete,
     // Answers show no id of a protected tag.
     json: |call, tag| {
         let grants = grants_of(call, tag)?;
@@ -34,10 +34,10 @@ const TAGS: Collection = Collection {
 const GRANTS: &str = "grants";
 
 /// Completes a new one with its grants.
-fn settle(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
     let changes = grants::of_new(call, tier, &[Action::Create])?;
-    let mut plan = Plan::new(call, Some(call.project()?), &[], &changes)?;
+    let mut plan = GrantPlan::new(call, Some(call.project()?), &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());
     if tag.text("name").trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());

@@ -122,7 +122,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     if params.is_set("enabled")? {
         attributes.remove(FAILURES);
     }
-    settle(call, params, &mut attributes)?;
+    complete(call, params, &mut attributes)?;
     project.save_attributes(call.db, &attributes, call.now())?;
     Answer::ok(&body(&project, &attributes))
 }
@@ -144,7 +144,7 @@ pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<()> {
 
 /// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and
 /// the caller who turns the mirror on or changes it becomes its user, unless another one is named.
-pub(super) fn settle(
+pub(super) fn complete(
     call: &Call<'_>,
     params: &Params,
     attributes: &mut Map<String, Value>,

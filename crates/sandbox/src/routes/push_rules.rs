@@ -17,7 +17,7 @@ const RULES: Collection = Collection {
         refuse_if(is_hidden, Failure::hidden).map(|()| scope)
     },
     find: |call| find(call)?.ok_or_else(|| absent(call)),
-    settle: |call, rule| {
+    complete: |call, rule| {
         take(rule, call)?;
         refuse_if(rule.id == 0 && find(call)?.is_some(), || {
             let of_group = "Group push rule exists, try updating";
@@ -29,7 +29,7 @@ const RULES: Collection = Collection {
             }
         })
     },
-    kept: |_, _| Ok(()),
+    check_removal: |_, _| Ok(()),
     rows: Records("push_rules"),
     json: |call, rule| Ok(json(call, rule)),
     ..Collection::new("/projects/{id}/push_rule")

@@ -10,15 +10,15 @@ use super::{COLLECTIONS, Operation, all, find, router};
 
 /// The operations of the sandbox's own collections.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
-    own().flat_map(Collection::routes)
+    built_in().flat_map(Collection::routes)
 }
 
 /// Every collection that the service has.
 pub(super) fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
-    own().chain(call.service.told.iter().flat_map(|told| told.collections))
+    built_in().chain(call.service.told.iter().flat_map(|described| described.collections))
 }
 
-fn own() -> impl Iterator<Item = &'static Collection> {
+fn built_in() -> impl Iterator<Item = &'static Collection> {
     COLLECTIONS.iter().copied().flatten()
 }
 
@@ -57,9 +57,12 @@ impl Described {
 }
 
 /// Creates missing tables for all collections, for projects, groups, or both.
-pub(crate) fn make_room(db: &Connection, told: Option<&Described>) -> Result<(), rusqlite::Error> {
+pub(crate) fn make_room(
+    db: &Connection,
+    described: Option<&Described>,
+) -> Result<(), rusqlite::Error> {
     let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
-    for of in own().chain(told.iter().flat_map(|told| told.collections)) {
+    for of in built_in().chain(described.iter().flat_map(|described| described.collections)) {
         let [projects, groups] = holders.entry(of.rows.0).or_default();
         let is_of_groups = of.path.starts_with("/groups/");
         *projects |= !is_of_groups;

@@ -36,7 +36,7 @@ const MIRRORS: Collection = Collection {
         ("last_error", "null"),
     ],
     scope: |_, call| project(call),
-    settle,
+    complete,
     json: |call, mirror| Ok(json(call, mirror)),
     ..Collection::new("/projects/{id}/remote_mirrors")
 };
@@ -55,7 +55,7 @@ pub(super) const ROUTES: &[Route] = &[
 const DISABLED: &str =
     "Cannot proceed with the push mirroring. Please verify your mirror configuration.";
 /// Nothing is pushed, so all mirrors may have the same key.
-const PUBLIC_KEY: Verb = Verb::Own(|call| {
+const PUBLIC_KEY: Verb = Verb::Custom(|call| {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
     let has_key = call.find()?.text("auth_method") == "ssh_public_key" && call.is_from(17, 9);
     refuse_if(!has_key, Failure::hidden)?;
@@ -112,7 +112,7 @@ pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
 
 /// Null as a flag means off. "All protected branches" and a pattern exclude each other: the one
 /// that is sent replaces the other.
-fn settle(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     check_url(call, "url", mirror.text("url"))?;
     for name in ["enabled", PROTECTED] {
         mirror.set(name, mirror.is_set(name));

@@ -282,8 +282,8 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
-    if let Some(known) = Protection::named(call, Holder::Project(project.id), &branch.name)? {
-        known.remove(call.db)?;
+    if let Some(protection) = Protection::named(call, Holder::Project(project.id), &branch.name)? {
+        protection.remove(call.db)?;
     }
     Answer::ok(&json(call, &project, &branch)?)
 }

@@ -64,7 +64,7 @@ pub struct Collection {
     /// The table of its rows, named after the end of its path.
     pub(super) rows: Records,
     /// How many entries a project, and a group, has at most, with the word for them and the refusal.
-    pub(super) most: Option<Most>,
+    pub(super) limit: Option<Limit>,
     /// Sets of settings of the project: while all of one set are `disabled`, everything is 403.
     pub(super) closed_by: &'static [&'static [&'static str]],
     /// The project or group, for callers who may do this.
@@ -75,19 +75,19 @@ pub struct Collection {
     pub(super) inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
     /// Further work of a write: it completes a row with the fields of the call, before the row
     /// joins or replaces the stored ones.
-    pub(super) settle: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
+    pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// Applies further filters and the order of a list.
-    pub(super) narrow: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,
+    pub(super) filter: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,
     /// Refuses to remove a row that cannot be removed.
-    pub(super) kept: fn(&CollectionCall<'_>, &Record) -> Result<()>,
+    pub(super) check_removal: fn(&CollectionCall<'_>, &Record) -> Result<()>,
     /// The place's own row that the call names.
     pub(super) find: fn(&CollectionCall<'_>) -> Result<Record>,
     /// The answer about an entry that does not exist.
-    pub(super) missing: fn() -> Failure,
+    pub(super) not_found: fn() -> Failure,
     pub(super) json: fn(&CollectionCall<'_>, &Record) -> Result<Value>,
 }
 
-type Most = (&'static str, [i64; 2], fn(String) -> Failure);
+type Limit = (&'static str, [i64; 2], fn(String) -> Failure);
 
 /// Marks a row that belongs to another place.
 pub(super) const INHERITED: &str = "inherited";
@@ -127,18 +127,18 @@ impl Collection {
             only_edited: false,
             is_idempotent: false,
             rows: Records(path.split_at(above.len()).1),
-            most: None,
+            limit: None,
             closed_by: &[],
             scope: |of, call| {
                 Scope::kept_by(call, [if call.writes { of.writes } else { of.reads }; 2])
             },
             filters: &[],
             inherited: |_| Ok(Vec::new()),
-            settle: |call, row| call.check_unique(row),
-            narrow: |_, _| Ok(()),
-            kept: |call, row| call.check_unmodified(&row.updated_at),
-            find: |call| call.pick(call.stored()?),
-            missing: Failure::no_record,
+            complete: |call, row| call.check_unique(row),
+            filter: |_, _| Ok(()),
+            check_removal: |call, row| call.check_unmodified(&row.updated_at),
+            find: |call| call.select(call.stored()?),
+            not_found: Failure::no_record,
             json: |call, row| call.with_names(row),
         }
     }
@@ -171,13 +171,13 @@ impl Collection {
         path: &'static str,
         verb: Verb,
     ) -> Route {
-        Route { method, path, handler: Handler::Row(self, verb) }
+        Route { method, path, handler: Handler::Collection(self, verb) }
     }
 
     pub(super) fn answer(&self, verb: Verb, call: &Call<'_>) -> Result<Answer> {
         refuse_if(self.since.is_some_and(|since| call.release() < since), Failure::no_route)?;
         let call = CollectionCall { collection: self, scope: &self.scope(call)?, call };
-        call.check_above()?;
+        call.check_parent()?;
         call.answer(verb)
     }
 
@@ -198,7 +198,7 @@ impl Collection {
     }
 
     /// The field in the path of an entry.
-    fn keyed(&self) -> Option<&Field> {
+    fn key_field(&self) -> Option<&Field> {
         let is_it = |field: &&Field| match field.form {
             Form::Named(_) => field.name == self.key,
             _ => field.shown == self.key,
@@ -239,12 +239,12 @@ impl<'a> CollectionCall<'a> {
 
     fn answer(&self, verb: Verb) -> Result<Answer> {
         match verb {
-            Verb::Own(answer) => answer(self),
+            Verb::Custom(answer) => answer(self),
             Verb::List => self.list(),
             Verb::Show => {
-                let row = self.find().or_else(|missing| {
+                let row = self.find().or_else(|not_found| {
                     let inherited = (self.collection.inherited)(self)?;
-                    self.pick(inherited).map_err(|_| missing)
+                    self.select(inherited).map_err(|_| not_found)
                 })?;
                 let mut body = self.json(&row)?;
                 for collection in all_collections(self).filter(|other: &&Collection| {
@@ -266,7 +266,7 @@ impl<'a> CollectionCall<'a> {
             }
             Verb::Update => {
                 let mut row = match self.find() {
-                    Err(_) if self.collection.is_put => self.named()?,
+                    Err(_) if self.collection.is_put => self.new_named()?,
                     found => found?,
                 };
                 self.save(&mut row)?;
@@ -281,7 +281,7 @@ impl<'a> CollectionCall<'a> {
                     Err(failure) if self.may_be_absent(&failure) => {}
                     found => {
                         let row = found?;
-                        (self.collection.kept)(self, &row)?;
+                        (self.collection.check_removal)(self, &row)?;
                         self.collection.rows.remove(self, &row)?;
                     }
                 }
@@ -297,12 +297,12 @@ impl<'a> CollectionCall<'a> {
 
     /// Refuses a new entry if there are too many with it.
     fn check_number(&self) -> Result<()> {
-        let Some((noun, [of_project, of_group], refused)) = self.collection.most else {
+        let Some((noun, [of_project, of_group], refused)) = self.collection.limit else {
             return Ok(());
         };
-        let most = self.scope.either(of_project, of_group);
-        refuse_if(self.collection.rows.count(self, self.scope.holder())? > most, || {
-            refused(format!("Maximum number of {} {noun} ({most}) exceeded", self.scope.name()))
+        let limit = self.scope.either(of_project, of_group);
+        refuse_if(self.collection.rows.count(self, self.scope.holder())? > limit, || {
+            refused(format!("Maximum number of {} {noun} ({limit}) exceeded", self.scope.name()))
         })
     }
 
@@ -315,7 +315,7 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// Refuses a request below a parent that does not exist.
-    fn check_above(&self) -> Result<()> {
+    fn check_parent(&self) -> Result<()> {
         let is_above = |other: &&Collection| self.collection.is_below(other);
         let Some(above) = all_collections(self).find(is_above) else { return Ok(()) };
         let id = self.segment_id(self.collection.below)?;
@@ -326,7 +326,7 @@ impl<'a> CollectionCall<'a> {
     pub(super) fn stored(&self) -> Result<Vec<Record>> {
         let Collection { below, rows, .. } = *self.collection;
         let rows = rows.all(self, self.scope.holder())?;
-        let mut rows = those(rows, |row| self.is_known(row))?;
+        let mut rows = those(rows, |row| self.target_exists(row))?;
         if !below.is_empty() {
             let above = Value::from(self.segment_id(below)?);
             rows.retain(|row| row.value(below) == above);
@@ -335,8 +335,8 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// Whether the object exists that identifies a row, if one does. Without it the row is gone.
-    pub(super) fn is_known(&self, row: &Record) -> Result<bool> {
-        Ok(match self.collection.keyed() {
+    pub(super) fn target_exists(&self, row: &Record) -> Result<bool> {
+        Ok(match self.collection.key_field() {
             Some(Field { form: Form::Named(of), name, .. }) => {
                 !of.shown(self, &row.value(name))?.is_null()
             }
@@ -394,31 +394,31 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// A new row with the name in the path.
-    fn named(&self) -> Result<Record> {
+    fn new_named(&self) -> Result<Record> {
         let Collection { required, key, entry, .. } = *self.collection;
         self.params.require(required)?;
         let mut row = Record::new(self.now());
-        row.set(self.collection.keyed().map_or(key, |field| field.name), self.segment(entry));
+        row.set(self.collection.key_field().map_or(key, |field| field.name), self.segment(entry));
         Ok(row)
     }
 
-    pub(super) fn pick(&self, mut rows: Vec<Record>) -> Result<Record> {
+    pub(super) fn select(&self, mut rows: Vec<Record>) -> Result<Record> {
         if self.collection.is_document {
             return Ok(rows.pop().unwrap_or_else(|| Record::new(self.now())));
         }
-        let named = self.segment(self.collection.entry);
+        let name = self.segment(self.collection.entry);
         let is_it = |value: &Value| match value.as_i64() {
-            Some(id) => named.parse() == Ok(id),
-            None => value.as_str() == Some(named),
+            Some(id) => name.parse() == Ok(id),
+            None => value.as_str() == Some(name),
         };
-        let found = match self.collection.keyed() {
+        let found = match self.collection.key_field() {
             Some(field) => rows.into_iter().find(|row| is_it(&row.value(field.name))),
             None => {
                 let id = self.segment_id(self.collection.entry)?;
                 rows.into_iter().find(|row| row.id == id)
             }
         };
-        found.ok_or_else(self.collection.missing)
+        found.ok_or_else(self.collection.not_found)
     }
 
     fn list(&self) -> Result<Answer> {
@@ -433,7 +433,7 @@ impl<'a> CollectionCall<'a> {
             let wanted = wanted.filter(|wanted| (*name, wanted.as_str()) != ("state", "all"));
             all.retain(|row| wanted.as_ref().is_none_or(|wanted| row.text(name) == wanted));
         }
-        (self.collection.narrow)(self, &mut all)?;
+        (self.collection.filter)(self, &mut all)?;
         if self.collection.unpaged {
             Answer::ok(&all.iter().map(|row| self.json(row)).collect::<Result<Vec<_>>>()?)
         } else {
@@ -447,7 +447,7 @@ impl<'a> CollectionCall<'a> {
         if !below.is_empty() {
             row.set(below, self.segment_id(below)?);
         }
-        (self.collection.settle)(self, row)?;
+        (self.collection.complete)(self, row)?;
         self.store(row)
     }
 
@@ -476,7 +476,7 @@ pub(crate) enum Verb {
     Update,
     Remove,
     /// A function of its own.
-    Own(fn(&CollectionCall<'_>) -> Result<Answer>),
+    Custom(fn(&CollectionCall<'_>) -> Result<Answer>),
 }
 
 /// An object without some of its members.

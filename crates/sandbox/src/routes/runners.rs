@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/runners", list_own),
+    get("/runners", list_managed),
     get("/runners/all", list_all),
     get("/projects/{id}/runners", list),
     post("/projects/{id}/runners", assign),
@@ -59,7 +59,7 @@ impl Runner {
 
     /// Whether the caller maintains a project that has it, or owns its group. The rights of
     /// administrators do not count.
-    fn is_own(&self, call: &Call<'_>) -> Result<bool> {
+    fn is_managed(&self, call: &Call<'_>) -> Result<bool> {
         let user = call.user()?.id;
         let maintains = |project: Project| Ok(call.level_of(user, &project)? >= MAINTAINER);
         Ok(any(self.projects(call)?, |id| {
@@ -92,8 +92,8 @@ fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
     page::list(call, runners.iter().map(Runner::json))
 }
 
-fn list_own(call: &Call<'_>) -> Result<Answer> {
-    answer(call, those(all(call)?, |runner| runner.is_own(call))?)
+fn list_managed(call: &Call<'_>) -> Result<Answer> {
+    answer(call, those(all(call)?, |runner| runner.is_managed(call))?)
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {
@@ -124,7 +124,7 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
         Failure::error(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
     })?;
     refuse_if(runner.locked && !call.is_administrator(), || refused("Runner is locked"))?;
-    refuse_if(!call.is_administrator() && !runner.is_own(call)?, Failure::forbidden)?;
+    refuse_if(!call.is_administrator() && !runner.is_managed(call)?, Failure::forbidden)?;
     refuse_if(runner.projects(call)?.contains(&project), || {
         Failure::refused(
             "Validation failed: Runner projects runner has already been taken - runner_error",

@@ -151,9 +151,9 @@ fn unshare(call: &Call<'_>) -> Result<Answer> {
     let sql = format!("SELECT access_level {rest} AND (expires_at IS NULL OR expires_at >= ?3)");
     let level: Option<i64> = call.maybe(&sql, params![id, invited, call.today()])?;
     let level = level.ok_or_else(|| Failure::not_found("Group Link"))?;
-    let own = scope.level(call)?;
-    refuse_if(scope.either(level > own, false), Failure::forbidden)?;
-    if scope.either(true, own >= OWNER) {
+    let caller_level = scope.level(call)?;
+    refuse_if(scope.either(level > caller_level, false), Failure::forbidden)?;
+    if scope.either(true, caller_level >= OWNER) {
         call.run(&format!("DELETE {rest}"), [id, invited])?;
     }
     Ok(Answer::no_content())
@@ -210,13 +210,14 @@ fn inviting(call: &Call<'_>) -> Result<Answer> {
 fn invited_to(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_from(17, 4), Failure::no_route)?;
     let scope = Scope::seen(call)?;
-    let asked = call.params.words_of("relation", &["direct", "inherited"])?.unwrap_or_default();
-    let is_asked = |word: &str| asked.is_empty() || asked.iter().any(|other| other == word);
+    let relations = call.params.words_of("relation", &["direct", "inherited"])?.unwrap_or_default();
+    let has_relation =
+        |word: &str| relations.is_empty() || relations.iter().any(|other| other == word);
     let mut found = Vec::new();
-    if is_asked("direct") {
+    if has_relation("direct") {
         found.extend(invited(call, scope.holder())?);
     }
-    for above in scope.above().into_iter().filter(|_| is_asked("inherited")) {
+    for above in scope.above().into_iter().filter(|_| has_relation("inherited")) {
         found.extend(invited(call, Holder::Group(above))?);
     }
     match scope {

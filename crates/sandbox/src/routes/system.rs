@@ -60,11 +60,12 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let least = if call.params.is_set("owned_only")? { OWNER } else { 1 };
-    let own = own_namespaces(call, least)?;
-    let is_own = |id| call.is_administrator() || call.release() < OBSERVED || own.contains(&id);
+    let owned = owned_namespaces(call, least)?;
+    let is_listed =
+        |id| call.is_administrator() || call.release() < OBSERVED || owned.contains(&id);
     let mut all = Vec::new();
     for namespace in Namespace::list(call.db, "ORDER BY n.full_path", [])? {
-        if is_own(namespace.id)
+        if is_listed(namespace.id)
             && call.level_in_group(&namespace)? >= least
             && namespace.full_path.to_lowercase().contains(&search)
         {
@@ -103,7 +104,7 @@ fn with_counts(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
 }
 
 /// The caller's own namespace, and the groups with a direct membership of this level.
-fn own_namespaces(call: &Call<'_>, least: i64) -> Result<HashSet<i64>> {
+fn owned_namespaces(call: &Call<'_>, least: i64) -> Result<HashSet<i64>> {
     let sql = "SELECT id FROM namespaces WHERE owner_id = ?1 UNION
                SELECT group_id FROM members WHERE user_id = ?1 AND group_id IS NOT NULL
                    AND state = 'active' AND access_level >= ?2
@@ -140,6 +141,6 @@ fn search(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["scope", "search"])?;
     match call.params.one_of("scope", &["projects", "users"])?.as_deref() {
         Some("users") => users::list(call),
-        _ => project_list::respond(call, project_list::Query::default()),
+        _ => project_list::respond(call, project_list::ProjectQuery::default()),
     }
 }

@@ -43,8 +43,8 @@ impl Terms {
 
 /// Whether a member may have this level here.
 pub(crate) fn valid_level(call: &Call<'_>, level: i64, group: bool) -> bool {
-    let is_known = level != PLANNER || call.is_from(17, 7);
-    is_known && LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
+    let exists = level != PLANNER || call.is_from(17, 7);
+    exists && LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
 }
 
 /// The role in a parameter, one of those in the reference (1, 2.1).
@@ -63,11 +63,12 @@ pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
         wrong.clear();
     }
     refuse_if(!wrong.is_empty(), || Failure::models("access_level", &wrong))?;
-    let own = scope.level(call)?;
-    let may = call.service.profile.maintainer_grants_owner && own >= MAINTAINER;
+    let caller_level = scope.level(call)?;
+    let may = call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
     let grants_owner = scope.either(may, false);
     // Planners are outside the order of roles: only owners grant that one.
-    let is_above = level > own && !grants_owner || level == PLANNER && own < OWNER;
+    let is_above =
+        level > caller_level && !grants_owner || level == PLANNER && caller_level < OWNER;
     refuse_if(is_above, Failure::forbidden).map(|()| level)
 }
 

@@ -3,7 +3,7 @@
 use super::super::stored_settings::Edit;
 use super::conditions::Conditions;
 use super::prelude::*;
-use super::user_rules::{self, Requested};
+use super::user_rules::{self, RequestedUser};
 use super::{avatars, custom_attributes, group_moves, identities, instance};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -43,7 +43,7 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value> {
         "preferred_language": "en",
         "last_sign_in_at": null,
         "current_sign_in_at": null,
-        "confirmed_at": kept(call, user, UNCONFIRMED)?.is_null().then_some(&user.created_at),
+        "confirmed_at": stored_fact(call, user, UNCONFIRMED)?.is_null().then_some(&user.created_at),
         "last_activity_on": last_activity(call, user)?,
         "scim_identities": [],
     });
@@ -56,11 +56,11 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value> {
 
 /// The additional fields for administrators.
 fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
-    let created_by = User::by_any(call.db, kept(call, user, CREATED_BY)?.as_i64())?;
+    let created_by = User::by_any(call.db, stored_fact(call, user, CREATED_BY)?.as_i64())?;
     let mut body = json!({
         "is_admin": user.admin,
         "namespace_id": Namespace::of_user(call.db, user.id)?.map(|namespace| namespace.id),
-        "note": kept(call, user, "note")?,
+        "note": stored_fact(call, user, "note")?,
         "created_by": created_by.map(|by| by.brief(call)),
     });
     if call.tier() >= Tier::Premium {
@@ -69,7 +69,7 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
         let seat =
             user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > least;
         body["using_license_seat"] = seat.into();
-        body["is_auditor"] = (kept(call, user, AUDITOR)? == true).into();
+        body["is_auditor"] = (stored_fact(call, user, AUDITOR)? == true).into();
         let of_groups =
             "provisioned_by_group_id enterprise_group_id enterprise_group_associated_at";
         extend(&mut body, user.members(of_groups));
@@ -99,19 +99,19 @@ const UNCONFIRMED: &str = "unconfirmed";
 const AUDITOR: &str = "auditor";
 
 /// The fields in a call for a new or a stored user, after their checks.
-fn requested(call: &Call<'_>, stored: Option<&User>) -> Result<Requested> {
+fn requested(call: &Call<'_>, stored: Option<&User>) -> Result<RequestedUser> {
     let auditor = call.params.flag(AUDITOR)?.filter(|_| call.tier() >= Tier::Premium);
     let auditor = match stored {
-        Some(user) if auditor.is_none() => Some(kept(call, user, AUDITOR)? == true),
+        Some(user) if auditor.is_none() => Some(stored_fact(call, user, AUDITOR)? == true),
         _ => auditor,
     };
     let nobody = User::default();
-    let own = stored.unwrap_or(&nobody);
-    let wanted = Requested {
-        email: call.params.text("email")?.unwrap_or_else(|| own.email.clone()),
-        username: call.params.text("username")?.unwrap_or_else(|| own.username.clone()),
-        name: call.params.changed("name", &own.name)?,
-        admin: call.params.flag("admin")?.unwrap_or(own.admin),
+    let current = stored.unwrap_or(&nobody);
+    let wanted = RequestedUser {
+        email: call.params.text("email")?.unwrap_or_else(|| current.email.clone()),
+        username: call.params.text("username")?.unwrap_or_else(|| current.username.clone()),
+        name: call.params.changed("name", &current.name)?,
+        admin: call.params.flag("admin")?.unwrap_or(current.admin),
         auditor,
     };
     user_rules::check(call, &wanted, stored)?;
@@ -128,8 +128,8 @@ pub(super) fn may_create_project(call: &Call<'_>, user: &User) -> Result<bool> {
     let limit = OF_USERS.set(call.db, user.id)?.get(PROJECTS).and_then(Value::as_i64);
     let sql = "SELECT count(*) FROM projects p JOIN namespaces n ON n.id = p.namespace_id
                WHERE n.owner_id = ?1";
-    let own: i64 = call.one(sql, [user.id])?;
-    Ok(limit.is_none_or(|limit| own < limit))
+    let count: i64 = call.one(sql, [user.id])?;
+    Ok(limit.is_none_or(|limit| count < limit))
 }
 
 /// Whether a user may create top-level groups: not while the service forbids it.
@@ -161,7 +161,7 @@ fn settle_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Re
     Ok(())
 }
 
-fn kept(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
+fn stored_fact(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
     Ok(OF_USERS.set(call.db, user.id)?.get(name).cloned().unwrap_or_default())
 }
 
@@ -173,10 +173,10 @@ fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     extend(&mut body, Value::Object(settings));
     extend(&mut body, user.members("bot job_title work_information local_time"));
     body["job_title"] = "".into();
-    let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
+    let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let seen = user.state == ACTIVE || call.is_administrator();
-    set_if(&mut body, own || seen, "created_at", user.created_at.as_str());
-    if seen && !own {
+    set_if(&mut body, is_caller || seen, "created_at", user.created_at.as_str());
+    if seen && !is_caller {
         extend(&mut body, json!({ "followers": 0, "following": 0, "is_followed": false }));
     }
     Ok(body)
@@ -252,8 +252,8 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     let id = call.segment_id("user_id")?;
     refuse_if(call.caller.is_none(), || Failure::forbidden_because("Not authorized!"))?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
-    let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
-    let sees_more = call.is_administrator() || own && call.release() < OBSERVED;
+    let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
+    let sees_more = call.is_administrator() || is_caller && call.release() < OBSERVED;
     if !sees_more {
         return Answer::ok(&public(call, &user, true)?);
     }
@@ -277,7 +277,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     ])?;
     identities::sent(call)?;
     let wanted = requested(call, None)?;
-    let Requested { username, name, email, admin, .. } = &wanted;
+    let RequestedUser { username, name, email, admin, .. } = &wanted;
     let new = NewUser { admin: *admin, ..NewUser::active(username, name, email) };
     let id = User::insert(call.db, new, call.now())?;
     if instance::setting(call, "user_default_external")? == true {
@@ -294,7 +294,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn settled(
     call: &Call<'_>,
     id: i64,
-    wanted: &Requested,
+    wanted: &RequestedUser,
     was_external: Option<bool>,
 ) -> Result<Value> {
     let observed = call.release() >= OBSERVED;
@@ -321,7 +321,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     identities::sent(call)?;
     let user = call.named_user()?;
     let wanted = requested(call, Some(&user))?;
-    let Requested { username, name, email, admin, .. } = &wanted;
+    let RequestedUser { username, name, email, admin, .. } = &wanted;
     let email = if call.params.is_set("skip_reconfirmation")? { email } else { &user.email };
     let private = call.params.flag("private_profile")?;
     let sql = "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5,
@@ -344,8 +344,8 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let sql = "SELECT EXISTS (SELECT 1 FROM members m WHERE m.user_id = ?1 AND m.access_level = ?2
                    AND m.group_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM members o
                    WHERE o.group_id = m.group_id AND o.access_level = ?2 AND o.user_id <> ?1))";
-    let is_kept = !call.params.is_set("hard_delete")? && call.one(sql, [user.id, OWNER])?;
-    refuse_if(is_kept, || {
+    let is_sole_owner = !call.params.is_set("hard_delete")? && call.one(sql, [user.id, OWNER])?;
+    refuse_if(is_sole_owner, || {
         Failure::conflict("User cannot be removed while is the sole-owner of a group")
     })?;
     call.check_unmodified(&user.created_at)?;
@@ -397,7 +397,7 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
         act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
     let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
     refuse_if(is_active, || refused(text))?;
-    let outcomes = ACTS.iter().find(|(known, _)| *known == act).map_or(&[][..], |(_, of)| of);
+    let outcomes = ACTS.iter().find(|(name, _)| *name == act).map_or(&[][..], |(_, of)| of);
     match STATES.iter().zip(outcomes).find(|(state, _)| **state == user.state) {
         Some((_, Refused(text))) => Err(refused(text)),
         Some((state, Impossible)) => Err(refused(&format!("You cannot {act} {state} users."))),

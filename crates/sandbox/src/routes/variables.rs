@@ -30,12 +30,12 @@ const VARIABLES: Collection = Collection {
     entry: "key",
     required: &["key", "value"],
     fields: &FIELDS,
-    most: Some(("ci variables", [8_000, 30_000], |text| Failure::model("base", text))),
+    limit: Some(("ci variables", [8_000, 30_000], |text| Failure::model("base", text))),
     scope: |_, call| scope(call),
     find: |call| if call.method == Method::PUT { find_to_change(call) } else { find(call) },
-    settle,
+    complete,
     // Project variables have no time of change.
-    kept: |call, variable| match call.scope {
+    check_removal: |call, variable| match call.scope {
         Scope::Group(_) => call.check_unmodified(&variable.updated_at),
         Scope::Project(_) => Ok(()),
     },
@@ -108,13 +108,13 @@ fn check_place(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
     refuse_if(is_long && matches!(call.scope, Scope::Group(_)), || {
         Failure::internal(&"the scope is too long")
     })?;
-    refuse_if(is_known(call, variable)?, || {
+    refuse_if(is_key_taken(call, variable)?, || {
         Failure::model("key", format!("({}) has already been taken", variable.text("key")))
     })
 }
 
 /// Whether another variable has the key and the scope.
-fn is_known(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
+fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
     let namesakes = VARIABLES.rows.with(call, call.scope.holder(), "key", variable.text("key"))?;
     let place = variable.text(ENVIRONMENT);
     Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == place))
@@ -125,7 +125,7 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let call = &CollectionCall { collection: &VARIABLES, scope, call };
     let mut variable = Record::new(call.now());
     call.take(&mut variable)?;
-    if is_known(call, &variable)? { Ok(()) } else { call.save(&mut variable) }
+    if is_key_taken(call, &variable)? { Ok(()) } else { call.save(&mut variable) }
 }
 
 /// The project or group, for callers who manage it. A project is closed while its CI/CD is
@@ -193,7 +193,7 @@ fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
 }
 
 /// Completes a new or changed variable.
-fn settle(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let is_new = variable.id == 0;
     if !is_new && call.service.profile.put_resets_omitted_flags {
         let is_flag = |field: &&Field| matches!(field.form, Form::Flag | Form::Word(_));

@@ -15,9 +15,9 @@ use super::{avatars, custom_attributes, group_settings, shares};
 /// A JSON object, written member by member to a text. A page has a hundred projects with sixty
 /// members each, so none is built elsewhere first.
 #[derive(Debug, Default)]
-pub(crate) struct Object(Vec<u8>);
+pub(crate) struct ObjectWriter(Vec<u8>);
 
-impl Object {
+impl ObjectWriter {
     /// Starts a member; its value follows. Names are plain words.
     fn name(&mut self, name: &str) -> &mut Vec<u8> {
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
@@ -86,7 +86,7 @@ impl Extras {
 }
 
 /// The simple form.
-pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Object> {
+pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<ObjectWriter> {
     let stored = attributes(call, project)?;
     let view = View::of(call, project, wanted, &stored)?;
     let mut body = view.simple_members()?;
@@ -103,12 +103,12 @@ pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Resu
 /// The effective attributes, together with the groups above.
 fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
     let mut stored = serde_json::from_str(&project.stored).unwrap_or_default();
-    group_settings::settle(call, project, &mut stored)?;
+    group_settings::add_inherited(call, project, &mut stored)?;
     Ok(stored)
 }
 
 /// The full form.
-pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Object> {
+pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<ObjectWriter> {
     let stored = attributes(call, project)?;
     let view = View::of(call, project, wanted, &stored)?;
     let mut body = view.simple_members()?;
@@ -177,7 +177,7 @@ impl<'a> View<'a> {
     }
 
     /// The members for maintainers only.
-    fn maintainers_members(&self, body: &mut Object) -> Result<()> {
+    fn maintainers_members(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
         if self.reader.level < MAINTAINER {
             return Ok(());
@@ -190,12 +190,12 @@ impl<'a> View<'a> {
     }
 
     /// The members of the simple form.
-    fn simple_members(&self) -> Result<Object> {
+    fn simple_members(&self) -> Result<ObjectWriter> {
         let Self { call, project, .. } = self;
         let host = host(call);
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         let (base, path) = (call.base.as_str(), project.full_path.as_str());
-        let mut body = Object::default();
+        let mut body = ObjectWriter::default();
         body.set("id", project.id)?;
         body.set("name", &project.name)?;
         body.set("name_with_namespace", project.full_name())?;
@@ -214,7 +214,7 @@ impl<'a> View<'a> {
     }
 
     /// The members for callers who may read the repository.
-    fn repository_members(&self, body: &mut Object) -> Result<()> {
+    fn repository_members(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
         if self.reader.reads_code() {
             let readme = format!("{}/{}/-/blob/HEAD/README.md", call.base, project.full_path);
@@ -225,7 +225,7 @@ impl<'a> View<'a> {
     }
 
     /// The members that only some projects or callers have.
-    fn optional_members(&self, body: &mut Object) -> Result<()> {
+    fn optional_members(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
         if let Some(id) = project.namespace.owner_id {
             body.set("owner", owner(call, id, &project.namespace)?)?;
@@ -242,7 +242,7 @@ impl<'a> View<'a> {
     }
 
     /// The members that the call requests.
-    fn wanted_members(&self, body: &mut Object) -> Result<()> {
+    fn wanted_members(&self, body: &mut ObjectWriter) -> Result<()> {
         for name in ["license_url", "license"] {
             body.set_if(self.wanted.license, name, Value::Null)?;
         }
@@ -255,7 +255,7 @@ impl<'a> View<'a> {
         self.custom_members(body)
     }
 
-    fn custom_members(&self, body: &mut Object) -> Result<()> {
+    fn custom_members(&self, body: &mut ObjectWriter) -> Result<()> {
         if self.wanted.custom_attributes {
             let all = custom_attributes::of(self.call, Holder::Project(self.project.id))?;
             body.set("custom_attributes", all)?;
@@ -264,15 +264,15 @@ impl<'a> View<'a> {
     }
 
     /// The URLs of a project's parts.
-    fn links(&self) -> Object {
-        let own = format!("{}/api/v4/projects/{}", self.call.base, self.project.id);
-        let mut links = Object::default();
-        links.plain("self", format_args!("{own}"));
-        links.plain("repo_branches", format_args!("{own}/repository/branches"));
+    fn links(&self) -> ObjectWriter {
+        let address = format!("{}/api/v4/projects/{}", self.call.base, self.project.id);
+        let mut links = ObjectWriter::default();
+        links.plain("self", format_args!("{address}"));
+        links.plain("repo_branches", format_args!("{address}/repository/branches"));
         for name in ["issues", "merge_requests", "labels", "events", "members", "cluster_agents"] {
             let is_feature = ["issues", "merge_requests"].contains(&name);
             if !is_feature || self.reader.uses(&format!("{name}_access_level")) {
-                links.plain(name, format_args!("{own}/{name}"));
+                links.plain(name, format_args!("{address}/{name}"));
             }
         }
         links
@@ -337,7 +337,7 @@ fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
 }
 
 /// The upstream of a fork, if the caller may see it.
-fn upstream_of(call: &Call<'_>, id: i64, wanted: Extras) -> Result<Option<Object>> {
+fn upstream_of(call: &Call<'_>, id: i64, wanted: Extras) -> Result<Option<ObjectWriter>> {
     let upstream = match Project::by_id(call.db, id)? {
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),
