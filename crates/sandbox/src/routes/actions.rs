@@ -37,8 +37,10 @@ fn starrers(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let rest =
         "JOIN stars s ON s.user_id = u.id WHERE s.project_id = ?1 ORDER BY s.starred_since, u.id";
-    let starred = |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::WIDTH)?));
-    let mut all = User::list_with(call.db, "s.starred_since", rest, [project.id], starred)?;
+    let mut all =
+        User::list_with(call.db, "s.starred_since", rest, [project.id], |user, row: &Row<'_>| {
+            Ok((user, row.get::<_, String>(User::WIDTH)?))
+        })?;
     all.retain(|(user, _)| user.is_named(&search));
     page::list_of(call, &all, |(user, since)| {
         Ok(json!({ "starred_since": since, "user": user.brief(call) }))

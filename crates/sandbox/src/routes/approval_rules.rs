@@ -158,12 +158,11 @@ fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> 
     for name in names.unwrap_or_default() {
         wanted.extend(User::by_username(call.db, &name)?.map(|user| user.id));
     }
-    let is_member =
-        |id: &i64| Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0);
-    those(wanted, is_member).map(Some)
+    those(wanted, |id| Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0))
+        .map(Some)
 }
 
-/// Whether there is a group that the caller sees.
+/// True if there is a group that the caller sees.
 fn sees(call: &Call<'_>, id: i64) -> Result<bool> {
     let group = Namespace::by_id(call.db, id)?.filter(Namespace::is_group);
     group.map_or(Ok(false), |group| call.sees_group(&group))

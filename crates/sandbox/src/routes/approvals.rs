@@ -47,7 +47,7 @@ pub(super) const ROUTES: &[Route] = &[
 struct ApprovalFlag {
     name: &'static str,
     newer: &'static str,
-    /// Whether it is inverted in the newer form.
+    /// True if it is inverted in the newer form.
     #[serde(default)]
     opposite: bool,
     /// The value in a new project, and the value that null sets; `None` if null is not stored.
@@ -88,8 +88,10 @@ impl ApprovalFlag {
 
     /// The value in a call; null counts as the value that it sets.
     fn read(&self, call: &Call<'_>, name: &str) -> Result<bool> {
-        let null = || Failure::internal(&format!("{name} is null"));
-        call.params.flag(name)?.or(self.null).ok_or_else(null)
+        call.params
+            .flag(name)?
+            .or(self.null)
+            .ok_or_else(|| Failure::internal(&format!("{name} is null")))
     }
 }
 
@@ -208,7 +210,7 @@ pub(super) fn writable(call: &Call<'_>) -> Result<Project> {
     Ok(project)
 }
 
-/// Whether a setting of the service is on.
+/// True if a setting of the service is on.
 pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
     Ok(instance::setting(call, setting)? == Value::Bool(true))
 }
@@ -264,8 +266,10 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     row.settings = state.settings;
     call.store(&mut row)?;
     if call.params.has(BEFORE_MERGE) {
-        let not_a_number = || Failure::model(BEFORE_MERGE, "is not a number");
-        let count = call.params.integer(BEFORE_MERGE)?.ok_or_else(not_a_number)?;
+        let count = call
+            .params
+            .integer(BEFORE_MERGE)?
+            .ok_or_else(|| Failure::model(BEFORE_MERGE, "is not a number"))?;
         let mut attributes = project.attributes(call.db)?;
         let former = attributes.insert(BEFORE_MERGE.to_owned(), count.into());
         project.save_attributes(call.db, &attributes, call.now())?;

@@ -24,7 +24,7 @@ pub(super) fn maintained(call: &Call<'_>) -> Result<Scope> {
     Ok(Scope::Project(Box::new(call.project_with(MAINTAINER)?)))
 }
 
-/// The group, likewise, for callers with a level in it.
+/// The group, for callers with a level in it; all others get 403.
 pub(super) fn led(call: &Call<'_>, level: i64) -> Result<Scope> {
     let group = call.group()?;
     refuse_if(call.level_in_group(&group)? < level, Failure::forbidden)?;
@@ -45,7 +45,7 @@ const MILESTONES: Collection = Collection {
     ],
     filters: &["state", "title"],
     filter: |call, rows| {
-        // What has no day comes last, and the newest first.
+        // Milestones without a day come last, and the newest first.
         rows.sort_by_cached_key(|row| {
             let due = row.text("due_date").to_owned();
             (due.is_empty(), due, std::cmp::Reverse(row.id))
@@ -111,7 +111,7 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     Ok(())
 }
 
-/// Whether the group of the project, or a project of the group, has a milestone with the same title.
+/// True if the group of the project, or a project of the group, has a milestone with the same title.
 fn is_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM milestones WHERE settings ->> 'title' = ?1
                    AND (group_id = ?2 OR project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)))";
@@ -213,8 +213,8 @@ const CHECKS: Collection = Collection {
 fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
     let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
     let protections = Protection::all(call, call.scope.holder())?;
-    let is_protected = |id: &i64| protections.iter().any(|branch| branch.id == *id);
-    refuse_if(!wanted.iter().all(is_protected), Failure::no_record)
+    let ids: Vec<i64> = protections.iter().map(|branch| branch.id).collect();
+    refuse_if(!wanted.iter().all(|id| ids.contains(id)), Failure::no_record)
 }
 
 fn check(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {

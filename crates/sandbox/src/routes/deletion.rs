@@ -100,7 +100,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
 }
 
-/// Whether one of these groups is marked.
+/// True if one of these groups is marked.
 pub(super) fn is_any_marked(call: &Call<'_>, groups: impl Iterator<Item = i64>) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE marked_for_deletion_on IS NOT NULL
                    AND id IN (SELECT value FROM json_each(?1)))";

@@ -45,7 +45,7 @@ impl DeployKey {
         call.many("SELECT project_id FROM deploy_key_projects WHERE key_id = ?1", [self.id])
     }
 
-    /// Whether a project in which the caller is a member uses it.
+    /// True if a project in which the caller is a member uses it.
     fn is_within_reach(&self, call: &Call<'_>) -> Result<bool> {
         any(self.projects(call)?, |id| {
             let project = Project::by_id(call.db, id)?;
@@ -53,7 +53,7 @@ impl DeployKey {
         })
     }
 
-    /// Whether a project uses it, and whether it may push there.
+    /// The right of a project to push with it; `None` if the project does not use it.
     fn can_push(&self, call: &Call<'_>, project: i64) -> Result<Option<bool>> {
         let sql = "SELECT can_push FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
         call.maybe(sql, [project, self.id])
@@ -137,17 +137,22 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let is_public = call.params.is_set("public")?;
     let keys = DeployKey::list(call.db, "ORDER BY k.id", [])?;
-    let body = |key: &DeployKey| {
-        let pushes = |id: &i64| Ok(key.can_push(call, *id)? == Some(true));
-        let pushing = those(key.projects(call)?, pushes)?.into_iter().map(|id| {
-            let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
-            projects::identity(call, &project)
-        });
-        let mut body = key.json(call);
-        body["projects_with_write_access"] = pushing.collect::<Result<Value>>()?;
-        Ok(body)
-    };
-    page::each(call, keys.iter().filter(|_| !is_public).map(body))
+    let keys = keys.iter().filter(|_| !is_public);
+    page::each(
+        call,
+        keys.map(|key| {
+            let mut writable = Vec::new();
+            for id in key.projects(call)? {
+                if key.can_push(call, id)? == Some(true) {
+                    let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+                    writable.push(projects::identity(call, &project)?);
+                }
+            }
+            let mut body = key.json(call);
+            body["projects_with_write_access"] = writable.into();
+            Ok(body)
+        }),
+    )
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

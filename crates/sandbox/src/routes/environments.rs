@@ -85,7 +85,7 @@ fn filter_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Res
     Ok(())
 }
 
-/// Whether the caller has a level that a protected environment asks for, by its name or by its tier.
+/// True if the caller has a level that a protected environment asks for, by its name or by its tier.
 fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let project = call.project()?;
     if call.is_administrator() || call.tier() < PROTECTED.tier {
@@ -148,7 +148,7 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
     Ok(())
 }
 
-/// The faults of an environment. What an edit leaves as it is is not checked again.
+/// The faults of an environment. Unchanged fields are not checked again.
 fn check(row: &Record, stored: &[Record], before: Option<&Record>, has_agent: bool) -> Result<()> {
     let mut wrong = Complaints::default();
     let name = row.text("name");
@@ -294,7 +294,7 @@ fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     Ok(())
 }
 
-/// What a row names.
+/// The fields of which a row has exactly one.
 const WHO: [&str; 3] = ["access_level", "user_id", "group_id"];
 
 const EXACTLY_ONE: &str = "Exactly one of access_level, group_id, user_id must be present";
@@ -363,7 +363,7 @@ fn grant(
     Ok(Some(body))
 }
 
-/// Whether a user has enough access to be named.
+/// True if a user has enough access to be named.
 fn deploys(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
     Ok(match call.scope {
         Scope::Group(group) => {
@@ -374,7 +374,7 @@ fn deploys(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
     })
 }
 
-/// Whether a group can be named.
+/// True if a group can be named.
 fn takes_part(call: &CollectionCall<'_>, named: i64) -> Result<bool> {
     let Scope::Group(group) = call.scope else {
         let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2)";

@@ -69,11 +69,11 @@ pub struct Field {
     pub form: Form,
     /// Its value in a new entry that omits it, as JSON.
     pub preset: &'static str,
-    /// Whether an edit ignores it.
+    /// True if an edit ignores it.
     pub only_new: bool,
-    /// Whether an edit that omits it resets it to its preset.
+    /// True if an edit that omits it resets it to its preset.
     pub resets: bool,
-    /// Whether spaces around it are removed.
+    /// True if spaces around it are removed.
     pub trims: bool,
     /// The lowest licence with this field.
     pub tier: Tier,
@@ -111,7 +111,7 @@ impl Field {
         serde_json::from_str(self.preset).unwrap_or_default()
     }
 
-    /// Whether the call contains it.
+    /// True if the call contains it.
     pub(super) fn is_sent(&self, call: &Call<'_>, is_new: bool) -> bool {
         let alone = matches!(self.form, Form::Rows(_, alone) if is_new && call.params.has(alone));
         (call.params.has(self.name) || alone) && self.is_there(call)

@@ -26,8 +26,9 @@ const LENIENT: GeneralPurpose =
 /// The path of the file, which stays below the root of the repository.
 fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
-    let is_part = |part: &str| !matches!(part, "" | "." | ".." | ".git");
-    if path.split('/').all(is_part) && !path.contains(['\0', '\\']) {
+    if path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"))
+        && !path.contains(['\0', '\\'])
+    {
         Ok(path)
     } else {
         Err(Failure::parameter("file_path", "should be a valid file path"))
@@ -197,9 +198,11 @@ fn content(call: &Call<'_>) -> Result<Vec<u8>> {
 
 /// Decodes base64 as the service does: other characters, and an incomplete end, are ignored.
 fn lenient(text: &str) -> Vec<u8> {
-    let is_one = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let text = text.split('=').next().unwrap_or_default();
-    let mut digits: Vec<u8> = text.bytes().filter(is_one).collect();
+    let mut digits: Vec<u8> = text
+        .bytes()
+        .filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+        .collect();
     if digits.len() % 4 == 1 {
         digits.pop();
     }

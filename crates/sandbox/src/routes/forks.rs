@@ -63,7 +63,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     projects::answer(call, StatusCode::CREATED, id, Extras::saved())
 }
 
-/// Whether a fork copies this attribute of its upstream. Others get the values of a new project.
+/// True if a fork copies this attribute of its upstream. Others get the values of a new project.
 fn is_copied(name: &str) -> bool {
     const COPIED: &str = "ci_config_path ci_default_git_depth default_branch description \
         external_authorization_classification_label merge_commit_template shared_runners_enabled \

@@ -35,7 +35,7 @@ pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     Ok(body)
 }
 
-/// Whether an action can be granted to a deploy key.
+/// True if an action can be granted to a deploy key.
 fn takes_keys(action: Action) -> bool {
     matches!(action, Action::Push | Action::Create)
 }
@@ -66,7 +66,7 @@ pub(super) struct GrantChange {
     id: Option<i64>,
     destroy: bool,
     level: Option<i64>,
-    /// What it would be as a new grant.
+    /// The change as a new grant.
     grant: Grant,
 }
 
@@ -87,7 +87,7 @@ impl GrantChange {
     }
 }
 
-/// Whether a level may be granted for an action.
+/// True if a level may be granted for an action.
 fn is_grantable(action: Action, level: i64) -> bool {
     let refused = action == Action::Unprotect && level == NO_ONE;
     !refused && LEVELS.iter().any(|(value, _)| *value == level)
@@ -116,7 +116,7 @@ pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result
     Ok(changes)
 }
 
-/// Whether a value is an array of objects; null and an empty text, as in forms, count as empty
+/// True if a value is an array of objects; null and an empty text, as in forms, count as empty
 /// lists.
 fn is_list(value: &Value) -> bool {
     match value {
@@ -132,8 +132,9 @@ fn change(call: &Call<'_>, action: Action, element: &Value) -> Result<GrantChang
     let list = list_name(action);
     let name = |key: &str| format!("{list}[{key}]");
     let read = |key: &str| integer(&name(key), &element[key]);
-    let grantable = |level| is_grantable(action, level);
-    let level = number_of(&name("access_level"), &element["access_level"], grantable)?;
+    let level = number_of(&name("access_level"), &element["access_level"], |level| {
+        is_grantable(action, level)
+    })?;
     let [user_id, group_id, key] = [read("user_id")?, read("group_id")?, read("deploy_key_id")?];
     let key = key.filter(|_| takes_keys(action) && call.is_from(17, 5));
     let destroy = flag(&name("_destroy"), &element["_destroy"])? == Some(true);
@@ -186,8 +187,10 @@ impl GrantPlan {
                 }
                 continue;
             };
-            let is_it = |grant: &&Grant| grant.id == id && grant.action == change.grant.action;
-            let stored_grant = *stored.iter().find(is_it).ok_or_else(Failure::no_record)?;
+            let stored_grant = *stored
+                .iter()
+                .find(|grant| grant.id == id && grant.action == change.grant.action)
+                .ok_or_else(Failure::no_record)?;
             let changed = change.of(stored_grant);
             if change.destroy {
                 plan.grants.retain(|grant| grant.id != id);
@@ -267,7 +270,7 @@ fn pushes(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
     call.one(sql, [project, key])
 }
 
-/// Whether the caller may unprotect: everybody who may protect, unless grants restrict it
+/// True if the caller may unprotect: everybody who may protect, unless grants restrict it
 /// (Premium).
 pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
     let unprotect = grants.iter().filter(|grant| grant.action == Action::Unprotect);
@@ -278,7 +281,7 @@ pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]
     is_granted(call, project, unprotect)
 }
 
-/// Whether something is granted to the caller. Administrators are no exception: a grant for a
+/// True if something is granted to the caller. Administrators are no exception: a grant for a
 /// certain user is not for them.
 pub(super) fn is_granted<'g>(
     call: &Call<'_>,

@@ -124,7 +124,7 @@ fn absent(words: &str) -> Failure {
     Failure::message(StatusCode::NOT_FOUND, words)
 }
 
-/// The link in the path, where a missing provider stands for any one, or else in the parameters.
+/// The link in the path, where a missing provider means any, or else in the parameters.
 fn find_ldap(call: &CollectionCall<'_>) -> Result<Record> {
     let mut names: Vec<&str> = [PROVIDER, "cn"].into_iter().collect();
     names.retain(|name| !call.segment(name).is_empty());

@@ -17,7 +17,7 @@ const AT_THE_TOP: &str = "- .well-known 404.html 422.html 500.html 502.html 503.
     oauth profile projects public robots.txt s search sitemap sitemap.xml sitemap.xml.gz \
     slash-command-logo.png snippets unsubscribe uploads users v2";
 
-/// Whether no top-level group, and no user, can have a path.
+/// True if no top-level group, and no user, can have a path.
 pub(super) fn is_reserved_at_the_top(path: &str) -> bool {
     AT_THE_TOP.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
@@ -137,7 +137,7 @@ impl GroupCheck<'_> {
     }
 }
 
-/// Whether another group directly below `parent` has this name. Top-level groups may share one.
+/// True if another group directly below `parent` has this name. Top-level groups may share one.
 pub(super) fn has_child_named(
     call: &Call<'_>,
     parent: Option<&Namespace>,
@@ -149,7 +149,7 @@ pub(super) fn has_child_named(
     call.one(sql, params![parent, name, except])
 }
 
-/// Whether a group, project or user has the path below `parent`, ignoring case.
+/// True if a group, project or user has the path below `parent`, ignoring case.
 pub(super) fn is_taken(
     call: &Call<'_>,
     parent: Option<&Namespace>,
@@ -199,7 +199,7 @@ pub(super) fn without_path() -> Failure {
     complaints.settle().map_or_else(in_one_text, |()| Failure::invalid("path"))
 }
 
-/// Whether the caller may create subgroups, or top-level groups: owners may, and maintainers unless
+/// True if the caller may create subgroups, or top-level groups: owners may, and maintainers unless
 /// a setting restricts it.
 pub(super) fn may_create(call: &Call<'_>, parent: Option<&Namespace>) -> Result<bool> {
     let Some(parent) = parent else {

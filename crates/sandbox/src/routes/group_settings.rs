@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use super::super::stored_settings::Edit;
 use super::default_branches::{self, BRANCH, BRANCH_PROTECTION, DEFAULTS};
+use super::names::is_blank;
 use super::prelude::*;
 use super::{avatars, group_runners, instance};
 
@@ -108,7 +109,7 @@ fn who_creates_projects(call: &Call<'_>) -> Result<&'static str> {
     })
 }
 
-/// Whether the caller may create projects in a namespace: in the own one, or in a group whose setting
+/// True if the caller may create projects in a namespace: in the own one, or in a group whose setting
 /// allows it and that is not archived.
 pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<bool> {
     if !group.is_group() {
@@ -181,12 +182,13 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
 /// for them.
 pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static str>> {
     let set = OF_GROUPS.set(call.db, group.id)?;
-    let given_up = |name: &&'static str| {
+    let mut unset = CASCADING.to_vec();
+    unset.retain(|name| {
         OF_GROUPS.accepts(name, Accepts::Edit, call.edition())
-            && call.params.get(name).is_some_and(|value: &Value| value.is_null() || value == "")
+            && call.params.get(name).is_some_and(is_blank)
             && set.contains_key(*name)
-    };
-    Ok(CASCADING.into_iter().filter(given_up).collect())
+    });
+    Ok(unset)
 }
 
 /// Settings that cannot be null, with the texts of the complaint; from 18.9 on.
@@ -212,8 +214,7 @@ pub(super) fn check(
     complaints: &mut Complaints,
 ) -> Result<()> {
     for (name, texts) in REQUIRED {
-        let is_one = (name != GRACE) == apart
-            && call.params.get(name).is_some_and(|value: &Value| value.is_null() || value == "");
+        let is_one = (name != GRACE) == apart && call.params.get(name).is_some_and(is_blank);
         if is_one && OF_GROUPS.accepts(name, route, call.edition()) {
             let field = if apart { field_apart(name) } else { name.to_owned() };
             texts.iter().for_each(|text| complaints.add(&field, *text));
@@ -328,7 +329,7 @@ fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
     complaints.settle()
 }
 
-/// The word that stands for two flags.
+/// Stores the two flags that a word sets.
 fn take_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (on, locked) = match call.params.text("duo_availability")?.as_deref() {
         Some("default_on") => (true, false),
@@ -340,7 +341,7 @@ fn take_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
     OF_GROUPS.put(call.db, group.id, "lock_duo_features_enabled", locked)
 }
 
-/// Whether a text is an IP address, or one with a prefix length.
+/// True if a text is an IP address, or one with a prefix length.
 fn is_range(text: &str) -> bool {
     let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
     let longest = match address.parse() {
@@ -351,7 +352,7 @@ fn is_range(text: &str) -> bool {
     prefix.is_none_or(|prefix| prefix.parse().is_ok_and(|length: u32| length <= longest))
 }
 
-/// Whether projects of a group cannot be shared with groups.
+/// True if projects of a group cannot be shared with groups.
 pub(super) fn is_share_locked(call: &Call<'_>, group: i64) -> Result<bool> {
     OF_GROUPS.is_on(call.db, group, SHARE_LOCK)
 }

@@ -136,7 +136,7 @@ fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
     call.many(sql, params![user, call.today(), call.standing()?.namespaces(call.db, 1)?])
 }
 
-/// Whether a group `n` is in an archived one, and in one that is marked for deletion.
+/// Conditions: a group `n` is in an archived one, and in one that is marked for deletion.
 const ARCHIVED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
         (SELECT value FROM json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']'))
     AND json_extract(a.settings, '$.archived') = TRUE)";

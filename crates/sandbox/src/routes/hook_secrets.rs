@@ -58,7 +58,7 @@ impl SecretKind {
         self.of(settings).into_iter().flat_map(Map::keys).map(|key| json!({ "key": key })).collect()
     }
 
-    /// Whether the call contains any of them.
+    /// True if the call contains any of them.
     pub(super) fn has_any(&self, params: &Params) -> bool {
         params.get(self.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
     }
@@ -73,8 +73,10 @@ impl SecretKind {
             .collect();
         refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let text = |item: &Value, name: &str| params::text(self.name, &item[name]);
-        let read = |item| Ok((text(item, "key")?.unwrap_or_default(), text(item, "value")?.into()));
-        items.iter().map(read).collect()
+        items
+            .iter()
+            .map(|item| Ok((text(item, "key")?.unwrap_or_default(), text(item, "value")?.into())))
+            .collect()
     }
 
     /// Adds to the existing ones.

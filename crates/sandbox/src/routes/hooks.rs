@@ -171,7 +171,7 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
     }
 }
 
-/// Whether the branch filter is valid. A filter by name loses spaces around it, and one for all
+/// True if the branch filter is valid. A filter by name loses spaces around it, and one for all
 /// branches is removed.
 fn check_filter(hook: &mut Record) -> bool {
     let filter = hook.text(FILTER);

@@ -148,7 +148,7 @@ fn by_the_real_names(call: &Call<'_>, failure: Failure) -> Failure {
     }
 }
 
-/// Whether an import from this URL is allowed: not from the service's own host.
+/// True if an import from this URL is allowed: not from the service's own host.
 fn is_reachable(url: &str) -> bool {
     let Ok(url) = url::Url::parse(url) else { return false };
     let is_own_host = match url.host() {
@@ -256,7 +256,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&body)
 }
 
-/// One import of gists per user at a time, behind a flag that is off by default. No external host
+/// One import of gists per user at a time, under a flag that is off by default. No external host
 /// exists to refuse credentials, so some credentials count as refused.
 fn gists(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;

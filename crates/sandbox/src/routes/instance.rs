@@ -48,7 +48,7 @@ static PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("settings.json")).expect("the settings are read by tests")
 });
 
-/// Whether the scope of job tokens cannot be switched off.
+/// The setting that enforces the scope of job tokens.
 pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_enabled";
 
 /// The days until something marked for deletion is removed.
@@ -148,7 +148,7 @@ fn check(call: &Call<'_>) -> Result<()> {
     complaints.settle()
 }
 
-/// Whether the caller may not use a visibility: a setting can keep it for administrators.
+/// True if the caller may not use a visibility: a setting can keep it for administrators.
 pub(super) fn is_restricted(call: &Call<'_>, visibility: &str) -> Result<bool> {
     let levels = setting(call, RESTRICTED)?;
     let listed = levels.as_array().is_some_and(|levels| levels.contains(&visibility.into()));

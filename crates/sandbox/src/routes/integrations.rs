@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::instance;
-use super::names::BLANK;
+use super::names::{BLANK, is_maskable};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[
@@ -73,7 +73,7 @@ struct Integration {
     events: Vec<String>,
     presets: Map<String, Value>,
     blanks: Map<String, Value>,
-    /// Whether groups cannot have it.
+    /// True if groups cannot have it.
     of_projects: bool,
     is_issue_tracker: bool,
 }
@@ -257,8 +257,7 @@ fn check(call: &Call<'_>, of: &Integration, row: &Record) -> Result<()> {
     // A channel without a server follows the default one.
     // It becomes a masked variable.
     let (slug, password) = (of.slug.as_str(), text("password"));
-    let is_masked = password.len() >= 8
-        && password.chars().all(|c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c));
+    let is_masked = password.len() >= 8 && password.chars().all(is_maskable);
     let behaviors = ["", "match_any", "match_all"];
     let has_channel = text("recipients").split_whitespace().any(|one: &str| {
         !text("default_irc_uri").is_empty()

@@ -83,7 +83,7 @@ const ALLOWED_GROUPS: Collection = Collection {
     ..ALLOWED
 };
 
-/// What a list of allowed ones shows; a POST answers with ids.
+/// An entry of a list of allowed ones; a POST answers with ids.
 fn allowed(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let key = call.collection.key;
     let named = row.value(key);

@@ -58,7 +58,7 @@ fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
     TABLE.permissions.iter().filter(move |row| row.is_of(edition)).map(|row| row.name)
 }
 
-/// Whether something has roles that is given them from a release on.
+/// True if something has roles that is given them from a release on.
 pub(super) fn are_there(call: &Call<'_>, since: Release) -> bool {
     call.release() >= since && call.tier() >= Tier::Ultimate
 }

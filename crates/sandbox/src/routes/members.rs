@@ -78,7 +78,7 @@ impl Member {
         Self::one(call, scope, user)?.ok_or_else(Failure::no_record)
     }
 
-    /// Whether this gives a role; one that waits for approval does not.
+    /// True if this gives a role; one that waits for approval does not.
     fn is_active(&self) -> bool {
         self.state == "active"
     }
@@ -249,7 +249,7 @@ fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Res
     Err(Failure::model("access_level", text))
 }
 
-/// Checks the first tasks of a new member, as before release 16.5. They are behind a flag that is
+/// Checks the first tasks of a new member, as before release 16.5. They are under a flag that is
 /// off (reference 1, 9), so nothing is stored.
 fn check_tasks(call: &Call<'_>) -> Result<()> {
     if call.is_from(16, 5) {
@@ -352,20 +352,21 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let level = terms::wanted_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, Failure::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
-    let unknown = || Failure::model("member_role", "not found");
-    let role = match member_roles::sent(call, terms::ROLES_SINCE, unknown)? {
+    let role = match member_roles::sent(call, terms::ROLES_SINCE, || {
+        Failure::model("member_role", "not found")
+    })? {
         Some(role) => role,
         None => Role::by_any(call.db, member.role)?,
     };
-    let stored_expiry =
-        || member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry);
-    let expires_at = terms::wanted_expiry(call)?.unwrap_or_else(stored_expiry);
+    let expires_at = terms::wanted_expiry(call)?.unwrap_or_else(|| {
+        member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry)
+    });
     check_inherited(call, scope, user, level)?;
     member.change(call, &Terms { level, expires_at, role })?;
     Answer::ok(&Member::existing(call, scope, user)?.json(call)?)
 }
 
-/// Whether removing this member leaves a group without an owner, or a personal project without its
+/// True if removing this member leaves a group without an owner, or a personal project without its
 /// user.
 fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool> {
     match scope {

@@ -77,7 +77,7 @@ fn json(call: &Call<'_>, member: &Member) -> Result<Value> {
 struct Seat {
     user: User,
     level: i64,
-    /// Whether the only reason is the invitation of a group.
+    /// True if the only reason is the invitation of a group.
     invited: bool,
 }
 

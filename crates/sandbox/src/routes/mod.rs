@@ -148,7 +148,7 @@ fn at<'p>(
     let of_path = |path| {
         let built_in = TABLE.at(path).ok();
         let described = described.and_then(|described| described.table.at(path).ok());
-        // What the sandbox only reads, a described collection also writes.
+        // A described collection also writes a path that the sandbox only reads.
         let is_better = |built_in: &Match<'_, '_, &Vec<Operation>>| {
             let params = described.as_ref().map(|described| described.params.len());
             let writes = built_in.value.iter().any(|of| of.route.method != Method::GET);
@@ -216,7 +216,7 @@ macro_rules! of_modules {
     ($table:ident: $($module:ident)*) => { [$($module::$table),*] };
 }
 
-/// The tables of all modules. In paths, `/{holder}` stands for both a project and a group.
+/// The tables of all modules. In paths, `/{holder}` means both a project and a group.
 const TABLES: &[&[Route]] = &of_modules! { ROUTES:
     access_requests actions approvals avatars badges bots collections
     custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks

@@ -103,7 +103,7 @@ fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
     call.caller.as_ref().is_some_and(|caller| schedule.value(OWNER_ID) == caller.id)
 }
 
-/// Whether the caller sees what a schedule passes to its pipelines.
+/// True if the caller sees what a schedule passes to its pipelines.
 fn is_insider(call: &CollectionCall<'_>, schedule: &Record) -> Result<bool> {
     Ok(is_owner(call, schedule) || call.level()? >= MAINTAINER)
 }

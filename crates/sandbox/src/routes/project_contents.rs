@@ -5,9 +5,9 @@ use super::prelude::*;
 const TEMPLATES: [&str; 8] =
     ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
-/// What a new project contains.
+/// The contents of a new project.
 pub(super) struct Contents {
-    /// Whether it comes from a URL, in the background.
+    /// True if it comes from a URL, in the background.
     pub(super) is_imported: bool,
     pub(super) is_empty: bool,
     pub(super) readme: bool,
@@ -38,7 +38,7 @@ impl Contents {
     }
 }
 
-/// Whether a new project has a template, which must exist, and the project that it is. The service's
+/// Returns (has a template, the template's project). A template must exist. The service's
 /// own templates are one commit here. Names of custom templates never exist, because groups have
 /// none here.
 fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<(bool, Option<Project>)> {
@@ -75,7 +75,7 @@ fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
     Ok(project.filter(|project| project.visibility == "public"))
 }
 
-/// Refuses a URL that nothing can be imported from; an empty one stands for none.
+/// Refuses a URL that nothing can be imported from; an empty one counts as none.
 pub(super) fn check_url(url: Option<&str>) -> Result<()> {
     let schemes = ["http://", "https://", "git://"];
     let is_valid = |url: &str| schemes.iter().any(|scheme| url.starts_with(scheme));

@@ -68,7 +68,7 @@ pub(crate) struct ProjectQuery {
     /// Lists of groups have fewer filters, only offset paging, and show neither the caller's
     /// permissions nor statistics.
     in_group: bool,
-    /// Whether callers without a token get the full form too.
+    /// True if callers without a token get the full form too.
     in_full: bool,
     conditions: Conditions,
 }
@@ -82,7 +82,7 @@ impl ProjectQuery {
         Self { in_group: true, conditions, ..Self::default() }
     }
 
-    /// Whether the list has the orders and most filters of the list of all projects.
+    /// True if the list has the orders and most filters of the list of all projects.
     fn has_all_filters(&self, call: &Call<'_>) -> bool {
         let observed = call.release() >= OBSERVED;
         self.takes == ListParameters::All || self.takes == ListParameters::OfUser && observed
@@ -230,7 +230,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer
     Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
 }
 
-/// Whether the call orders by id, and the order. Projects are never created in the past, so their
+/// Returns (ordered by id, the order). Projects are never created in the past, so their
 /// order in time is that of their ids, which have an index. All sizes are equal.
 fn order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool, String)> {
     let wanted = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());

@@ -26,9 +26,9 @@ pub(crate) struct RequestedName<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) name: &'a str,
     pub(crate) path: &'a str,
-    /// Whether the path was neither sent nor can be made from the name.
+    /// True if the path was neither sent nor can be made from the name.
     pub(crate) unnamed: bool,
-    /// Whether an empty name was sent.
+    /// True if an empty name was sent.
     pub(crate) blank_name: bool,
 }
 
@@ -94,7 +94,7 @@ fn check_path(complaints: &mut Complaints, wanted: RequestedName<'_>) {
     complaints.add_if(is_too_long, "path", TOO_LONG);
 }
 
-/// Whether a text is a valid path of a project.
+/// True if a text is a valid path of a project.
 pub(super) fn is_plain(path: &str) -> bool {
     path.len() <= LONGEST && is_path(path, &[".git", ".atom"])
 }

@@ -285,7 +285,7 @@ fn name_and_path(
     Ok((name, path))
 }
 
-/// Whether the name and the path are taken.
+/// Returns (name is taken, path is taken).
 pub(crate) fn taken(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -303,8 +303,9 @@ pub(crate) fn taken(
 
 /// Refuses a visibility that only administrators may use.
 pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
-    let refusal = || Failure::model("visibility_level", group_rules::restricted(visibility));
-    refuse_if(instance::is_restricted(call, visibility)?, refusal)
+    refuse_if(instance::is_restricted(call, visibility)?, || {
+        Failure::model("visibility_level", group_rules::restricted(visibility))
+    })
 }
 
 /// Refuses a visibility above the group's.

@@ -4,6 +4,7 @@
 
 use super::default_branches::{self, BRANCH_PROTECTION, DEFAULTS};
 use super::grants::{self, GrantPlan};
+use super::names::is_blank;
 use super::prelude::*;
 use super::{instance, repository};
 
@@ -47,7 +48,7 @@ fn check_change(call: &Call<'_>, project: &Project) -> Result<()> {
     call.check_writable(project)
 }
 
-/// Whether a search matches a name. A text of fewer than three characters must be the whole name.
+/// True if a search matches a name. A text of fewer than three characters must be the whole name.
 fn is_found(name: &str, search: &str) -> bool {
     let (name, search) = (name.to_lowercase(), search.to_lowercase());
     match search.chars().count() {
@@ -223,8 +224,7 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
 
 /// 400 for null, and for an empty flag.
 fn refuse_blank<'a>(params: &Params, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
-    let blank = |value: &Value| value.is_null() || value.as_str() == Some("");
-    match names.find(|name| params.get(name).is_some_and(blank)) {
+    match names.find(|name| params.get(name).is_some_and(is_blank)) {
         Some(name) => Err(Failure::parameter(name, "is empty")),
         None => Ok(()),
     }

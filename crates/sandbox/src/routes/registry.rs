@@ -22,7 +22,7 @@ fn built_in() -> impl Iterator<Item = &'static Collection> {
     COLLECTIONS.iter().copied().flatten()
 }
 
-/// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
+/// True if the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
 /// not only read it.
 pub fn serves(path: &str) -> bool {
     let path = format!("/api/v4{}", path.replace(":id", "1"));

@@ -110,12 +110,12 @@ pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<Strin
     Ok(name.unwrap_or("main").to_owned())
 }
 
-/// Whether the caller may push to a branch.
+/// True if the caller may push to a branch.
 pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
     may(call, project, branch, &[Action::Push])
 }
 
-/// Whether the caller may do one of these things with a branch: on a protected one by a grant,
+/// True if the caller may do one of these things with a branch: on a protected one by a grant,
 /// otherwise as a developer.
 fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
     let covering = Protection::covering(call, project, branch)?;
@@ -172,7 +172,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::each(call, all.iter().map(|branch| json(call, &project, branch)))
 }
 
-/// Whether a search matches a name: anywhere in it, or at the places of `^` and `$`.
+/// True if a search matches a name: anywhere in it, or at the places of `^` and `$`.
 fn is_found(name: &str, search: &str) -> bool {
     let name = name.to_lowercase();
     let search = search.to_lowercase();

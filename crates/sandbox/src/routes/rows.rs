@@ -19,7 +19,7 @@ pub struct Collection {
     pub path: &'static str,
     /// The name of the path segment that identifies an entry.
     pub entry: &'static str,
-    /// The name of that segment in answers: `id`, a field, or a text that stands for the id.
+    /// The name of that segment in answers: `id`, a field, or another name for the id.
     pub key: &'static str,
     /// The level needed to read, where `scope` checks it.
     pub reads: i64,
@@ -41,25 +41,25 @@ pub struct Collection {
     pub within: &'static str,
     /// Further members in answers, as JSON.
     pub shows: &'static [(&'static str, &'static str)],
-    /// Whether a single entry can be read.
+    /// True if a single entry can be read.
     pub is_shown: bool,
-    /// Whether entries can be edited.
+    /// True if entries can be edited.
     pub is_edited: bool,
-    /// Whether an edit is a PATCH.
+    /// True if an edit is a PATCH.
     pub is_patched: bool,
-    /// Whether one answer has the whole list.
+    /// True if one answer has the whole list.
     pub unpaged: bool,
-    /// Whether it is a single object that always exists, read and edited at the path.
+    /// True if it is a single object that always exists, read and edited at the path.
     pub is_document: bool,
-    /// Whether it has at most one entry, which has no name in its path.
+    /// True if it has at most one entry, which has no name in its path.
     pub is_single: bool,
-    /// Whether an edit answers 204.
+    /// True if an edit answers 204.
     pub is_silent: bool,
-    /// Whether an edit creates a missing entry with the name in its path; nothing else creates one.
+    /// True if an edit creates a missing entry with the name in its path; nothing else creates one.
     pub is_put: bool,
-    /// Whether no request creates or removes an entry.
+    /// True if no request creates or removes an entry.
     pub only_edited: bool,
-    /// Whether a project may remove an entry that does not exist, unless a dialect says otherwise.
+    /// True if a project may remove an entry that does not exist, unless a dialect says otherwise.
     pub(super) is_idempotent: bool,
     /// The table of its rows, named after the end of its path.
     pub(super) rows: Records,
@@ -191,7 +191,7 @@ impl Collection {
         call.require_tier(self.tier).map(|()| scope)
     }
 
-    /// Whether it is below the entries of `other`.
+    /// True if it is below the entries of `other`.
     fn is_below(&self, other: &Self) -> bool {
         let rest = self.path.strip_prefix(other.path);
         !self.below.is_empty() && rest.is_some_and(|rest| rest.starts_with("/{"))
@@ -306,7 +306,7 @@ impl<'a> CollectionCall<'a> {
         })
     }
 
-    /// Whether removing an entry that does not exist succeeds.
+    /// True if removing an entry that does not exist succeeds.
     fn may_be_absent(&self, failure: &Failure) -> bool {
         self.collection.is_idempotent
             && failure.status == StatusCode::NOT_FOUND
@@ -334,7 +334,7 @@ impl<'a> CollectionCall<'a> {
         Ok(rows)
     }
 
-    /// Whether the object exists that identifies a row, if one does. Without it the row is gone.
+    /// True if the object exists that identifies a row, if one does. Without it the row is gone.
     pub(super) fn target_exists(&self, row: &Record) -> Result<bool> {
         Ok(match self.collection.key_field() {
             Some(Field { form: Form::Named(of), name, .. }) => {
@@ -498,7 +498,7 @@ pub(super) fn members(row: &Record, names: &str) -> Value {
     names.split(' ').map(|name| (name.to_owned(), value(name))).collect()
 }
 
-/// Whether another row has the same value.
+/// True if another row has the same value.
 pub(super) fn is_taken(stored: &[Record], row: &Record, name: &str) -> bool {
     stored.iter().any(|other| other.id != row.id && other.text(name) == row.text(name))
 }

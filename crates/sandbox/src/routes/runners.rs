@@ -57,14 +57,18 @@ impl Runner {
         )
     }
 
-    /// Whether the caller maintains a project that has it, or owns its group. The rights of
+    /// True if the caller maintains a project that has it, or owns its group. The rights of
     /// administrators do not count.
     fn is_managed(&self, call: &Call<'_>) -> Result<bool> {
         let user = call.user()?.id;
-        let maintains = |project: Project| Ok(call.level_of(user, &project)? >= MAINTAINER);
-        Ok(any(self.projects(call)?, |id| {
-            Project::by_id(call.db, id)?.map_or(Ok(false), maintains)
-        })? || match Namespace::by_any(call.db, self.group_id)? {
+        for id in self.projects(call)? {
+            if let Some(project) = Project::by_id(call.db, id)?
+                && call.level_of(user, &project)? >= MAINTAINER
+            {
+                return Ok(true);
+            }
+        }
+        Ok(match Namespace::by_any(call.db, self.group_id)? {
             Some(group) => call.standing()?.in_namespace(&group.traversal) >= OWNER,
             None => false,
         })
@@ -84,7 +88,7 @@ fn all(call: &Call<'_>) -> Result<Vec<Runner>> {
     Ok(Runner::list(call.db, "ORDER BY r.id", [])?)
 }
 
-/// Those of `runners` that the call asks for.
+/// Answers the `runners` of the requested type.
 fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
     if let Some(wanted) = call.params.one_of("type", &TYPES)? {
         runners.retain(|runner| runner.runner_type == wanted);
@@ -105,12 +109,12 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?;
     let above: Vec<i64> = ids(&project.namespace.traversal).collect();
-    let has = |runner: &Runner| {
+    let runners = those(all(call)?, |runner| {
         Ok(runner.group_id.is_some_and(|group| above.contains(&group))
             || runner.runner_type == TYPES[0]
             || runner.projects(call)?.contains(&project.id))
-    };
-    answer(call, those(all(call)?, has)?)
+    })?;
+    answer(call, runners)
 }
 
 fn assign(call: &Call<'_>) -> Result<Answer> {

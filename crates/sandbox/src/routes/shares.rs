@@ -100,7 +100,7 @@ fn refused() -> Failure {
     Failure::message(StatusCode::NOT_FOUND, "Not Found")
 }
 
-/// Whether the root of a hierarchy allows `invited`: it can allow only its own groups.
+/// True if the root of a hierarchy allows `invited`: it can allow only its own groups.
 fn lets_in(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool> {
     let root = |namespace: &Namespace| ids(&namespace.traversal).next().unwrap_or(namespace.id);
     if !inviting.is_group() || root(inviting) == root(invited) {

@@ -1,4 +1,4 @@
-//! What clients ask about the service itself. The reference does not cover it, but real clients
+//! Information about the service itself. The reference does not cover it, but real clients
 //! need it.
 
 use std::collections::HashSet;
@@ -122,7 +122,7 @@ fn namespace(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-/// Whether a path is taken, at the top level or below a parent. The proposed alternative is a
+/// True if a path is taken, at the top level or below a parent. The proposed alternative is a
 /// simple one.
 fn namespace_exists(call: &Call<'_>) -> Result<Answer> {
     call.user()?;

@@ -1,4 +1,4 @@
-//! What a call grants to a member: a level, until a day, with a custom role.
+//! The terms of a membership: a level, until a day, with a custom role.
 
 use super::member_roles::{self, Role};
 use super::prelude::*;
@@ -6,7 +6,7 @@ use super::prelude::*;
 /// The first release in which members have custom roles.
 pub(super) const ROLES_SINCE: Release = Release::new(15, 9);
 
-/// What a membership gives.
+/// The terms of a membership.
 #[derive(Default)]
 pub(crate) struct Terms {
     pub(super) level: i64,
@@ -41,7 +41,7 @@ impl Terms {
     }
 }
 
-/// Whether a member may have this level here.
+/// True if a member may have this level here.
 pub(crate) fn valid_level(call: &Call<'_>, level: i64, group: bool) -> bool {
     let exists = level != PLANNER || call.is_from(17, 7);
     exists && LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))

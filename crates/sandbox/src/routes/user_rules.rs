@@ -12,7 +12,7 @@ pub(super) struct RequestedUser {
     pub(super) username: String,
     pub(super) name: String,
     pub(super) admin: bool,
-    /// Whether the user may read everything; `None` if a new user's call does not say.
+    /// True if the user may read everything; `None` if a new user's call omits it.
     pub(super) auditor: Option<bool>,
 }
 

@@ -91,11 +91,11 @@ pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<Strin
     Ok(user.created_at.get(..10).filter(|_| active).map(str::to_owned))
 }
 
-/// Stored facts of a user that are no settings: who created it, whether its address needs
+/// Stored facts of a user that are no settings: its creator, whether its address needs
 /// confirmation, and its rights.
 const CREATED_BY: &str = "created_by";
 const UNCONFIRMED: &str = "unconfirmed";
-/// Whether a user may read everything.
+/// The right to read everything.
 const AUDITOR: &str = "auditor";
 
 /// The fields in a call for a new or a stored user, after their checks.
@@ -123,7 +123,7 @@ const EXTERNAL: &str = "external";
 const PROJECTS: &str = "projects_limit";
 const GROUPS: &str = "can_create_group";
 
-/// Whether a user may have one more personal project.
+/// True if a user may have one more personal project.
 pub(super) fn may_create_project(call: &Call<'_>, user: &User) -> Result<bool> {
     let limit = OF_USERS.set(call.db, user.id)?.get(PROJECTS).and_then(Value::as_i64);
     let sql = "SELECT count(*) FROM projects p JOIN namespaces n ON n.id = p.namespace_id
@@ -132,7 +132,7 @@ pub(super) fn may_create_project(call: &Call<'_>, user: &User) -> Result<bool> {
     Ok(limit.is_none_or(|limit| count < limit))
 }
 
-/// Whether a user may create top-level groups: not while the service forbids it.
+/// True if a user may create top-level groups: not while the service forbids it.
 pub(super) fn may_create_groups(call: &Call<'_>, user: &User) -> Result<bool> {
     let may = instance::setting(call, GROUPS)? != Value::Bool(false);
     Ok(may && OF_USERS.is_on(call.db, user.id, GROUPS)?)

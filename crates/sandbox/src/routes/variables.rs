@@ -1,6 +1,7 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out.
 //! They differ in who manages them, in the licence for scopes, and in what PUT changes.
 
+use super::names::{is_key_char, is_maskable};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
@@ -69,11 +70,14 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     }
     let too_long = format!("is too long (maximum is {LONGEST} characters)");
     let letters = "can contain only letters, digits";
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let key = variable.text("key");
     wrong.add_if(key.is_empty(), "key", "can't be blank");
     wrong.add_if(key.chars().count() > LONGEST, "key", too_long.as_str());
-    wrong.add_if(key.is_empty() || !key.chars().all(word), "key", format!("{letters} and '_'."));
+    wrong.add_if(
+        key.is_empty() || !key.chars().all(is_key_char),
+        "key",
+        format!("{letters} and '_'."),
+    );
     let scope = variable.text(ENVIRONMENT);
     wrong.add_if(scope.is_empty(), "environment_scope", "can't be blank");
     wrong.add_if(
@@ -91,14 +95,13 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     wrong.settle()
 }
 
-/// Whether a value can be masked: long enough, on one line, and, unless raw, of characters that are
+/// True if a value can be masked: long enough, on one line, and, unless raw, of characters that are
 /// never expanded.
 fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
     let anything = variable.is_set("raw") && !profile.raw_masks_plainly;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
     let value = variable.text("value");
     value.chars().count() >= SHORTEST_MASKED
-        && value.chars().all(|c: char| if anything { !c.is_whitespace() } else { plain(c) })
+        && value.chars().all(|c| if anything { !c.is_whitespace() } else { is_maskable(c) })
 }
 
 /// Refuses a variable whose key and scope are taken.
@@ -113,7 +116,7 @@ fn check_place(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
     })
 }
 
-/// Whether another variable has the key and the scope.
+/// True if another variable has the key and the scope.
 fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
     let namesakes = VARIABLES.rows.with(call, call.scope.holder(), "key", variable.text("key"))?;
     let place = variable.text(ENVIRONMENT);
