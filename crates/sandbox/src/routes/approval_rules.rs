@@ -21,7 +21,10 @@ const RULES: Collection = Collection {
         Field::new(ALL_BRANCHES, Form::Flag),
     ],
     scope: |_, call| {
-        let project = if call.writes { changeable(call)? } else { readable(call)? };
+        let project = if call.writes { writable(call)? } else { readable(call)? };
+        // The service may allow only administrators to change rules.
+        let is_locked = call.writes && !call.is_administrator() && is_locked(call, RULES_LOCK)?;
+        refuse_if(is_locked, Failure::forbidden)?;
         Ok(Scope::Project(Box::new(project)))
     },
     complete,
@@ -59,14 +62,6 @@ const REQUIRED: &str = "approvals_required";
 const ALL_BRANCHES: &str = "applies_to_all_protected_branches";
 const MOST_APPROVALS: i64 = 100;
 const LONGEST_NAME: usize = 1_024;
-
-/// The project of a call that changes rules, unless the service allows only administrators to.
-fn changeable(call: &Call<'_>) -> Result<Project> {
-    let project = writable(call)?;
-    let locked = is_locked(call, RULES_LOCK)?;
-    refuse_if(locked && !call.is_administrator(), Failure::forbidden)?;
-    Ok(project)
-}
 
 /// The ids in a list of a rule.
 fn ids_of(rule: &Record, list: &str) -> Vec<i64> {
@@ -176,11 +171,10 @@ fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
 
 /// The project's protected branches in a call.
 fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
-    let Some(wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
+    let Some(mut wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
     let protections = Protection::all(call, Holder::Project(project.id))?;
-    Ok(Some(
-        wanted.into_iter().filter(|id| protections.iter().any(|branch| branch.id == *id)).collect(),
-    ))
+    wanted.retain(|id| protections.iter().any(|branch| branch.id == *id));
+    Ok(Some(wanted))
 }
 
 /// Completes a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag for all
@@ -209,11 +203,8 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
 /// The groups that stay though the call does not name them: those that the caller does not see,
 /// unless the call removes them.
 fn hidden_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    if call.params.is_set("remove_hidden_groups")? {
-        Ok(Vec::new())
-    } else {
-        those(ids_of(rule, GROUPS), |id| Ok(!sees(call, *id)?))
-    }
+    let is_removed = call.params.is_set("remove_hidden_groups")?;
+    those(ids_of(rule, GROUPS), |id| Ok(!is_removed && !sees(call, *id)?))
 }
 
 /// The type of a new rule. One that names nobody is for anybody, unless the call contains a type.

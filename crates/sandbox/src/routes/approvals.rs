@@ -88,10 +88,7 @@ impl ApprovalFlag {
 
     /// The value in a call; null counts as the value that it sets.
     fn read(&self, call: &Call<'_>, name: &str) -> Result<bool> {
-        call.params
-            .flag(name)?
-            .or(self.null)
-            .ok_or_else(|| Failure::internal(&format!("{name} is null")))
+        call.params.flag(name)?.or(self.null).ok_or_else(|| Failure::not_null(name))
     }
 }
 
@@ -266,10 +263,9 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     row.settings = state.settings;
     call.store(&mut row)?;
     if call.params.has(BEFORE_MERGE) {
-        let count = call
-            .params
-            .integer(BEFORE_MERGE)?
-            .ok_or_else(|| Failure::model(BEFORE_MERGE, "is not a number"))?;
+        let Some(count) = call.params.integer(BEFORE_MERGE)? else {
+            return Err(Failure::model(BEFORE_MERGE, "is not a number"));
+        };
         let mut attributes = project.attributes(call.db)?;
         let former = attributes.insert(BEFORE_MERGE.to_owned(), count.into());
         project.save_attributes(call.db, &attributes, call.now())?;

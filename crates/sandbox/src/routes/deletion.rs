@@ -57,11 +57,8 @@ impl DeletionTarget {
         }
         call.set(table, id, "full_path", self.full_path_with(&path))?;
         // Before that release a mark also archived a project.
-        if call.release() < OBSERVED {
-            call.set(table, id, "archived", day.is_some())
-        } else {
-            Ok(())
-        }
+        let archives = call.release() < OBSERVED;
+        if archives { call.set(table, id, "archived", day.is_some()) } else { Ok(()) }
     }
 
     fn full_path_with(&self, path: &str) -> String {

@@ -190,12 +190,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         return Err(wrong.into());
     };
     if DeployKey::first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
-        let field = if call.service.profile.later_errors {
-            "deploy_key.fingerprint_sha256"
-        } else {
-            "deploy_key.fingerprint"
-        };
-        wrong.add(field, "has already been taken");
+        let suffix = if call.service.profile.later_errors { "_sha256" } else { "" };
+        wrong.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
     }
     wrong.settle()?;
     let created_at = call.now().to_owned();

@@ -26,13 +26,10 @@ const LENIENT: GeneralPurpose =
 /// The path of the file, which stays below the root of the repository.
 fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
-    if path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"))
-        && !path.contains(['\0', '\\'])
-    {
-        Ok(path)
-    } else {
-        Err(Failure::parameter("file_path", "should be a valid file path"))
-    }
+    let are_names = path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"));
+    let is_valid = are_names && !path.contains(['\0', '\\']);
+    let refusal = || Failure::parameter("file_path", "should be a valid file path");
+    refuse_if(!is_valid, refusal).map(|()| path)
 }
 
 /// The call's `ref` and its commit; 404 for `what` if there is none.
@@ -190,10 +187,9 @@ fn write(call: &Call<'_>) -> Result<Answer> {
 /// The new content in a call.
 fn content(call: &Call<'_>) -> Result<Vec<u8>> {
     let text = call.params.text("content")?.unwrap_or_default();
-    match call.params.one_of("encoding", &["text", "base64"])?.as_deref() {
-        Some("base64") => Ok(lenient(&text)),
-        _ => Ok(text.into_bytes()),
-    }
+    let encoding = call.params.one_of("encoding", &["text", "base64"])?;
+    let is_base64 = encoding.is_some_and(|encoding| encoding == "base64");
+    Ok(if is_base64 { lenient(&text) } else { text.into_bytes() })
 }
 
 /// Decodes base64 as the service does: other characters, and an incomplete end, are ignored.

@@ -44,11 +44,6 @@ impl SecretKind {
         self.since <= call.release()
     }
 
-    /// Earlier releases have no operations for them.
-    pub(super) fn require(&self, call: &Call<'_>) -> Result<()> {
-        if self.is_supported(call) { Ok(()) } else { Err(Failure::no_route()) }
-    }
-
     fn of<'a>(&self, settings: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
         settings.get(self.name).and_then(Value::as_object)
     }
@@ -56,11 +51,6 @@ impl SecretKind {
     /// The keys, in the order in which they were added.
     pub(super) fn shown(&self, settings: &Map<String, Value>) -> Value {
         self.of(settings).into_iter().flat_map(Map::keys).map(|key| json!({ "key": key })).collect()
-    }
-
-    /// True if the call contains any of them.
-    pub(super) fn has_any(&self, params: &Params) -> bool {
-        params.get(self.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
     }
 
     /// The secrets in a call, by key.

@@ -235,15 +235,17 @@ fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
         .chain(texts(call).map(|text| text.0))
         .chain(flags(call).map(|flag| flag.name));
     let mut secrets = SORTS.iter().filter(|sort| sort.is_supported(call));
-    let is_empty =
-        !fields.any(|name| params.has(name)) && !secrets.any(|sort| sort.has_any(params));
+    let has_secrets = secrets.any(|sort| {
+        params.get(sort.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
+    });
+    let is_empty = !fields.any(|name| params.has(name)) && !has_secrets;
     refuse_if(is_empty, || Failure::error(StatusCode::BAD_REQUEST, "No parameters provided"))
 }
 
 /// Sets or removes one header or variable.
 fn change(call: &Call<'_>, sort: &SecretKind) -> Result<Answer> {
     let call = &CollectionCall { collection: &HOOKS, scope: &scope(call)?, call };
-    sort.require(call)?;
+    refuse_if(!sort.is_supported(call), Failure::no_route)?;
     let sets = call.method == Method::PUT;
     if sets {
         call.params.require(&["value"])?;

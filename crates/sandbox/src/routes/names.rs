@@ -59,11 +59,8 @@ pub(super) fn is_maskable(c: char) -> bool {
 
 /// A failure with its complaints as sentences.
 pub(super) fn in_sentences(failure: Failure) -> Failure {
-    if failure.body["message"].is_object() {
-        Failure::message(failure.status, sentences(&failure))
-    } else {
-        failure
-    }
+    let is_model = failure.body["message"].is_object();
+    if is_model { Failure::message(failure.status, sentences(&failure)) } else { failure }
 }
 
 /// The complaints of a model as sentences, such as "Project namespace path is too long".

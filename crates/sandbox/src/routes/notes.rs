@@ -164,11 +164,6 @@ fn without_commands(body: &str) -> (String, Vec<&str>) {
     if commands.is_empty() { (body.to_owned(), commands) } else { (text.join("\n"), commands) }
 }
 
-/// The creation time of the note: owners may set it.
-fn wanted_time(call: &Call<'_>, level: i64) -> Result<Option<String>> {
-    Ok(call.params.time("created_at")?.filter(|_| level >= OWNER).map(clock::spell))
-}
-
 /// Commands are not stored, and have no effect here; a body with only commands makes no note.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let (place, author_id) = NoteTarget::writable(call)?;
@@ -185,7 +180,9 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     if Note::count(call.db, &place.merge_request, None)? >= MOST {
         return Err(refused("base", "Maximum number of comments exceeded"));
     }
-    let now = wanted_time(call, place.level)?.unwrap_or_else(|| call.now().to_owned());
+    // Owners may set it.
+    let time = call.params.time("created_at")?.filter(|_| place.level >= OWNER);
+    let now = time.map_or_else(|| call.now().to_owned(), clock::spell);
     let mut note = Note {
         id: 0,
         merge_request_id: place.merge_request.id,

@@ -92,11 +92,8 @@ fn details(call: &Call<'_>, schedule: &Record) -> Result<Value> {
 
 /// From 17.0 on full names, whatever was sent; earlier, the name as sent.
 fn shown_ref(call: &Call<'_>, name: &str) -> String {
-    if call.is_from(17, 0) && !name.starts_with("refs/") {
-        format!("refs/heads/{name}")
-    } else {
-        name.to_owned()
-    }
+    let is_short = call.is_from(17, 0) && !name.starts_with("refs/");
+    if is_short { format!("refs/heads/{name}") } else { name.to_owned() }
 }
 
 fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {

@@ -134,11 +134,8 @@ fn of_user(call: &Call<'_>, takes: ListParameters, condition: &'static str) -> R
 
 fn of_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    let mut within = if call.params.is_set("include_subgroups")? {
-        group.subtree(call.db)?
-    } else {
-        vec![group.id]
-    };
+    let is_deep = call.params.is_set("include_subgroups")?;
+    let mut within = if is_deep { group.subtree(call.db)? } else { vec![group.id] };
     if call.params.is_set("include_ancestor_groups")? {
         within.extend(ids(&group.traversal));
     }
@@ -314,11 +311,10 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     all.on("p.visibility = :visibility", ":visibility", visibility);
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
         let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-        let search = if query.takes == ListParameters::All && params.is_set("search_namespaces")? {
-            "(p.full_path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')"
-        } else {
-            "(p.path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')"
-        };
+        let is_full = query.takes == ListParameters::All && params.is_set("search_namespaces")?;
+        let path = if is_full { "full_path" } else { "path" };
+        let like = "LIKE :search ESCAPE '\\'";
+        let search = format!("(p.{path} {like} OR p.name {like})");
         all.on(search, ":search", Some(format!("%{pattern}%")));
     }
     let me = call.caller.as_ref().map(|user| user.id);

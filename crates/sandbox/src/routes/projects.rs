@@ -231,10 +231,7 @@ pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value> {
 
 /// The less visible of a visibility and that of a group.
 pub(super) fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
-    match check_visibility(namespace, visibility) {
-        Ok(()) => visibility,
-        Err(_) => &namespace.visibility,
-    }
+    check_visibility(namespace, visibility).map_or(&namespace.visibility, |()| visibility)
 }
 
 /// Inserts the project with its first members, and protects its default branch if it has one.

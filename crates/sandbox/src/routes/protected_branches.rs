@@ -148,9 +148,8 @@ fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
     let allow_force_push = params.is_set(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     project.map_or(Ok(()), |project| check_change(call, project))?;
-    if code_owners.is_none() && params.has(CODE_OWNERS) {
-        return Err(Failure::internal(&"code_owner_approval_required is null"));
-    }
+    let is_null = code_owners.is_none() && params.has(CODE_OWNERS);
+    refuse_if(is_null, || Failure::not_null(CODE_OWNERS))?;
     if Protection::named(call, scope.holder(), &name)?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
@@ -203,8 +202,11 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let licensed = call.tier() >= Tier::Premium;
     let lists = Action::ALL.map(grants::list_name);
     let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNERS]);
-    let names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
-    refuse_blank(params, names)?;
+    let mut names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
+    // 400 for null, and for an empty flag.
+    if let Some(name) = names.find(|name| params.get(name).is_some_and(is_blank)) {
+        return Err(Failure::empty(name));
+    }
     let changes = grants::changes(call, call.tier(), &Action::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
@@ -220,14 +222,6 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
     }
     protection.updated_at = call.now().to_owned();
     Ok(protection.save(call.db)?)
-}
-
-/// 400 for null, and for an empty flag.
-fn refuse_blank<'a>(params: &Params, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
-    match names.find(|name| params.get(name).is_some_and(is_blank)) {
-        Some(name) => Err(Failure::parameter(name, "is empty")),
-        None => Ok(()),
-    }
 }
 
 /// A group answers with the removed one.

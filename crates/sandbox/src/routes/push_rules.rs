@@ -22,11 +22,8 @@ const RULES: Collection = Collection {
         refuse_if(rule.id == 0 && find(call)?.is_some(), || {
             let of_group = "Group push rule exists, try updating";
             let text = call.scope.either("Project push rule exists", of_group);
-            if call.service.profile.later_errors {
-                Failure::invalid_record(text)
-            } else {
-                Failure::unprocessable(text)
-            }
+            let later = call.service.profile.later_errors;
+            if later { Failure::invalid_record(text) } else { Failure::unprocessable(text) }
         })
     },
     check_removal: |_, _| Ok(()),
@@ -82,9 +79,8 @@ fn take(rule: &mut Record, call: &Call<'_>) -> Result<()> {
             }
             _ => (params.flag(name)?.into(), Vec::new()),
         };
-        if row.null == OnNull::Unsaved && value.is_null() && matches!(row.kind, Kind::Flag) {
-            return Err(Failure::internal(&format!("{name} is null")));
-        }
+        let needs_value = row.null == OnNull::Unsaved && matches!(row.kind, Kind::Flag);
+        refuse_if(needs_value && value.is_null(), || Failure::not_null(name))?;
         wrong.into_iter().for_each(|text| complaints.add(name, text));
         rule.set(name, value);
     }

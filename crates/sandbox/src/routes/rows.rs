@@ -270,21 +270,16 @@ impl<'a> CollectionCall<'a> {
                     found => found?,
                 };
                 self.save(&mut row)?;
-                if self.collection.is_silent {
-                    Ok(Answer::no_content())
-                } else {
-                    Answer::ok(&self.json(&row)?)
-                }
+                let is_silent = self.collection.is_silent;
+                if is_silent { Ok(Answer::no_content()) } else { Answer::ok(&self.json(&row)?) }
             }
             Verb::Remove => {
-                match self.find() {
-                    Err(failure) if self.may_be_absent(&failure) => {}
-                    found => {
-                        let row = found?;
-                        (self.collection.check_removal)(self, &row)?;
-                        self.collection.rows.remove(self, &row)?;
-                    }
-                }
+                let row = match self.find() {
+                    Err(failure) if self.may_be_absent(&failure) => return Ok(Answer::no_content()),
+                    found => found?,
+                };
+                (self.collection.check_removal)(self, &row)?;
+                self.collection.rows.remove(self, &row)?;
                 Ok(Answer::no_content())
             }
         }
@@ -458,12 +453,12 @@ impl<'a> CollectionCall<'a> {
 
     pub(super) fn check_unique(&self, row: &Record) -> Result<()> {
         let Some(first) = self.collection.unique.first() else { return Ok(()) };
-        let is_same =
-            |other: &Record, name: &&str| other.settings.get(*name) == row.settings.get(*name);
-        let is_taken = self.stored()?.iter().any(|other: &Record| {
-            other.id != row.id && self.collection.unique.iter().all(|name| is_same(other, name))
-        });
-        refuse_if(is_taken, || Failure::model(first, "has already been taken"))
+        let mut twins = self.stored()?;
+        twins.retain(|other| other.id != row.id);
+        for name in self.collection.unique {
+            twins.retain(|other| other.settings.get(*name) == row.settings.get(*name));
+        }
+        refuse_if(!twins.is_empty(), || Failure::model(first, "has already been taken"))
     }
 }
 
