@@ -28,7 +28,7 @@ const REQUESTS: Collection = Collection {
         }
         call.select(call.stored()?)
     },
-    complete: ask,
+    complete: complete_request,
     check_removal: |_, _| Ok(()),
     json: |call, request| {
         let user = User::by_any(call.db, request.value(ASKER).as_i64())?;
@@ -54,7 +54,7 @@ fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<()> {
     refuse_if(scope.level(call)? < scope.manager(), Failure::forbidden)
 }
 
-fn ask(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
+fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
     let user = call.user()?;
     let is_open = match call.scope {
         Scope::Group(group) => OF_GROUPS.is_on(call.db, group.id, "request_access_enabled")?,
@@ -82,17 +82,17 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     let exists = |level| terms::valid_level(call, level, matches!(scope, Scope::Group(_)));
     if let Some(level) = level.filter(|level| !exists(*level)) {
         call.db.execute_batch("SAVEPOINT unsaved")?;
-        let body = welcome(call, scope, user, level)?;
+        let body = add_requester(call, scope, user, level)?;
         call.db.execute_batch("ROLLBACK TO unsaved; RELEASE unsaved")?;
         return Answer::created(&body);
     }
     let level = if level.is_some() { terms::wanted_level(call, scope)? } else { DEVELOPER };
     REQUESTS.rows.remove(call, &request)?;
-    Answer::created(&welcome(call, scope, user, level)?)
+    Answer::created(&add_requester(call, scope, user, level)?)
 }
 
 /// Adds a member; the answer is the form that everybody sees.
-fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
+fn add_requester(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
     members::insert(call, scope, user, &Terms::level(level), call.caller.as_ref())?;
     Ok(without(Member::existing(call, scope, user)?.json(call)?, &["email"]))
 }

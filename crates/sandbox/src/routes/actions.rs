@@ -50,12 +50,12 @@ fn starrers(call: &Call<'_>) -> Result<Answer> {
 /// The groups to which the caller may move the project.
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
-    locations(call, MAINTAINER, |group| group.id != project.namespace.id)
+    list_locations(call, MAINTAINER, |group| group.id != project.namespace.id)
 }
 
 /// The groups in which the caller has a level and that `wanted` accepts, filtered by `search`
 /// (reference 1, 2.11).
-pub(super) fn locations(
+pub(super) fn list_locations(
     call: &Call<'_>,
     level: i64,
     wanted: impl Fn(&Namespace) -> bool,
@@ -68,14 +68,14 @@ pub(super) fn locations(
             && call.level_in_group(&group)? >= level
             && call.sees_group(&group)?
         {
-            all.push(location(call, &group));
+            all.push(location_json(call, &group));
         }
     }
     page::list(call, all)
 }
 
 /// A group in a list of locations.
-pub(super) fn location(call: &Call<'_>, group: &Namespace) -> Value {
+pub(super) fn location_json(call: &Call<'_>, group: &Namespace) -> Value {
     let mut body = group.members("id web_url name avatar_url full_name full_path");
     body["web_url"] = group.web_url(&call.base).into();
     body
@@ -158,7 +158,7 @@ fn storage(call: &Call<'_>) -> Result<Answer> {
 
 /// The project, for developers who read its security settings and maintainers who change them;
 /// others get 401. The settings exist from 16.11 on.
-fn secured(call: &Call<'_>) -> Result<Project> {
+fn security_project(call: &Call<'_>) -> Result<Project> {
     refuse_if(!call.is_from(16, 11), Failure::no_route)?;
     let least = if call.writes { MAINTAINER } else { DEVELOPER };
     let project = call.project_as(least).map_err(Failure::without_403)?;
@@ -170,7 +170,7 @@ const PUSH_PROTECTION: [&str; 2] =
     ["secret_push_protection_enabled", "pre_receive_secret_detection_enabled"];
 
 fn security_settings(call: &Call<'_>) -> Result<Answer> {
-    let project = secured(call)?;
+    let project = security_project(call)?;
     let protects = project.attributes(call.db)?.remove(PUSH_PROTECTION[0]) == Some(true.into());
     let mut body = json!({
         "project_id": project.id,
@@ -192,7 +192,7 @@ fn security_settings(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn change_security_settings(call: &Call<'_>) -> Result<Answer> {
-    let project = secured(call)?;
+    let project = security_project(call)?;
     let name = PUSH_PROTECTION[usize::from(!call.is_from(17, 11))];
     call.params.require_any(&[name])?;
     if let Some(on) = call.params.flag(name)? {

@@ -64,7 +64,7 @@ const MOST_APPROVALS: i64 = 100;
 const LONGEST_NAME: usize = 1_024;
 
 /// The ids in a list of a rule.
-fn ids_of(rule: &Record, list: &str) -> Vec<i64> {
+fn stored_ids(rule: &Record, list: &str) -> Vec<i64> {
     rule.value(list).as_array().into_iter().flatten().filter_map(Value::as_i64).collect()
 }
 
@@ -77,14 +77,16 @@ fn set_ids(rule: &mut Record, list: &str, mut ids: Vec<i64>) {
 
 fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
     let (mut groups, mut hidden) = (Vec::new(), false);
-    for id in ids_of(rule, GROUPS) {
+    for id in stored_ids(rule, GROUPS) {
         match Namespace::by_id(call.db, id)? {
-            Some(group) if call.sees_group(&group)? => groups.push(groups::brief(call, &group)?),
+            Some(group) if call.sees_group(&group)? => {
+                groups.push(groups::brief_json(call, &group)?)
+            }
             Some(_) => hidden = true,
             None => {}
         }
     }
-    let named = ids_of(rule, BRANCHES);
+    let named = stored_ids(rule, BRANCHES);
     let is_for_all = rule.is_set(ALL_BRANCHES);
     let branches: Vec<Value> = Protection::all(call, call.scope.holder())?
         .iter()
@@ -95,9 +97,9 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
         "id": rule.id,
         "name": rule.text("name"),
         "rule_type": rule.value(TYPE),
-        "eligible_approvers": users(call, &eligible(call, rule)?)?,
+        "eligible_approvers": users(call, &eligible_approvers(call, rule)?)?,
         "approvals_required": rule.value(REQUIRED),
-        "users": users(call, &ids_of(rule, USERS))?,
+        "users": users(call, &stored_ids(rule, USERS))?,
         "groups": groups,
         "contains_hidden_groups": hidden,
         "protected_branches": branches,
@@ -117,8 +119,8 @@ fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
 }
 
 /// The users of a rule and the members of its groups, as far as they are active.
-fn eligible(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    let list = |name| Value::from(ids_of(rule, name)).to_string();
+fn eligible_approvers(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
+    let list = |name| Value::from(stored_ids(rule, name)).to_string();
     let sql = "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
              OR u.id IN (SELECT m.user_id FROM members m WHERE m.state = 'active'
                  AND (m.expires_at IS NULL OR m.expires_at >= ?3)
@@ -128,14 +130,14 @@ fn eligible(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
 }
 
 /// A list of ids; null is an empty list here.
-fn list_of_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
+fn sent_id_list(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
     let empty = call.params.get(name).is_some_and(Value::is_null).then(Vec::new);
     Ok(call.params.integers(name)?.or(empty))
 }
 
 /// A list of ids under either of two names.
-fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
-    let [one, other] = [list_of_ids(call, names[0])?, list_of_ids(call, names[1])?];
+fn sent_ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
+    let [one, other] = [sent_id_list(call, names[0])?, sent_id_list(call, names[1])?];
     Ok(match (one, other) {
         (None, None) => None,
         (one, other) => Some([one.unwrap_or_default(), other.unwrap_or_default()].concat()),
@@ -144,7 +146,7 @@ fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
 
 /// The users in a call, by id and by name, who are members of the project in any way.
 fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
-    let by_id = ids(call, ["user_ids", "users"])?;
+    let by_id = sent_ids(call, ["user_ids", "users"])?;
     let names = call.params.texts("usernames")?;
     if by_id.is_none() && names.is_none() {
         return Ok(None);
@@ -158,20 +160,20 @@ fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> 
 }
 
 /// True if there is a group that the caller sees.
-fn sees(call: &Call<'_>, id: i64) -> Result<bool> {
+fn is_visible_group(call: &Call<'_>, id: i64) -> Result<bool> {
     let group = Namespace::by_id(call.db, id)?.filter(Namespace::is_group);
     group.map_or(Ok(false), |group| call.sees_group(&group))
 }
 
 /// The groups in a call that the caller sees.
 fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
-    let Some(wanted) = ids(call, ["group_ids", "groups"])? else { return Ok(None) };
-    those(wanted, |id| sees(call, *id)).map(Some)
+    let Some(wanted) = sent_ids(call, ["group_ids", "groups"])? else { return Ok(None) };
+    those(wanted, |id| is_visible_group(call, *id)).map(Some)
 }
 
 /// The project's protected branches in a call.
 fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
-    let Some(mut wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
+    let Some(mut wanted) = sent_id_list(call, "protected_branch_ids")? else { return Ok(None) };
     let protections = Protection::all(call, Holder::Project(project.id))?;
     wanted.retain(|id| protections.iter().any(|branch| branch.id == *id));
     Ok(Some(wanted))
@@ -204,7 +206,7 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
 /// unless the call removes them.
 fn hidden_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
     let is_removed = call.params.is_set("remove_hidden_groups")?;
-    those(ids_of(rule, GROUPS), |id| Ok(!is_removed && !sees(call, *id)?))
+    those(stored_ids(rule, GROUPS), |id| Ok(!is_removed && !is_visible_group(call, *id)?))
 }
 
 /// The type of a new rule. One that names nobody is for anybody, unless the call contains a type.
@@ -213,7 +215,7 @@ fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     let former = call.release() < OBSERVED;
     let by_name = REPORTS.iter().find(|(name, _)| former && *name == rule.text("name"));
     let usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
-    let named = |names| Ok::<_, Failure>(ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
+    let named = |names| Ok::<_, Failure>(sent_ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
     let names_somebody =
         usernames && !former || named(["user_ids", "users"])? || named(["group_ids", "groups"])?;
     let usual = if names_somebody { REGULAR } else { ANY };
@@ -270,7 +272,7 @@ fn check(rule: &Record, all: &[Record]) -> Result<()> {
 
 /// Creates or changes the rule for anybody with a new number of approvals. False if that rule has
 /// another name: then it stays unchanged.
-pub(super) fn require(
+pub(super) fn require_approvals(
     call: &Call<'_>,
     project: i64,
     former: Option<&Value>,

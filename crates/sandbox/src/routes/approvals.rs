@@ -32,7 +32,7 @@ const SETTINGS: Collection = Collection {
     is_document: true,
     complete,
     rows: Records("approval_settings"),
-    json: |call, row| Ok(newer(call, &EffectiveSettings::of(call, row)?)),
+    json: |call, row| Ok(newer_json(call, &EffectiveSettings::of(call, row)?)),
     ..Collection::new("/projects/{id}/merge_request_approval_setting")
 };
 
@@ -213,10 +213,10 @@ pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
 }
 
 fn show(call: &CollectionCall<'_>) -> Result<Answer> {
-    Answer::ok(&older(call)?)
+    Answer::ok(&older_json(call)?)
 }
 
-fn older(call: &CollectionCall<'_>) -> Result<Value> {
+fn older_json(call: &CollectionCall<'_>) -> Result<Value> {
     let state = EffectiveSettings::of(call, &call.find()?)?;
     let count = call.project()?.attributes(call.db)?.remove(BEFORE_MERGE);
     Ok(older_form(call, count, |flag| state.value(flag)))
@@ -234,7 +234,7 @@ fn older_form(
     body
 }
 
-fn newer(call: &Call<'_>, state: &EffectiveSettings) -> Value {
+fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
     let shown = newer_flags(call).into_iter().map(|flag| {
         let by = state.forced_by(flag);
         let value = state.value(flag) != flag.opposite;
@@ -247,7 +247,7 @@ fn newer(call: &Call<'_>, state: &EffectiveSettings) -> Value {
 /// Changes the settings in the call. Without a licence 18.9 ignores them.
 fn update(call: &Call<'_>) -> Result<Answer> {
     if call.tier() < Tier::Premium && call.release() >= OBSERVED {
-        return ignored(call);
+        return answer_unlicensed(call);
     }
     let project = writable(call)?;
     refuse_if(project.archived && call.release() >= OBSERVED, Failure::forbidden)?;
@@ -269,11 +269,16 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         let mut attributes = project.attributes(call.db)?;
         let former = attributes.insert(BEFORE_MERGE.to_owned(), count.into());
         project.save_attributes(call.db, &attributes, call.now())?;
-        if !approval_rules::require(call, project.id, former.as_ref(), Some(&count.into()))? {
+        if !approval_rules::require_approvals(
+            call,
+            project.id,
+            former.as_ref(),
+            Some(&count.into()),
+        )? {
             return Answer::created(&Value::Null);
         }
     }
-    Answer::created(&older(call)?)
+    Answer::created(&older_json(call)?)
 }
 
 /// 400 for a call that changes nothing.
@@ -283,14 +288,14 @@ fn check_sent(call: &Call<'_>) -> Result<()> {
 }
 
 /// The answer of a service without a licence: everything is off.
-fn ignored(call: &Call<'_>) -> Result<Answer> {
+fn answer_unlicensed(call: &Call<'_>) -> Result<Answer> {
     call.writable_project_as(MAINTAINER)?;
     check_sent(call)?;
     Answer::created(&older_form(call, 0, |_| false))
 }
 
 /// The flags in a call in the newer form: 400 for none, and for null.
-fn sent(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
+fn sent_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
     let flags = newer_flags(call);
     call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
     let mut sent = Vec::new();
@@ -303,7 +308,7 @@ fn sent(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
 
 /// The first call for a group sets omitted flags to false.
 fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    let (sent, mut state) = (sent(call)?, EffectiveSettings::of(call, row)?);
+    let (sent, mut state) = (sent_flags(call)?, EffectiveSettings::of(call, row)?);
     if !state.is_group {
         sent.into_iter().for_each(|(flag, on)| state.take(call, flag, on));
         state.check("retain_approvals_on_push is enabled")?;

@@ -17,15 +17,15 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     BOARDS,
 ];
 
-pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", every_token)];
+pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", list_all_tokens)];
 
 /// The project, for its maintainers; all others get 403.
-pub(super) fn maintained(call: &Call<'_>) -> Result<Scope> {
+pub(super) fn maintained_project(call: &Call<'_>) -> Result<Scope> {
     Ok(Scope::Project(Box::new(call.project_with(MAINTAINER)?)))
 }
 
 /// The group, for callers with a level in it; all others get 403.
-pub(super) fn led(call: &Call<'_>, level: i64) -> Result<Scope> {
+pub(super) fn group_with_level(call: &Call<'_>, level: i64) -> Result<Scope> {
     let group = call.group()?;
     refuse_if(call.level_in_group(&group)? < level, Failure::forbidden)?;
     Ok(Scope::Group(Box::new(group)))
@@ -142,17 +142,17 @@ const TOKENS: Collection = Collection {
         ),
     ],
     is_edited: false,
-    scope: |_, call| maintained(call),
+    scope: |_, call| maintained_project(call),
     complete: |_, row| {
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
             Failure::refused("Scopes can't be blank")
         })
     },
-    json: |call, row| Ok(token(call, row)),
+    json: |call, row| Ok(token_json(call, row)),
     ..Collection::new("/projects/{id}/deploy_tokens")
 };
 
-fn token(call: &Call<'_>, row: &Record) -> Value {
+fn token_json(call: &Call<'_>, row: &Record) -> Value {
     let (expires, username) = (row.text("expires_at"), row.text("username"));
     let usual = format!("gitlab+deploy-token-{}", row.id);
     let mut body = members(row, "id name username expires_at scopes");
@@ -167,15 +167,15 @@ fn token(call: &Call<'_>, row: &Record) -> Value {
 }
 
 /// All tokens of the service, for administrators.
-fn every_token(call: &Call<'_>) -> Result<Answer> {
+fn list_all_tokens(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    page::list(call, TOKENS.rows.every(call)?.iter().map(|row| token(call, row)))
+    page::list(call, TOKENS.rows.every(call)?.iter().map(|row| token_json(call, row)))
 }
 
 /// Maintainers of a group see its tokens, owners create and remove them.
 const GROUP_TOKENS: Collection = Collection {
     path: "/groups/{id}/deploy_tokens",
-    scope: |_, call| led(call, if call.writes { OWNER } else { MAINTAINER }),
+    scope: |_, call| group_with_level(call, if call.writes { OWNER } else { MAINTAINER }),
     ..TOKENS
 };
 
@@ -205,7 +205,7 @@ const CHECKS: Collection = Collection {
         }
         refuse_if(!wrong.is_empty(), || Failure::invalid_record(wrong))
     },
-    json: check,
+    json: check_json,
     ..Collection::new("/projects/{id}/external_status_checks")
 };
 
@@ -217,7 +217,7 @@ fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
     refuse_if(!wanted.iter().all(|id| ids.contains(id)), Failure::no_record)
 }
 
-fn check(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
+fn check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let project = call.project()?.id;
     let wanted = row.value("protected_branch_ids");
     let wanted = wanted.as_array().cloned().unwrap_or_default();

@@ -7,18 +7,18 @@ use super::names::BLANK;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/custom_attributes", |call| Answer::ok(&of(call, holder(call)?)?)),
+    get("/{holder}/custom_attributes", |call| Answer::ok(&list_json(call, holder(call)?)?)),
     get("/{holder}/custom_attributes/{key}", show),
     put("/{holder}/custom_attributes/{key}", set),
     delete("/{holder}/custom_attributes/{key}", remove),
-    get("/users/{user_id}/custom_attributes", |call| Answer::ok(&of(call, holder(call)?)?)),
+    get("/users/{user_id}/custom_attributes", |call| Answer::ok(&list_json(call, holder(call)?)?)),
     get("/users/{user_id}/custom_attributes/{key}", show),
     put("/users/{user_id}/custom_attributes/{key}", set),
     delete("/users/{user_id}/custom_attributes/{key}", remove),
 ];
 
 /// All attributes of a holder, as an array of keys and values.
-pub(super) fn of(call: &Call<'_>, holder: Holder) -> Result<Value> {
+pub(super) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Value> {
     let (column, id) = holder.key();
     let sql = format!(
         "SELECT json_object('key', key, 'value', value) FROM custom_attributes

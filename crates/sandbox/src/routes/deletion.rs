@@ -151,6 +151,6 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
     it.save(call, names, None)?;
     match it.scope {
         Scope::Project(_) => projects::answer(call, StatusCode::CREATED, id, Extras::default()),
-        Scope::Group(_) => Answer::created(&groups::plain(call, &groups::existing(call, id)?)?),
+        Scope::Group(_) => Answer::created(&groups::plain_json(call, &groups::reload(call, id)?)?),
     }
 }

@@ -94,7 +94,7 @@ fn decoded(material: &str) -> Option<Vec<u8>> {
 
 /// A key in its stored form, with the first word of its comment, and the fingerprint of its
 /// content. `None` if it is not a key.
-fn read(text: &str) -> Option<(String, String)> {
+fn parse_key(text: &str) -> Option<(String, String)> {
     let words: Vec<&str> = text.split_whitespace().take(3).collect();
     let (kind, material) = (words.first()?, words.get(1)?);
     let bytes = decoded(material)?;
@@ -108,7 +108,7 @@ fn read(text: &str) -> Option<(String, String)> {
 }
 
 /// The title; adds its faults.
-fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
+fn checked_title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
     wrong.add_if(title.trim().is_empty(), FIELD, "can't be blank");
@@ -118,7 +118,7 @@ fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
 }
 
 /// The key in the path, if the project uses it.
-fn used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
+fn find_used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
     let condition = "WHERE k.id = ?1 AND k.id IN (SELECT key_id FROM deploy_key_projects WHERE project_id = ?2)";
     Ok(DeployKey::first(call.db, condition, [call.segment_id("key_id")?, project])?)
 }
@@ -145,7 +145,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
             for id in key.projects(call)? {
                 if key.can_push(call, id)? == Some(true) {
                     let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
-                    writable.push(projects::identity(call, &project)?);
+                    writable.push(projects::identity_json(call, &project)?);
                 }
             }
             let mut body = key.json(call);
@@ -157,7 +157,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?.id;
-    let key = used(call, project)?.ok_or_else(Failure::no_record)?;
+    let key = find_used(call, project)?.ok_or_else(Failure::no_record)?;
     Answer::ok(&key.json_in(call, project)?)
 }
 
@@ -178,11 +178,11 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         }
     }
     let mut wrong = Complaints::default();
-    let title = title(call, &mut wrong)?;
+    let title = checked_title(call, &mut wrong)?;
     let expires_at = call.params.time_or_day("expires_at")?.map(clock::spell);
     let is_past = expires_at.as_deref().is_some_and(|end| end < call.now());
     wrong.add_if(is_past, "deploy_key.key", "has expired");
-    let Some((key, fingerprint)) = read(&sent) else {
+    let Some((key, fingerprint)) = parse_key(&sent) else {
         for text in [FORBIDDEN_TYPE, "is invalid"] {
             wrong.add("deploy_key.key", text);
         }
@@ -205,11 +205,11 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require_any(&["title", "can_push"])?;
-    let mut key = used(call, project)?.ok_or_else(Failure::no_record)?;
+    let mut key = find_used(call, project)?.ok_or_else(Failure::no_record)?;
     let editable = call.is_administrator() || key.projects(call)? == [project];
     if call.params.has("title") && editable {
         let mut wrong = Complaints::default();
-        key.title = title(call, &mut wrong)?;
+        key.title = checked_title(call, &mut wrong)?;
         wrong.settle()?;
         key.put(call.db)?;
     }
@@ -222,7 +222,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    let key = used(call, project)?.ok_or_else(|| Failure::not_found("Deploy key"))?;
+    let key = find_used(call, project)?.ok_or_else(|| Failure::not_found("Deploy key"))?;
     call.check_unmodified(&key.created_at)?;
     let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
     call.run(sql, [project, key.id])?;
@@ -256,7 +256,7 @@ mod tests {
             STANDARD.encode(bytes)
         };
         let good = material("ssh-ed25519", b"1234");
-        let (kept, fingerprint) = read(&format!("ssh-ed25519  {good} a b c")).expect("a key");
+        let (kept, fingerprint) = parse_key(&format!("ssh-ed25519  {good} a b c")).expect("a key");
         assert_eq!(kept, format!("ssh-ed25519 {good} a"));
         assert!(fingerprint.starts_with("SHA256:") && !fingerprint.ends_with('='));
         let bad = [
@@ -270,7 +270,7 @@ mod tests {
             format!("ssh-ed25519 {}", material("ssh-ed25519", b"")),
         ];
         for text in bad {
-            assert!(read(&text).is_none(), "{text}");
+            assert!(parse_key(&text).is_none(), "{text}");
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use super::collections::{AGENTS, led, maintained};
-use super::fields::{changed, id_of_row};
+use super::collections::{AGENTS, group_with_level, maintained_project};
+use super::fields::{change_rows, id_of_row};
 use super::grants;
 use super::names::in_sentences;
 use super::prelude::*;
@@ -54,7 +54,7 @@ const ENVIRONMENTS: Collection = Collection {
         refuse_if(!may_go, Failure::forbidden)?;
         call.check_unmodified(&row.updated_at)
     },
-    json: environment,
+    json: environment_json,
     ..Collection::new("/projects/{id}/environments")
 };
 
@@ -122,7 +122,7 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
     if let Some(before) = before.filter(|_| call.is_from(16, 0)) {
         row.set("name", before.text("name"));
     }
-    let agent = agent(call, row)?;
+    let agent = find_agent(call, row)?;
     let is_named = call.params.has(AGENT) && !row.value(AGENT).is_null();
     refuse_if(is_named && agent.is_none(), || {
         let text = "cluster agent doesn't exist or cannot be associated with this environment";
@@ -192,13 +192,13 @@ fn slug(name: &str) -> String {
     format!("{}-{}", slug.trim_end_matches('-'), &mark[..6])
 }
 
-fn environment(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
+fn environment_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let project = view::simple(call, call.project()?, Extras::of(call)?)?.value()?;
     let mut body = call.plain(row);
     body["slug"] = row.value("slug");
     body["project"] = project;
     body["state"] = row.value("state");
-    if let Some(agent) = agent(call, row)?
+    if let Some(agent) = find_agent(call, row)?
         && call.level()? >= AGENTS.reads
     {
         body["cluster_agent"] = CollectionCall { collection: &AGENTS, ..*call }.json(&agent)?;
@@ -209,7 +209,7 @@ fn environment(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
 }
 
 /// The agent of an environment, if the project still has it.
-fn agent(call: &CollectionCall<'_>, row: &Record) -> Result<Option<Record>> {
+fn find_agent(call: &CollectionCall<'_>, row: &Record) -> Result<Option<Record>> {
     let id = row.value(AGENT).as_i64();
     Ok(id.map_or(Ok(None), |id| AGENTS.rows.find(call, call.scope.holder(), id))?)
 }
@@ -224,7 +224,7 @@ fn stop(call: &CollectionCall<'_>) -> Result<Answer> {
     })?;
     row.set("state", "stopped");
     call.store(&mut row)?;
-    Answer::ok(&environment(call, &row)?)
+    Answer::ok(&environment_json(call, &row)?)
 }
 
 const PROTECTED: Collection = Collection {
@@ -232,7 +232,7 @@ const PROTECTED: Collection = Collection {
     tier: Tier::Premium,
     required: &["name", LEVELS],
     fields: &[Field::new("name", Form::Text)],
-    scope: |_, call| maintained(call),
+    scope: |_, call| maintained_project(call),
     filter: |_, rows| {
         rows.sort_by_cached_key(|row| row.text("name").to_owned());
         Ok(())
@@ -245,7 +245,7 @@ const PROTECTED: Collection = Collection {
 /// Groups protect the environments of a tier.
 const PROTECTED_TIERS: Collection = Collection {
     path: "/groups/{id}/protected_environments",
-    scope: |_, call| led(call, OWNER),
+    scope: |_, call| group_with_level(call, OWNER),
     ..PROTECTED
 };
 
@@ -281,11 +281,11 @@ fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     for list in [LEVELS, RULES] {
         let row_of = |before: Option<&Value>, sent: &Value, removes| match removes {
             // Rules of approval must name themselves again.
-            true if list == RULES => named_once(list, sent).map(|()| None),
+            true if list == RULES => check_grantee(list, sent).map(|()| None),
             true => Ok(None),
-            false => grant(call, list, before, sent),
+            false => complete_grant(call, list, before, sent),
         };
-        let changed = changed(call, list, row.value(list), row_of)?;
+        let changed = change_rows(call, list, row.value(list), row_of)?;
         refuse_if(list == LEVELS && changed.is_empty(), || {
             Failure::invalid_record("Deploy access levels is too short (minimum is 1 character)")
         })?;
@@ -300,7 +300,7 @@ const WHO: [&str; 3] = ["access_level", "user_id", "group_id"];
 const EXACTLY_ONE: &str = "Exactly one of access_level, group_id, user_id must be present";
 
 /// Refuses an element that does not name exactly one thing.
-fn named_once(list: &str, sent: &Value) -> Result<()> {
+fn check_grantee(list: &str, sent: &Value) -> Result<()> {
     match WHO.iter().filter(|name| !sent[**name].is_null()).count() {
         1 => Ok(()),
         0 if list == RULES => {
@@ -318,25 +318,25 @@ fn invalid_row(list: &str, words: &str) -> Failure {
 
 /// One element of a list of grants; `None` if its user or group has no access: in a project the ways
 /// are all, and the group is invited; in a group the user leads it, and the other one is below it.
-fn grant(
+fn complete_grant(
     call: &CollectionCall<'_>,
     list: &str,
     before: Option<&Value>,
     sent: &Value,
 ) -> Result<Option<Value>> {
     let read = |name: &str| integer(&format!("{list}[{name}]"), &sent[name]);
-    named_once(list, sent)?;
+    check_grantee(list, sent)?;
     let (user, named) = (read("user_id")?, read("group_id")?);
     let level = number_of(&format!("{list}[access_level]"), &sent["access_level"], |level| {
         [DEVELOPER, MAINTAINER, 60].contains(&level)
     })?;
     let to = match (user, named, level) {
-        (Some(id), ..) if deploys(call, id)? => Some(Grantee::User(id)),
-        (_, Some(id), _) if takes_part(call, id)? => Some(Grantee::Group(id)),
+        (Some(id), ..) if may_user_deploy(call, id)? => Some(Grantee::User(id)),
+        (_, Some(id), _) if may_group_deploy(call, id)? => Some(Grantee::Group(id)),
         (None, None, Some(level)) => Some(Grantee::Level(level)),
         _ => None,
     };
-    let description = to.map_or(Ok(None), |to| grants::name(call, to))?;
+    let description = to.map_or(Ok(None), |to| grants::grantee_name(call, to))?;
     let other = || invalid_row(list, EXACTLY_ONE);
     let Some(description) = description else {
         return before.map_or(Ok(None), |_| Err(other()));
@@ -364,7 +364,7 @@ fn grant(
 }
 
 /// True if a user has enough access to be named.
-fn deploys(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
+fn may_user_deploy(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
     Ok(match call.scope {
         Scope::Group(group) => {
             let standing = Memberships::of(call.db, user, call.today())?;
@@ -375,7 +375,7 @@ fn deploys(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
 }
 
 /// True if a group can be named.
-fn takes_part(call: &CollectionCall<'_>, named: i64) -> Result<bool> {
+fn may_group_deploy(call: &CollectionCall<'_>, named: i64) -> Result<bool> {
     let Scope::Group(group) = call.scope else {
         let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2)";
         return call.one(sql, [call.scope.id(), named]);

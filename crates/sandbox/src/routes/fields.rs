@@ -148,7 +148,7 @@ impl Field {
                     keys.iter().for_each(|key| row[*key] = row_sent[*key].clone());
                     Ok(Some(row))
                 };
-                let mut rows = changed(call, name, stored.cloned().unwrap_or_default(), row)?;
+                let mut rows = change_rows(call, name, stored.cloned().unwrap_or_default(), row)?;
                 if let (None, Some(level)) = (stored, params.get(alone)) {
                     rows.extend(row(None, &json!({ keys[0]: level }), false)?);
                 }
@@ -161,7 +161,7 @@ impl Field {
 /// A list of rows after the changes of a call: an element without `id` adds a row, one with `id`
 /// changes that row, and one with `_destroy` removes it. `row` makes a row from the stored one, if
 /// there is one, and the element; `None` leaves it out.
-pub(super) fn changed(
+pub(super) fn change_rows(
     call: &Call<'_>,
     list: &str,
     stored: Value,
@@ -198,11 +198,11 @@ pub(super) fn missing_members(
 
 /// The id of a row in a list of an entry.
 pub(super) fn id_of_row(call: &Call<'_>, before: Option<&Value>) -> Result<i64> {
-    before.and_then(|before| before["id"].as_i64()).map_or_else(|| next_grant(call), Ok)
+    before.and_then(|before| before["id"].as_i64()).map_or_else(|| next_row_id(call), Ok)
 }
 
 /// The next id of a grant or of a row in a list. They are shared by all collections.
-pub(super) fn next_grant(call: &Call<'_>) -> Result<i64> {
+pub(super) fn next_row_id(call: &Call<'_>) -> Result<i64> {
     let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
                ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";
     call.one(sql, [])

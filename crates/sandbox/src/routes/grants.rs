@@ -24,7 +24,7 @@ pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     let mut body = json!({
         "id": grant.id,
         "access_level": grant.access_level,
-        "access_level_description": name(call, grant.to())?.unwrap_or_default(),
+        "access_level_description": grantee_name(call, grant.to())?.unwrap_or_default(),
     });
     let has_key = takes_keys(grant.action) && call.is_from(16, 0);
     set_if(&mut body, has_key, "deploy_key_id", grant.deploy_key_id);
@@ -41,9 +41,9 @@ fn takes_keys(action: Action) -> bool {
 }
 
 /// The name of what something is granted to; `None` if it does not exist.
-pub(super) fn name(call: &Call<'_>, of: Grantee) -> Result<Option<String>> {
+pub(super) fn grantee_name(call: &Call<'_>, of: Grantee) -> Result<Option<String>> {
     Ok(match of {
-        Grantee::Level(level) => Some(describe(level).to_owned()),
+        Grantee::Level(level) => Some(level_description(level).to_owned()),
         Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
         Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
         Grantee::Key(id) => call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])?,
@@ -51,7 +51,7 @@ pub(super) fn name(call: &Call<'_>, of: Grantee) -> Result<Option<String>> {
 }
 
 /// The description of a level in answers.
-fn describe(level: i64) -> &'static str {
+fn level_description(level: i64) -> &'static str {
     LEVELS.iter().find(|(value, _)| *value == level).map_or("", |(_, name)| name)
 }
 
@@ -110,7 +110,7 @@ pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result
     for (action, list) in lists {
         let elements = list.and_then(Value::as_array).into_iter().flatten();
         for element in elements {
-            changes.push(change(call, action, element)?);
+            changes.push(read_change(call, action, element)?);
         }
     }
     Ok(changes)
@@ -128,7 +128,7 @@ fn is_list(value: &Value) -> bool {
 
 /// Reads one element. If it has several grantees, the first in this order counts; without one, the
 /// grant is for a level.
-fn change(call: &Call<'_>, action: Action, element: &Value) -> Result<GrantChange> {
+fn read_change(call: &Call<'_>, action: Action, element: &Value) -> Result<GrantChange> {
     let list = list_name(action);
     let name = |key: &str| format!("{list}[{key}]");
     let read = |key: &str| integer(&name(key), &element[key]);
@@ -147,7 +147,7 @@ fn change(call: &Call<'_>, action: Action, element: &Value) -> Result<GrantChang
 
 /// The grants of a new protection for these actions: from the lists, the single levels, or else a
 /// default level.
-pub(super) fn of_new(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<GrantChange>> {
+pub(super) fn initial(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<GrantChange>> {
     let listed = changes(call, tier, actions)?;
     let licensed = |action| action != Action::Unprotect || tier >= Tier::Premium;
     let mut all = Vec::new();
@@ -220,7 +220,7 @@ impl GrantPlan {
         });
         let complaint = match (project, wanted.to()) {
             _ if taken => Some("has already been taken"),
-            (Some(project), to) => fault(call, project, to)?,
+            (Some(project), to) => grantee_fault(call, project, to)?,
             (None, Grantee::Level(_)) => None,
             (None, _) => Some("must be blank"),
         };
@@ -247,15 +247,15 @@ impl GrantPlan {
 
 /// Why something cannot be granted: a user must be a member, in any way; a group must be invited to
 /// the project itself, with at least developer; a key must be able to push to it.
-fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>> {
+fn grantee_fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>> {
     Ok(match to {
         Grantee::Level(_) => None,
-        _ if name(call, to)?.is_none() => Some("can't be blank"),
+        _ if grantee_name(call, to)?.is_none() => Some("can't be blank"),
         Grantee::User(id) if call.level_of(id, project)? > 0 => None,
         Grantee::User(_) => Some("is not a member of the project"),
         Grantee::Group(id) if is_invited(call, project.id, id)? => None,
         Grantee::Group(_) => Some("does not have access to the project"),
-        Grantee::Key(id) if pushes(call, project.id, id)? => None,
+        Grantee::Key(id) if can_key_push(call, project.id, id)? => None,
         Grantee::Key(_) => Some("is not enabled for this project"),
     })
 }
@@ -265,7 +265,7 @@ fn is_invited(call: &Call<'_>, project: i64, group: i64) -> Result<bool> {
     call.one(sql, [project, group, DEVELOPER])
 }
 
-fn pushes(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
+fn can_key_push(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2 AND can_push)";
     call.one(sql, [project, key])
 }

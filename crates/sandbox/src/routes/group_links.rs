@@ -31,7 +31,7 @@ const SAML: Collection = Collection {
             Failure::refused("Saml group name has already been taken")
         })?;
         let refused = |text: &str| Failure::refused(text);
-        row.set(ROLE, member_roles::of_link(call, SAML_ROLES_SINCE, level, refused)?);
+        row.set(ROLE, member_roles::role_id(call, SAML_ROLES_SINCE, level, refused)?);
         Ok(())
     },
     json: |call, row| json(call, row, SAML_ROLES_SINCE),
@@ -53,10 +53,10 @@ const LDAP: Collection = Collection {
     is_edited: false,
     unpaged: true,
     scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::forbidden()),
-    filter: |_, all| refuse_if(all.is_empty(), || absent("No linked LDAP groups found")),
+    filter: |_, all| refuse_if(all.is_empty(), || not_found("No linked LDAP groups found")),
     find: find_ldap,
     complete: |call, row| {
-        let field = named(call)?;
+        let field = named_field(call)?;
         let level = level(call, LDAP_LEVEL, Release::new(18, 6))?;
         row.set(SAML_LEVEL, level);
         let is_same =
@@ -65,7 +65,7 @@ const LDAP: Collection = Collection {
             let name = if field == EITHER[0] { "Cn" } else { "Filter" };
             Failure::conflict(&format!("{name} has already been taken"))
         })?;
-        row.set(ROLE, member_roles::of_link(call, LDAP_ROLES_SINCE, level, Failure::conflict)?);
+        row.set(ROLE, member_roles::role_id(call, LDAP_ROLES_SINCE, level, Failure::conflict)?);
         Ok(())
     },
     check_removal: |_, _| Ok(()),
@@ -91,8 +91,8 @@ const EITHER: [&str; 2] = ["cn", "filter"];
 /// A link in answers, with its custom role from a release on.
 fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result<Value> {
     let mut body = without(call.plain(row), &["id", "created_at", "updated_at"]);
-    if member_roles::are_there(call, roles_since) {
-        body[ROLE] = member_roles::shown(call, row)?;
+    if member_roles::are_available(call, roles_since) {
+        body[ROLE] = member_roles::link_role_json(call, row)?;
     }
     Ok(body)
 }
@@ -110,7 +110,7 @@ fn level(call: &Call<'_>, name: &str, minimal_from: Release) -> Result<Option<i6
 }
 
 /// The field of [`EITHER`] that the call has.
-fn named(call: &Call<'_>) -> Result<&'static str> {
+fn named_field(call: &Call<'_>) -> Result<&'static str> {
     let wrong = match EITHER.map(|name| call.params.has(name)) {
         [true, false] => return Ok(EITHER[0]),
         [false, true] => return Ok(EITHER[1]),
@@ -120,7 +120,7 @@ fn named(call: &Call<'_>) -> Result<&'static str> {
     Err(Failure::parameter("cn, filter", wrong))
 }
 
-fn absent(words: &str) -> Failure {
+fn not_found(words: &str) -> Failure {
     Failure::message(StatusCode::NOT_FOUND, words)
 }
 
@@ -131,7 +131,7 @@ fn find_ldap(call: &CollectionCall<'_>) -> Result<Record> {
     let in_path = !names.is_empty();
     if !in_path {
         call.params.require(&[PROVIDER])?;
-        names = vec![PROVIDER, named(call)?];
+        names = vec![PROVIDER, named_field(call)?];
     }
     let mut found = call.stored()?;
     for name in names {
@@ -142,5 +142,5 @@ fn find_ldap(call: &CollectionCall<'_>) -> Result<Record> {
         };
         found.retain(|row| row.text(name) == wanted);
     }
-    found.into_iter().next().ok_or_else(|| absent("Linked LDAP group not found"))
+    found.into_iter().next().ok_or_else(|| not_found("Linked LDAP group not found"))
 }

@@ -115,10 +115,10 @@ impl GroupCheck<'_> {
         let Self { call, wanted, existing, complaints } = self;
         let word = wanted.visibility;
         if instance::is_restricted(call, word)? {
-            complaints.add(FIELD, restricted(word));
+            complaints.add(FIELD, restricted_text(word));
             return Ok(());
         }
-        let above = Value::from(&VISIBILITIES[rank(word) + 1..]).to_string();
+        let above = Value::from(&VISIBILITIES[visibility_rank(word) + 1..]).to_string();
         for (table, key, what) in [
             ("projects", "namespace_id", "this group contains projects with higher visibility"),
             ("namespaces", "parent_id", "there are sub-groups with higher visibility"),
@@ -132,7 +132,7 @@ impl GroupCheck<'_> {
         }
         let most = wanted.parent.map_or("public", |parent| parent.visibility.as_str());
         let text = format!("{word} is not allowed since the parent group has a {most} visibility.");
-        complaints.add_if(rank(word) > rank(most), FIELD, text);
+        complaints.add_if(visibility_rank(word) > visibility_rank(most), FIELD, text);
         Ok(())
     }
 }
@@ -168,18 +168,18 @@ pub(super) fn is_taken(
 }
 
 /// The rank of a visibility, from 0.
-pub(super) fn rank(visibility: &str) -> usize {
+pub(super) fn visibility_rank(visibility: &str) -> usize {
     VISIBILITIES.iter().position(|level| *level == visibility).unwrap_or(0)
 }
 
 /// The complaint about a visibility that only administrators may use.
-pub(super) fn restricted(visibility: &str) -> String {
+pub(super) fn restricted_text(visibility: &str) -> String {
     format!("{visibility} has been restricted by your GitLab administrator")
 }
 
 /// Converts an object of complaints, as in PUT, to one text, as in POST, in the notation of the
 /// service's own language.
-pub(super) fn in_one_text(failure: Failure) -> Failure {
+pub(super) fn as_one_text(failure: Failure) -> Failure {
     let Some(Value::Object(fields)) = failure.body.get("message") else { return failure };
     let fields = fields.iter().map(|(field, texts)| {
         let quote = if field.contains('.') { "\"" } else { "" };
@@ -191,12 +191,12 @@ pub(super) fn in_one_text(failure: Failure) -> Failure {
 }
 
 /// The refusal of null as the path of a group.
-pub(super) fn without_path() -> Failure {
+pub(super) fn missing_path() -> Failure {
     let mut complaints = Complaints::default();
     for text in [BLANK, PATH_FORM, "is too short (minimum is 1 character)", BLANK] {
         complaints.add("path", text);
     }
-    complaints.settle().map_or_else(in_one_text, |()| Failure::invalid("path"))
+    complaints.settle().map_or_else(as_one_text, |()| Failure::invalid("path"))
 }
 
 /// True if the caller may create subgroups, or top-level groups: owners may, and maintainers unless

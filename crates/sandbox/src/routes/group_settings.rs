@@ -58,7 +58,7 @@ pub(super) fn show(
             NO_EMAILS if call.is_from(16, 6) => call.is_set_above(group, NO_EMAILS, true)?.into(),
             ARCHIVED | NO_FORKS => call.is_set_above(group, &name, true)?.into(),
             DIFFS if call.is_set_above(group, DIFFS, false)? => false.into(),
-            TEMPLATES => match template(call, &value)? {
+            TEMPLATES => match visible_template(call, &value)? {
                 Some(project) => project.into(),
                 None => continue,
             },
@@ -71,13 +71,13 @@ pub(super) fn show(
         body[name] = holds;
     }
     if call.service.profile.runners_setting_shown {
-        body[group_runners::SETTING] = group_runners::word(call, group.id)?.into();
+        body[group_runners::SETTING] = group_runners::setting_word(call, group.id)?.into();
     }
     Ok(())
 }
 
 /// The project with templates, if it exists and the caller sees it.
-fn template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
+fn visible_template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
     let project = id.as_i64().map(|id| Project::by_id(call.db, id)).transpose()?.flatten();
     match project {
         Some(project) if call.sees(&project)? => Ok(Some(project.id)),
@@ -135,11 +135,11 @@ pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
     OF_GROUPS.check(route, call.edition(), &call.params)?;
     avatars::check_type(&call.params)?;
     call.params.one_of("visibility", VISIBILITIES)?;
-    default_branches::sent(call).map(drop)
+    default_branches::sent_protection(call).map(drop)
 }
 
 /// Stores the settings and the avatar in a call; settings that the caller may not set are ignored.
-pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
+pub(super) fn store_sent(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
     let licensed = call.tier() >= Tier::Premium && route == Accepts::Edit;
     check_share_lock(call, group)?;
     if licensed {
@@ -162,7 +162,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
     if call.params.get(SHARE_LOCK).is_some() && call.params.flag(SHARE_LOCK)?.is_none() {
         OF_GROUPS.put(call.db, group.id, SHARE_LOCK, Value::Null)?;
     }
-    default_branches::take(call, group.id, route, !dropped.contains(&BRANCH_PROTECTION))?;
+    default_branches::store(call, group.id, route, !dropped.contains(&BRANCH_PROTECTION))?;
     if licensed {
         take_addresses(call, group)?;
         take_domains(call, group)?;
@@ -170,12 +170,12 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
         take_availability(call, group)?;
     }
     if route == Accepts::Edit {
-        group_runners::take(call, group)?;
+        group_runners::apply_sent(call, group)?;
     }
     if !was_locked && is_share_locked(call, group.id)? {
         lock_shares(call, group)?;
     }
-    avatars::take(call, Holder::Group(group.id), &call.params)
+    avatars::store_sent(call, Holder::Group(group.id), &call.params)
 }
 
 /// The settings that a call unsets, so that the groups above decide. Only its own answer shows null
@@ -238,7 +238,7 @@ pub(super) fn check(
 /// The project with templates must be visible to the caller.
 fn check_template(call: &Call<'_>) -> Result<()> {
     let id = call.params.integer(TEMPLATES)?;
-    let is_unknown = id.is_some() && template(call, &id.into())?.is_none();
+    let is_unknown = id.is_some() && visible_template(call, &id.into())?.is_none();
     refuse_if(is_unknown, || Failure::model(TEMPLATES, "is invalid"))
 }
 
@@ -415,7 +415,7 @@ pub(crate) fn add_inherited(
         attributes.insert(DIFFS.to_owned(), false.into());
     }
     if project.empty_repo {
-        attributes.insert(BRANCH.to_owned(), default_branches::preferred(call, group)?);
+        attributes.insert(BRANCH.to_owned(), default_branches::preferred_name(call, group)?);
     }
     Ok(())
 }

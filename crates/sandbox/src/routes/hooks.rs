@@ -28,7 +28,7 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| change(call, &URL_VARIABLES)),
     put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
     delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
-    HOOKS.route(Method::POST, "/{holder}/hooks/{hook_id}/test/{trigger}", Verb::Custom(test)),
+    HOOKS.route(Method::POST, "/{holder}/hooks/{hook_id}/test/{trigger}", Verb::Custom(test_hook)),
 ];
 
 /// A text of hooks, stored as sent: its name, its first release, its maximum length, and its name
@@ -109,7 +109,7 @@ fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
 }
 
 /// Stores the fields in a call.
-fn take(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
+fn store_sent(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     let params = &call.params;
     let before = hook.settings.clone();
     if params.has("url") || !hook.settings.contains_key("url") {
@@ -221,7 +221,7 @@ fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
             hook.set(flag.name, flag.preset.clone());
         }
     }
-    take(call, hook)
+    store_sent(call, hook)
 }
 
 /// Refuses an edit without fields.
@@ -267,7 +267,7 @@ fn change(call: &Call<'_>, sort: &SecretKind) -> Result<Answer> {
 }
 
 /// Nothing is delivered, so every test succeeds.
-fn test(call: &CollectionCall<'_>) -> Result<Answer> {
+fn test_hook(call: &CollectionCall<'_>) -> Result<Answer> {
     refuse_if(!call.is_from(16, 11), Failure::no_route)?;
     let trigger = call.segment("trigger");
     if !flags(call).any(|flag| flag.name == trigger && trigger.ends_with("_events")) {

@@ -119,7 +119,9 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         }
     }
     let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| call.is_from(16, 3));
-    if let Some(new) = default_branches::sent(call)?.or(number.map(default_branches::protection)) {
+    if let Some(new) = default_branches::sent_protection(call)?
+        .or(number.map(default_branches::protection_from_number))
+    {
         settings.insert(DEFAULTS.to_owned(), new);
     }
     let text = serde_json::to_string(&settings).map_err(|error| Failure::internal(&error))?;

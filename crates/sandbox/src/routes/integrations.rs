@@ -37,7 +37,7 @@ const INTEGRATIONS: Collection = Collection {
         rows.retain(|row| row.is_set("active"));
         Ok(())
     },
-    complete: set,
+    complete,
     json: |call, row| Ok(json(call, row)),
     ..Collection::new("/projects/{id}/integrations")
 };
@@ -155,7 +155,7 @@ fn property(name: &str) -> String {
 }
 
 /// Sets an integration up, or changes it.
-fn set(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
     let unavailable = || Failure::refused("400 Integration not available");
     refuse_if(BY_HAND.contains(&slug), unavailable)?;
@@ -164,30 +164,30 @@ fn set(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let required: Vec<&str> = of.required.iter().map(String::as_str).collect();
     call.params.require(&required)?;
     if row.id == 0 {
-        begin(call, of, row);
+        set_presets(call, of, row);
     }
     let inherits =
         if call.release() >= INHERITS_SINCE { call.params.flag(INHERITS)? } else { Some(false) };
     if inherits == Some(true) {
-        let above = above(call, slug)?;
+        let above = find_above(call, slug)?;
         let above = above.ok_or_else(|| Failure::refused("Default integration not found."))?;
-        take_over(row, &above.1, above.0);
+        copy_inherited(row, &above.1, above.0);
     } else if !row.is_set("inherited") || inherits == Some(false) {
-        take(call, of, row)?;
+        store_sent(call, of, row)?;
         row.set("inherited", false);
         row.set("active", true);
     }
     match call.scope {
         Scope::Group(group) => {
             call.store(row)?;
-            spread(call, group, row)
+            copy_below(call, group, row)
         }
         Scope::Project(_) => Ok(()),
     }
 }
 
 /// Gives a new row the values of the first PUT.
-fn begin(call: &Call<'_>, of: &Integration, row: &mut Record) {
+fn set_presets(call: &Call<'_>, of: &Integration, row: &mut Record) {
     row.set(COMMENTS, true);
     for event in &TABLE.integration_events {
         row.set(event.name, *event.preset == true && of.slug != "jenkins");
@@ -201,7 +201,7 @@ fn begin(call: &Call<'_>, of: &Integration, row: &mut Record) {
 }
 
 /// Stores what the call contains.
-fn take(call: &CollectionCall<'_>, of: &'static Integration, row: &mut Record) -> Result<()> {
+fn store_sent(call: &CollectionCall<'_>, of: &'static Integration, row: &mut Record) -> Result<()> {
     for name in of.events.iter().map(|event| format!("{event}_events")) {
         if call.params.has(&name) {
             row.set(&name, call.params.flag(&name)?);
@@ -290,7 +290,7 @@ fn remove(call: &CollectionCall<'_>) -> Result<Answer> {
 }
 
 /// The active integration of the closest group above, with the id of the group.
-fn above(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Record)>> {
+fn find_above(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Record)>> {
     for group in call.scope.above().into_iter().rev() {
         let row = find(call, Holder::Group(group), slug)?;
         if let Some(row) = row.filter(|row| row.is_set("active")) {
@@ -301,7 +301,7 @@ fn above(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Record)>>
 }
 
 /// Makes `row` an inherited copy of the one of `group`.
-fn take_over(row: &mut Record, above: &Record, group: i64) {
+fn copy_inherited(row: &mut Record, above: &Record, group: i64) {
     row.settings = above.settings.clone();
     row.set("inherited", true);
     row.set("from", group);
@@ -309,7 +309,7 @@ fn take_over(row: &mut Record, above: &Record, group: i64) {
 
 /// Copies the integration of a group to everything below that has none of its own, or inherits it
 /// from here or from further above.
-fn spread(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()> {
+fn copy_below(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()> {
     let all = group.subtree(call.db)?;
     let projects: Vec<i64> = call.many(
         "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))",
@@ -323,7 +323,7 @@ fn spread(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()
             |row: &Record| row.value("from").as_i64().is_some_and(|id| above.contains(&id));
         if found.as_ref().is_none_or(|row| row.is_set("inherited") && is_from(row)) {
             let mut row = found.unwrap_or_else(|| Record::new(call.now()));
-            take_over(&mut row, integration, group.id);
+            copy_inherited(&mut row, integration, group.id);
             ROWS.save(call, of, &mut row)?;
         }
     }
@@ -338,7 +338,7 @@ pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> R
             if row.is_set("active") && is_new {
                 let from = row.value("from").as_i64().filter(|_| row.is_set("inherited"));
                 let mut copy = Record::new(call.now());
-                take_over(&mut copy, &row, from.unwrap_or(group));
+                copy_inherited(&mut copy, &row, from.unwrap_or(group));
                 ROWS.save(call, Holder::Project(project), &mut copy)?;
             }
         }

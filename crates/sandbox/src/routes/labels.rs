@@ -19,7 +19,7 @@ const LABELS: Collection = Collection {
         place(call, if changes { REPORTER } else { 0 })
     },
     find,
-    inherited: others,
+    inherited: inherited_labels,
     filter,
     complete,
     json,
@@ -54,7 +54,7 @@ fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
 }
 
 /// The labels of some projects and groups, by title.
-fn of(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
+fn labels_of(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
     let mut all = Vec::new();
     for holder in holders {
         all.extend(LABELS.rows.all(call, holder)?);
@@ -77,7 +77,7 @@ fn groups(place: &Scope, with_above: bool) -> impl Iterator<Item = Holder> {
 /// The labels of those groups and of the project.
 fn labels(call: &CollectionCall<'_>, with_above: bool) -> Result<Vec<Record>> {
     let project = call.scope.project_id().map(Holder::Project);
-    of(call, groups(call.scope, with_above).chain(project))
+    labels_of(call, groups(call.scope, with_above).chain(project))
 }
 
 /// Nothing can have a label in a project with neither issues nor merge requests.
@@ -90,7 +90,7 @@ fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
         "name": label.text(TITLE),
         "description": label.value("description"),
         "description_html": view::escaped(label.text("description")),
-        "text_color": colors::readable_on(label.text("color")),
+        "text_color": colors::text_color_on(label.text("color")),
         "color": label.text("color"),
         "subscribed": false,
     });
@@ -108,7 +108,7 @@ fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
 }
 
 /// The label's name in a call: in the path, or in one of two parameters.
-fn name(call: &Call<'_>) -> Result<String> {
+fn requested_name(call: &Call<'_>) -> Result<String> {
     const BOTH: &str = "label_id, name";
     match call.segment("name") {
         "" => {}
@@ -126,13 +126,13 @@ fn name(call: &Call<'_>) -> Result<String> {
 }
 
 /// The label in the call, by id or else by title.
-fn named(call: &CollectionCall<'_>, with_above: bool) -> Result<Record> {
-    let name = name(call)?;
+fn find_named(call: &CollectionCall<'_>, with_above: bool) -> Result<Record> {
+    let name = requested_name(call)?;
     let mut all = labels(call, with_above)?;
     // An edit of a group's label also finds those of the projects in it; for equal titles, the
     // oldest.
     if let (Scope::Group(group), true) = (call.scope, call.method == Method::PUT) {
-        all.extend(of(call, projects_of(call, group.id)?)?);
+        all.extend(labels_of(call, projects_of(call, group.id)?)?);
         all.sort_by_key(|label| label.id);
     }
     let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));
@@ -167,18 +167,18 @@ fn has_ancestors(call: &Call<'_>) -> Result<bool> {
 
 /// The labels of other places in a list: of the groups above, and for a group those below it, if the
 /// call asks for them.
-fn others(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
-    let mut all = of(call, groups(call.scope, has_ancestors(call)?))?;
+fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
+    let mut all = labels_of(call, groups(call.scope, has_ancestors(call)?))?;
     let Scope::Group(group) = call.scope else { return Ok(all) };
     let deep = call.params.is_set("include_descendant_groups")?;
     let groups = if deep { group.subtree(call.db)? } else { vec![group.id] };
     let with_projects = call.params.flag("only_group_labels")? == Some(false);
     for group in groups {
-        all.extend(of(call, [Holder::Group(group)].into_iter().filter(|_| deep))?);
+        all.extend(labels_of(call, [Holder::Group(group)].into_iter().filter(|_| deep))?);
         for holder in projects_of(call, group)?.filter(|_| with_projects) {
             let project = Project::by_id(call.db, holder.key().1)?;
             if project.is_some_and(|project| call.sees(&project).unwrap_or(false)) {
-                all.extend(of(call, [holder])?);
+                all.extend(labels_of(call, [holder])?);
             }
         }
     }
@@ -189,17 +189,17 @@ fn others(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
     if call.method == Method::PUT {
         check_sent(call)?;
-        return named_to_change(call);
+        return find_to_change(call);
     }
     if call.method != Method::DELETE {
-        return named(call, has_ancestors(call)?);
+        return find_named(call, has_ancestors(call)?);
     }
     if matches!(call.scope, Scope::Group(_)) && call.segment("name").is_empty() {
         call.params.require(&["name"])?;
     }
-    named(call, false)?;
+    find_named(call, false)?;
     Scope::of(call, [REPORTER; 2])?;
-    named_to_change(call)
+    find_to_change(call)
 }
 
 /// Refuses an edit without fields.
@@ -222,7 +222,7 @@ fn checked_title(title: &str) -> Result<String> {
 /// The color in a call; null means the default.
 fn wanted_color(call: &Call<'_>) -> Result<String> {
     let text = call.params.text("color")?;
-    let color = colors::read(text.as_deref().unwrap_or(PLAIN).trim());
+    let color = colors::parse(text.as_deref().unwrap_or(PLAIN).trim());
     color.ok_or_else(|| Failure::model("color", "must be a valid color code"))
 }
 
@@ -258,24 +258,24 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     if call.params.has("color") {
         label.set("color", wanted_color(call)?);
     }
-    check_free(call, label)?;
+    check_title_free(call, label)?;
     take_priority(call, label)
 }
 
 /// 400 if another label of the same project or group has the title.
-fn check_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
+fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
     let group = label.value(GROUP).as_i64().map(Holder::Group);
     let Some(holder) = group.or(call.scope.project_id().map(Holder::Project)) else {
         return Ok(());
     };
-    let is_taken = is_taken(&of(call, [holder])?, label, TITLE);
+    let is_taken = is_taken(&labels_of(call, [holder])?, label, TITLE);
     refuse_if(is_taken, || Failure::model(TITLE, "has already been taken"))
 }
 
 /// The label to change or remove. Through a project it may be a label of its group, which needs
 /// rights in the group.
-fn named_to_change(call: &CollectionCall<'_>) -> Result<Record> {
-    let label = named(call, false)?;
+fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
+    let label = find_named(call, false)?;
     if let (Scope::Project(_), Some(group)) = (call.scope, label.value(GROUP).as_i64())
         && let Some(group) = Namespace::by_id(call.db, group)?
         && call.level_in_group(&group)? < REPORTER
@@ -292,14 +292,15 @@ fn promote(call: &Call<'_>) -> Result<Answer> {
     let scope = &Scope::Project(Box::new(project.clone()));
     let call = &CollectionCall { collection: &LABELS, scope, call };
     let group = project.namespace.as_ref().clone();
-    let project_label = named(call, false).ok().filter(|label| label.value(GROUP).is_null());
+    let project_label = find_named(call, false).ok().filter(|label| label.value(GROUP).is_null());
     let project_label =
         project_label.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
     refuse_if(call.level_in_group(&group)? < REPORTER, Failure::forbidden)?;
     call.check_open(&project)?;
     let is_twin = |label: &Record| label.text(TITLE) == project_label.text(TITLE);
-    let of_group = of(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
-    for twin in of(call, projects_of(call, group.id)?)?.iter().filter(|label| is_twin(label)) {
+    let of_group = labels_of(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
+    for twin in labels_of(call, projects_of(call, group.id)?)?.iter().filter(|label| is_twin(label))
+    {
         LABELS.rows.remove(call, twin)?;
     }
     let mut label = of_group.unwrap_or_else(|| project_label.clone());

@@ -265,7 +265,7 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
 
 /// The new members in a call, by ids or by names, separated by commas: from 17.1 on a call may have
 /// the names.
-fn named(call: &Call<'_>) -> Result<(String, bool)> {
+fn requested_users(call: &Call<'_>) -> Result<(String, bool)> {
     let either = ["user_id", "username"];
     let by_name = if call.is_from(17, 1) {
         call.params.require_all(&[Need::Sent("access_level"), Need::OneOf(&either)])?;
@@ -288,7 +288,7 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         let text = "405 Method Not Allowed";
         refuse_if(is_locked, || Failure::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
     }
-    let (text, by_name) = named(call)?;
+    let (text, by_name) = requested_users(call)?;
     check_tasks(call)?;
     call.params.integer("access_level")?;
     let find = |one: &str| {
@@ -303,22 +303,22 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         refuse_if(Member::one(call, scope, user.id)?.is_some(), || {
             Failure::conflict("Member already exists")
         })?;
-        set_one(call, scope, &user, &Terms::with_role(call, scope)?)?;
+        set_terms(call, scope, &user, &Terms::with_role(call, scope)?)?;
         return Answer::created(&Member::existing(call, scope, user.id)?.json(call)?);
     }
     let terms = Terms::with_role(call, scope)?;
     let mut results = Vec::new();
     for one in text.split(',').map(str::trim) {
         if let Some(user) = find(one)? {
-            let result = set_one(call, scope, &user, &terms);
+            let result = set_terms(call, scope, &user, &terms);
             results.push((user.username, result));
         }
     }
-    each_succeeded(results)
+    results_answer(results)
 }
 
 /// The answer for several users: success, or the failures by name.
-pub(super) fn each_succeeded(results: Vec<(String, Result<()>)>) -> Result<Answer> {
+pub(super) fn results_answer(results: Vec<(String, Result<()>)>) -> Result<Answer> {
     let failures = results.into_iter().filter_map(|(name, result)| Some((name, result.err()?)));
     let reasons: Map<String, Value> =
         failures.map(|(name, mut failure)| (name, failure.body["message"].take())).collect();
@@ -330,7 +330,7 @@ pub(super) fn each_succeeded(results: Vec<(String, Result<()>)>) -> Result<Answe
 }
 
 /// Gives a user these terms: adds a membership, or changes it.
-pub(super) fn set_one(call: &Call<'_>, scope: &Scope, user: &User, terms: &Terms) -> Result<()> {
+pub(super) fn set_terms(call: &Call<'_>, scope: &Scope, user: &User, terms: &Terms) -> Result<()> {
     refuse_if(user.bot, || {
         Failure::model("user", "project bots cannot be added to other groups / projects")
     })?;
@@ -352,7 +352,7 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let level = terms::wanted_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, Failure::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
-    let role = match member_roles::sent(call, terms::ROLES_SINCE, || {
+    let role = match member_roles::sent_role(call, terms::ROLES_SINCE, || {
         Failure::model("member_role", "not found")
     })? {
         Some(role) => role,

@@ -39,7 +39,7 @@ pub(super) const IN_HIERARCHY: &str =
                          WHERE n.traversal >= ?1 AND n.traversal < ?2))";
 
 /// All memberships at and below a group.
-fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Member>> {
+fn memberships_below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Member>> {
     Member::among(call, IN_HIERARCHY, group.range())
 }
 
@@ -85,7 +85,7 @@ impl Seat {
     /// Everybody at and below a group, in the order of joining; members of invited groups come
     /// last.
     fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let direct = all(call, group)?.into_iter().map(|member| Self {
+        let direct = memberships_below(call, group)?.into_iter().map(|member| Self {
             user: member.user,
             level: member.access_level,
             invited: false,
@@ -178,7 +178,7 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
     if let Some((_, apply)) = SORTS.iter().find(|(name, _)| *name == sort) {
         apply(&mut seats, call.release() >= OBSERVED);
     }
-    let mut owners = all(call, &group)?;
+    let mut owners = memberships_below(call, &group)?;
     owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
     let owners: Vec<i64> = owners.into_iter().map(|member| member.user.id).collect();
     page::list_of(call, &seats, |seat| seat.json(call, &owners))
@@ -186,8 +186,8 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
 
 fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
-    let user = existing_user(call)?;
-    let mut all = all(call, &group)?;
+    let user = existing_user_id(call)?;
+    let mut all = memberships_below(call, &group)?;
     all.retain(|membership| membership.user.id == user);
     refuse_if(all.is_empty(), || Failure::not_found("User"))?;
     page::list_of(call, &all, |membership| json(call, membership))
@@ -197,7 +197,7 @@ fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
 fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let (first, end) = root_group(call)?.range();
-    let user = existing_user(call)?;
+    let user = existing_user_id(call)?;
     let condition = format!(
         "m.user_id = ?3 AND m.group_id IN (SELECT m.invited_id FROM shares m WHERE {IN_HIERARCHY})"
     );
@@ -207,7 +207,7 @@ fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The id of the user in the path.
-fn existing_user(call: &Call<'_>) -> Result<i64> {
+fn existing_user_id(call: &Call<'_>) -> Result<i64> {
     let user = User::by_id(call.db, call.segment_id("user_id")?)?;
     Ok(user.ok_or_else(Failure::no_record)?.id)
 }
@@ -224,7 +224,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     if later && User::by_id(call.db, user)?.is_none() {
         return Err(Failure::bad_request(r#"["User must exist"]"#));
     }
-    let all = all(call, &group)?;
+    let all = memberships_below(call, &group)?;
     let is_member = all.iter().any(|membership| membership.user.id == user);
     refuse_if(!later && !is_member, || Failure::not_found("User"))?;
     let owns = |member: &&Member| member.group_id == Some(group.id) && member.access_level == OWNER;

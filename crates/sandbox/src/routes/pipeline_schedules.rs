@@ -31,7 +31,7 @@ const SCHEDULES: Collection = Collection {
     },
     // Maintainers may also remove schedules of others.
     check_removal: |call, schedule| {
-        refuse_if(!is_insider(call, schedule)?, Failure::forbidden)?;
+        refuse_if(!sees_variables(call, schedule)?, Failure::forbidden)?;
         call.check_unmodified(&schedule.updated_at)
     },
     not_found: || Failure::not_found("Pipeline Schedule"),
@@ -60,19 +60,20 @@ const MOST: i64 = 10;
 /// only the read of a single one has its variables.
 fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
     if call.writes {
-        return details(call, schedule);
+        return details_json(call, schedule);
     }
     let is_single = !call.segment(SCHEDULES.entry).is_empty();
-    let mut body = if is_single { details(call, schedule)? } else { brief(call, schedule)? };
-    if is_insider(call, schedule)? {
-        set_if(&mut body, call.is_from(17, 11), INPUTS, list_of(schedule, INPUTS));
-        set_if(&mut body, is_single, VARIABLES, list_of(schedule, VARIABLES));
+    let mut body =
+        if is_single { details_json(call, schedule)? } else { brief_json(call, schedule)? };
+    if sees_variables(call, schedule)? {
+        set_if(&mut body, call.is_from(17, 11), INPUTS, stored_list(schedule, INPUTS));
+        set_if(&mut body, is_single, VARIABLES, stored_list(schedule, VARIABLES));
     }
     Ok(body)
 }
 
 /// The fields that everybody sees.
-fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value> {
+fn brief_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let owner = schedule.value(OWNER_ID).as_i64();
     let owner = User::by_any(call.db, owner)?.map(|user| user.brief(call));
     let names =
@@ -84,8 +85,8 @@ fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value> {
 }
 
 /// The fields in answers to writes.
-fn details(call: &Call<'_>, schedule: &Record) -> Result<Value> {
-    let mut body = brief(call, schedule)?;
+fn details_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
+    let mut body = brief_json(call, schedule)?;
     body["last_pipeline"] = Value::Null;
     Ok(body)
 }
@@ -101,7 +102,7 @@ fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
 }
 
 /// True if the caller sees what a schedule passes to its pipelines.
-fn is_insider(call: &CollectionCall<'_>, schedule: &Record) -> Result<bool> {
+fn sees_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<bool> {
     Ok(is_owner(call, schedule) || call.level()? >= MAINTAINER)
 }
 
@@ -146,7 +147,7 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
     if params.has("ref") {
         params.require_all(&[Need::Filled("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
-        match whole_ref(call, &name)? {
+        match full_ref(call, &name)? {
             Some(name) => schedule.set("ref", name),
             None => wrong.add("ref", "is ambiguous"),
         }
@@ -164,7 +165,7 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
 
 /// The full name of a ref, from 17.0 on; `None` if a short one matches not exactly one branch or
 /// tag.
-fn whole_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
+fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
     if !call.is_from(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
         return Ok(Some(name.to_owned()));
     }
@@ -180,7 +181,7 @@ fn whole_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
 /// Sets inputs by name; `destroy` removes one.
 fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let Some(sent) = call.params.array(INPUTS)? else { return Ok(()) };
-    let mut all = list_of(schedule, INPUTS);
+    let mut all = stored_list(schedule, INPUTS);
     for (at, input) in sent.iter().enumerate() {
         let missing = missing_members(INPUTS, at, input, ["name", "value"]);
         refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
@@ -205,26 +206,26 @@ fn take_ownership(call: &Call<'_>) -> Result<Answer> {
     let call = &CollectionCall { collection: &SCHEDULES, scope, call };
     let mut schedule = call.find()?;
     if is_owner(call, &schedule) {
-        return Answer::ok(&details(call, &schedule)?);
+        return Answer::ok(&details_json(call, &schedule)?);
     }
     schedule.set(OWNER_ID, call.user()?.id);
     call.store(&mut schedule)?;
-    Answer::created(&details(call, &schedule)?)
+    Answer::created(&details_json(call, &schedule)?)
 }
 
-fn list_of(schedule: &Record, name: &str) -> Vec<Value> {
+fn stored_list(schedule: &Record, name: &str) -> Vec<Value> {
     schedule.settings.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
 /// The position of the variable in the path.
-fn named(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
+fn variable_position(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
     let key = call.segment("key");
     let found = variables.iter().position(|variable| variable["key"] == key);
     found.ok_or_else(|| Failure::not_found("Pipeline Schedule Variable"))
 }
 
 /// The fields of a variable in a call.
-fn fields_in_call(call: &Call<'_>) -> Result<Value> {
+fn sent_variable_fields(call: &Call<'_>) -> Result<Value> {
     let value = call.params.text("value")?;
     let kind = call.params.one_of("variable_type", &VARIABLE_TYPES)?;
     let all = [("value", value), ("variable_type", kind)].into_iter();
@@ -236,7 +237,7 @@ fn change(call: &Call<'_>, change: impl FnOnce(&mut Vec<Value>) -> Result<Value>
     let call = &CollectionCall { collection: &SCHEDULES, scope: &scope(call, 0)?, call };
     let mut schedule = call.find()?;
     check_owner(call, &schedule)?;
-    let mut all = list_of(&schedule, VARIABLES);
+    let mut all = stored_list(&schedule, VARIABLES);
     let variable = change(&mut all)?;
     schedule.set(VARIABLES, all);
     call.store(&mut schedule)?;
@@ -255,7 +256,7 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
             Failure::model("key", "has already been taken")
         })?;
         let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
-        extend(&mut variable, fields_in_call(call)?);
+        extend(&mut variable, sent_variable_fields(call)?);
         all.push(variable.clone());
         Ok(variable)
     })?;
@@ -264,8 +265,8 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
 
 fn set_variable(call: &Call<'_>) -> Result<Answer> {
     let set = change(call, |all| {
-        let at = named(call, all)?;
-        extend(&mut all[at], fields_in_call(call)?);
+        let at = variable_position(call, all)?;
+        extend(&mut all[at], sent_variable_fields(call)?);
         Ok(all[at].clone())
     })?;
     Answer::ok(&set)
@@ -273,7 +274,7 @@ fn set_variable(call: &Call<'_>) -> Result<Answer> {
 
 /// 202, with the removed variable.
 fn remove_variable(call: &Call<'_>) -> Result<Answer> {
-    let removed = change(call, |all| Ok(all.remove(named(call, all)?)))?;
+    let removed = change(call, |all| Ok(all.remove(variable_position(call, all)?)))?;
     Answer::with(StatusCode::ACCEPTED, &removed)
 }
 

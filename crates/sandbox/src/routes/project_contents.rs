@@ -30,7 +30,7 @@ impl Contents {
         })?;
         check_url(url.as_deref())?;
         let copies = match &url {
-            Some(url) => imported(call, url)?,
+            Some(url) => import_source(call, url)?,
             None => template,
         };
         let copies = copies.filter(|source| !is_empty && !source.empty_repo);
@@ -68,7 +68,7 @@ fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<(bool,
 
 /// The project of this sandbox that an import URL names, if everybody may clone it. Nothing is
 /// fetched from elsewhere.
-fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
+fn import_source(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
     let path = url.strip_prefix(&call.base).and_then(|path| path.strip_prefix('/'));
     let Some(path) = path else { return Ok(None) };
     let project = Project::by_path(call.db, path.strip_suffix(".git").unwrap_or(path))?;

@@ -162,7 +162,7 @@ fn shared_with_group(call: &Call<'_>) -> Result<Answer> {
 pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2]> {
     let find = |condition| {
         let mut conditions = Conditions::with(condition, ":of", group);
-        narrow_for(call, &mut conditions, GUEST, false)?;
+        filter_for_caller(call, &mut conditions, GUEST, false)?;
         ProjectQuery::of(ListParameters::All, conditions).fetch(
             call,
             "p.id DESC",
@@ -190,8 +190,8 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
 /// Answers a page of the projects that match `query` and the call's filters, and that the caller
 /// may see.
 pub(crate) fn respond(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer> {
-    narrow_to_visible(call, &mut query)?;
-    narrow_by_filters(call, &mut query)?;
+    filter_visible(call, &mut query)?;
+    apply_filters(call, &mut query)?;
     let keyset = !query.in_group && call.params.text("pagination")?.as_deref() == Some("keyset");
     // The links of keyset pages contain the next page's beginning in these.
     if query.takes >= ListParameters::OfUser || keyset {
@@ -199,10 +199,10 @@ pub(crate) fn respond(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer
         query.conditions.on("p.id < :before", ":before", call.params.integer("id_before")?);
     }
     if query.has_all_filters(call) {
-        narrow_by_use(call, &mut query)?;
+        apply_use_filters(call, &mut query)?;
     }
     if query.takes == ListParameters::All {
-        narrow_all_projects(call, &mut query)?;
+        apply_further_filters(call, &mut query)?;
     }
     let descending = call.params.one_of("sort", &["asc", "desc"])?.as_deref() != Some("asc");
     let (is_by_id, order) = order(call, &query, if descending { "DESC" } else { "ASC" })?;
@@ -215,7 +215,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer
         let projects = query.fetch(call, &order, page.size, 0)?;
         let name = if descending { "id_before" } else { "id_after" };
         let cursor = projects.last().map(|last| (name, last.id));
-        return Ok(page::keyset(call, rendered(call, &query, &projects)?, cursor));
+        return Ok(page::keyset(call, projects_answer(call, &query, &projects)?, cursor));
     }
     let page = if call.release() >= OBSERVED { page } else { page.bounded("Project")? };
     let total = query.count(call)?;
@@ -224,7 +224,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let more = projects.len() > size;
     projects.truncate(size);
-    Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
+    Ok(page.answer(call, projects_answer(call, &query, &projects)?, total, more))
 }
 
 /// Returns (ordered by id, the order). Projects are never created in the past, so their
@@ -260,7 +260,7 @@ fn order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool
     Ok((wanted == "id", order))
 }
 
-fn narrow_to_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
+fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let params = &call.params;
     let least = terms::level(call, "min_access_level")?;
     let owned = params.is_set("owned")?;
@@ -268,7 +268,7 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     if query.takes == ListParameters::OfUser && call.release() >= OBSERVED {
         // Only `min_access_level` counts, and only for users who are no administrators.
         let membership = least.is_some() && !call.is_administrator();
-        return narrow_for(call, &mut query.conditions, least.unwrap_or(GUEST), membership);
+        return filter_for_caller(call, &mut query.conditions, least.unwrap_or(GUEST), membership);
     }
     let membership = is_member || least.is_some() || owned;
     // An unknown caller owns nothing. A group shows what is public, whatever the filter.
@@ -277,12 +277,12 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
         && params.has("search")
         && params.text("order_by")?.as_deref() == Some("similarity");
     let least = least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST });
-    narrow_for(call, &mut query.conditions, least, membership || similar)
+    filter_for_caller(call, &mut query.conditions, least, membership || similar)
 }
 
 /// Restricts a list to what the caller may see; with `membership` to projects in which they have the
 /// role `least`.
-fn narrow_for(
+fn filter_for_caller(
     call: &Call<'_>,
     conditions: &mut Conditions,
     least: i64,
@@ -301,7 +301,7 @@ fn narrow_for(
 }
 
 /// The filters of every list.
-fn narrow_by_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
+fn apply_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, all) = (&call.params, &mut query.conditions);
     all.on("p.archived = :archived", ":archived", params.flag("archived")?);
     all.on(ACTIVE, ":active", params.flag("active")?.filter(|_| call.is_from(18, 0)));
@@ -335,7 +335,7 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
 }
 
 /// The filters by topic, by import and by activity.
-fn narrow_by_use(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
+fn apply_use_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, all) = (&call.params, &mut query.conditions);
     let topics = "NOT EXISTS (SELECT 1 FROM json_each(:topics) wanted WHERE wanted.value NOT IN
                       (SELECT value FROM json_each(p.attributes, '$.topics')))";
@@ -347,13 +347,13 @@ fn narrow_by_use(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     all.on(imported, ":importer", is_imported.then_some(me));
     // Topics have no ids here.
     all.add_if(params.integer("topic_id")?.is_some(), "0");
-    all.on("p.last_activity_at > :since", ":since", time(call, "last_activity_after")?);
-    all.on("p.last_activity_at < :until", ":until", time(call, "last_activity_before")?);
+    all.on("p.last_activity_at > :since", ":since", sent_time(call, "last_activity_after")?);
+    all.on("p.last_activity_at < :until", ":until", sent_time(call, "last_activity_before")?);
     Ok(())
 }
 
 /// The additional filters of the list of all projects.
-fn narrow_all_projects(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
+fn apply_further_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, all) = (&call.params, &mut query.conditions);
     let wrong_sums =
         params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")?;
@@ -364,7 +364,7 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> 
     let is_refused = is_short && call.caller.is_none() && call.release() >= OBSERVED;
     all.add_if(is_refused && !query.in_group, "0");
     custom_attributes::filter(call, all, "c.project_id = p.id");
-    let updated = [time(call, "updated_after")?, time(call, "updated_before")?];
+    let updated = [sent_time(call, "updated_after")?, sent_time(call, "updated_before")?];
     if call.is_from(15, 10) && !query.in_group && updated.iter().any(Option::is_some) {
         refuse_if(params.text("order_by")?.as_deref() != Some("updated_at"), || {
             Failure::bad_request("`updated_at` filter and `updated_at` sorting must be paired")
@@ -379,11 +379,11 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> 
     Ok(())
 }
 
-fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>> {
+fn sent_time(call: &Call<'_>, name: &'static str) -> Result<Option<String>> {
     Ok(call.params.time(name)?.map(clock::spell))
 }
 
-fn rendered(call: &Call<'_>, query: &ProjectQuery, projects: &[Project]) -> Result<Answer> {
+fn projects_answer(call: &Call<'_>, query: &ProjectQuery, projects: &[Project]) -> Result<Answer> {
     let simple = call.params.is_set("simple")? || (call.caller.is_none() && !query.in_full);
     if !simple {
         call.read_direct_levels(projects)?;

@@ -5,7 +5,7 @@ use super::names::{
     BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_path, is_plain_path, is_reserved,
 };
 use super::prelude::*;
-use super::projects::taken;
+use super::projects::taken_names;
 
 const SHORT: &str = "is too short (minimum is 1 character)";
 const NAME: &str = "can contain only letters, digits, emoji, '_', '.', '+', dashes, or spaces. \
@@ -51,7 +51,7 @@ pub(crate) fn check_free(
     name: &str,
     path: &str,
 ) -> Result<()> {
-    let (name_taken, path_taken) = taken(call, namespace, name, path, None)?;
+    let (name_taken, path_taken) = taken_names(call, namespace, name, path, None)?;
     let mut complaints = Complaints::default();
     for (field, is_taken) in [("name", name_taken), ("path", path_taken)] {
         complaints.add_if(is_taken, field, TAKEN);

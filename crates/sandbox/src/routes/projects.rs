@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::approvals::BEFORE_MERGE;
 use super::default_branches::{self, BRANCH};
-use super::group_rules::{self, rank};
+use super::group_rules::{self, visibility_rank};
 use super::group_runners::{self, OF_PROJECT as RUNNERS};
 use super::members;
 use super::prelude::*;
 use super::project_contents::{self, Contents};
 use super::project_rules::{self, RequestedName};
-use super::remote_mirrors::masked;
+use super::remote_mirrors::mask_credentials;
 use super::{
     actions, approval_rules, avatars, bots, group_settings, instance, integrations,
     protected_branches, pull_mirror, push_rules, repository, users,
@@ -73,7 +73,7 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
     for group in Namespace::list(call.db, rest, [Value::from(found).to_string()])? {
         let is_named = group.full_name.to_lowercase().contains(&search);
         if is_named && (!visible_only || call.sees_group(&group)?) {
-            all.push(actions::location(call, &group));
+            all.push(actions::location_json(call, &group));
         }
     }
     page::list(call, all)
@@ -132,7 +132,7 @@ pub(crate) fn insert(
             _ => "private".to_owned(),
         },
     };
-    let visibility = lower(&visibility, namespace);
+    let visibility = lower_visibility(&visibility, namespace);
     let contents = Contents::of(call, accepts, params)?;
     let mut attributes = settings::presets(call.time);
     let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
@@ -141,7 +141,7 @@ pub(crate) fn insert(
     let branch = match (&contents.copies, named) {
         (Some(source), _) => repository::default_branch(call, source)?.into(),
         (None, Some(name)) => name,
-        (None, None) => default_branches::preferred(call, namespace)?,
+        (None, None) => default_branches::preferred_name(call, namespace)?,
     };
     attributes.insert(BRANCH.to_owned(), branch);
     let done_at = call.import_done_at();
@@ -163,9 +163,9 @@ pub(crate) fn insert(
         },
         attributes: &attributes,
     };
-    let id = store(call, new)?;
-    approval_rules::require(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
-    avatars::take(call, Holder::Project(id), params)?;
+    let id = insert_with_members(call, new)?;
+    approval_rules::require_approvals(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
+    avatars::store_sent(call, Holder::Project(id), params)?;
     Ok(id)
 }
 
@@ -185,7 +185,7 @@ fn apply_params(
     share_topics(call, attributes)?;
     if params.has("import_url") {
         let url = params.text("import_url")?.filter(|url| is_new || !url.is_empty());
-        attributes.insert("import_url".to_owned(), url.as_deref().map(masked).into());
+        attributes.insert("import_url".to_owned(), url.as_deref().map(mask_credentials).into());
     }
     if params.has("mirror") && !is_new {
         pull_mirror::check_address(attributes)?;
@@ -220,7 +220,7 @@ fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<
 }
 
 /// The form of a project where the service only names it.
-pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value> {
+pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value> {
     let mut body = project
         .members("id description name name_with_namespace path path_with_namespace created_at");
     body["description"] = json!(project.attributes(call.db)?.get("description"));
@@ -230,16 +230,16 @@ pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value> {
 }
 
 /// The less visible of a visibility and that of a group.
-pub(super) fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
+pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
     check_visibility(namespace, visibility).map_or(&namespace.visibility, |()| visibility)
 }
 
 /// Inserts the project with its first members, and protects its default branch if it has one.
-pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
+pub(crate) fn insert_with_members(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
     let id = Project::insert(call.db, new, &call.random_hex(), call.now())?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     if !new.empty_repo {
-        repository::begin(call, &project, new.copies, new.readme)?;
+        repository::create_contents(call, &project, new.copies, new.readme)?;
     }
     let scope = Scope::Project(Box::new(project));
     if let Some(owner) = new.namespace.owner_id {
@@ -248,7 +248,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
     push_rules::inherit(call, id, new.namespace)?;
     integrations::inherit(call, id, new.namespace)?;
     if call.service.profile.bots_among_members {
-        bots::insert(call, &scope, "access token", MAINTAINER)?;
+        bots::insert_bot(call, &scope, "access token", MAINTAINER)?;
     }
     if !new.empty_repo {
         let due_at = match new.import {
@@ -278,12 +278,12 @@ fn name_and_path(
         blank_name: params.text("name")?.is_some(),
         ..RequestedName::new(namespace, &name, &path)
     };
-    project_rules::check(wanted, taken(call, namespace, &name, &path, None)?)?;
+    project_rules::check(wanted, taken_names(call, namespace, &name, &path, None)?)?;
     Ok((name, path))
 }
 
 /// Returns (name is taken, path is taken).
-pub(crate) fn taken(
+pub(crate) fn taken_names(
     call: &Call<'_>,
     namespace: &Namespace,
     name: &str,
@@ -301,13 +301,14 @@ pub(crate) fn taken(
 /// Refuses a visibility that only administrators may use.
 pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
     refuse_if(instance::is_restricted(call, visibility)?, || {
-        Failure::model("visibility_level", group_rules::restricted(visibility))
+        Failure::model("visibility_level", group_rules::restricted_text(visibility))
     })
 }
 
 /// Refuses a visibility above the group's.
 pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
-    if namespace.is_group() && rank(visibility) > rank(&namespace.visibility) {
+    if namespace.is_group() && visibility_rank(visibility) > visibility_rank(&namespace.visibility)
+    {
         let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
         return Err(Failure::model("visibility_level", text));
     }
@@ -333,7 +334,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
         let wanted = RequestedName::new(&project.namespace, name, &path);
-        let taken = taken(call, &project.namespace, name, &path, Some(project.id))?;
+        let taken = taken_names(call, &project.namespace, name, &path, Some(project.id))?;
         project_rules::check(RequestedName { blank_name: true, ..wanted }, taken)?;
     }
     let visibility = match params.get("visibility") {
@@ -363,8 +364,8 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     }
     project.save_attributes(call.db, &attributes, call.now())?;
     let approvals = [&former, &attributes].map(|of| of.get(BEFORE_MERGE));
-    approval_rules::require(call, project.id, approvals[0], approvals[1])?;
-    avatars::take(call, Holder::Project(project.id), params)
+    approval_rules::require_approvals(call, project.id, approvals[0], approvals[1])?;
+    avatars::store_sent(call, Holder::Project(project.id), params)
 }
 
 /// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
@@ -395,7 +396,8 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
 
 /// Moves a project to another namespace. The caller's rights in both were checked.
 pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace) -> Result<()> {
-    let (name_taken, path_taken) = taken(call, namespace, &project.name, &project.path, None)?;
+    let (name_taken, path_taken) =
+        taken_names(call, namespace, &project.name, &project.path, None)?;
     if namespace.id == project.namespace.id || name_taken || path_taken {
         return Err(Failure::bad_request("the project cannot be transferred to this namespace"));
     }

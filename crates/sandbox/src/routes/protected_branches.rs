@@ -13,7 +13,7 @@ pub(super) const ROUTES: &[Route] = &[
     post("/{holder}/protected_branches", |call| create(call, &scope(call)?)),
     get("/{holder}/protected_branches/{name}", |call| {
         let scope = scope(call)?;
-        Answer::ok(&shown(call, &scope, &named(call, &scope)?)?)
+        Answer::ok(&shown_json(call, &scope, &find_named(call, &scope)?)?)
     }),
     patch("/{holder}/protected_branches/{name}", |call| update(call, &scope(call)?)),
     delete("/{holder}/protected_branches/{name}", |call| remove(call, &scope(call)?)),
@@ -72,25 +72,25 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     page::list_of(call, &all, |protection| {
         let mut protection = protection.clone();
         protection.read_grants(call.db)?;
-        shown(call, scope, &protection)
+        shown_json(call, scope, &protection)
     })
 }
 
 /// A protected branch in answers for a project or group.
-fn shown(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Value> {
+fn shown_json(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Value> {
     let hidden: &[&str] = scope.either(&[], &["inherited"]);
     Ok(without(json(call, protection)?, hidden))
 }
 
 /// The protected branch in the path.
-fn named(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
+fn find_named(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
     Protection::named(call, scope.holder(), call.segment("name"))?
         .ok_or_else(|| scope.either(Failure::no_record(), Failure::not_found("ProtectedBranch")))
 }
 
 /// The same for a change; a missing one is reported first.
-fn changeable(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
-    let protection = named(call, scope)?;
+fn find_changeable(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
+    let protection = find_named(call, scope)?;
     if let Scope::Project(project) = scope {
         check_change(call, project)?;
         refuse_if(!grants::may_unprotect(call, project, &protection.grants)?, Failure::forbidden)?;
@@ -127,7 +127,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         let words = "cannot be associated with a subgroup".to_owned();
         return Err(Failure::invalid_record(vec![words]));
     }
-    Answer::created(&shown(call, scope, &protect(call, scope)?)?)
+    Answer::created(&shown_json(call, scope, &protect(call, scope)?)?)
 }
 
 /// The project, if it is none of a group.
@@ -144,7 +144,7 @@ fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
     let project = project_of(scope);
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
-    let changes = grants::of_new(call, call.tier(), &Action::ALL)?;
+    let changes = grants::initial(call, call.tier(), &Action::ALL)?;
     let allow_force_push = params.is_set(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     project.map_or(Ok(()), |project| check_change(call, project))?;
@@ -190,14 +190,14 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
 /// Omitted fields stay unchanged, with one exception: code owner approval has a default in changes
 /// too.
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    change(call, scope)?;
-    let mut body = shown(call, scope, &named(call, scope)?)?;
+    apply_changes(call, scope)?;
+    let mut body = shown_json(call, scope, &find_named(call, scope)?)?;
     let is_ignored = call.tier() < Tier::Premium && call.release() >= OBSERVED;
     set_if(&mut body, is_ignored && call.params.has(CODE_OWNERS), CODE_OWNERS, false);
     Answer::ok(&body)
 }
 
-fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
+fn apply_changes(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let params = &call.params;
     let licensed = call.tier() >= Tier::Premium;
     let lists = Action::ALL.map(grants::list_name);
@@ -210,7 +210,7 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let changes = grants::changes(call, call.tier(), &Action::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
-    let mut protection = changeable(call, scope)?;
+    let mut protection = find_changeable(call, scope)?;
     let plan = GrantPlan::new(call, project_of(scope), &protection.grants, &changes)?;
     plan.check_faults()?;
     protection.grants = plan.grants;
@@ -226,11 +226,11 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
 
 /// A group answers with the removed one.
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let protection = changeable(call, scope)?;
+    let protection = find_changeable(call, scope)?;
     let answer = call.remove(&protection, &protection.updated_at)?;
     match scope {
         Scope::Project(_) => Ok(answer),
-        Scope::Group(_) => Answer::ok(&shown(call, scope, &protection)?),
+        Scope::Group(_) => Answer::ok(&shown_json(call, scope, &protection)?),
     }
 }
 
@@ -280,7 +280,7 @@ fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
         .filter(|group_setting| !group_setting.is_null() && **group_setting != json!({}));
     let value = group_setting
         .map_or_else(|| instance::setting(call, name), |group_setting| Ok(group_setting.clone()))?;
-    Ok(value.as_i64().map_or(value, default_branches::protection))
+    Ok(value.as_i64().map_or(value, default_branches::protection_from_number))
 }
 
 /// The flags of a branch in the list of branches: whether it is protected, and whether developers

@@ -3,12 +3,12 @@
 //! a pull can fail.
 
 use super::prelude::*;
-use super::remote_mirrors::{check_url, masked};
+use super::remote_mirrors::{check_url, mask_credentials};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/mirror/pull", show),
     put("/projects/{id}/mirror/pull", update),
-    post("/projects/{id}/mirror/pull", pull),
+    post("/projects/{id}/mirror/pull", start_pull),
 ];
 
 const PROTECTED: &str = "only_mirror_protected_branches";
@@ -29,7 +29,7 @@ const KNOWN: [&str; 8] = [
     REGEX,
 ];
 
-fn project(call: &Call<'_>) -> Result<Project> {
+fn mirror_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(MAINTAINER)?;
     call.require_tier(Tier::Premium)?;
     Ok(project)
@@ -41,7 +41,7 @@ fn require_route(call: &Call<'_>) -> Result<()> {
 
 /// The project, which must be a mirror, and its attributes.
 fn mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
-    let project = project(call)?;
+    let project = mirror_project(call)?;
     let attributes = project.attributes(call.db)?;
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
     refuse_if(!is_mirror, || Failure::refused("The project is not mirrored"))?;
@@ -51,12 +51,12 @@ fn mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
 fn show(call: &Call<'_>) -> Result<Answer> {
     require_route(call)?;
     let (project, attributes) = mirror(call)?;
-    Answer::ok(&body(&project, &attributes))
+    Answer::ok(&mirror_json(&project, &attributes))
 }
 
 /// Starts a pull. It fails if imports do; after too many failures in a row the mirror is on pause,
 /// until it is enabled again. The answer is the number of the status.
-fn pull(call: &Call<'_>) -> Result<Answer> {
+fn start_pull(call: &Call<'_>) -> Result<Answer> {
     let (project, mut attributes) = mirror(call)?;
     let failures = attributes.get(FAILURES).and_then(Value::as_u64).unwrap_or(0);
     refuse_if(failures > MOST_FAILURES, || {
@@ -69,7 +69,7 @@ fn pull(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&200)
 }
 
-fn body(project: &Project, attributes: &Map<String, Value>) -> Value {
+fn mirror_json(project: &Project, attributes: &Map<String, Value>) -> Value {
     let mut body = json!({
         "id": project.id,
         "update_status": "none",
@@ -92,15 +92,15 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     params.require_any(&KNOWN)?;
     check_exclusive(params)?;
     require_route(call)?;
-    let project = project(call)?;
+    let project = mirror_project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {
         check_url(call, "unsafe_import_url", &url)?;
-        attributes.insert("import_url".to_owned(), masked(&url).into());
+        attributes.insert("import_url".to_owned(), mask_credentials(&url).into());
     }
     let [user, password] = ["auth_user", "auth_password"].map(|name| params.has(name));
     if let (Some(Value::String(url)), true) = (attributes.get_mut("import_url"), user || password) {
-        *url = masked(&url.replacen("://", "://u:p@", 1));
+        *url = mask_credentials(&url.replacen("://", "://u:p@", 1));
     }
     for (parameter, name) in [
         ("enabled", "mirror"),
@@ -124,7 +124,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     }
     complete(call, params, &mut attributes)?;
     project.save_attributes(call.db, &attributes, call.now())?;
-    Answer::ok(&body(&project, &attributes))
+    Answer::ok(&mirror_json(&project, &attributes))
 }
 
 /// A branch pattern and "all protected branches" exclude each other.

@@ -16,9 +16,9 @@ const RULES: Collection = Collection {
         let is_hidden = call.is_of_group() && scope.level(call)? < MAINTAINER;
         refuse_if(is_hidden, Failure::hidden).map(|()| scope)
     },
-    find: |call| find(call)?.ok_or_else(|| absent(call)),
+    find: |call| find(call)?.ok_or_else(|| missing_rule(call)),
     complete: |call, rule| {
-        take(rule, call)?;
+        store_sent(rule, call)?;
         refuse_if(rule.id == 0 && find(call)?.is_some(), || {
             let of_group = "Group push rule exists, try updating";
             let text = call.scope.either("Project push rule exists", of_group);
@@ -61,7 +61,7 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
 }
 
 /// Stores the fields in a call, which must have some.
-fn take(rule: &mut Record, call: &Call<'_>) -> Result<()> {
+fn store_sent(rule: &mut Record, call: &Call<'_>) -> Result<()> {
     let params = &call.params;
     params.require_any(&attributes(call).map(|row| row.name).collect::<Vec<_>>())?;
     let mut complaints = Complaints::default();
@@ -123,7 +123,7 @@ fn find(call: &CollectionCall<'_>) -> Result<Option<Record>> {
 }
 
 /// The answer without a rule; a read of a project's is null.
-fn absent(call: &CollectionCall<'_>) -> Failure {
+fn missing_rule(call: &CollectionCall<'_>) -> Failure {
     match call.scope {
         Scope::Project(_) if !call.writes => Failure::unsaved(),
         Scope::Group(_) if call.method != Method::PUT => Failure::hidden(),

@@ -82,13 +82,13 @@ fn project(call: &Call<'_>) -> Result<Scope> {
 
 fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
     let mut body = without(call.plain(mirror), &["created_at", "updated_at"]);
-    body["url"] = masked(mirror.text("url")).into();
+    body["url"] = mask_credentials(mirror.text("url")).into();
     set_if(&mut body, call.release() >= OBSERVED, "host_keys", json!([]));
     body
 }
 
 /// A URL with stars instead of credentials.
-pub(super) fn masked(text: &str) -> String {
+pub(super) fn mask_credentials(text: &str) -> String {
     static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {
         let pattern = Regex::new("^([^:]*://)([^/?#:]*)(:[^/?#]*)?@");
         pattern.expect("a test masks credentials")
@@ -150,7 +150,7 @@ mod tests {
             ("ssh://u@h/p.git", "ssh://*****@h/p.git"),
             ("https://h/a@b", "https://h/a@b"),
         ] {
-            assert_eq!(masked(url), shown);
+            assert_eq!(mask_credentials(url), shown);
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The repository of a project.
-pub(super) fn of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
+pub(super) fn repository_of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
     Repository { db: call.db, project: project.id }
 }
 
@@ -51,13 +51,13 @@ const INITIAL: &str = "Initial commit";
 
 /// The contents of a new project that is not empty: those of the project that it `copies`, or one
 /// commit.
-pub(super) fn begin(
+pub(super) fn create_contents(
     call: &Call<'_>,
     project: &Project,
     copies: Option<i64>,
     readme: bool,
 ) -> Result<()> {
-    let repository = of(call, project);
+    let repository = repository_of(call, project);
     if let Some(source) = copies {
         return Ok(repository.copy_from(source)?);
     }
@@ -70,7 +70,7 @@ pub(super) fn begin(
 
 /// Creates a branch, as the default one if there was none. It is not protected.
 pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
-    let repository = of(call, project);
+    let repository = repository_of(call, project);
     if repository.find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
@@ -79,11 +79,11 @@ pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<
         return Ok(repository.point(branch, &head.id)?);
     }
     repository.commit(branch, new_commit(call, INITIAL), &[])?;
-    fill(call, project, branch)
+    set_first_branch(call, project, branch)
 }
 
 /// The first commit of a project makes its branch the default one.
-pub(super) fn fill(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
+pub(super) fn set_first_branch(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
     call.set("projects", project.id, "empty_repo", false)?;
     let mut attributes = project.attributes(call.db)?;
     attributes.insert("default_branch".to_owned(), branch.into());
@@ -97,7 +97,7 @@ pub(super) fn change_head(
     former: &str,
     wanted: &str,
 ) -> Result<()> {
-    if wanted == former || of(call, project).find(BRANCHES, wanted)?.is_some() {
+    if wanted == former || repository_of(call, project).find(BRANCHES, wanted)?.is_some() {
         return Ok(());
     }
     Err(Failure::model("base", format!("Could not change HEAD: branch '{wanted}' does not exist")))
@@ -112,12 +112,12 @@ pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<Strin
 
 /// True if the caller may push to a branch.
 pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
-    may(call, project, branch, &[Action::Push])
+    may_act(call, project, branch, &[Action::Push])
 }
 
 /// True if the caller may do one of these things with a branch: on a protected one by a grant,
 /// otherwise as a developer.
-fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
+fn may_act(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
     let covering = Protection::covering(call, project, branch)?;
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
@@ -164,7 +164,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
     let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
     let pattern = pattern.map_err(|_| Failure::invalid("regex"))?;
-    let mut all = of(call, &project).all(BRANCHES)?;
+    let mut all = repository_of(call, &project).all(BRANCHES)?;
     all.retain(|branch| {
         is_found(&branch.name, &search)
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
@@ -185,20 +185,20 @@ fn is_found(name: &str, search: &str) -> bool {
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
-    Answer::ok(&json(call, &project, &named(call, &project)?)?)
+    Answer::ok(&json(call, &project, &requested_branch(call, &project)?)?)
 }
 
 /// The branch in the path.
-fn named(call: &Call<'_>, project: &Project) -> Result<Reference> {
+fn requested_branch(call: &Call<'_>, project: &Project) -> Result<Reference> {
     find_branch(call, project, call.segment("branch"))
 }
 
 fn find_branch(call: &Call<'_>, project: &Project, name: &str) -> Result<Reference> {
-    of(call, project).find(BRANCHES, name)?.ok_or_else(|| Failure::not_found("Branch"))
+    repository_of(call, project).find(BRANCHES, name)?.ok_or_else(|| Failure::not_found("Branch"))
 }
 
 fn find_tag(call: &Call<'_>, project: &Project, name: &str) -> Result<Reference> {
-    of(call, project).find(TAGS, name)?.ok_or_else(|| Failure::not_found("Tag"))
+    repository_of(call, project).find(TAGS, name)?.ok_or_else(|| Failure::not_found("Tag"))
 }
 
 /// Refuses to remove a protected branch or tag for callers who are no maintainers.
@@ -223,14 +223,14 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let name = call.params.text("branch")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
     refuse_if(!is_ref_name(&name), || Failure::refused("Branch name is invalid"))?;
-    let repository = of(call, &project);
+    let repository = repository_of(call, &project);
     refuse_if(repository.find(BRANCHES, &name)?.is_some(), || {
         Failure::refused("Branch already exists")
     })?;
     let Some(commit) = repository.resolve(&reference)? else {
         return Err(Failure::refused(format!("Invalid reference name: {reference}")));
     };
-    if !may(call, &project, &name, &[Action::Push, Action::Merge])? {
+    if !may_act(call, &project, &name, &[Action::Push, Action::Merge])? {
         return Err(Failure::refused(format!(
             "You are not allowed to create protected branches on this project. '{name}' is protected"
         )));
@@ -241,14 +241,14 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
-    let branch = named(call, &project)?;
+    let branch = requested_branch(call, &project)?;
     call.check_unmodified(&branch.commit.created_at)?;
     if branch.name == default_branch(call, &project)? {
         return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch"));
     }
     let is_protected = !Protection::covering(call, &project, &branch.name)?.is_empty();
     check_removable(call, &project, is_protected, "branch")?;
-    of(call, &project).remove(BRANCHES, &branch.name)?;
+    repository_of(call, &project).remove(BRANCHES, &branch.name)?;
     Ok(Answer::no_content())
 }
 
@@ -256,7 +256,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 /// protected branch only the flags in the call change.
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let branch = named(call, &project)?;
+    let branch = requested_branch(call, &project)?;
     let found = Protection::named(call, Holder::Project(project.id), &branch.name)?;
     let preset = found.is_none().then_some(false);
     let mut protection = found.unwrap_or_else(|| Protection {
@@ -281,7 +281,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
 /// Removes the protection with the name of a branch, if there is one.
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let branch = named(call, &project)?;
+    let branch = requested_branch(call, &project)?;
     if let Some(protection) = Protection::named(call, Holder::Project(project.id), &branch.name)? {
         protection.remove(call.db)?;
     }
@@ -307,7 +307,7 @@ fn list_tags(call: &Call<'_>) -> Result<Answer> {
     let by_name =
         call.params.one_of("order_by", &["name", "updated"])?.is_some_and(|by| by == "name");
     let upwards = call.params.one_of("sort", &["asc", "desc"])?.is_some_and(|way| way == "asc");
-    let mut tags = of(call, &project).all(TAGS)?;
+    let mut tags = repository_of(call, &project).all(TAGS)?;
     if !by_name {
         tags.sort_by(|one, other| one.commit.created_at.cmp(&other.commit.created_at));
     }
@@ -334,7 +334,7 @@ fn create_tag(call: &Call<'_>) -> Result<Answer> {
     let reference = call.params.text("ref")?.unwrap_or_default();
     let message = call.params.text("message")?.unwrap_or_default();
     refuse_if(!is_ref_name(&name), || Failure::refused("Tag name invalid"))?;
-    let repository = of(call, &project);
+    let repository = repository_of(call, &project);
     refuse_if(repository.find(TAGS, &name)?.is_some(), || {
         Failure::refused(format!("Tag {name} already exists"))
     })?;
@@ -356,6 +356,6 @@ fn remove_tag(call: &Call<'_>) -> Result<Answer> {
     call.check_unmodified(&tag.commit.created_at)?;
     let is_protected = !covering(call, project.id, &tag.name)?.is_empty();
     check_removable(call, &project, is_protected, "tag")?;
-    of(call, &project).remove(TAGS, &tag.name)?;
+    repository_of(call, &project).remove(TAGS, &tag.name)?;
     Ok(Answer::no_content())
 }

@@ -84,7 +84,7 @@ impl Runner {
     }
 }
 
-fn all(call: &Call<'_>) -> Result<Vec<Runner>> {
+fn all_runners(call: &Call<'_>) -> Result<Vec<Runner>> {
     Ok(Runner::list(call.db, "ORDER BY r.id", [])?)
 }
 
@@ -97,19 +97,19 @@ fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
 }
 
 fn list_managed(call: &Call<'_>) -> Result<Answer> {
-    answer(call, those(all(call)?, |runner| runner.is_managed(call))?)
+    answer(call, those(all_runners(call)?, |runner| runner.is_managed(call))?)
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    answer(call, all(call)?)
+    answer(call, all_runners(call)?)
 }
 
 /// The project's own runners, and those of its groups and of the instance.
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?;
     let above: Vec<i64> = ids(&project.namespace.traversal).collect();
-    let runners = those(all(call)?, |runner| {
+    let runners = those(all_runners(call)?, |runner| {
         Ok(runner.group_id.is_some_and(|group| above.contains(&group))
             || runner.runner_type == TYPES[0]
             || runner.projects(call)?.contains(&project.id))

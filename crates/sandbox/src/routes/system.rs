@@ -72,11 +72,11 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
             all.push(namespace);
         }
     }
-    page::list_of(call, &all, |namespace| with_counts(call, namespace))
+    page::list_of(call, &all, |namespace| namespace_json(call, namespace))
 }
 
 /// A namespace as in lists; from 18.9 on with numbers that its owners see.
-fn with_counts(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
+fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let mut body = namespace.brief(&call.base);
     if call.release() < OBSERVED || call.tier() < Tier::Premium {
         return Ok(body);
@@ -116,7 +116,7 @@ fn namespace(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     match Namespace::by_reference(call.db, call.segment("id"))? {
         Some(namespace) if call.level_in_group(&namespace)? > 0 => {
-            Answer::ok(&with_counts(call, &namespace)?)
+            Answer::ok(&namespace_json(call, &namespace)?)
         }
         _ => Err(Failure::not_found("Namespace")),
     }

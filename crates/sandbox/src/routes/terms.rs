@@ -28,7 +28,7 @@ impl Terms {
     /// The same with the role.
     pub(super) fn with_role(call: &Call<'_>, scope: &Scope) -> Result<Self> {
         let terms = Self::sent(call, scope)?;
-        Ok(Self { role: member_roles::given(call, ROLES_SINCE)?, ..terms })
+        Ok(Self { role: member_roles::new_role(call, ROLES_SINCE)?, ..terms })
     }
 
     pub(super) fn role_id(&self) -> Option<i64> {

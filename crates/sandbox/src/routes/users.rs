@@ -7,7 +7,7 @@ use super::user_rules::{self, RequestedUser};
 use super::{avatars, custom_attributes, group_moves, identities, instance};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/user", |call| Answer::ok(&full(call, call.user()?)?)),
+    get("/user", |call| Answer::ok(&full_json(call, call.user()?)?)),
     get("/users", list),
     post("/users", create),
     get("/users/{user_id}", show),
@@ -29,13 +29,13 @@ const BANNED: &str = "banned";
 const DEACTIVATED: &str = "deactivated";
 
 /// The user with the fields for themselves and administrators.
-fn full(call: &Call<'_>, user: &User) -> Result<Value> {
-    let mut body = public(call, user, false)?;
+fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
+    let mut body = public_json(call, user, false)?;
     let private: bool = call.one("SELECT private_profile FROM users WHERE id = ?1", [user.id])?;
     let more = json!({
         "email": user.email,
         "commit_email": user.email,
-        "identities": identities::of(call, user.id)?,
+        "identities": identities::identities_of(call, user.id)?,
         "can_create_group": may_create_groups(call, user)?,
         "can_create_project": may_create_project(call, user)?,
         "two_factor_enabled": false,
@@ -99,7 +99,7 @@ const UNCONFIRMED: &str = "unconfirmed";
 const AUDITOR: &str = "auditor";
 
 /// The fields in a call for a new or a stored user, after their checks.
-fn requested(call: &Call<'_>, stored: Option<&User>) -> Result<RequestedUser> {
+fn requested_fields(call: &Call<'_>, stored: Option<&User>) -> Result<RequestedUser> {
     let auditor = call.params.flag(AUDITOR)?.filter(|_| call.tier() >= Tier::Premium);
     let auditor = match stored {
         Some(user) if auditor.is_none() => Some(stored_fact(call, user, AUDITOR)? == true),
@@ -140,7 +140,7 @@ pub(super) fn may_create_groups(call: &Call<'_>, user: &User) -> Result<bool> {
 
 /// Applies a change of `external`, of a new user too: external users have no projects and groups of
 /// their own; others get the service's defaults, unless the call has other values.
-fn settle_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Result<()> {
+fn apply_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Result<()> {
     let is_external = OF_USERS.is_on(call.db, user, EXTERNAL)?;
     if was_external == Some(is_external) {
         return Ok(());
@@ -166,7 +166,7 @@ fn stored_fact(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
 }
 
 /// The fields for everybody who may read users. Others see less of a blocked or banned user.
-fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
+fn public_json(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     let mut body = user.brief(call);
     let settings =
         OF_USERS.shown(call.db, user.id, call.edition(), |row| !in_brief || row.is_in_lists())?;
@@ -207,7 +207,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let mut all = User::list(call.db, &rest, &*conditions.bound())?;
     all.retain(|user| user.is_found_by(&search, sees_all));
     page::list_of(call, &all, |user| {
-        Ok(if sees_all { full(call, user)? } else { user.brief(call) })
+        Ok(if sees_all { full_json(call, user)? } else { user.brief(call) })
     })
 }
 
@@ -220,7 +220,7 @@ fn filters(call: &Call<'_>) -> Result<Conditions> {
         return Err(Failure::forbidden_because("Not authorized to access /api/v4/users"));
     }
     all.on("u.username = :username", ":username", username);
-    if let Some([provider, name]) = identities::sent(call)? {
+    if let Some([provider, name]) = identities::sent_identity(call)? {
         refuse_if(!sees_all, Failure::forbidden)?;
         let has = "EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
                        WHERE i.value ->> 'provider' = :provider AND i.value ->> 'extern_uid' = :name)";
@@ -255,9 +255,9 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let sees_more = call.is_administrator() || is_caller && call.release() < OBSERVED;
     if !sees_more {
-        return Answer::ok(&public(call, &user, true)?);
+        return Answer::ok(&public_json(call, &user, true)?);
     }
-    let mut body = full(call, &user)?;
+    let mut body = full_json(call, &user)?;
     if call.is_administrator() {
         body["highest_role"] = highest_role(call, &user)?.unwrap_or(0).into();
         extend(&mut body, user.members("current_sign_in_ip last_sign_in_ip sign_in_count plan"));
@@ -275,8 +275,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         Need::Sent("name"),
         Need::Sent("username"),
     ])?;
-    identities::sent(call)?;
-    let wanted = requested(call, None)?;
+    identities::sent_identity(call)?;
+    let wanted = requested_fields(call, None)?;
     let RequestedUser { username, name, email, admin, .. } = &wanted;
     let new = NewUser { admin: *admin, ..NewUser::active(username, name, email) };
     let id = User::insert(call.db, new, call.now())?;
@@ -287,11 +287,11 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     if !call.params.is_set("skip_confirmation")? {
         OF_USERS.put(call.db, id, UNCONFIRMED, true)?;
     }
-    Answer::created(&settled(call, id, &wanted, None)?)
+    Answer::created(&store_rest(call, id, &wanted, None)?)
 }
 
 /// Stores the rest of a call for a user, whose external state was this before; none is new.
-fn settled(
+fn store_rest(
     call: &Call<'_>,
     id: i64,
     wanted: &RequestedUser,
@@ -304,23 +304,23 @@ fn settled(
     if observed && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
         OF_USERS.put(call.db, id, EXTERNAL, Value::Null)?;
     }
-    settle_external(call, id, was_external)?;
-    identities::take(call, id)?;
+    apply_external(call, id, was_external)?;
+    identities::store_sent(call, id)?;
     if let Some(auditor) = wanted.auditor {
         OF_USERS.put(call.db, id, AUDITOR, auditor)?;
     }
-    avatars::take(call, Holder::User(id), &call.params)?;
+    avatars::store_sent(call, Holder::User(id), &call.params)?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
-    full(call, &user)
+    full_json(call, &user)
 }
 
 /// A new name also renames the personal namespace and everything in it. A new e-mail address waits
 /// for its confirmation, which never comes here, unless the call does without.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    identities::sent(call)?;
+    identities::sent_identity(call)?;
     let user = call.named_user()?;
-    let wanted = requested(call, Some(&user))?;
+    let wanted = requested_fields(call, Some(&user))?;
     let RequestedUser { username, name, email, admin, .. } = &wanted;
     let email = if call.params.is_set("skip_reconfirmation")? { email } else { &user.email };
     let private = call.params.flag("private_profile")?;
@@ -334,7 +334,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         group_moves::rename_below(call, &namespace)?;
     }
     let was_external = OF_USERS.is_on(call.db, user.id, EXTERNAL)?;
-    Answer::ok(&settled(call, user.id, &wanted, Some(was_external))?)
+    Answer::ok(&store_rest(call, user.id, &wanted, Some(was_external))?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {

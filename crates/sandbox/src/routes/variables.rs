@@ -105,7 +105,7 @@ fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
 }
 
 /// Refuses a variable whose key and scope are taken.
-fn check_place(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
+fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
     // Only the database limits it, and only for groups.
     let is_long = variable.text(ENVIRONMENT).chars().count() > LONGEST;
     refuse_if(is_long && matches!(call.scope, Scope::Group(_)), || {
@@ -145,7 +145,7 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 pub(super) const PIPELINES: &[&str] = &["builds_access_level"];
 
 /// The answer for a variable that does not exist.
-fn absent(scope: &Scope) -> Failure {
+fn not_found(scope: &Scope) -> Failure {
     Failure::not_found(scope.either("Variable", "GroupVariable"))
 }
 
@@ -162,7 +162,7 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 }
 
 /// The variables with the key in the call, the least recently changed one first.
-fn with_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Record>> {
+fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Record>> {
     let mut all = VARIABLES.rows.with(call, call.scope.holder(), "key", call.segment("key"))?;
     all.retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter));
     all.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
@@ -171,13 +171,13 @@ fn with_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Recor
 
 /// The one variable with the key, and with the scope in the filter, if there is one.
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
-    let mut found = with_key(call, filter(call)?)?;
+    let mut found = find_by_key(call, filter(call)?)?;
     if found.len() > 1 {
         return Err(Failure::conflict(
             "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'",
         ));
     }
-    found.pop().ok_or_else(|| absent(call.scope))
+    found.pop().ok_or_else(|| not_found(call.scope))
 }
 
 /// The variable that PUT changes. That of a group is found by key alone: among several, any one.
@@ -190,9 +190,9 @@ fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
         return find(call);
     }
     let filter = filter(call)?.filter(|_| call.service.profile.group_variable_filter);
-    let filtered = with_key(call, filter)?;
-    let found = if filtered.is_empty() { with_key(call, None)? } else { filtered };
-    found.into_iter().next().ok_or_else(|| absent(call.scope))
+    let filtered = find_by_key(call, filter)?;
+    let found = if filtered.is_empty() { find_by_key(call, None)? } else { filtered };
+    found.into_iter().next().ok_or_else(|| not_found(call.scope))
 }
 
 /// Completes a new or changed variable.
@@ -220,5 +220,5 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
             "The visibility setting cannot be changed for masked and hidden variables.",
         ));
     }
-    check_place(call, variable)
+    check_key_free(call, variable)
 }

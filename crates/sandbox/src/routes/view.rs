@@ -113,8 +113,11 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     let view = View::of(call, project, wanted, &stored)?;
     let mut body = view.simple_members()?;
     view.repository_members(&mut body)?;
-    let shares =
-        if project.shared { shares::shown(call, Holder::Project(project.id))? } else { Vec::new() };
+    let shares = if project.shared {
+        shares::list_json(call, Holder::Project(project.id))?
+    } else {
+        Vec::new()
+    };
     let image = project.full_path.to_lowercase();
     body.set("creator_id", project.creator_id)?;
     body.set("visibility", &project.visibility)?;
@@ -257,7 +260,7 @@ impl<'a> View<'a> {
 
     fn custom_members(&self, body: &mut ObjectWriter) -> Result<()> {
         if self.wanted.custom_attributes {
-            let all = custom_attributes::of(self.call, Holder::Project(self.project.id))?;
+            let all = custom_attributes::list_json(self.call, Holder::Project(self.project.id))?;
             body.set("custom_attributes", all)?;
         }
         Ok(())
