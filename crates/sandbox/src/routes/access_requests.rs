@@ -86,7 +86,7 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
         call.db.execute_batch("ROLLBACK TO unsaved; RELEASE unsaved")?;
         return Answer::created(&body);
     }
-    let level = if level.is_some() { terms::wanted_level(call, scope)? } else { DEVELOPER };
+    let level = if level.is_some() { terms::requested_level(call, scope)? } else { DEVELOPER };
     REQUESTS.rows.remove(call, &request)?;
     Answer::created(&add_requester(call, scope, user, level)?)
 }

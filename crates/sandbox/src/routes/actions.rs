@@ -53,17 +53,17 @@ fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
     list_locations(call, MAINTAINER, |group| group.id != project.namespace.id)
 }
 
-/// The groups in which the caller has a level and that `wanted` accepts, filtered by `search`
+/// The groups in which the caller has a level and that `accepts` admits, filtered by `search`
 /// (reference 1, 2.11).
 pub(super) fn list_locations(
     call: &Call<'_>,
     level: i64,
-    wanted: impl Fn(&Namespace) -> bool,
+    accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let mut all = Vec::new();
     for group in Namespace::list(call.db, "WHERE n.kind = 'group' ORDER BY n.full_path", [])? {
-        if wanted(&group)
+        if accepts(&group)
             && group.name.to_lowercase().contains(&search)
             && call.level_in_group(&group)? >= level
             && call.sees_group(&group)?

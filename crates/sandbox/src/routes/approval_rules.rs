@@ -80,7 +80,7 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
     for id in stored_ids(rule, GROUPS) {
         match Namespace::by_id(call.db, id)? {
             Some(group) if call.sees_group(&group)? => {
-                groups.push(groups::brief_json(call, &group)?)
+                groups.push(groups::brief_json(call, &group)?);
             }
             Some(_) => hidden = true,
             None => {}
@@ -145,18 +145,20 @@ fn sent_ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
 }
 
 /// The users in a call, by id and by name, who are members of the project in any way.
-fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
+fn requested_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let by_id = sent_ids(call, ["user_ids", "users"])?;
     let names = call.params.texts("usernames")?;
     if by_id.is_none() && names.is_none() {
         return Ok(None);
     }
-    let mut wanted = by_id.unwrap_or_default();
+    let mut requested = by_id.unwrap_or_default();
     for name in names.unwrap_or_default() {
-        wanted.extend(User::by_username(call.db, &name)?.map(|user| user.id));
+        requested.extend(User::by_username(call.db, &name)?.map(|user| user.id));
     }
-    those(wanted, |id| Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0))
-        .map(Some)
+    those(requested, |id| {
+        Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0)
+    })
+    .map(Some)
 }
 
 /// True if there is a group that the caller sees.
@@ -166,17 +168,17 @@ fn is_visible_group(call: &Call<'_>, id: i64) -> Result<bool> {
 }
 
 /// The groups in a call that the caller sees.
-fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
-    let Some(wanted) = sent_ids(call, ["group_ids", "groups"])? else { return Ok(None) };
-    those(wanted, |id| is_visible_group(call, *id)).map(Some)
+fn requested_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
+    let Some(requested) = sent_ids(call, ["group_ids", "groups"])? else { return Ok(None) };
+    those(requested, |id| is_visible_group(call, *id)).map(Some)
 }
 
 /// The project's protected branches in a call.
-fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
-    let Some(mut wanted) = sent_id_list(call, "protected_branch_ids")? else { return Ok(None) };
+fn requested_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
+    let Some(mut requested) = sent_id_list(call, "protected_branch_ids")? else { return Ok(None) };
     let protections = Protection::all(call, Holder::Project(project.id))?;
-    wanted.retain(|id| protections.iter().any(|branch| branch.id == *id));
-    Ok(Some(wanted))
+    requested.retain(|id| protections.iter().any(|branch| branch.id == *id));
+    Ok(Some(requested))
 }
 
 /// Completes a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag for all
@@ -186,16 +188,16 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     if !call.params.has(ALL_BRANCHES) && call.release() < OBSERVED {
         rule.set(ALL_BRANCHES, false);
     }
-    if let Some(branches) = wanted_branches(call, project)? {
+    if let Some(branches) = requested_branches(call, project)? {
         set_ids(rule, BRANCHES, branches);
     }
     if rule.id == 0 {
         complete_type(call, rule)?;
     }
-    if let Some(users) = wanted_users(call, project)? {
+    if let Some(users) = requested_users(call, project)? {
         set_ids(rule, USERS, users);
     }
-    if let Some(mut groups) = wanted_groups(call)? {
+    if let Some(mut groups) = requested_groups(call)? {
         groups.extend(hidden_groups(call, rule)?);
         set_ids(rule, GROUPS, groups);
     }
@@ -276,11 +278,11 @@ pub(super) fn require_approvals(
     call: &Call<'_>,
     project: i64,
     former: Option<&Value>,
-    wanted: Option<&Value>,
+    requested: Option<&Value>,
 ) -> Result<bool> {
     const USUAL: &str = "All Members";
-    let wanted = wanted.filter(|wanted| wanted.is_i64() && former != Some(wanted));
-    let Some(count) = wanted.filter(|_| call.tier() >= Tier::Premium) else { return Ok(true) };
+    let requested = requested.filter(|requested| requested.is_i64() && former != Some(requested));
+    let Some(count) = requested.filter(|_| call.tier() >= Tier::Premium) else { return Ok(true) };
     let holder = Holder::Project(project);
     let stored = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
     let mut rule = stored.unwrap_or_else(|| {

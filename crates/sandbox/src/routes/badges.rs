@@ -18,8 +18,8 @@ const BADGES: Collection = Collection {
         Field::new("name", Form::Text),
     ],
     // Everybody who sees the project or group can read badges, also without a token.
-    scope: |of, call| {
-        if call.writes { Scope::kept_by(call, [of.writes; 2]) } else { Scope::seen(call) }
+    scope: |collection, call| {
+        if call.writes { Scope::kept_by(call, [collection.writes; 2]) } else { Scope::seen(call) }
     },
     filters: &["name"],
     inherited,

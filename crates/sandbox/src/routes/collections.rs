@@ -211,18 +211,18 @@ const CHECKS: Collection = Collection {
 
 /// 404 for an id of a protected branch that the project does not have.
 fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
-    let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
+    let Some(requested) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
     let protections = Protection::all(call, call.scope.holder())?;
     let ids: Vec<i64> = protections.iter().map(|branch| branch.id).collect();
-    refuse_if(!wanted.iter().all(|id| ids.contains(id)), Failure::no_record)
+    refuse_if(!requested.iter().all(|id| ids.contains(id)), Failure::no_record)
 }
 
 fn check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let project = call.project()?.id;
-    let wanted = row.value("protected_branch_ids");
-    let wanted = wanted.as_array().cloned().unwrap_or_default();
+    let requested = row.value("protected_branch_ids");
+    let requested = requested.as_array().cloned().unwrap_or_default();
     let branches = Protection::all(call, call.scope.holder())?;
-    let branches = branches.iter().filter(|branch| wanted.contains(&branch.id.into()));
+    let branches = branches.iter().filter(|branch| requested.contains(&branch.id.into()));
     let branches = branches.map(|branch| {
         json!({
             "id": branch.id,
@@ -363,6 +363,6 @@ pub(crate) fn plant_resource_group(call: &Call<'_>, project: &Project, key: &str
     let mut row = Record::new(call.now());
     row.set(KEY, key);
     row.set(MODE, mode.filter(Value::is_string).unwrap_or_else(|| MODES[0].into()));
-    let of = Holder::Project(project.id);
-    Ok(RESOURCE_GROUPS.rows.save(call, of, &mut row)?)
+    let holder = Holder::Project(project.id);
+    Ok(RESOURCE_GROUPS.rows.save(call, holder, &mut row)?)
 }

@@ -17,17 +17,17 @@ pub(super) fn sent_protection(call: &Call<'_>) -> Result<Option<Value>> {
     };
     let mut protection = Map::new();
     for name in ["allowed_to_push", "allowed_to_merge"] {
-        let place = format!("{DEFAULTS}[{name}]");
+        let field = format!("{DEFAULTS}[{name}]");
         let rows = match sent.get(name) {
             Some(Value::Array(rows)) => rows,
             None | Some(Value::Null) => continue,
-            Some(_) => return Err(Failure::invalid(&place)),
+            Some(_) => return Err(Failure::invalid(&field)),
         };
         let level = |(number, row): (usize, &Value)| {
-            let place = format!("{place}[{number}][access_level]");
-            let level = integer(&place, &row["access_level"])?;
+            let field = format!("{field}[{number}][access_level]");
+            let level = integer(&field, &row["access_level"])?;
             let is_allowed = level.is_some_and(|level| [DEVELOPER, MAINTAINER].contains(&level));
-            refuse_if(!is_allowed, || Failure::no_valid_value(&place))?;
+            refuse_if(!is_allowed, || Failure::no_valid_value(&field))?;
             Ok(json!({ "access_level": level }))
         };
         let levels = rows.iter().enumerate().map(level).collect::<Result<_>>()?;

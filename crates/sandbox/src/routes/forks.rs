@@ -32,9 +32,11 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     check_source(call, &upstream)?;
     project_rules::check(RequestedName::new(&namespace, &name, &path), (false, false))
         .map_err(|failure| if later { conflict(failure, true) } else { failure })?;
-    let wanted = params.one_of("visibility", VISIBILITIES)?;
-    wanted.as_deref().map_or(Ok(()), |wanted| projects::check_restriction(call, wanted))?;
-    let visibility = wanted
+    let requested = params.one_of("visibility", VISIBILITIES)?;
+    requested
+        .as_deref()
+        .map_or(Ok(()), |requested| projects::check_restriction(call, requested))?;
+    let visibility = requested
         .unwrap_or_else(|| projects::lower_visibility(&upstream.visibility, &namespace).to_owned());
     projects::check_visibility(&namespace, &visibility)?;
     let (name_taken, path_taken) = projects::taken_names(call, &namespace, &name, &path, None)?;
@@ -101,13 +103,13 @@ fn name_conflict(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure
 /// The target of the fork: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
 /// else the caller's.
 fn target_namespace(call: &Call<'_>, user: i64) -> Result<Namespace> {
-    let mut wanted = call.params.integer("namespace_id")?.map(|id| id.to_string());
+    let mut requested = call.params.integer("namespace_id")?.map(|id| id.to_string());
     for name in ["namespace_path", "namespace"] {
-        wanted = wanted.or(call.params.text(name)?);
+        requested = requested.or(call.params.text(name)?);
     }
-    let found = match wanted {
+    let found = match requested {
         None => Namespace::of_user(call.db, user)?,
-        Some(wanted) => match Namespace::by_reference(call.db, &wanted)? {
+        Some(requested) => match Namespace::by_reference(call.db, &requested)? {
             // Everybody can see users, and so their namespaces.
             Some(namespace) if !namespace.is_group() => Some(namespace),
             // In 18.9 only a group that the caller belongs to.

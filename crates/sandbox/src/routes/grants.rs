@@ -41,8 +41,8 @@ fn takes_keys(action: Action) -> bool {
 }
 
 /// The name of what something is granted to; `None` if it does not exist.
-pub(super) fn grantee_name(call: &Call<'_>, of: Grantee) -> Result<Option<String>> {
-    Ok(match of {
+pub(super) fn grantee_name(call: &Call<'_>, grantee: Grantee) -> Result<Option<String>> {
+    Ok(match grantee {
         Grantee::Level(level) => Some(level_description(level).to_owned()),
         Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
         Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
@@ -213,21 +213,21 @@ impl GrantPlan {
         call: &Call<'_>,
         project: Option<&Project>,
         stored: &[Grant],
-        wanted: &Grant,
+        grant: &Grant,
     ) -> Result<()> {
         let taken = stored.iter().any(|other| {
-            other.action == wanted.action && other.to() == wanted.to() && other.id != wanted.id
+            other.action == grant.action && other.to() == grant.to() && other.id != grant.id
         });
-        let complaint = match (project, wanted.to()) {
+        let complaint = match (project, grant.to()) {
             _ if taken => Some("has already been taken"),
             (Some(project), to) => grantee_fault(call, project, to)?,
             (None, Grantee::Level(_)) => None,
             (None, _) => Some("must be blank"),
         };
         if let Some(complaint) = complaint {
-            let mut words = format!("{} access levels", wanted.action.word());
+            let mut words = format!("{} access levels", grant.action.word());
             words[..1].make_ascii_uppercase();
-            let field = match wanted.to() {
+            let field = match grant.to() {
                 Grantee::Level(_) => "access level",
                 Grantee::User(_) => "user",
                 Grantee::Group(_) => "group",

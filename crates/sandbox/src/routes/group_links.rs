@@ -135,12 +135,12 @@ fn find_ldap(call: &CollectionCall<'_>) -> Result<Record> {
     }
     let mut found = call.stored()?;
     for name in names {
-        let wanted = if in_path {
+        let requested = if in_path {
             call.segment(name).to_owned()
         } else {
             call.params.text(name)?.unwrap_or_default()
         };
-        found.retain(|row| row.text(name) == wanted);
+        found.retain(|row| row.text(name) == requested);
     }
     found.into_iter().next().ok_or_else(|| not_found("Linked LDAP group not found"))
 }

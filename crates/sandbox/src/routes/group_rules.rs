@@ -29,7 +29,7 @@ pub(super) const PATH_FORM: &str = "can contain only letters, digits, '_', '-' a
 /// The checks of what a call wants for a group, which may exist.
 struct GroupCheck<'a> {
     call: &'a Call<'a>,
-    wanted: NewGroup<'a>,
+    requested: NewGroup<'a>,
     existing: Option<&'a Namespace>,
     complaints: Complaints,
 }
@@ -38,17 +38,17 @@ struct GroupCheck<'a> {
 /// `existing` is the group itself, if it exists; `shortest` the minimum length of its path.
 pub(super) fn check(
     call: &Call<'_>,
-    wanted: NewGroup<'_>,
+    requested: NewGroup<'_>,
     existing: Option<&Namespace>,
     shortest: usize,
 ) -> Result<()> {
     let (new_name, new_path) = (
-        existing.is_none_or(|existing| existing.name != wanted.name),
-        existing.is_none_or(|existing| existing.path != wanted.path),
+        existing.is_none_or(|existing| existing.name != requested.name),
+        existing.is_none_or(|existing| existing.path != requested.path),
     );
-    let is_below = wanted.parent.is_some();
+    let is_below = requested.parent.is_some();
     let route = if existing.is_some() { Accepts::Edit } else { Accepts::Create };
-    let mut check = GroupCheck { call, wanted, existing, complaints: Complaints::default() };
+    let mut check = GroupCheck { call, requested, existing, complaints: Complaints::default() };
     group_settings::check(call, is_below, route, true, &mut check.complaints)?;
     if new_name {
         check.name()?;
@@ -56,14 +56,14 @@ pub(super) fn check(
     if new_path {
         check.path(shortest);
     }
-    let above = wanted.parent.map_or(0, |parent| ids(&parent.traversal).count());
+    let above = requested.parent.map_or(0, |parent| ids(&parent.traversal).count());
     let is_deep = existing.is_none() && above > MOST_ABOVE;
     check.complaints.add_if(is_deep, "parent_id", "has too deep level of nesting");
     group_settings::check(call, is_below, route, false, &mut check.complaints)?;
-    if existing.is_none_or(|existing| existing.visibility != wanted.visibility) {
+    if existing.is_none_or(|existing| existing.visibility != requested.visibility) {
         check.visibility()?;
     }
-    check.complaints.add_if(new_name && !is_name(wanted.name, ".-() "), "name", NAME);
+    check.complaints.add_if(new_name && !is_name(requested.name, ".-() "), "name", NAME);
     if new_path {
         check.full_path()?;
     }
@@ -72,21 +72,21 @@ pub(super) fn check(
 
 impl GroupCheck<'_> {
     fn name(&mut self) -> Result<()> {
-        let Self { call, wanted, existing, complaints } = self;
-        complaints.add_if(wanted.name.trim().is_empty(), "name", BLANK);
-        complaints.add_if(wanted.name.chars().count() > LONGEST, "name", TOO_LONG);
-        let is_taken = has_child_named(call, wanted.parent, wanted.name, *existing)?;
+        let Self { call, requested, existing, complaints } = self;
+        complaints.add_if(requested.name.trim().is_empty(), "name", BLANK);
+        complaints.add_if(requested.name.chars().count() > LONGEST, "name", TOO_LONG);
+        let is_taken = has_child_named(call, requested.parent, requested.name, *existing)?;
         complaints.add_if(is_taken, "name", TAKEN);
         Ok(())
     }
 
     fn path(&mut self, shortest: usize) {
-        let Self { call, wanted, complaints, .. } = self;
-        let (path, length) = (wanted.path, wanted.path.chars().count());
+        let Self { call, requested, complaints, .. } = self;
+        let (path, length) = (requested.path, requested.path.chars().count());
         complaints.add_if(path.is_empty(), "path", BLANK);
         complaints.add_if(length > LONGEST, "path", TOO_LONG);
         complaints.add_if(call.release() >= OBSERVED && !is_plain_path(path), "path", PLAIN_PATH);
-        let reserved = match wanted.parent {
+        let reserved = match requested.parent {
             Some(_) => is_reserved(path),
             None => is_reserved_at_the_top(path),
         };
@@ -99,21 +99,21 @@ impl GroupCheck<'_> {
 
     /// The rules for the whole path.
     fn full_path(&mut self) -> Result<()> {
-        let Self { call, wanted, existing, complaints } = self;
-        let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
-        let is_long = above + wanted.path.chars().count() > LONGEST;
+        let Self { call, requested, existing, complaints } = self;
+        let above = requested.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
+        let is_long = above + requested.path.chars().count() > LONGEST;
         complaints.add_if(is_long, "path", TOO_LONG);
         let existing = existing.map(|group| group.id);
-        let is_taken =
-            !wanted.path.is_empty() && is_taken(call, wanted.parent, wanted.path, existing)?;
+        let is_taken = !requested.path.is_empty()
+            && is_taken(call, requested.parent, requested.path, existing)?;
         complaints.add_if(is_taken, "path", TAKEN);
         Ok(())
     }
 
     fn visibility(&mut self) -> Result<()> {
         const FIELD: &str = "visibility_level";
-        let Self { call, wanted, existing, complaints } = self;
-        let word = wanted.visibility;
+        let Self { call, requested, existing, complaints } = self;
+        let word = requested.visibility;
         if instance::is_restricted(call, word)? {
             complaints.add(FIELD, restricted_text(word));
             return Ok(());
@@ -130,7 +130,7 @@ impl GroupCheck<'_> {
             let is_below = call.one(&sql, params![existing.map(|group| group.id), above])?;
             complaints.add_if(is_below, FIELD, format!("{word} is not allowed since {what}."));
         }
-        let most = wanted.parent.map_or("public", |parent| parent.visibility.as_str());
+        let most = requested.parent.map_or("public", |parent| parent.visibility.as_str());
         let text = format!("{word} is not allowed since the parent group has a {most} visibility.");
         complaints.add_if(visibility_rank(word) > visibility_rank(most), FIELD, text);
         Ok(())

@@ -27,10 +27,10 @@ pub(super) fn apply_sent(call: &Call<'_>, group: &Namespace) -> Result<()> {
     if call.params.text(SETTING)?.is_none() {
         return Ok(());
     }
-    let wanted = setting_level(call, group.id)?;
+    let requested = setting_level(call, group.id)?;
     let above = group.parent_id.map_or(Ok(ENABLED), |parent| setting_level(call, parent))?;
-    if wanted != FORBIDDEN && above == FORBIDDEN {
-        let (field, what, text) = match wanted {
+    if requested != FORBIDDEN && above == FORBIDDEN {
+        let (field, what, text) = match requested {
             ENABLED => (
                 OF_PROJECT,
                 "Shared runners enabled",
@@ -47,7 +47,7 @@ pub(super) fn apply_sent(call: &Call<'_>, group: &Namespace) -> Result<()> {
         complaints.add("update_shared_runners", format!("Validation failed: {what} {text}"));
         return complaints.settle();
     }
-    apply_below(call, group, wanted)
+    apply_below(call, group, requested)
 }
 
 const NOT_ALLOWED: &str = "cannot be enabled because parent group does not allow it";
@@ -75,16 +75,16 @@ pub(super) fn apply_to_project(
 }
 
 /// Sets the runners of a group, and of all groups and projects below it.
-fn apply_below(call: &Call<'_>, group: &Namespace, wanted: usize) -> Result<()> {
-    let below = if wanted == ENABLED { ENABLED } else { FORBIDDEN };
+fn apply_below(call: &Call<'_>, group: &Namespace, requested: usize) -> Result<()> {
+    let below = if requested == ENABLED { ENABLED } else { FORBIDDEN };
     let all = group.subtree(call.db)?;
     for id in &all {
-        let value = if *id == group.id { wanted } else { below };
+        let value = if *id == group.id { requested } else { below };
         OF_GROUPS.put(call.db, *id, SETTING, VALUES[value])?;
     }
     let sql = "UPDATE projects SET updated_at = ?3,
                    attributes = json_set(attributes, '$.shared_runners_enabled', json(?2))
                WHERE namespace_id IN (SELECT value FROM json_each(?1))";
-    let on = if wanted == ENABLED { "true" } else { "false" };
+    let on = if requested == ENABLED { "true" } else { "false" };
     call.run(sql, params![Value::from(all).to_string(), on, call.now()]).map(drop)
 }

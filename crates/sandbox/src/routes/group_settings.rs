@@ -310,8 +310,8 @@ fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
         return Ok(());
     }
     let mut complaints = Complaints::default();
-    let mut check = |field: &str, of: &str, one: &dyn Display, user: Option<User>| {
-        let text = format!("should be an array of existing {of}. {one} does not exist");
+    let mut check = |field: &str, noun: &str, one: &dyn Display, user: Option<User>| {
+        let text = format!("should be an array of existing {noun}. {one} does not exist");
         complaints.add_if(user.is_none(), &field_apart(field), text);
     };
     if let Some(names) = call.params.texts(EXEMPT)? {

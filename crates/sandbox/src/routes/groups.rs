@@ -167,13 +167,13 @@ fn filters(call: &Call<'_>) -> Result<Conditions> {
     Ok(all)
 }
 
-/// Answers a page of the groups that the caller may see and `wanted` accepts. With `by_full_path` a
+/// Answers a page of the groups that the caller may see and `accepts` admits. With `by_full_path` a
 /// search also looks at the groups above.
 fn respond(
     call: &Call<'_>,
     by_full_path: bool,
     (least, paths): Reach,
-    wanted: impl Fn(&Namespace) -> bool,
+    accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let conditions = filters(call)?;
@@ -193,7 +193,7 @@ fn respond(
         let path = if by_full_path { &group.full_path } else { &group.path };
         let named = [&group.name, path].iter().any(|text| text.to_lowercase().contains(&search));
         if named
-            && wanted(&group)
+            && accepts(&group)
             && (least == 0
                 || call.standing()?.in_namespace(&group.traversal) >= least
                 || paths.iter().any(|path| path.starts_with(&group.traversal)))
@@ -257,9 +257,9 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let visibility =
         call.params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| group.visibility.clone());
     let parent = Namespace::by_any(call.db, group.parent_id)?;
-    let wanted =
+    let requested =
         NewGroup { name: &name, path: &path, parent: parent.as_ref(), visibility: &visibility };
-    group_rules::check(call, wanted, Some(&group), SHORTEST_PATH)?;
+    group_rules::check(call, requested, Some(&group), SHORTEST_PATH)?;
     let sql = "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1";
     call.run(sql, params![group.id, name, path, visibility])?;
     let unset = group_settings::unset(call, &group)?;

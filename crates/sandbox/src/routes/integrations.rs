@@ -29,7 +29,7 @@ const INTEGRATIONS: Collection = Collection {
     // 400 for an unknown one, 404 if it was never set up.
     find: |call| {
         let slug = call.segment("slug");
-        let exists = integration_of_call(call).is_some() || BY_HAND.contains(&slug);
+        let exists = kind_of_call(call).is_some() || BY_HAND.contains(&slug);
         refuse_if(!exists, || Failure::no_valid_value("slug"))?;
         find(call, call.scope.holder(), slug)?.ok_or_else(|| Failure::not_found("Integration"))
     },
@@ -59,7 +59,7 @@ pub(super) const ROUTES: &[Route] = &[
 /// One of `integrations.jsonc`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Integration {
+struct IntegrationKind {
     slug: String,
     title: String,
     required: Vec<String>,
@@ -78,7 +78,7 @@ struct Integration {
     is_issue_tracker: bool,
 }
 
-static ALL: LazyLock<Vec<Integration>> = LazyLock::new(|| {
+static ALL: LazyLock<Vec<IntegrationKind>> = LazyLock::new(|| {
     let text = without_comments(include_str!("../integrations.jsonc"));
     serde_json::from_str(text).expect("each test of integrations reads the table")
 });
@@ -86,7 +86,7 @@ static ALL: LazyLock<Vec<Integration>> = LazyLock::new(|| {
 const STATUS_CHANGES: &str = "notify_only_when_pipeline_status_changes";
 const STATUS_CHANGES_SINCE: Release = Release::new(18, 0);
 
-impl Integration {
+impl IntegrationKind {
     /// Its flags. Chats have one more in later releases.
     fn flags(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
         let is_chat = self.events.iter().any(|event| event == "confidential_note");
@@ -112,39 +112,39 @@ const ROWS: Records = INTEGRATIONS.rows;
 const INHERITS_SINCE: Release = Release::new(17, 3);
 const INHERITS: &str = "use_inherited_settings";
 
-fn integration_of_call(call: &Call<'_>) -> Option<&'static Integration> {
-    ALL.iter().find(|of| of.slug == call.segment("slug"))
+fn kind_of_call(call: &Call<'_>) -> Option<&'static IntegrationKind> {
+    ALL.iter().find(|kind| kind.slug == call.segment("slug"))
 }
 
-fn find(call: &Call<'_>, of: Holder, slug: &str) -> Result<Option<Record>> {
-    Ok(ROWS.with(call, of, "slug", slug)?.pop())
+fn find(call: &Call<'_>, holder: Holder, slug: &str) -> Result<Option<Record>> {
+    Ok(ROWS.with(call, holder, "slug", slug)?.pop())
 }
 
 /// An integration as the service shows it; lists leave out its properties.
 fn json(call: &Call<'_>, row: &Record) -> Value {
     let slug = row.text("slug");
-    let of = ALL.iter().find(|of| of.slug == slug);
+    let kind = ALL.iter().find(|kind| kind.slug == slug);
     let mut body = members(row, "id slug created_at updated_at comment_on_event_enabled");
-    body["title"] = json!(of.map(|of| &of.title));
+    body["title"] = json!(kind.map(|kind| &kind.title));
     body["active"] = row.is_set("active").into();
     for event in &TABLE.integration_events {
         body[event.name] = row.value(event.name);
     }
     set_if(&mut body, call.release() >= INHERITS_SINCE, "inherited", row.is_set("inherited"));
     if !call.segment("slug").is_empty() {
-        let value = |of, name: &str| (name.to_owned(), shown_value(of, row, name));
-        let shown = of.map(|of| of.shown(call).map(|name| value(of, name)).collect());
+        let value = |kind, name: &str| (name.to_owned(), shown_value(kind, row, name));
+        let shown = kind.map(|kind| kind.shown(call).map(|name| value(kind, name)).collect());
         body["properties"] = Value::Object(shown.unwrap_or_default());
     }
     body
 }
 
 /// A property as it is shown. A blank confidential channel shows the other one.
-fn shown_value(of: &Integration, row: &Record, name: &str) -> Value {
+fn shown_value(kind: &IntegrationKind, row: &Record, name: &str) -> Value {
     let open = name.strip_prefix("confidential_").filter(|open| open.ends_with("_channel"));
     let name = open.filter(|_| row.text(&property(name)).is_empty()).unwrap_or(name);
     match row.value(&property(name)) {
-        Value::Null => of.blanks.get(name).cloned().unwrap_or_default(),
+        Value::Null => kind.blanks.get(name).cloned().unwrap_or_default(),
         value => value,
     }
 }
@@ -159,12 +159,12 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
     let unavailable = || Failure::refused("400 Integration not available");
     refuse_if(BY_HAND.contains(&slug), unavailable)?;
-    let of = integration_of_call(call).ok_or_else(Failure::no_route)?;
-    refuse_if(of.of_projects && call.is_of_group(), unavailable)?;
-    let required: Vec<&str> = of.required.iter().map(String::as_str).collect();
+    let kind = kind_of_call(call).ok_or_else(Failure::no_route)?;
+    refuse_if(kind.of_projects && call.is_of_group(), unavailable)?;
+    let required: Vec<&str> = kind.required.iter().map(String::as_str).collect();
     call.params.require(&required)?;
     if row.id == 0 {
-        set_presets(call, of, row);
+        set_presets(call, kind, row);
     }
     let inherits =
         if call.release() >= INHERITS_SINCE { call.params.flag(INHERITS)? } else { Some(false) };
@@ -173,7 +173,7 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
         let above = above.ok_or_else(|| Failure::refused("Default integration not found."))?;
         copy_inherited(row, &above.1, above.0);
     } else if !row.is_set("inherited") || inherits == Some(false) {
-        store_sent(call, of, row)?;
+        store(call, kind, row)?;
         row.set("inherited", false);
         row.set("active", true);
     }
@@ -187,42 +187,46 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
 }
 
 /// Gives a new row the values of the first PUT.
-fn set_presets(call: &Call<'_>, of: &Integration, row: &mut Record) {
+fn set_presets(call: &Call<'_>, kind: &IntegrationKind, row: &mut Record) {
     row.set(COMMENTS, true);
     for event in &TABLE.integration_events {
-        row.set(event.name, *event.preset == true && of.slug != "jenkins");
+        row.set(event.name, *event.preset == true && kind.slug != "jenkins");
     }
-    for (name, preset) in &of.presets {
+    for (name, preset) in &kind.presets {
         row.set(&property(name), preset.clone());
     }
-    if of.flags(call).any(|name| name == STATUS_CHANGES) {
+    if kind.flags(call).any(|name| name == STATUS_CHANGES) {
         row.set(&property(STATUS_CHANGES), false);
     }
 }
 
 /// Stores what the call contains.
-fn store_sent(call: &CollectionCall<'_>, of: &'static Integration, row: &mut Record) -> Result<()> {
-    for name in of.events.iter().map(|event| format!("{event}_events")) {
+fn store(
+    call: &CollectionCall<'_>,
+    kind: &'static IntegrationKind,
+    row: &mut Record,
+) -> Result<()> {
+    for name in kind.events.iter().map(|event| format!("{event}_events")) {
         if call.params.has(&name) {
             row.set(&name, call.params.flag(&name)?);
         }
     }
-    if of.slug == "jira" && call.params.has(COMMENTS) {
+    if kind.slug == "jira" && call.params.has(COMMENTS) {
         row.set(COMMENTS, call.params.flag(COMMENTS)?);
     }
     let address = row.value(&property("jenkins_url"));
-    let (texts, flags) = (of.text.iter().chain(&of.secret), of.flags(call));
-    let flags = flags.chain(of.hidden.iter().map(String::as_str));
+    let (texts, flags) = (kind.text.iter().chain(&kind.secret), kind.flags(call));
+    let flags = flags.chain(kind.hidden.iter().map(String::as_str));
     let properties = (texts.map(|name| (name.as_str(), Form::Text)))
         .chain(flags.map(|name| (name, Form::Flag)))
-        .chain(of.number.iter().map(|name| (name.as_str(), Form::Integer)))
-        .chain(of.texts.iter().map(|name| (name.as_str(), Form::Texts)));
+        .chain(kind.number.iter().map(|name| (name.as_str(), Form::Integer)))
+        .chain(kind.texts.iter().map(|name| (name.as_str(), Form::Texts)));
     for (name, form) in properties.filter(|(name, _)| call.params.has(name)) {
         let value = Field::new(name, form).sent(call, None)?;
         let is_null = call.params.get(name).is_some_and(Value::is_null);
         row.set(&property(name), if is_null { Value::Null } else { value });
     }
-    check(call, of, row)?;
+    check(call, kind, row)?;
     let text = |name: &str| row.text(&property(name)).to_owned();
     let moved = !address.is_null() && address != row.value(&property("jenkins_url"));
     if moved && !text("username").is_empty() && !call.params.has("password") {
@@ -230,8 +234,8 @@ fn store_sent(call: &CollectionCall<'_>, of: &'static Integration, row: &mut Rec
     }
     let others = ROWS.all(call, call.scope.holder())?;
     let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
-    let is_tracker = |slug: &str| ALL.iter().any(|of| of.is_issue_tracker && of.slug == slug);
-    let is_second = of.is_issue_tracker && others.any(|other| is_tracker(other.text("slug")));
+    let is_tracker = |slug: &str| ALL.iter().any(|kind| kind.is_issue_tracker && kind.slug == slug);
+    let is_second = kind.is_issue_tracker && others.any(|other| is_tracker(other.text("slug")));
     refuse_if(is_second, || {
         let words = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
         refused("base", words)
@@ -239,15 +243,15 @@ fn store_sent(call: &CollectionCall<'_>, of: &'static Integration, row: &mut Rec
 }
 
 /// Refuses invalid properties.
-fn check(call: &Call<'_>, of: &Integration, row: &Record) -> Result<()> {
+fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
     let text = |name: &str| row.text(&property(name)).to_owned();
-    let blank = of.required.iter().find(|name| text(name).is_empty());
+    let blank = kind.required.iter().find(|name| text(name).is_empty());
     if let Some(name) = blank {
         return Err(refused(name, BLANK));
     }
-    let addresses = of.urls.iter().map(|name| (name.as_str(), text(name)));
+    let addresses = kind.urls.iter().map(|name| (name.as_str(), text(name)));
     // The service builds the webhook of Matrix from this.
-    let matrix = (of.slug == "matrix").then(|| ("webhook", text("hostname")));
+    let matrix = (kind.slug == "matrix").then(|| ("webhook", text("hostname")));
     for (name, url) in addresses.chain(matrix).filter(|(_, url)| !url.is_empty()) {
         if let Some(why) = urls::refused(&url, &["http", "https"], instance::reach(call)?) {
             return Err(refused(name, &why));
@@ -256,7 +260,7 @@ fn check(call: &Call<'_>, of: &Integration, row: &Record) -> Result<()> {
     let with_token = row.value(&property("jira_auth_type")) == 1;
     // A channel without a server follows the default one.
     // It becomes a masked variable.
-    let (slug, password) = (of.slug.as_str(), text("password"));
+    let (slug, password) = (kind.slug.as_str(), text("password"));
     let is_masked = password.len() >= 8 && password.chars().all(is_maskable);
     let behaviors = ["", "match_any", "match_all"];
     let has_channel = text("recipients").split_whitespace().any(|one: &str| {
@@ -317,14 +321,14 @@ fn copy_below(call: &Call<'_>, group: &Namespace, integration: &Record) -> Resul
     )?;
     let groups = all.into_iter().filter(|id| *id != group.id).map(Holder::Group);
     let above: Vec<i64> = ids(&group.traversal).collect();
-    for of in groups.chain(projects.into_iter().map(Holder::Project)) {
-        let found = find(call, of, integration.text("slug"))?;
+    for holder in groups.chain(projects.into_iter().map(Holder::Project)) {
+        let found = find(call, holder, integration.text("slug"))?;
         let is_from =
             |row: &Record| row.value("from").as_i64().is_some_and(|id| above.contains(&id));
         if found.as_ref().is_none_or(|row| row.is_set("inherited") && is_from(row)) {
             let mut row = found.unwrap_or_else(|| Record::new(call.now()));
             copy_inherited(&mut row, integration, group.id);
-            ROWS.save(call, of, &mut row)?;
+            ROWS.save(call, holder, &mut row)?;
         }
     }
     Ok(())

@@ -91,11 +91,11 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let find = || Ok::<_, Failure>(list_invited(call, scope, email)?.into_iter().next());
     let before = find()?.ok_or_else(Failure::hidden)?;
     let level = if call.params.has("access_level") {
-        terms::wanted_level(call, scope)?
+        terms::requested_level(call, scope)?
     } else {
         before["access_level"].as_i64().unwrap_or_default()
     };
-    let expires_at = match terms::wanted_expiry(call)? {
+    let expires_at = match terms::requested_expiry(call)? {
         Some(day) => day,
         None => before["expires_at"].as_str().map(str::to_owned),
     };

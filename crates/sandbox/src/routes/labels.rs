@@ -16,7 +16,7 @@ const LABELS: Collection = Collection {
     fields: &[Field::new("description", Form::Text)],
     scope: |_, call| {
         let changes = [Method::POST, Method::PUT].contains(&call.method);
-        place(call, if changes { REPORTER } else { 0 })
+        open_scope(call, if changes { REPORTER } else { 0 })
     },
     find,
     inherited: inherited_labels,
@@ -44,13 +44,13 @@ const LONGEST: usize = 255;
 const PLAIN: &str = "#6699cc";
 
 /// The project or group of a call; level 0 is for reads, for every user who sees it.
-fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
-    let place = Scope::of(call, [level, level])?;
-    let is_closed = match &place {
+fn open_scope(call: &Call<'_>, level: i64) -> Result<Scope> {
+    let open_scope = Scope::of(call, [level, level])?;
+    let is_closed = match &open_scope {
         Scope::Project(project) => level > 0 && call.are_off(project, &LABELLED)?,
         Scope::Group(group) => call.writes && call.is_group_archived(group)?,
     };
-    refuse_if(is_closed, Failure::forbidden).map(|()| place)
+    refuse_if(is_closed, Failure::forbidden).map(|()| open_scope)
 }
 
 /// The labels of some projects and groups, by title.
@@ -68,8 +68,8 @@ fn sort(all: &mut [Record]) {
 }
 
 /// The groups whose labels are seen here: all, or only the nearest.
-fn groups(place: &Scope, with_above: bool) -> impl Iterator<Item = Holder> {
-    let groups = place.groups();
+fn groups(open_scope: &Scope, with_above: bool) -> impl Iterator<Item = Holder> {
+    let groups = open_scope.groups();
     let skipped = if with_above { 0 } else { groups.len().saturating_sub(1) };
     groups.into_iter().skip(skipped).map(Holder::Group)
 }
@@ -220,7 +220,7 @@ fn checked_title(title: &str) -> Result<String> {
 }
 
 /// The color in a call; null means the default.
-fn wanted_color(call: &Call<'_>) -> Result<String> {
+fn requested_color(call: &Call<'_>) -> Result<String> {
     let text = call.params.text("color")?;
     let color = colors::parse(text.as_deref().unwrap_or(PLAIN).trim());
     color.ok_or_else(|| Failure::model("color", "must be a valid color code"))
@@ -247,8 +247,8 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     let (is_new, mut title) = (label.id == 0, "new_name");
     if is_new {
         title = "name";
-        let wanted = call.params.text(title)?.unwrap_or_default();
-        let is_taken = labels(call, true)?.iter().any(|label| label.text(TITLE) == wanted);
+        let requested = call.params.text(title)?.unwrap_or_default();
+        let is_taken = labels(call, true)?.iter().any(|label| label.text(TITLE) == requested);
         refuse_if(is_taken, || Failure::conflict("Label already exists"))?;
         label.set(GROUP, call.scope.either(None, Some(call.scope.id())));
     }
@@ -256,7 +256,7 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
         label.set(TITLE, checked_title(&call.params.text(title)?.unwrap_or_default())?);
     }
     if call.params.has("color") {
-        label.set("color", wanted_color(call)?);
+        label.set("color", requested_color(call)?);
     }
     check_title_free(call, label)?;
     take_priority(call, label)

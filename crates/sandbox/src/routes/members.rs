@@ -203,14 +203,14 @@ fn list(call: &Call<'_>, inherited: bool) -> Result<Answer> {
     };
     let mut members = Member::list_of(call, &scope, inherited)?;
     let query = params.text("query")?.unwrap_or_default().to_lowercase();
-    let wanted = params.integers("user_ids")?;
+    let requested = params.integers("user_ids")?;
     let skipped = params.integers("skip_users")?.unwrap_or_default();
     let seats = params.is_set("show_seat_info")?;
     members.retain(|member| {
         let user = &member.user;
         state.as_ref().is_none_or(|state| *state == member.state)
             && user.is_found_by(&query, true)
-            && wanted.as_ref().is_none_or(|wanted| wanted.contains(&user.id))
+            && requested.as_ref().is_none_or(|requested| requested.contains(&user.id))
             && !skipped.contains(&user.id)
     });
     page::list_of(call, &members, |member| {
@@ -349,7 +349,7 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     call.params.require(&["access_level"])?;
     let member = Member::existing(call, scope, user)?;
-    let level = terms::wanted_level(call, scope)?;
+    let level = terms::requested_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, Failure::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
     let role = match member_roles::sent_role(call, terms::ROLES_SINCE, || {
@@ -358,7 +358,7 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         Some(role) => role,
         None => Role::by_any(call.db, member.role)?,
     };
-    let expires_at = terms::wanted_expiry(call)?.unwrap_or_else(|| {
+    let expires_at = terms::requested_expiry(call)?.unwrap_or_else(|| {
         member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry)
     });
     check_inherited(call, scope, user, level)?;

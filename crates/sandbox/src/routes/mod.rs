@@ -151,7 +151,7 @@ fn at<'p>(
         // A described collection also writes a path that the sandbox only reads.
         let is_better = |built_in: &Match<'_, '_, &Vec<Operation>>| {
             let params = described.as_ref().map(|described| described.params.len());
-            let writes = built_in.value.iter().any(|of| of.route.method != Method::GET);
+            let writes = built_in.value.iter().any(|entry| entry.route.method != Method::GET);
             writes || params.is_none_or(|params| built_in.params.len() < params)
         };
         if built_in.as_ref().is_some_and(is_better) { built_in } else { described }
@@ -159,7 +159,7 @@ fn at<'p>(
     let plain = || {
         let (plain, format) = path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
         let found = of_path(plain)?;
-        let is_word = found.value.iter().all(|operation| !operation.route.path.ends_with('}'));
+        let is_word = found.value.iter().all(|entry| !entry.route.path.ends_with('}'));
         (is_word && !format.is_empty()).then_some(found)
     };
     of_path(path).or_else(plain).ok_or_else(Failure::no_route)
@@ -173,8 +173,8 @@ pub(crate) fn find(
     path: &str,
 ) -> Result<(Operation, Segments)> {
     let found = at(described, path)?;
-    let wanted = if *method == Method::HEAD { &Method::GET } else { method };
-    let operation = found.value.iter().find(|operation| operation.route.method == *wanted);
+    let requested = if *method == Method::HEAD { &Method::GET } else { method };
+    let operation = found.value.iter().find(|operation| operation.route.method == *requested);
     let operation = operation.ok_or_else(Failure::no_route)?;
     let decoded = found
         .params
@@ -190,11 +190,11 @@ pub(crate) fn find(
 pub(crate) fn options(described: Option<&'static Described>, path: &str) -> Result<Answer> {
     let found = at(described, path)?;
     for (above, what) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
-        if found.value.iter().any(|operation| operation.route.path.starts_with(above)) {
+        if found.value.iter().any(|entry| entry.route.path.starts_with(above)) {
             return Err(Failure::not_found(what));
         }
     }
-    let has = |method: &Method| found.value.iter().any(|of| of.route.method == *method);
+    let has = |method: &Method| found.value.iter().any(|entry| entry.route.method == *method);
     let methods = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
     let mut allowed = vec![Method::OPTIONS];
     allowed.extend(methods.into_iter().filter(has));

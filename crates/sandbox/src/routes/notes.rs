@@ -49,11 +49,12 @@ impl NoteTarget {
     /// locked. Also returns the caller's id.
     fn writable(call: &Call<'_>) -> Result<(Self, i64)> {
         let caller = call.user()?.id;
-        let place = Self::of(call)?;
-        if place.project.archived || place.merge_request.discussion_locked && place.level < GUEST {
+        let target = Self::of(call)?;
+        if target.project.archived || target.merge_request.discussion_locked && target.level < GUEST
+        {
             return Err(Failure::forbidden());
         }
-        Ok((place, caller))
+        Ok((target, caller))
     }
 
     fn shows(&self, note: &Note) -> bool {
@@ -72,10 +73,10 @@ impl NoteTarget {
     /// The same for a change: for its author and maintainers, and for nobody if the service wrote
     /// it.
     fn changeable(call: &Call<'_>) -> Result<(Self, Note)> {
-        let (place, caller) = Self::writable(call)?;
-        let note = place.note(call)?;
-        let changes = !note.system && (note.author_id == caller || place.level >= MAINTAINER);
-        refuse_if(!changes, Failure::forbidden).map(|()| (place, note))
+        let (target, caller) = Self::writable(call)?;
+        let note = target.note(call)?;
+        let changes = !note.system && (note.author_id == caller || target.level >= MAINTAINER);
+        refuse_if(!changes, Failure::forbidden).map(|()| (target, note))
     }
 
     fn json(&self, call: &Call<'_>, note: &Note) -> Result<Value> {
@@ -112,8 +113,8 @@ fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    let place = NoteTarget::of(call)?;
-    let of = &place.merge_request;
+    let target = NoteTarget::of(call)?;
+    let merge_request = &target.merge_request;
     let filters = ["all_notes", "only_comments", "only_activity"];
     let system = match call.params.one_of("activity_filter", &filters)?.as_deref() {
         Some("only_comments") => Some(false),
@@ -129,17 +130,18 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         "WHERE n.merge_request_id = ?1 AND (?2 IS NULL OR n.system = ?2)
          ORDER BY n.{column} {order}, n.id {order} LIMIT ?3 OFFSET ?4"
     );
-    let notes = Note::list(call.db, &rest, params![of.id, system, page.size, page.offset()])?;
-    let notes = notes.iter().filter(|note| place.shows(note)).map(|note| place.json(call, note));
+    let notes =
+        Note::list(call.db, &rest, params![merge_request.id, system, page.size, page.offset()])?;
+    let notes = notes.iter().filter(|note| target.shows(note)).map(|note| target.json(call, note));
     let items = notes.collect::<Result<Vec<_>>>()?;
-    let total = Note::count(call.db, of, system)?;
+    let total = Note::count(call.db, merge_request, system)?;
     let more = page.offset().saturating_add(page.size) < total;
     Ok(page.answer(call, Answer::ok(&items)?, total, more))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let place = NoteTarget::of(call)?;
-    Answer::ok(&place.json(call, &place.note(call)?)?)
+    let target = NoteTarget::of(call)?;
+    Answer::ok(&target.json(call, &target.note(call)?)?)
 }
 
 /// The refusal of an invalid note.
@@ -166,10 +168,10 @@ fn without_commands(body: &str) -> (String, Vec<&str>) {
 
 /// Commands are not stored, and have no effect here; a body with only commands makes no note.
 fn create(call: &Call<'_>) -> Result<Answer> {
-    let (place, author_id) = NoteTarget::writable(call)?;
+    let (target, author_id) = NoteTarget::writable(call)?;
     call.params.require(&["body"])?;
     let internal = call.params.is_set("internal")? || call.params.is_set("confidential")?;
-    refuse_if(internal && place.level < REPORTER, Failure::forbidden)?;
+    refuse_if(internal && target.level < REPORTER, Failure::forbidden)?;
     let body = checked_body(call.params.text("body")?.unwrap_or_default())?;
     let (text, commands) = without_commands(&body);
     if text.trim().is_empty() {
@@ -177,15 +179,15 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         let body = json!({ "commands_changes": Map::new(), "summary": summary });
         return Answer::with(StatusCode::ACCEPTED, &body);
     }
-    if Note::count(call.db, &place.merge_request, None)? >= MOST {
+    if Note::count(call.db, &target.merge_request, None)? >= MOST {
         return Err(refused("base", "Maximum number of comments exceeded"));
     }
     // Owners may set it.
-    let time = call.params.time("created_at")?.filter(|_| place.level >= OWNER);
+    let time = call.params.time("created_at")?.filter(|_| target.level >= OWNER);
     let now = time.map_or_else(|| call.now().to_owned(), clock::spell);
     let mut note = Note {
         id: 0,
-        merge_request_id: place.merge_request.id,
+        merge_request_id: target.merge_request.id,
         author_id,
         body: text,
         system: false,
@@ -194,18 +196,18 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         updated_at: now,
     };
     note.id = note.put(call.db)?;
-    Answer::created(&place.json(call, &note)?)
+    Answer::created(&target.json(call, &note)?)
 }
 
 fn update(call: &Call<'_>) -> Result<Answer> {
-    let (place, mut note) = NoteTarget::changeable(call)?;
+    let (target, mut note) = NoteTarget::changeable(call)?;
     if let Some(body) = call.params.text("body")? {
         refuse_if(body.trim().is_empty(), || Failure::parameter("body", "is empty"))?;
         note.body = checked_body(body)?;
         note.updated_at = call.now().to_owned();
         note.put(call.db)?;
     }
-    Answer::ok(&place.json(call, &note)?)
+    Answer::ok(&target.json(call, &note)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {

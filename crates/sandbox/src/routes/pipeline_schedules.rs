@@ -25,8 +25,8 @@ const SCHEDULES: Collection = Collection {
     complete,
     filter: |call, schedules| {
         let scope = call.params.one_of("scope", &["active", "inactive"])?;
-        let wanted = scope.map(|scope| scope == "active");
-        schedules.retain(|one| wanted.is_none_or(|active| one.is_set("active") == active));
+        let requested = scope.map(|scope| scope == "active");
+        schedules.retain(|one| requested.is_none_or(|active| one.is_set("active") == active));
         Ok(())
     },
     // Maintainers may also remove schedules of others.
@@ -170,7 +170,7 @@ fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
         return Ok(Some(name.to_owned()));
     }
     let repository = Repository { db: call.db, project: call.scope.id() };
-    let [branch, tag] = [BRANCHES, TAGS].map(|of| repository.find(of, name));
+    let [branch, tag] = [BRANCHES, TAGS].map(|kind| repository.find(kind, name));
     Ok(match (branch?.is_some(), tag?.is_some()) {
         (true, false) => Some(format!("refs/heads/{name}")),
         (false, true) => Some(format!("refs/tags/{name}")),

@@ -230,10 +230,10 @@ pub(crate) fn respond(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer
 /// Returns (ordered by id, the order). Projects are never created in the past, so their
 /// order in time is that of their ids, which have an index. All sizes are equal.
 fn order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool, String)> {
-    let wanted = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
+    let requested = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let has_all = query.has_all_filters(call);
     let by_id = format!("p.id {direction}");
-    let (is_accepted, order) = match wanted.as_str() {
+    let (is_accepted, order) = match requested.as_str() {
         "id" | "created_at" => (true, by_id),
         "repository_size" | "storage_size" | "packages_size" | "wiki_size" => {
             (has_all && !query.in_group, by_id)
@@ -257,7 +257,7 @@ fn order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool
         other => (has_all && other == "similarity", by_id),
     };
     refuse_if(!is_accepted, || Failure::no_valid_value("order_by"))?;
-    Ok((wanted == "id", order))
+    Ok((requested == "id", order))
 }
 
 fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
@@ -388,11 +388,11 @@ fn projects_answer(call: &Call<'_>, query: &ProjectQuery, projects: &[Project]) 
     if !simple {
         call.read_direct_levels(projects)?;
     }
-    let mut wanted = Extras::of(call)?;
-    wanted.permissions &= !query.in_group;
-    wanted.statistics &= !query.in_group;
+    let mut requested = Extras::of(call)?;
+    requested.permissions &= !query.in_group;
+    requested.statistics &= !query.in_group;
     let form = if simple { view::simple } else { view::full };
-    let texts = projects.iter().map(|project| Ok(form(call, project, wanted)?.text()));
+    let texts = projects.iter().map(|project| Ok(form(call, project, requested)?.text()));
     let texts = texts.collect::<Result<Vec<_>>>()?.join(&b',');
     Ok(Answer::json(StatusCode::OK, [b"[", texts.as_slice(), b"]"].concat()))
 }

@@ -34,12 +34,12 @@ pub(crate) struct RequestedName<'a> {
 
 /// Refuses a name or path with all faults at once, among them whether they are taken.
 pub(crate) fn check(
-    wanted: RequestedName<'_>,
+    requested: RequestedName<'_>,
     (name_taken, path_taken): (bool, bool),
 ) -> Result<()> {
     let mut complaints = Complaints::default();
-    check_name(&mut complaints, wanted, name_taken);
-    check_path(&mut complaints, wanted);
+    check_name(&mut complaints, requested, name_taken);
+    check_path(&mut complaints, requested);
     complaints.add_if(path_taken, "path", TAKEN);
     complaints.settle()
 }
@@ -65,32 +65,32 @@ fn add_both(complaints: &mut Complaints, wrong: bool, field: &str, text: &str) {
     complaints.add_if(wrong, field, text);
 }
 
-fn check_name(complaints: &mut Complaints, wanted: RequestedName<'_>, is_taken: bool) {
-    let name = wanted.name;
+fn check_name(complaints: &mut Complaints, requested: RequestedName<'_>, is_taken: bool) {
+    let name = requested.name;
     add_both(complaints, name.is_empty(), "name", BLANK);
     add_both(complaints, name.chars().count() > LONGEST, "name", TOO_LONG);
-    let is_wrong = if name.is_empty() { wanted.blank_name } else { !is_name(name, ".+- ") };
+    let is_wrong = if name.is_empty() { requested.blank_name } else { !is_name(name, ".+- ") };
     complaints.add_if(is_wrong, "name", NAME);
     add_both(complaints, is_taken && !name.is_empty(), "name", TAKEN);
 }
 
-fn check_path(complaints: &mut Complaints, wanted: RequestedName<'_>) {
-    let path = wanted.path;
+fn check_path(complaints: &mut Complaints, requested: RequestedName<'_>) {
+    let path = requested.path;
     let is_long = path.len() > LONGEST;
     add_both(complaints, path.is_empty(), "path", BLANK);
     // The namespace and the project check this in another order.
     let of_namespace = "project_namespace.path";
     complaints.add_if(is_long, of_namespace, TOO_LONG);
-    complaints.add_if(!is_plain_path(path) && !wanted.unnamed, of_namespace, PLAIN_PATH);
+    complaints.add_if(!is_plain_path(path) && !requested.unnamed, of_namespace, PLAIN_PATH);
     add_both(complaints, !is_plain(path), "path", PATH);
-    complaints.add_if(!is_plain_path(path) && !wanted.unnamed, "path", PLAIN_PATH);
+    complaints.add_if(!is_plain_path(path) && !requested.unnamed, "path", PLAIN_PATH);
     for text in [SHORT, BLANK] {
-        complaints.add_if(wanted.unnamed, "path", text);
+        complaints.add_if(requested.unnamed, "path", text);
     }
     add_both(complaints, is_reserved(path), "path", &format!("{path} is a reserved name"));
     complaints.add_if(is_long, "path", TOO_LONG);
     // So does the full path.
-    let is_too_long = wanted.namespace.full_path.len() + 1 + path.len() > LONGEST;
+    let is_too_long = requested.namespace.full_path.len() + 1 + path.len() > LONGEST;
     complaints.add_if(is_too_long, "path", TOO_LONG);
 }
 

@@ -48,10 +48,10 @@ pub(crate) fn answer(
     call: &Call<'_>,
     status: StatusCode,
     id: i64,
-    wanted: Extras,
+    requested: Extras,
 ) -> Result<Answer> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
-    Ok(Answer::json(status, view::full(call, &project, wanted)?.text()))
+    Ok(Answer::json(status, view::full(call, &project, requested)?.text()))
 }
 
 /// The groups above a project; with `with_shared` also those invited to it.
@@ -123,9 +123,9 @@ pub(crate) fn insert(
     refuse_if(!within_limit, Failure::forbidden)?;
     let (name, path) = name_and_path(call, params, namespace)?;
     let visibility = match params.one_of("visibility", VISIBILITIES)? {
-        Some(wanted) => {
-            check_restriction(call, &wanted)?;
-            wanted
+        Some(requested) => {
+            check_restriction(call, &requested)?;
+            requested
         }
         None => match instance::setting(call, "default_project_visibility")? {
             Value::String(preset) => preset,
@@ -273,12 +273,12 @@ fn name_and_path(
     } else if name.is_empty() {
         name.clone_from(&path);
     }
-    let wanted = RequestedName {
+    let requested = RequestedName {
         unnamed: path.is_empty() && !params.has("path"),
         blank_name: params.text("name")?.is_some(),
         ..RequestedName::new(namespace, &name, &path)
     };
-    project_rules::check(wanted, taken_names(call, namespace, &name, &path, None)?)?;
+    project_rules::check(requested, taken_names(call, namespace, &name, &path, None)?)?;
     Ok((name, path))
 }
 
@@ -333,9 +333,9 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let path = params.changed("path", &project.path)?;
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
-        let wanted = RequestedName::new(&project.namespace, name, &path);
+        let requested = RequestedName::new(&project.namespace, name, &path);
         let taken = taken_names(call, &project.namespace, name, &path, Some(project.id))?;
-        project_rules::check(RequestedName { blank_name: true, ..wanted }, taken)?;
+        project_rules::check(RequestedName { blank_name: true, ..requested }, taken)?;
     }
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),
@@ -358,12 +358,12 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let is_fork = project.forked_from_id.is_some();
     let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
     apply_params(call, Accepts::Edit, params, rights, &project.namespace, &mut attributes)?;
-    let branches = [&former, &attributes].map(|of| of.get(BRANCH).and_then(Value::as_str));
-    if let [Some(former), Some(wanted)] = branches {
-        repository::change_head(call, project, former, wanted)?;
+    let branches = [&former, &attributes].map(|values| values.get(BRANCH).and_then(Value::as_str));
+    if let [Some(former), Some(requested)] = branches {
+        repository::change_head(call, project, former, requested)?;
     }
     project.save_attributes(call.db, &attributes, call.now())?;
-    let approvals = [&former, &attributes].map(|of| of.get(BEFORE_MERGE));
+    let approvals = [&former, &attributes].map(|values| values.get(BEFORE_MERGE));
     approval_rules::require_approvals(call, project.id, approvals[0], approvals[1])?;
     avatars::store_sent(call, Holder::Project(project.id), params)
 }
@@ -385,8 +385,8 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
 fn transfer(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(OWNER)?;
     call.params.require(&["namespace"])?;
-    let wanted = call.params.text("namespace")?.unwrap_or_default();
-    let namespace = match Namespace::by_reference(call.db, &wanted)? {
+    let requested = call.params.text("namespace")?.unwrap_or_default();
+    let namespace = match Namespace::by_reference(call.db, &requested)? {
         Some(namespace) if call.level_in_group(&namespace)? >= MAINTAINER => namespace,
         _ => return Err(Failure::not_found("Namespace")),
     };

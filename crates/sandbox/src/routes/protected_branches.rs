@@ -242,13 +242,13 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     let Some(branch) = attributes.get("default_branch").and_then(Value::as_str) else {
         return Ok(());
     };
-    let wanted = default_protection(call, &project.namespace)?;
+    let requested = default_protection(call, &project.namespace)?;
     let level = |list: &str| {
-        let rows = wanted[list].as_array().into_iter().flatten();
+        let rows = requested[list].as_array().into_iter().flatten();
         rows.filter_map(|row| row["access_level"].as_i64()).min().unwrap_or(MAINTAINER)
     };
     let (push, merge) = (level("allowed_to_push"), level("allowed_to_merge"));
-    let allow_force_push = wanted[FORCE_PUSH] == true;
+    let allow_force_push = requested[FORCE_PUSH] == true;
     if (push, merge, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
     }
@@ -261,7 +261,8 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
         name: branch.to_owned(),
         // Only the object has these.
         allow_force_push: allow_force_push && call.is_from(17, 0),
-        code_owner_approval_required: wanted[CODE_OWNERS] == true && call.tier() >= Tier::Premium,
+        code_owner_approval_required: requested[CODE_OWNERS] == true
+            && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
         due_at: due_at.map(str::to_owned),
         grants: vec![Grant::new(Action::Push, push), Grant::new(Action::Merge, merge)],

@@ -28,7 +28,7 @@ pub fn serves(path: &str) -> bool {
     let path = format!("/api/v4{}", path.replace(":id", "1"));
     let one = format!("{path}/1");
     let writes = [Method::POST, Method::PUT, Method::PATCH];
-    writes.iter().any(|of| [&path, &one].iter().any(|at| find(None, of, at).is_ok()))
+    writes.iter().any(|method| [&path, &one].iter().any(|at| find(None, method, at).is_ok()))
 }
 
 /// Collections described by the caller. They live as long as the program, like the sandbox's own.
@@ -62,9 +62,10 @@ pub(crate) fn make_room(
     described: Option<&Described>,
 ) -> Result<(), rusqlite::Error> {
     let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
-    for of in built_in().chain(described.iter().flat_map(|described| described.collections)) {
-        let [projects, groups] = holders.entry(of.rows.0).or_default();
-        let is_of_groups = of.path.starts_with("/groups/");
+    for collection in built_in().chain(described.iter().flat_map(|described| described.collections))
+    {
+        let [projects, groups] = holders.entry(collection.rows.0).or_default();
+        let is_of_groups = collection.path.starts_with("/groups/");
         *projects |= !is_of_groups;
         *groups |= is_of_groups;
     }

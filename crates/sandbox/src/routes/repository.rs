@@ -95,12 +95,12 @@ pub(super) fn change_head(
     call: &Call<'_>,
     project: &Project,
     former: &str,
-    wanted: &str,
+    branch: &str,
 ) -> Result<()> {
-    if wanted == former || repository_of(call, project).find(BRANCHES, wanted)?.is_some() {
+    if branch == former || repository_of(call, project).find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
-    Err(Failure::model("base", format!("Could not change HEAD: branch '{wanted}' does not exist")))
+    Err(Failure::model("base", format!("Could not change HEAD: branch '{branch}' does not exist")))
 }
 
 /// The name of the default branch; an empty project has one too.

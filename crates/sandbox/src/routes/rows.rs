@@ -129,8 +129,9 @@ impl Collection {
             rows: Records(path.split_at(above.len()).1),
             limit: None,
             closed_by: &[],
-            scope: |of, call| {
-                Scope::kept_by(call, [if call.writes { of.writes } else { of.reads }; 2])
+            scope: |collection, call| {
+                let level = if call.writes { collection.writes } else { collection.reads };
+                Scope::kept_by(call, [level; 2])
             },
             filters: &[],
             inherited: |_| Ok(Vec::new()),
@@ -332,8 +333,8 @@ impl<'a> CollectionCall<'a> {
     /// True if the object exists that identifies a row, if one does. Without it the row is gone.
     pub(super) fn target_exists(&self, row: &Record) -> Result<bool> {
         Ok(match self.collection.key_field() {
-            Some(Field { form: Form::Named(of), name, .. }) => {
-                !of.shown(self, &row.value(name))?.is_null()
+            Some(Field { form: Form::Named(kind), name, .. }) => {
+                !kind.shown(self, &row.value(name))?.is_null()
             }
             _ => true,
         })
@@ -356,9 +357,9 @@ impl<'a> CollectionCall<'a> {
     fn with_names(&self, row: &Record) -> Result<Value> {
         let (mut body, key) = (self.plain(row), self.collection.key);
         for field in self.collection.fields {
-            if let Form::Named(of) = field.form {
+            if let Form::Named(kind) = field.form {
                 let id = row.value(field.name);
-                body[field.shown] = of.shown(self, &id)?;
+                body[field.shown] = kind.shown(self, &id)?;
                 set_if(&mut body, field.name == key, key, id);
             }
         }
@@ -424,9 +425,9 @@ impl<'a> CollectionCall<'a> {
             all.sort_by_key(|row| row.id);
         }
         for name in self.collection.filters {
-            let wanted = self.params.text(name)?;
-            let wanted = wanted.filter(|wanted| (*name, wanted.as_str()) != ("state", "all"));
-            all.retain(|row| wanted.as_ref().is_none_or(|wanted| row.text(name) == wanted));
+            let value = self.params.text(name)?;
+            let value = value.filter(|value| (*name, value.as_str()) != ("state", "all"));
+            all.retain(|row| value.as_ref().is_none_or(|value| row.text(name) == value));
         }
         (self.collection.filter)(self, &mut all)?;
         if self.collection.unpaged {

@@ -90,8 +90,8 @@ fn all_runners(call: &Call<'_>) -> Result<Vec<Runner>> {
 
 /// Answers the `runners` of the requested type.
 fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
-    if let Some(wanted) = call.params.one_of("type", &TYPES)? {
-        runners.retain(|runner| runner.runner_type == wanted);
+    if let Some(requested) = call.params.one_of("type", &TYPES)? {
+        runners.retain(|runner| runner.runner_type == requested);
     }
     page::list(call, runners.iter().map(Runner::json))
 }

@@ -21,8 +21,8 @@ impl Terms {
 
     /// The level and the expiry in a call, if the caller may grant them.
     pub(super) fn sent(call: &Call<'_>, scope: &Scope) -> Result<Self> {
-        let level = wanted_level(call, scope)?;
-        Ok(Self { expires_at: wanted_expiry(call)?.flatten(), ..Self::level(level) })
+        let level = requested_level(call, scope)?;
+        Ok(Self { expires_at: requested_expiry(call)?.flatten(), ..Self::level(level) })
     }
 
     /// The same with the role.
@@ -53,7 +53,7 @@ pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
 }
 
 /// The requested level, if the caller may grant it.
-pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
+pub(super) fn requested_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
     let is_below = matches!(scope, Scope::Group(group) if group.parent_id.is_some());
     let mut wrong = vec!["is not included in the list"];
@@ -73,7 +73,7 @@ pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
 }
 
 /// The requested expiry: whether it was sent, and the day.
-pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
+pub(super) fn requested_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
     let date = call.params.date("expires_at")?;
     let is_past = matches!(date, Some(Some(day)) if day < clock::day(call.time));
     refuse_if(is_past, || Failure::model("expires_at", "cannot be a date in the past"))?;

@@ -21,8 +21,8 @@ const THEMES: i64 = 11;
 
 /// Refuses fields that are not valid, or that another user or a group has: first with 409 what
 /// another user has. `stored` is the user itself, if it exists.
-pub(super) fn check(call: &Call<'_>, wanted: &RequestedUser, stored: Option<&User>) -> Result<()> {
-    let RequestedUser { email, username, .. } = wanted;
+pub(super) fn check(call: &Call<'_>, user: &RequestedUser, stored: Option<&User>) -> Result<()> {
+    let RequestedUser { email, username, .. } = user;
     let stored_id = stored.map(|user| user.id);
     for (column, name, value) in [("email", "Email", email), ("username", "Username", username)] {
         let sql =
@@ -32,7 +32,7 @@ pub(super) fn check(call: &Call<'_>, wanted: &RequestedUser, stored: Option<&Use
     }
     let mut wrong = Complaints::default();
     for field in ["namespace.name", "name"] {
-        wrong.add_if(wanted.name.trim().is_empty(), field, BLANK);
+        wrong.add_if(user.name.trim().is_empty(), field, BLANK);
     }
     // Before 18.9 special characters may follow each other.
     let is_valid = if call.release() < OBSERVED {
@@ -50,7 +50,7 @@ pub(super) fn check(call: &Call<'_>, wanted: &RequestedUser, stored: Option<&Use
     let is_group = call.one(sql, params![username, stored_id])?;
     wrong.add_if(is_group, "base", "A user, alias, or group already exists with that username.");
     wrong.add_if(!User::is_address(email), "email", "is invalid");
-    let is_both = wanted.admin && wanted.auditor == Some(true);
+    let is_both = user.admin && user.auditor == Some(true);
     wrong.add_if(is_both, "admin", "user cannot also be an Auditor.");
     let public = call.params.text("public_email")?.filter(|address| !address.is_empty());
     let is_foreign =

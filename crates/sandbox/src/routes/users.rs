@@ -107,15 +107,15 @@ fn requested_fields(call: &Call<'_>, stored: Option<&User>) -> Result<RequestedU
     };
     let nobody = User::default();
     let current = stored.unwrap_or(&nobody);
-    let wanted = RequestedUser {
+    let requested = RequestedUser {
         email: call.params.text("email")?.unwrap_or_else(|| current.email.clone()),
         username: call.params.text("username")?.unwrap_or_else(|| current.username.clone()),
         name: call.params.changed("name", &current.name)?,
         admin: call.params.flag("admin")?.unwrap_or(current.admin),
         auditor,
     };
-    user_rules::check(call, &wanted, stored)?;
-    Ok(wanted)
+    user_rules::check(call, &requested, stored)?;
+    Ok(requested)
 }
 
 /// Settings that depend on each other and on those of the service.
@@ -276,8 +276,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         Need::Sent("username"),
     ])?;
     identities::sent_identity(call)?;
-    let wanted = requested_fields(call, None)?;
-    let RequestedUser { username, name, email, admin, .. } = &wanted;
+    let requested = requested_fields(call, None)?;
+    let RequestedUser { username, name, email, admin, .. } = &requested;
     let new = NewUser { admin: *admin, ..NewUser::active(username, name, email) };
     let id = User::insert(call.db, new, call.now())?;
     if instance::setting(call, "user_default_external")? == true {
@@ -287,14 +287,14 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     if !call.params.is_set("skip_confirmation")? {
         OF_USERS.put(call.db, id, UNCONFIRMED, true)?;
     }
-    Answer::created(&store_rest(call, id, &wanted, None)?)
+    Answer::created(&store_rest(call, id, &requested, None)?)
 }
 
 /// Stores the rest of a call for a user, whose external state was this before; none is new.
 fn store_rest(
     call: &Call<'_>,
     id: i64,
-    wanted: &RequestedUser,
+    requested: &RequestedUser,
     was_external: Option<bool>,
 ) -> Result<Value> {
     let observed = call.release() >= OBSERVED;
@@ -306,7 +306,7 @@ fn store_rest(
     }
     apply_external(call, id, was_external)?;
     identities::store_sent(call, id)?;
-    if let Some(auditor) = wanted.auditor {
+    if let Some(auditor) = requested.auditor {
         OF_USERS.put(call.db, id, AUDITOR, auditor)?;
     }
     avatars::store_sent(call, Holder::User(id), &call.params)?;
@@ -320,8 +320,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     identities::sent_identity(call)?;
     let user = call.named_user()?;
-    let wanted = requested_fields(call, Some(&user))?;
-    let RequestedUser { username, name, email, admin, .. } = &wanted;
+    let requested = requested_fields(call, Some(&user))?;
+    let RequestedUser { username, name, email, admin, .. } = &requested;
     let email = if call.params.is_set("skip_reconfirmation")? { email } else { &user.email };
     let private = call.params.flag("private_profile")?;
     let sql = "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5,
@@ -334,7 +334,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         group_moves::rename_below(call, &namespace)?;
     }
     let was_external = OF_USERS.is_on(call.db, user.id, EXTERNAL)?;
-    Answer::ok(&store_rest(call, user.id, &wanted, Some(was_external))?)
+    Answer::ok(&store_rest(call, user.id, &requested, Some(was_external))?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
@@ -413,7 +413,7 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
 fn memberships(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.named_user()?;
-    let wanted = call.params.one_of("type", &["Namespace", "Project"])?;
+    let requested = call.params.one_of("type", &["Namespace", "Project"])?;
     let sql = "SELECT json_object('source_id', coalesce(m.group_id, m.project_id),
                 'source_name', coalesce(n.name, p.name),
                 'source_type', iif(m.group_id IS NULL, 'Project', 'Namespace'),
@@ -421,5 +421,5 @@ fn memberships(call: &Call<'_>) -> Result<Answer> {
          FROM members m LEFT JOIN namespaces n ON n.id = m.group_id LEFT JOIN projects p ON p.id = m.project_id
          WHERE m.user_id = ?1 AND (?2 IS NULL OR ?2 = iif(m.group_id IS NULL, 'Project', 'Namespace'))
          ORDER BY m.id";
-    page::list(call, call.objects(sql, params![user.id, wanted])?)
+    page::list(call, call.objects(sql, params![user.id, requested])?)
 }

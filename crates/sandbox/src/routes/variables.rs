@@ -119,8 +119,8 @@ fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
 /// True if another variable has the key and the scope.
 fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
     let namesakes = VARIABLES.rows.with(call, call.scope.holder(), "key", variable.text("key"))?;
-    let place = variable.text(ENVIRONMENT);
-    Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == place))
+    let scope = variable.text(ENVIRONMENT);
+    Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == scope))
 }
 
 /// Adds a variable of a seed; an existing one stays unchanged.

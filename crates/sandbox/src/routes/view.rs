@@ -86,9 +86,9 @@ impl Extras {
 }
 
 /// The simple form.
-pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<ObjectWriter> {
+pub(crate) fn simple(call: &Call<'_>, project: &Project, extras: Extras) -> Result<ObjectWriter> {
     let stored = attributes(call, project)?;
-    let view = View::of(call, project, wanted, &stored)?;
+    let view = View::of(call, project, extras, &stored)?;
     let mut body = view.simple_members()?;
     body.set_if(call.is_from(18, 2), "visibility", &project.visibility)?;
     if call.release() >= OBSERVED {
@@ -108,9 +108,9 @@ fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> 
 }
 
 /// The full form.
-pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<ObjectWriter> {
+pub(crate) fn full(call: &Call<'_>, project: &Project, extras: Extras) -> Result<ObjectWriter> {
     let stored = attributes(call, project)?;
-    let view = View::of(call, project, wanted, &stored)?;
+    let view = View::of(call, project, extras, &stored)?;
     let mut body = view.simple_members()?;
     view.repository_members(&mut body)?;
     let shares = if project.shared {
@@ -127,7 +127,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     body.set("import_status", project.import_status_at(call.now()))?;
     body.object("_links", view.links());
     body.set("shared_with_groups", shares)?;
-    if let Some(user) = call.caller.as_ref().filter(|_| wanted.permissions) {
+    if let Some(user) = call.caller.as_ref().filter(|_| extras.permissions) {
         body.set("permissions", view.permissions(user)?)?;
     }
     for (name, value) in view.reader.rest() {
@@ -145,7 +145,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     body.set_if(observed, "description_html", description_html(&stored))?;
     view.maintainers_members(&mut body)?;
     view.optional_members(&mut body)?;
-    view.wanted_members(&mut body)?;
+    view.requested_members(&mut body)?;
     Ok(body)
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
 struct View<'a> {
     call: &'a Call<'a>,
     project: &'a Project,
-    wanted: Extras,
+    extras: Extras,
     /// The project's attributes for the caller.
     reader: Reader<'a>,
 }
@@ -162,7 +162,7 @@ impl<'a> View<'a> {
     fn of(
         call: &'a Call<'a>,
         project: &'a Project,
-        wanted: Extras,
+        extras: Extras,
         stored: &'a Map<String, Value>,
     ) -> Result<Self> {
         let reader = Reader {
@@ -176,7 +176,7 @@ impl<'a> View<'a> {
             fork: project.forked_from_id.is_some(),
             unlisted_hidden: call.service.profile.unlisted_attributes_hidden,
         };
-        Ok(Self { call, project, wanted, reader })
+        Ok(Self { call, project, extras, reader })
     }
 
     /// The members for maintainers only.
@@ -189,7 +189,7 @@ impl<'a> View<'a> {
         body.set("import_url", import_url(self.reader.stored))?;
         body.set_if(call.is_from(15, 9), "import_type", Value::Null)?;
         let error = project.import_error_at(call.now());
-        body.set_if(self.wanted.import_error, "import_error", error)
+        body.set_if(self.extras.import_error, "import_error", error)
     }
 
     /// The members of the simple form.
@@ -237,7 +237,7 @@ impl<'a> View<'a> {
             body.set_if(call.shows_deletion(), name, &project.marked_for_deletion_on)?;
         }
         if let Some(upstream) = project.forked_from_id
-            && let Some(upstream) = upstream_of(call, upstream, self.wanted)?
+            && let Some(upstream) = upstream_of(call, upstream, self.extras)?
         {
             body.object("forked_from_project", upstream);
         }
@@ -245,11 +245,11 @@ impl<'a> View<'a> {
     }
 
     /// The members that the call requests.
-    fn wanted_members(&self, body: &mut ObjectWriter) -> Result<()> {
+    fn requested_members(&self, body: &mut ObjectWriter) -> Result<()> {
         for name in ["license_url", "license"] {
-            body.set_if(self.wanted.license, name, Value::Null)?;
+            body.set_if(self.extras.license, name, Value::Null)?;
         }
-        if self.wanted.statistics && self.reader.level >= REPORTER {
+        if self.extras.statistics && self.reader.level >= REPORTER {
             let observed = self.call.release() >= OBSERVED;
             let registry = observed.then_some("container_registry_size");
             let sizes = STATISTICS.split(' ').chain(registry).map(|name| (name, 0));
@@ -259,7 +259,7 @@ impl<'a> View<'a> {
     }
 
     fn custom_members(&self, body: &mut ObjectWriter) -> Result<()> {
-        if self.wanted.custom_attributes {
+        if self.extras.custom_attributes {
             let all = custom_attributes::list_json(self.call, Holder::Project(self.project.id))?;
             body.set("custom_attributes", all)?;
         }
@@ -340,12 +340,12 @@ fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
 }
 
 /// The upstream of a fork, if the caller may see it.
-fn upstream_of(call: &Call<'_>, id: i64, wanted: Extras) -> Result<Option<ObjectWriter>> {
+fn upstream_of(call: &Call<'_>, id: i64, extras: Extras) -> Result<Option<ObjectWriter>> {
     let upstream = match Project::by_id(call.db, id)? {
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),
     };
-    let mut brief = simple(call, &upstream, wanted)?;
+    let mut brief = simple(call, &upstream, extras)?;
     if call.release() < OBSERVED {
         brief.set("forks_count", upstream.forks_count)?;
         brief.set("license_url", Value::Null)?;
