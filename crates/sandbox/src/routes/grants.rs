@@ -170,11 +170,10 @@ pub(super) struct GrantPlan {
 }
 
 impl GrantPlan {
-    /// Plans changes of the `stored` grants. Without a project they are for a group, which only grants
-    /// to levels.
+    /// Plans changes of the `stored` grants of a project, or of a group, which only grants to levels.
     pub(super) fn new(
         call: &Call<'_>,
-        project: Option<&Project>,
+        scope: &Scope,
         stored: &[Grant],
         changes: &[GrantChange],
     ) -> Result<Self> {
@@ -182,7 +181,7 @@ impl GrantPlan {
         for change in changes {
             let Some(id) = change.id else {
                 if !change.destroy {
-                    plan.check(call, project, stored, &change.grant)?;
+                    plan.check(call, scope, stored, &change.grant)?;
                     plan.grants.push(change.grant);
                 }
                 continue;
@@ -195,7 +194,7 @@ impl GrantPlan {
             if change.destroy {
                 plan.grants.retain(|grant| grant.id != id);
             } else if changed != stored_grant {
-                plan.check(call, project, stored, &changed)?;
+                plan.check(call, scope, stored, &changed)?;
                 plan.grants
                     .iter_mut()
                     .filter(|grant| grant.id == id)
@@ -211,18 +210,18 @@ impl GrantPlan {
     fn check(
         &mut self,
         call: &Call<'_>,
-        project: Option<&Project>,
+        scope: &Scope,
         stored: &[Grant],
         grant: &Grant,
     ) -> Result<()> {
         let taken = stored.iter().any(|other| {
             other.action == grant.action && other.to() == grant.to() && other.id != grant.id
         });
-        let complaint = match (project, grant.to()) {
+        let complaint = match (scope, grant.to()) {
             _ if taken => Some("has already been taken"),
-            (Some(project), to) => grantee_fault(call, project, to)?,
-            (None, Grantee::Level(_)) => None,
-            (None, _) => Some("must be blank"),
+            (Scope::Project(project), to) => grantee_fault(call, project, to)?,
+            (Scope::Group(_), Grantee::Level(_)) => None,
+            (Scope::Group(_), _) => Some("must be blank"),
         };
         if let Some(complaint) = complaint {
             let mut words = format!("{} access levels", grant.action.word());

@@ -82,11 +82,7 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
 fn create(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?;
     call.params.require_any(&["name", "path"])?;
-    let namespace = match call.params.integer("namespace_id")? {
-        None => Namespace::of_user(call.db, user.id)?,
-        Some(id) => Namespace::by_id(call.db, id)?,
-    };
-    let namespace = match namespace {
+    let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
         None if call.release() >= OBSERVED => {
             return Err(Failure::model("base", "undefined method `organization_id' for nil"));
@@ -102,13 +98,18 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     let owner = User::by_id(call.db, call.segment_id("user_id")?)?
         .ok_or_else(|| Failure::not_found("User"))?;
     call.params.require(&["name"])?;
-    let namespace = match call.params.integer("namespace_id")? {
-        None => Namespace::of_user(call.db, owner.id)?,
-        Some(id) => Namespace::by_id(call.db, id)?,
-    };
+    let namespace = requested_namespace(call, owner.id)?;
     let namespace = namespace.ok_or_else(|| Failure::model("namespace", "is not valid"))?;
     let id = insert(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
     answer(call, StatusCode::CREATED, id, Extras::saved())
+}
+
+/// The namespace in a call by id, or else the owner's.
+fn requested_namespace(call: &Call<'_>, owner: i64) -> Result<Option<Namespace>> {
+    Ok(match call.params.integer("namespace_id")? {
+        None => Namespace::of_user(call.db, owner)?,
+        Some(id) => Namespace::by_id(call.db, id)?,
+    })
 }
 
 /// Creates a project from parameters, after all checks except those of the caller's rights.

@@ -130,38 +130,31 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::created(&shown_json(call, scope, &protect(call, scope)?)?)
 }
 
-/// The project, if it is none of a group.
-fn project_of(scope: &Scope) -> Option<&Project> {
-    match scope {
-        Scope::Project(project) => Some(project),
-        Scope::Group(_) => None,
-    }
-}
-
 /// Protects the branch in the call.
 fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
     let params = &call.params;
-    let project = project_of(scope);
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
     let changes = grants::initial(call, call.tier(), &Action::ALL)?;
     let allow_force_push = params.is_set(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
-    project.map_or(Ok(()), |project| check_change(call, project))?;
+    if let Scope::Project(project) = scope {
+        check_change(call, project)?;
+    }
     let is_null = code_owners.is_none() && params.has(CODE_OWNERS);
     refuse_if(is_null, || Failure::not_null(CODE_OWNERS))?;
     if Protection::named(call, scope.holder(), &name)?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
-    let mut plan = GrantPlan::new(call, project, &[], &changes)?;
-    if let Some(project) = project {
+    let mut plan = GrantPlan::new(call, scope, &[], &changes)?;
+    if let Scope::Project(project) = scope {
         refuse_if(!grants::may_unprotect(call, project, &plan.grants)?, Failure::forbidden)?;
     }
     if name.trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }
     plan.check_faults()?;
-    if let Some(project) = project {
+    if let Scope::Project(project) = scope {
         protection::forget_due(call.db, project.id, &name, call.now())?;
     }
     let mut protection = Protection {
@@ -211,7 +204,7 @@ fn apply_changes(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     let mut protection = find_changeable(call, scope)?;
-    let plan = GrantPlan::new(call, project_of(scope), &protection.grants, &changes)?;
+    let plan = GrantPlan::new(call, scope, &protection.grants, &changes)?;
     plan.check_faults()?;
     protection.grants = plan.grants;
     protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);

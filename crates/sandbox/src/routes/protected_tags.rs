@@ -37,7 +37,7 @@ const GRANTS: &str = "grants";
 fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
     let changes = grants::initial(call, tier, &[Action::Create])?;
-    let mut plan = GrantPlan::new(call, Some(call.project()?), &[], &changes)?;
+    let mut plan = GrantPlan::new(call, call.scope, &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());
     if tag.text("name").trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());

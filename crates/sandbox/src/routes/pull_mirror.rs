@@ -35,10 +35,6 @@ fn mirror_project(call: &Call<'_>) -> Result<Project> {
     Ok(project)
 }
 
-fn require_route(call: &Call<'_>) -> Result<()> {
-    refuse_if(!call.is_from(17, 6), Failure::no_route)
-}
-
 /// The project, which must be a mirror, and its attributes.
 fn mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
     let project = mirror_project(call)?;
@@ -49,7 +45,7 @@ fn mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    require_route(call)?;
+    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
     let (project, attributes) = mirror(call)?;
     Answer::ok(&mirror_json(&project, &attributes))
 }
@@ -91,7 +87,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let params = &call.params;
     params.require_any(&KNOWN)?;
     check_exclusive(params)?;
-    require_route(call)?;
+    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
     let project = mirror_project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {

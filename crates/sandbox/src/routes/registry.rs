@@ -1,6 +1,6 @@
 //! All collections: those of the sandbox, and those that a caller describes, with their tables.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use matchit::Router;
 use rusqlite::Connection;
@@ -56,25 +56,14 @@ impl Described {
     }
 }
 
-/// Creates missing tables for all collections, for projects, groups, or both.
+/// Creates missing tables for all collections; each row belongs to one project or group.
 pub(crate) fn make_room(
     db: &Connection,
     described: Option<&Described>,
 ) -> Result<(), rusqlite::Error> {
-    let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
-    for collection in built_in().chain(described.iter().flat_map(|described| described.collections))
-    {
-        let [projects, groups] = holders.entry(collection.rows.0).or_default();
-        let is_of_groups = collection.path.starts_with("/groups/");
-        *projects |= !is_of_groups;
-        *groups |= is_of_groups;
-    }
-    for (name, holders) in holders {
-        let held = match holders {
-            [true, true] => "(group_id IS NULL) <> (project_id IS NULL)",
-            [_, true] => "group_id IS NOT NULL AND project_id IS NULL",
-            _ => "group_id IS NULL AND project_id IS NOT NULL",
-        };
+    let collections = built_in().chain(described.iter().flat_map(|all| all.collections));
+    let tables: BTreeSet<&str> = collections.map(|collection| collection.rows.0).collect();
+    for name in tables {
         db.execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {name} (
                 id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -83,7 +72,7 @@ pub(crate) fn make_room(
                 settings TEXT NOT NULL,
                 created_at TEXT NOT NULL,
                 updated_at TEXT NOT NULL,
-                CHECK ({held})
+                CHECK ((group_id IS NULL) <> (project_id IS NULL))
             );
             CREATE INDEX IF NOT EXISTS {name}_by_project ON {name} (project_id)
                 WHERE project_id IS NOT NULL;

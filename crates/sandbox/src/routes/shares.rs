@@ -102,12 +102,12 @@ fn refused() -> Failure {
 
 /// True if the root of a hierarchy allows `invited`: it can allow only its own groups.
 fn allows(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool> {
-    let root = |namespace: &Namespace| ids(&namespace.traversal).next().unwrap_or(namespace.id);
-    if !inviting.is_group() || root(inviting) == root(invited) {
+    let root = protection::root(inviting);
+    if !inviting.is_group() || root == protection::root(invited) {
         return Ok(true);
     }
     let setting = "prevent_sharing_groups_outside_hierarchy";
-    Ok(!OF_GROUPS.is_on(call.db, root(inviting), setting)?)
+    Ok(!OF_GROUPS.is_on(call.db, root, setting)?)
 }
 
 fn share(call: &Call<'_>) -> Result<Answer> {
