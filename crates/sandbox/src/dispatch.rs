@@ -216,7 +216,7 @@ mod tests {
     static PANICS: Route = Route {
         method: Method::POST,
         path: "/panics",
-        handler: Handler::Own(|call| {
+        handler: Handler::Function(|call| {
             call.db.execute("INSERT INTO meta (key, value) VALUES ('half', 'done')", [])?;
             std::panic::panic_any("planted")
         }),

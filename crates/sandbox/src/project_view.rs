@@ -27,7 +27,7 @@ pub(crate) struct ProjectView<'a> {
     /// The caller's level; 0 for none.
     pub(crate) level: i64,
     /// The optional members of the answer.
-    pub(crate) wanted: Extras,
+    pub(crate) extras: Extras,
 }
 
 /// A key of an answer with its value.

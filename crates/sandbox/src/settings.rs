@@ -484,8 +484,8 @@ mod tests {
         service.store.read(|db| {
             let root = User { admin: true, ..User::default() };
             let call = &Call::new(&service, db, (Some(root), None), rights.time, Input::default());
-            let (stored, wanted) = (&stored, Extras::default());
-            let view = ProjectView { call, project, stored, level: OWNER, wanted };
+            let (stored, extras) = (&stored, Extras::default());
+            let view = ProjectView { call, project, stored, level: OWNER, extras };
             let members = view.simple_attributes().chain(view.other_attributes());
             Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
         })

@@ -1,8 +1,6 @@
 //! Access requests of groups and projects, by users who want to become members. The reference
 //! leaves them out; all of this is the real service's behaviour.
 
-use http::Method;
-
 use super::members::{self, Member};
 use super::prelude::*;
 
@@ -23,16 +21,16 @@ const REQUESTS: Collection = Collection {
         }
         Ok(scope)
     },
-    find: |of, call, scope| {
-        let own = call.caller.as_ref().map(|caller| caller.id);
-        if own != Some(call.segment_id(USER)?) {
-            check_manager(call, scope)?;
+    find: |call| {
+        let caller_id = call.caller.as_ref().map(|caller| caller.id);
+        if caller_id != Some(call.segment_id(USER)?) {
+            check_manager(call, call.scope)?;
         }
-        of.pick(call, of.stored(call, scope)?)
+        call.select(call.stored()?)
     },
-    settle: ask,
-    kept: |_, _, _| Ok(()),
-    json: |_, call, _, request| {
+    complete: complete_request,
+    check_removal: |_, _| Ok(()),
+    json: |call, request| {
         let user = User::by_any(call.db, request.value(ASKER).as_i64())?;
         let mut body = user.ok_or_else(Failure::no_record)?.brief(call);
         body["requested_at"] = request.created_at.as_str().into();
@@ -41,7 +39,11 @@ const REQUESTS: Collection = Collection {
     ..Collection::new("/projects/{id}/access_requests")
 };
 
-pub(super) const ROUTES: &[Route] = &[put("/{holder}/access_requests/{user_id}/approve", approve)];
+pub(super) const ROUTES: &[Route] = &[REQUESTS.route(
+    Method::PUT,
+    "/{holder}/access_requests/{user_id}/approve",
+    Verb::Custom(approve),
+)];
 
 const USER: &str = "user_id";
 /// The user who asked.
@@ -52,50 +54,45 @@ fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<()> {
     refuse_if(scope.level(call)? < scope.manager(), Failure::forbidden)
 }
 
-fn ask(of: &Collection, call: &Call<'_>, scope: &Scope, request: &mut Record) -> Result<()> {
+fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
     let user = call.user()?;
-    let is_open = match scope {
+    let is_open = match call.scope {
         Scope::Group(group) => OF_GROUPS.is_on(call.db, group.id, "request_access_enabled")?,
         Scope::Project(project) => {
             project.attributes(call.db)?.get("request_access_enabled") == Some(&Value::Bool(true))
         }
     };
     refuse_if(!is_open, Failure::forbidden)?;
-    let is_member = scope.level(call)? > 0 || Member::one(call, scope, user.id)?.is_some();
+    let is_member = call.level()? > 0 || Member::one(call, call.scope, user.id)?.is_some();
     refuse_if(is_member, Failure::forbidden)?;
     request.set(ASKER, user.id);
-    let known = of.stored(call, scope)?;
-    refuse_if(known.iter().any(|other| other.value(ASKER) == user.id), || {
+    refuse_if(call.stored()?.iter().any(|other| other.value(ASKER) == user.id), || {
         Failure::model(USER, "already exists in source")
     })
 }
 
 /// Makes the user a developer, or gives the level in the call. For a level that does not exist the
 /// answer looks the same, but nothing is stored.
-fn approve(call: &Call<'_>) -> Result<Answer> {
-    let scope = &Scope::of(call, [0, 0])?;
+fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
+    let scope = call.scope;
     check_manager(call, scope)?;
-    let request = REQUESTS.pick(call, REQUESTS.stored(call, scope)?)?;
+    let request = call.select(call.stored()?)?;
     let user = call.segment_id(USER)?;
-    let given = call.params.integer("access_level")?;
+    let level = call.params.integer("access_level")?;
     let exists = |level| terms::valid_level(call, level, matches!(scope, Scope::Group(_)));
-    if let Some(level) = given.filter(|level| !exists(*level)) {
+    if let Some(level) = level.filter(|level| !exists(*level)) {
         call.db.execute_batch("SAVEPOINT unsaved")?;
-        let body = welcome(call, scope, user, level)?;
+        let body = add_requester(call, scope, user, level)?;
         call.db.execute_batch("ROLLBACK TO unsaved; RELEASE unsaved")?;
         return Answer::created(&body);
     }
-    let level = if given.is_some() { terms::wanted_level(call, scope)? } else { DEVELOPER };
+    let level = if level.is_some() { terms::requested_level(call, scope)? } else { DEVELOPER };
     REQUESTS.rows.remove(call, &request)?;
-    Answer::created(&welcome(call, scope, user, level)?)
+    Answer::created(&add_requester(call, scope, user, level)?)
 }
 
 /// Adds a member; the answer is the form that everybody sees.
-fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
+fn add_requester(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
     members::insert(call, scope, user, &Terms::level(level), call.caller.as_ref())?;
-    let mut body = Member::existing(call, scope, user)?.json(call)?;
-    if let Some(body) = body.as_object_mut() {
-        body.remove("email");
-    }
-    Ok(body)
+    Ok(without(Member::existing(call, scope, user)?.json(call)?, &["email"]))
 }

@@ -37,8 +37,10 @@ fn starrers(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let rest =
         "JOIN stars s ON s.user_id = u.id WHERE s.project_id = ?1 ORDER BY s.starred_since, u.id";
-    let starred = |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::WIDTH)?));
-    let mut all = User::list_with(call.db, "s.starred_since", rest, [project.id], starred)?;
+    let mut all =
+        User::list_with(call.db, "s.starred_since", rest, [project.id], |user, row: &Row<'_>| {
+            Ok((user, row.get::<_, String>(User::WIDTH)?))
+        })?;
     all.retain(|(user, _)| user.is_named(&search));
     page::list_of(call, &all, |(user, since)| {
         Ok(json!({ "starred_since": since, "user": user.brief(call) }))
@@ -48,32 +50,32 @@ fn starrers(call: &Call<'_>) -> Result<Answer> {
 /// The groups to which the caller may move the project.
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
-    locations(call, MAINTAINER, |group| group.id != project.namespace.id)
+    list_locations(call, MAINTAINER, |group| group.id != project.namespace.id)
 }
 
-/// The groups in which the caller has a level and that `wanted` accepts, filtered by `search`
+/// The groups in which the caller has a level and that `accepts` admits, filtered by `search`
 /// (reference 1, 2.11).
-pub(super) fn locations(
+pub(super) fn list_locations(
     call: &Call<'_>,
     level: i64,
-    wanted: impl Fn(&Namespace) -> bool,
+    accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let mut all = Vec::new();
     for group in Namespace::list(call.db, "WHERE n.kind = 'group' ORDER BY n.full_path", [])? {
-        if wanted(&group)
+        if accepts(&group)
             && group.name.to_lowercase().contains(&search)
             && call.level_in_group(&group)? >= level
             && call.sees_group(&group)?
         {
-            all.push(location(call, &group));
+            all.push(location_json(call, &group));
         }
     }
     page::list(call, all)
 }
 
 /// A group in a list of locations.
-pub(super) fn location(call: &Call<'_>, group: &Namespace) -> Value {
+pub(super) fn location_json(call: &Call<'_>, group: &Namespace) -> Value {
     let mut body = group.members("id web_url name avatar_url full_name full_path");
     body["web_url"] = group.web_url(&call.base).into();
     body
@@ -83,14 +85,13 @@ pub(super) fn location(call: &Call<'_>, group: &Namespace) -> Value {
 fn set_star(call: &Call<'_>, on: bool) -> Result<Answer> {
     let user = call.user()?.id;
     let project = call.project()?.id;
-    let changed = match on {
-        true => call.run(
+    let changed = if on {
+        call.run(
             "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
             params![project, user, call.now()],
-        )?,
-        false => {
-            call.run("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", [project, user])?
-        }
+        )?
+    } else {
+        call.run("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", [project, user])?
     };
     if changed == 0 {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
@@ -157,7 +158,7 @@ fn storage(call: &Call<'_>) -> Result<Answer> {
 
 /// The project, for developers who read its security settings and maintainers who change them;
 /// others get 401. The settings exist from 16.11 on.
-fn secured(call: &Call<'_>) -> Result<Project> {
+fn security_project(call: &Call<'_>) -> Result<Project> {
     refuse_if(!call.is_from(16, 11), Failure::no_route)?;
     let least = if call.writes { MAINTAINER } else { DEVELOPER };
     let project = call.project_as(least).map_err(Failure::without_403)?;
@@ -169,7 +170,7 @@ const PUSH_PROTECTION: [&str; 2] =
     ["secret_push_protection_enabled", "pre_receive_secret_detection_enabled"];
 
 fn security_settings(call: &Call<'_>) -> Result<Answer> {
-    let project = secured(call)?;
+    let project = security_project(call)?;
     let protects = project.attributes(call.db)?.remove(PUSH_PROTECTION[0]) == Some(true.into());
     let mut body = json!({
         "project_id": project.id,
@@ -191,7 +192,7 @@ fn security_settings(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn change_security_settings(call: &Call<'_>) -> Result<Answer> {
-    let project = secured(call)?;
+    let project = security_project(call)?;
     let name = PUSH_PROTECTION[usize::from(!call.is_from(17, 11))];
     call.params.require_any(&[name])?;
     if let Some(on) = call.params.flag(name)? {

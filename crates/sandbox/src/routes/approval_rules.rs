@@ -21,22 +21,25 @@ const RULES: Collection = Collection {
         Field::new(ALL_BRANCHES, Form::Flag),
     ],
     scope: |_, call| {
-        let project = if call.writes { changeable(call)? } else { readable(call)? };
+        let project = if call.writes { writable(call)? } else { readable(call)? };
+        // The service may allow only administrators to change rules.
+        let is_locked = call.writes && !call.is_administrator() && is_locked(call, RULES_LOCK)?;
+        refuse_if(is_locked, Failure::forbidden)?;
         Ok(Scope::Project(Box::new(project)))
     },
-    settle,
+    complete,
     // The one for anybody comes first, those about reports last.
-    narrow: |_, rules| {
+    filter: |_, rules| {
         rules.sort_by_key(|rule| (rule.text(TYPE) != ANY, rule.text(TYPE) == REPORT));
         Ok(())
     },
     // Only writes check that it is a number.
-    find: |of, call, scope| match call.segment_id(of.entry) {
+    find: |call| match call.segment_id(call.collection.entry) {
         Err(failure) if call.writes => Err(failure),
         Err(_) => Err(Failure::no_record()),
-        Ok(_) => of.pick(call, of.stored(call, scope)?),
+        Ok(_) => call.select(call.stored()?),
     },
-    json: |_, call, scope, rule| json(call, scope, rule),
+    json,
     ..Collection::new("/projects/{id}/approval_rules")
 };
 
@@ -60,16 +63,8 @@ const ALL_BRANCHES: &str = "applies_to_all_protected_branches";
 const MOST_APPROVALS: i64 = 100;
 const LONGEST_NAME: usize = 1_024;
 
-/// The project of a call that changes rules, unless the service allows only administrators to.
-fn changeable(call: &Call<'_>) -> Result<Project> {
-    let project = writable(call)?;
-    let locked = is_locked(call, RULES_LOCK)?;
-    refuse_if(locked && !call.is_administrator(), Failure::forbidden)?;
-    Ok(project)
-}
-
 /// The ids in a list of a rule.
-fn ids_of(rule: &Record, list: &str) -> Vec<i64> {
+fn stored_ids(rule: &Record, list: &str) -> Vec<i64> {
     rule.value(list).as_array().into_iter().flatten().filter_map(Value::as_i64).collect()
 }
 
@@ -80,18 +75,20 @@ fn set_ids(rule: &mut Record, list: &str, mut ids: Vec<i64>) {
     rule.set(list, ids);
 }
 
-fn json(call: &Call<'_>, scope: &Scope, rule: &Record) -> Result<Value> {
+fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
     let (mut groups, mut hidden) = (Vec::new(), false);
-    for id in ids_of(rule, GROUPS) {
+    for id in stored_ids(rule, GROUPS) {
         match Namespace::by_id(call.db, id)? {
-            Some(group) if call.sees_group(&group)? => groups.push(groups::brief(call, &group)?),
+            Some(group) if call.sees_group(&group)? => {
+                groups.push(groups::brief_json(call, &group)?);
+            }
             Some(_) => hidden = true,
             None => {}
         }
     }
-    let named = ids_of(rule, BRANCHES);
+    let named = stored_ids(rule, BRANCHES);
     let is_for_all = rule.is_set(ALL_BRANCHES);
-    let branches: Vec<Value> = Protection::all(call, scope.holder())?
+    let branches: Vec<Value> = Protection::all(call, call.scope.holder())?
         .iter()
         .filter(|protection| is_for_all || named.contains(&protection.id))
         .map(|protection| protected_branches::json(call, protection))
@@ -100,9 +97,9 @@ fn json(call: &Call<'_>, scope: &Scope, rule: &Record) -> Result<Value> {
         "id": rule.id,
         "name": rule.text("name"),
         "rule_type": rule.value(TYPE),
-        "eligible_approvers": users(call, &eligible(call, rule)?)?,
+        "eligible_approvers": users(call, &eligible_approvers(call, rule)?)?,
         "approvals_required": rule.value(REQUIRED),
-        "users": users(call, &ids_of(rule, USERS))?,
+        "users": users(call, &stored_ids(rule, USERS))?,
         "groups": groups,
         "contains_hidden_groups": hidden,
         "protected_branches": branches,
@@ -122,8 +119,8 @@ fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
 }
 
 /// The users of a rule and the members of its groups, as far as they are active.
-fn eligible(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    let list = |name| Value::from(ids_of(rule, name)).to_string();
+fn eligible_approvers(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
+    let list = |name| Value::from(stored_ids(rule, name)).to_string();
     let sql = "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
              OR u.id IN (SELECT m.user_id FROM members m WHERE m.state = 'active'
                  AND (m.expires_at IS NULL OR m.expires_at >= ?3)
@@ -133,14 +130,14 @@ fn eligible(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
 }
 
 /// A list of ids; null is an empty list here.
-fn list_of_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
+fn sent_id_list(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
     let empty = call.params.get(name).is_some_and(Value::is_null).then(Vec::new);
     Ok(call.params.integers(name)?.or(empty))
 }
 
 /// A list of ids under either of two names.
-fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
-    let [one, other] = [list_of_ids(call, names[0])?, list_of_ids(call, names[1])?];
+fn sent_ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
+    let [one, other] = [sent_id_list(call, names[0])?, sent_id_list(call, names[1])?];
     Ok(match (one, other) {
         (None, None) => None,
         (one, other) => Some([one.unwrap_or_default(), other.unwrap_or_default()].concat()),
@@ -148,79 +145,79 @@ fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
 }
 
 /// The users in a call, by id and by name, who are members of the project in any way.
-fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
-    let by_id = ids(call, ["user_ids", "users"])?;
+fn requested_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
+    let by_id = sent_ids(call, ["user_ids", "users"])?;
     let names = call.params.texts("usernames")?;
     if by_id.is_none() && names.is_none() {
         return Ok(None);
     }
-    let mut wanted = by_id.unwrap_or_default();
+    let mut requested = by_id.unwrap_or_default();
     for name in names.unwrap_or_default() {
-        wanted.extend(User::by_username(call.db, &name)?.map(|user| user.id));
+        requested.extend(User::by_username(call.db, &name)?.map(|user| user.id));
     }
-    let is_member =
-        |id: &i64| Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0);
-    try_filter(wanted, is_member).map(Some)
+    try_filter(requested, |id| {
+        Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0)
+    })
+    .map(Some)
 }
 
-/// Whether there is a group that the caller sees.
-fn sees(call: &Call<'_>, id: i64) -> Result<bool> {
+/// True if there is a group that the caller sees.
+fn is_visible_group(call: &Call<'_>, id: i64) -> Result<bool> {
     let group = Namespace::by_id(call.db, id)?.filter(Namespace::is_group);
     group.map_or(Ok(false), |group| call.sees_group(&group))
 }
 
 /// The groups in a call that the caller sees.
-fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
-    let Some(wanted) = ids(call, ["group_ids", "groups"])? else { return Ok(None) };
-    try_filter(wanted, |id| sees(call, *id)).map(Some)
+fn requested_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
+    let Some(requested) = sent_ids(call, ["group_ids", "groups"])? else { return Ok(None) };
+    try_filter(requested, |id| is_visible_group(call, *id)).map(Some)
 }
 
 /// The project's protected branches in a call.
-fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
-    let Some(wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
-    let known = Protection::all(call, Holder::Project(project.id))?;
-    Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
+fn requested_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
+    let Some(mut requested) = sent_id_list(call, "protected_branch_ids")? else { return Ok(None) };
+    let protections = Protection::all(call, Holder::Project(project.id))?;
+    requested.retain(|id| protections.iter().any(|branch| branch.id == *id));
+    Ok(Some(requested))
 }
 
 /// Completes a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag for all
 /// branches is off unless it is sent.
-fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, rule: &mut Record) -> Result<()> {
-    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
+fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
+    let project = call.project()?;
     if !call.params.has(ALL_BRANCHES) && call.release() < OBSERVED {
         rule.set(ALL_BRANCHES, false);
     }
-    if let Some(branches) = wanted_branches(call, project)? {
+    if let Some(branches) = requested_branches(call, project)? {
         set_ids(rule, BRANCHES, branches);
     }
     if rule.id == 0 {
-        settle_type(call, rule)?;
+        complete_type(call, rule)?;
     }
-    if let Some(users) = wanted_users(call, project)? {
+    if let Some(users) = requested_users(call, project)? {
         set_ids(rule, USERS, users);
     }
-    if let Some(mut groups) = wanted_groups(call)? {
-        groups.extend(kept_groups(call, rule)?);
+    if let Some(mut groups) = requested_groups(call)? {
+        groups.extend(hidden_groups(call, rule)?);
         set_ids(rule, GROUPS, groups);
     }
-    check(rule, &of.stored(call, scope)?)
+    check(rule, &call.stored()?)
 }
 
 /// The groups that stay though the call does not name them: those that the caller does not see,
 /// unless the call removes them.
-fn kept_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    match call.params.is_set("remove_hidden_groups")? {
-        true => Ok(Vec::new()),
-        false => try_filter(ids_of(rule, GROUPS), |id| Ok(!sees(call, *id)?)),
-    }
+fn hidden_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
+    let is_removed = call.params.is_set("remove_hidden_groups")?;
+    try_filter(stored_ids(rule, GROUPS), |id| Ok(!is_removed && !is_visible_group(call, *id)?))
 }
 
 /// The type of a new rule. One that names nobody is for anybody, unless the call contains a type.
 /// Before release 18.9, names of users do not count.
-fn settle_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
+fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     let former = call.release() < OBSERVED;
     let by_name = REPORTS.iter().find(|(name, _)| former && *name == rule.text("name"));
     let usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
-    let named = |names| Ok::<_, Failure>(ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
+    let named = |names| Ok::<_, Failure>(sent_ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
     let names_somebody =
         usernames && !former || named(["user_ids", "users"])? || named(["group_ids", "groups"])?;
     let usual = if names_somebody { REGULAR } else { ANY };
@@ -237,14 +234,14 @@ fn settle_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
 
 /// 400 with all faults of a rule.
 fn check(rule: &Record, all: &[Record]) -> Result<()> {
-    let (kind, own_name) = (rule.text(TYPE), rule.text("name"));
+    let (kind, rule_name) = (rule.text(TYPE), rule.text("name"));
     let mut others = all.iter().filter(|other| other.id != rule.id && other.text(TYPE) == kind);
-    let taken = others.clone().any(|other| other.text("name") == own_name);
+    let taken = others.clone().any(|other| other.text("name") == rule_name);
     let any = kind == ANY && others.next().is_some();
-    let reserved = REPORTS.iter().find(|(name, _)| *name == own_name && *name != LICENSE);
+    let reserved = REPORTS.iter().find(|(name, _)| *name == rule_name && *name != LICENSE);
     let name = match reserved {
-        _ if own_name.trim().is_empty() => Some("can't be blank".to_owned()),
-        _ if own_name.chars().count() > LONGEST_NAME => {
+        _ if rule_name.trim().is_empty() => Some("can't be blank".to_owned()),
+        _ if rule_name.chars().count() > LONGEST_NAME => {
             Some(format!("is too long (maximum is {LONGEST_NAME} characters)"))
         }
         _ if taken => Some("has already been taken".to_owned()),
@@ -258,8 +255,11 @@ fn check(rule: &Record, all: &[Record]) -> Result<()> {
         _ if kind != REPORT => None,
         "" => Some("can't be blank".to_owned()),
         report => {
-            let own = REPORTS.iter().find(|(name, known)| *known == report && *name != LICENSE);
-            own.filter(|(name, _)| *name != own_name)
+            let entry = REPORTS
+                .iter()
+                .find(|(name, report_type)| *report_type == report && *name != LICENSE);
+            entry
+                .filter(|(name, _)| *name != rule_name)
                 .map(|(name, _)| format!("{report} only supports {name} name"))
         }
     };
@@ -274,18 +274,18 @@ fn check(rule: &Record, all: &[Record]) -> Result<()> {
 
 /// Creates or changes the rule for anybody with a new number of approvals. False if that rule has
 /// another name: then it stays unchanged.
-pub(super) fn require(
+pub(super) fn require_approvals(
     call: &Call<'_>,
     project: i64,
     former: Option<&Value>,
-    wanted: Option<&Value>,
+    requested: Option<&Value>,
 ) -> Result<bool> {
     const USUAL: &str = "All Members";
-    let wanted = wanted.filter(|wanted| wanted.is_i64() && former != Some(wanted));
-    let Some(count) = wanted.filter(|_| call.tier() >= Tier::Premium) else { return Ok(true) };
+    let requested = requested.filter(|requested| requested.is_i64() && former != Some(requested));
+    let Some(count) = requested.filter(|_| call.tier() >= Tier::Premium) else { return Ok(true) };
     let holder = Holder::Project(project);
-    let known = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
-    let mut rule = known.unwrap_or_else(|| {
+    let stored = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
+    let mut rule = stored.unwrap_or_else(|| {
         let mut rule = Record::new(call.now());
         rule.set("name", USUAL);
         rule.set(TYPE, ANY);

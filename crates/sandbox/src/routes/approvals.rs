@@ -30,24 +30,24 @@ const SETTINGS: Collection = Collection {
     reads: MAINTAINER,
     tier: Tier::Premium,
     is_document: true,
-    settle: |_, call, scope, row| settle(call, scope, row),
+    complete,
     rows: Records("approval_settings"),
-    json: |_, call, scope, row| Ok(newer(call, &State::of(call, scope, row)?)),
+    json: |call, row| Ok(newer_json(call, &EffectiveSettings::of(call, row)?)),
     ..Collection::new("/projects/{id}/merge_request_approval_setting")
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/approvals", |call| Answer::ok(&older(call, &SETTINGS.scope(call)?)?)),
+    SETTINGS.route(Method::GET, "/projects/{id}/approvals", Verb::Custom(show)),
     post("/projects/{id}/approvals", update),
 ];
 
 /// One of `approval_settings.jsonc`: a flag, stored in the older form.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Flag {
+struct ApprovalFlag {
     name: &'static str,
     newer: &'static str,
-    /// Whether it is inverted in the newer form.
+    /// True if it is inverted in the newer form.
     #[serde(default)]
     opposite: bool,
     /// The value in a new project, and the value that null sets; `None` if null is not stored.
@@ -65,7 +65,7 @@ struct Flag {
 }
 
 /// All flags, in the order of the older form.
-static FLAGS: LazyLock<Vec<Flag>> = LazyLock::new(|| {
+static FLAGS: LazyLock<Vec<ApprovalFlag>> = LazyLock::new(|| {
     let text = without_comments(include_str!("../approval_settings.jsonc"));
     serde_json::from_str(text).expect("each test of approvals reads the table")
 });
@@ -80,7 +80,7 @@ pub(super) const RULES_LOCK: &str = "disable_overriding_approvers_per_merge_requ
 /// The attribute of the project that can also be read and written here.
 pub(super) const BEFORE_MERGE: &str = "approvals_before_merge";
 
-impl Flag {
+impl ApprovalFlag {
     /// Its name in the store.
     fn key(&self) -> &'static str {
         if self.name == REAUTHENTICATION { PASSWORD } else { self.name }
@@ -88,26 +88,25 @@ impl Flag {
 
     /// The value in a call; null counts as the value that it sets.
     fn read(&self, call: &Call<'_>, name: &str) -> Result<bool> {
-        let null = || Failure::internal(&format!("{name} is null"));
-        call.params.flag(name)?.or(self.null).ok_or_else(null)
+        call.params.flag(name)?.or(self.null).ok_or_else(|| Failure::not_null(name))
     }
 }
 
 /// The flags of this release.
-fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static Flag> {
+fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static ApprovalFlag> {
     let release = call.release();
     FLAGS.iter().filter(move |flag| flag.since <= release)
 }
 
 /// The same in the order of the newer form.
-fn newer_flags(call: &Call<'_>) -> Vec<&'static Flag> {
+fn newer_flags(call: &Call<'_>) -> Vec<&'static ApprovalFlag> {
     let mut all: Vec<_> = flags(call).collect();
     all.sort_by_key(|flag| flag.at);
     all
 }
 
 /// The settings of a project or group, and what enforces some of them.
-struct State {
+struct EffectiveSettings {
     settings: Map<String, Value>,
     is_group: bool,
     /// The settings of the group above a project, if any.
@@ -116,9 +115,9 @@ struct State {
     locked: Vec<&'static str>,
 }
 
-impl State {
-    fn of(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Self> {
-        let above = match scope {
+impl EffectiveSettings {
+    fn of(call: &CollectionCall<'_>, row: &Record) -> Result<Self> {
+        let above = match call.scope {
             Scope::Project(project) => {
                 SETTINGS.rows.one(call, Holder::Group(protection::root(&project.namespace)))?
             }
@@ -134,19 +133,19 @@ impl State {
         }
         Ok(Self {
             settings: row.settings.clone(),
-            is_group: scope.project_id().is_none(),
+            is_group: call.scope.project_id().is_none(),
             above: above.map(|above| above.settings),
             locked,
         })
     }
 
-    fn own(&self, flag: &Flag) -> bool {
-        let own = self.settings.get(flag.key()).and_then(Value::as_bool);
-        own.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
+    fn stored_value(&self, flag: &ApprovalFlag) -> bool {
+        let stored_value = self.settings.get(flag.key()).and_then(Value::as_bool);
+        stored_value.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
     }
 
     /// Who enforces a flag.
-    fn forced_by(&self, flag: &Flag) -> Option<&'static str> {
+    fn forced_by(&self, flag: &ApprovalFlag) -> Option<&'static str> {
         let above = self.above.as_ref().or(self.is_group.then_some(&self.settings));
         let on = |name: &str| above.and_then(|above| above.get(name)).and_then(Value::as_bool);
         if self.locked.contains(&flag.name) {
@@ -161,17 +160,17 @@ impl State {
     }
 
     /// The effective value.
-    fn value(&self, flag: &Flag) -> bool {
+    fn value(&self, flag: &ApprovalFlag) -> bool {
         match self.forced_by(flag) {
             Some(_) if flag.name == SELECTIVE => false,
             Some(_) => flag.strict,
-            None => self.own(flag),
+            None => self.stored_value(flag),
         }
     }
 
     /// Stores a value, unless a level above enforces another one. Administrators may store what the
     /// service enforces.
-    fn take(&mut self, call: &Call<'_>, flag: &Flag, on: bool) {
+    fn take(&mut self, call: &Call<'_>, flag: &ApprovalFlag, on: bool) {
         let dropped = match self.forced_by(flag) {
             Some("instance") => !call.is_administrator(),
             by => by.is_some(),
@@ -208,19 +207,26 @@ pub(super) fn writable(call: &Call<'_>) -> Result<Project> {
     Ok(project)
 }
 
-/// Whether a setting of the service is on.
+/// True if a setting of the service is on.
 pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
     Ok(instance::setting(call, setting)? == Value::Bool(true))
 }
 
-fn older(call: &Call<'_>, scope: &Scope) -> Result<Value> {
-    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
-    let state = State::of(call, scope, &SETTINGS.found(call, scope)?)?;
-    let count = project.attributes(call.db)?.remove(BEFORE_MERGE);
+fn show(call: &CollectionCall<'_>) -> Result<Answer> {
+    Answer::ok(&older_json(call)?)
+}
+
+fn older_json(call: &CollectionCall<'_>) -> Result<Value> {
+    let state = EffectiveSettings::of(call, &call.find()?)?;
+    let count = call.project()?.attributes(call.db)?.remove(BEFORE_MERGE);
     Ok(older_form(call, count, |flag| state.value(flag)))
 }
 
-fn older_form(call: &Call<'_>, count: impl Into<Value>, on: impl Fn(&Flag) -> bool) -> Value {
+fn older_form(
+    call: &Call<'_>,
+    count: impl Into<Value>,
+    on: impl Fn(&ApprovalFlag) -> bool,
+) -> Value {
     // Rules name the approvers; these lists are obsolete.
     let mut body = json!({ "approvers": [], "approver_groups": [] });
     body[BEFORE_MERGE] = count.into();
@@ -228,7 +234,7 @@ fn older_form(call: &Call<'_>, count: impl Into<Value>, on: impl Fn(&Flag) -> bo
     body
 }
 
-fn newer(call: &Call<'_>, state: &State) -> Value {
+fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
     let shown = newer_flags(call).into_iter().map(|flag| {
         let by = state.forced_by(flag);
         let value = state.value(flag) != flag.opposite;
@@ -241,31 +247,38 @@ fn newer(call: &Call<'_>, state: &State) -> Value {
 /// Changes the settings in the call. Without a licence 18.9 ignores them.
 fn update(call: &Call<'_>) -> Result<Answer> {
     if call.tier() < Tier::Premium && call.release() >= OBSERVED {
-        return ignored(call);
+        return answer_unlicensed(call);
     }
     let project = writable(call)?;
     refuse_if(project.archived && call.release() >= OBSERVED, Failure::forbidden)?;
     check_sent(call)?;
-    let scope = Scope::Project(Box::new(project.clone()));
-    let mut row = SETTINGS.found(call, &scope)?;
-    let mut state = State::of(call, &scope, &row)?;
+    let scope = &Scope::Project(Box::new(project.clone()));
+    let call = &CollectionCall { collection: &SETTINGS, scope, call };
+    let mut row = call.find()?;
+    let mut state = EffectiveSettings::of(call, &row)?;
     for flag in flags(call).filter(|flag| call.params.has(flag.name)) {
         state.take(call, flag, flag.read(call, flag.name)?);
     }
     state.check("reset_approvals_on_push is disabled")?;
     row.settings = state.settings;
-    SETTINGS.rows.save(call, scope.holder(), &mut row)?;
+    call.store(&mut row)?;
     if call.params.has(BEFORE_MERGE) {
-        let not_a_number = || Failure::model(BEFORE_MERGE, "is not a number");
-        let count = call.params.integer(BEFORE_MERGE)?.ok_or_else(not_a_number)?;
+        let Some(count) = call.params.integer(BEFORE_MERGE)? else {
+            return Err(Failure::model(BEFORE_MERGE, "is not a number"));
+        };
         let mut attributes = project.attributes(call.db)?;
         let former = attributes.insert(BEFORE_MERGE.to_owned(), count.into());
         project.save_attributes(call.db, &attributes, call.now())?;
-        if !approval_rules::require(call, project.id, former.as_ref(), Some(&count.into()))? {
+        if !approval_rules::require_approvals(
+            call,
+            project.id,
+            former.as_ref(),
+            Some(&count.into()),
+        )? {
             return Answer::created(&Value::Null);
         }
     }
-    Answer::created(&older(call, &scope)?)
+    Answer::created(&older_json(call)?)
 }
 
 /// 400 for a call that changes nothing.
@@ -275,14 +288,14 @@ fn check_sent(call: &Call<'_>) -> Result<()> {
 }
 
 /// The answer of a service without a licence: everything is off.
-fn ignored(call: &Call<'_>) -> Result<Answer> {
+fn answer_unlicensed(call: &Call<'_>) -> Result<Answer> {
     call.writable_project_as(MAINTAINER)?;
     check_sent(call)?;
     Answer::created(&older_form(call, 0, |_| false))
 }
 
 /// The flags in a call in the newer form: 400 for none, and for null.
-fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>> {
+fn sent_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
     let flags = newer_flags(call);
     call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
     let mut sent = Vec::new();
@@ -294,8 +307,8 @@ fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>> {
 }
 
 /// The first call for a group sets omitted flags to false.
-fn settle(call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
-    let (sent, mut state) = (sent(call)?, State::of(call, scope, row)?);
+fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+    let (sent, mut state) = (sent_flags(call)?, EffectiveSettings::of(call, row)?);
     if !state.is_group {
         sent.into_iter().for_each(|(flag, on)| state.take(call, flag, on));
         state.check("retain_approvals_on_push is enabled")?;

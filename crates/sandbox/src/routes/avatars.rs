@@ -7,7 +7,7 @@ use super::prelude::*;
 pub(super) const PAGES: &[Route] = &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download)];
 
 pub(super) const ROUTES: &[Route] = &[get("/{holder}/avatar", |call| {
-    image(call, Scope::seen(call)?.holder())?.ok_or_else(|| Failure::not_found("Avatar"))
+    image_answer(call, Scope::seen(call)?.holder())?.ok_or_else(|| Failure::not_found("Avatar"))
 })];
 
 /// The maximum size of an avatar in bytes, and the allowed image types with their media types.
@@ -25,8 +25,8 @@ const IMAGES: [(&str, &str); 9] = [
 ];
 
 /// Stores or removes the avatar in a call, if it has one.
-pub(crate) fn take(call: &Call<'_>, holder: Holder, params: &Params) -> Result<()> {
-    let Some(file) = sent(params)? else { return Ok(()) };
+pub(crate) fn store_sent(call: &Call<'_>, holder: Holder, params: &Params) -> Result<()> {
+    let Some(file) = sent_avatar(params)? else { return Ok(()) };
     let (column, id) = holder.key();
     call.run(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
     if let Some(file) = file {
@@ -41,7 +41,7 @@ pub(crate) fn take(call: &Call<'_>, holder: Holder, params: &Params) -> Result<(
 }
 
 /// The URL of a picture, if there is one.
-pub(super) fn url_of(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
+pub(super) fn stored_url(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT name FROM avatars WHERE {column} = ?1");
     let name: Option<String> = call.maybe(&sql, [id])?;
@@ -67,7 +67,7 @@ pub(super) fn check_type(params: &Params) -> Result<()> {
 
 /// The avatar in a multipart body: `None` if there is none, `Some(None)` for an empty value, which
 /// removes it.
-fn sent(params: &Params) -> Result<Option<Option<&Upload>>> {
+fn sent_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
     check_type(params)?;
     let Some(file) = params.file("avatar") else {
         return Ok(params.text("avatar")?.map(|_| None));
@@ -86,7 +86,7 @@ fn sent(params: &Params) -> Result<Option<Option<&Upload>>> {
 fn media_type(name: &str) -> Option<&'static str> {
     let extension = name.rsplit('.').next().unwrap_or_default();
     let mut images = IMAGES.iter();
-    Some(images.find(|(known, _)| known.eq_ignore_ascii_case(extension))?.1)
+    Some(images.find(|(image, _)| image.eq_ignore_ascii_case(extension))?.1)
 }
 
 fn download(call: &Call<'_>) -> Result<Answer> {
@@ -97,10 +97,10 @@ fn download(call: &Call<'_>) -> Result<Answer> {
         "user" => Holder::User(id),
         _ => return Err(Failure::no_route()),
     };
-    image(call, holder)?.ok_or_else(Failure::no_route)
+    image_answer(call, holder)?.ok_or_else(Failure::no_route)
 }
 
-fn image(call: &Call<'_>, holder: Holder) -> Result<Option<Answer>> {
+fn image_answer(call: &Call<'_>, holder: Holder) -> Result<Option<Answer>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT name, content FROM avatars WHERE {column} = ?1");
     let picture = call.rows::<(String, Vec<u8>)>(&sql, [id])?.pop();

@@ -17,49 +17,46 @@ const BADGES: Collection = Collection {
         Field { trims: true, ..Field::new(URLS[1], Form::Text) },
         Field::new("name", Form::Text),
     ],
-    scope,
+    // Everybody who sees the project or group can read badges, also without a token.
+    scope: |collection, call| {
+        if call.writes { Scope::kept_by(call, [collection.writes; 2]) } else { Scope::seen(call) }
+    },
     filters: &["name"],
     inherited,
-    settle: |_, _, _, badge| check(badge),
-    json: |_, call, scope, badge| json(call, scope, badge),
+    complete: |_, badge| check(badge),
+    json,
     ..Collection::new("/projects/{id}/badges")
 };
 
-pub(super) const ROUTES: &[Route] = &[get("/{holder}/badges/render", preview)];
+pub(super) const ROUTES: &[Route] =
+    &[BADGES.route(Method::GET, "/{holder}/badges/render", Verb::Custom(preview))];
 
 const URLS: [&str; 2] = ["link_url", "image_url"];
 
-/// The project or group; everybody who sees it can read badges, also without a token.
-fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
-    if call.writes { of.place(call, of.writes) } else { Scope::seen(call) }
-}
-
 /// The badges of all groups above a project.
-fn inherited(of: &Collection, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
-    let Scope::Project(_) = scope else { return Ok(Vec::new()) };
+fn inherited(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
+    let Scope::Project(_) = call.scope else { return Ok(Vec::new()) };
     let mut all = Vec::new();
-    for group in scope.groups() {
-        all.extend(of.rows.all(call, Holder::Group(group))?);
+    for group in call.scope.groups() {
+        all.extend(BADGES.rows.all(call, Holder::Group(group))?);
     }
     all.iter_mut().for_each(|badge| badge.set(INHERITED, true));
     Ok(all)
 }
 
 /// A badge as the service shows it. Placeholders for the project are filled in only in projects.
-fn json(call: &Call<'_>, scope: &Scope, badge: &Record) -> Result<Value> {
-    let rendered = |name| match scope {
+fn json(call: &CollectionCall<'_>, badge: &Record) -> Result<Value> {
+    let rendered = |name| match call.scope {
         Scope::Project(project) => rendered(call, project, badge.text(name)),
         Scope::Group(_) => Ok(badge.text(name).to_owned()),
     };
-    Ok(json!({
-        "name": badge.settings.get("name"),
-        "link_url": badge.text("link_url"),
-        "image_url": badge.text("image_url"),
-        "rendered_link_url": rendered("link_url")?,
-        "rendered_image_url": rendered("image_url")?,
-        "id": badge.id,
-        "kind": if badge.is_set(INHERITED) { "group" } else { scope.name() },
-    }))
+    let mut body = members(badge, "name link_url image_url id");
+    for name in URLS {
+        body[name] = badge.text(name).into();
+        body[format!("rendered_{name}")] = rendered(name)?.into();
+    }
+    body["kind"] = if badge.is_set(INHERITED) { "group" } else { call.scope.name() }.into();
+    Ok(body)
 }
 
 fn rendered(call: &Call<'_>, project: &Project, url: &str) -> Result<String> {
@@ -84,15 +81,10 @@ fn check(badge: &Record) -> Result<()> {
 }
 
 /// A preview of a badge.
-fn preview(call: &Call<'_>) -> Result<Answer> {
-    let scope = scope(&BADGES, call)?;
+fn preview(call: &CollectionCall<'_>) -> Result<Answer> {
     call.params.require(&URLS)?;
     let mut badge = Record::new(call.now());
-    BADGES.take(call, &mut badge)?;
+    call.take(&mut badge)?;
     check(&badge)?;
-    let mut body = json(call, &scope, &badge)?;
-    if let Some(body) = body.as_object_mut() {
-        body.retain(|name, _| name.ends_with("_url"));
-    }
-    Answer::ok(&body)
+    Answer::ok(&without(json(call, &badge)?, &["name", "id", "kind"]))
 }

@@ -10,7 +10,7 @@ use super::tokens;
 pub(super) const ROUTES: &[Route] = &[
     get("/{holder}/access_tokens", |call| list(call, &scope(call)?)),
     post("/{holder}/access_tokens", |call| create(call, &scope(call)?)),
-    get("/{holder}/access_tokens/{token_id}", |call| Answer::ok(&one(call, &scope(call)?)?.1)),
+    get("/{holder}/access_tokens/{token_id}", |call| Answer::ok(&find(call, &scope(call)?)?.1)),
     delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &scope(call)?)),
 ];
 
@@ -21,7 +21,7 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 }
 
 /// Adds a bot that is a member with this level; returns its id.
-pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64> {
+pub(super) fn insert_bot(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64> {
     let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &call.random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
     let new = User { bot: true, ..User::active(&username, name, &email) };
@@ -33,21 +33,21 @@ pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require_all(&[Need::Sent("name"), Need::Listed("scopes")])?;
     let name = call.params.text("name")?.unwrap_or_default();
-    let known = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
-    let level = call.params.number_of("access_level", |level| known.contains(&level))?;
+    let levels = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
+    let level = call.params.number_of("access_level", |level| levels.contains(&level))?;
     let level = level.unwrap_or(MAINTAINER);
     refuse_if(level > scope.level(call)?, || {
         let text = "User does not have permission to create a token with this access level";
         Failure::bad_request(text)
     })?;
-    let bot = insert(call, scope, &name, level)?;
-    let mut body = tokens::issue(call, bot)?;
-    describe(call, scope, level, &mut body);
+    let bot = insert_bot(call, scope, &name, level)?;
+    let mut body = tokens::issue_token(call, bot)?;
+    add_bot_fields(call, scope, level, &mut body);
     Answer::created(&body)
 }
 
 /// Adds the fields that only these tokens have.
-fn describe(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) {
+fn add_bot_fields(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) {
     body["access_level"] = level.into();
     if call.release() >= OBSERVED {
         body["resource_type"] = scope.name().into();
@@ -56,7 +56,7 @@ fn describe(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) {
 }
 
 /// The tokens of bots that are members here.
-fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>> {
+fn tokens_of(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>> {
     let rest = format!(
         "JOIN members m ON m.user_id = t.user_id JOIN users u ON u.id = m.user_id
          WHERE m.{} = ?1 AND u.bot = 1 ORDER BY t.id",
@@ -64,30 +64,31 @@ fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>> {
     );
     let described = |token: Token, row: &Row<'_>| {
         let mut body = tokens::json(call, &token);
-        describe(call, scope, row.get(Token::WIDTH)?, &mut body);
+        add_bot_fields(call, scope, row.get(Token::WIDTH)?, &mut body);
         Ok((token, body))
     };
     Ok(Token::list_with(call.db, "m.access_level", &rest, [scope.id()], described)?)
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    page::list(call, all(call, scope)?.into_iter().map(|(_, body)| body))
+    page::list(call, tokens_of(call, scope)?.into_iter().map(|(_, body)| body))
 }
 
-fn one(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value)> {
+fn find(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value)> {
     let id = call.segment_id("token_id")?;
-    let found = all(call, scope)?.into_iter().find(|(token, _)| token.id == id);
+    let found = tokens_of(call, scope)?.into_iter().find(|(token, _)| token.id == id);
     found.ok_or_else(|| {
-        Failure::not_found(&match call.writes {
-            true => format!("{} Access Token", scope.name()),
-            false => format!("Could not find access token with token_id: {id}"),
+        Failure::not_found(&if call.writes {
+            format!("{} Access Token", scope.name())
+        } else {
+            format!("Could not find access token with token_id: {id}")
         })
     })
 }
 
 /// Removes the bot together with its token.
 fn revoke(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let (token, _) = one(call, scope)?;
+    let (token, _) = find(call, scope)?;
     call.run("DELETE FROM users WHERE id = ?1", [token.user_id])?;
     Ok(Answer::no_content())
 }

@@ -17,15 +17,15 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     BOARDS,
 ];
 
-pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", every_token)];
+pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", list_all_tokens)];
 
 /// The project, for its maintainers; all others get 403.
-pub(super) fn maintained(call: &Call<'_>) -> Result<Scope> {
+pub(super) fn maintained_project(call: &Call<'_>) -> Result<Scope> {
     Ok(Scope::Project(Box::new(call.project_with(MAINTAINER)?)))
 }
 
-/// The group, likewise, for callers with a level in it.
-pub(super) fn led(call: &Call<'_>, level: i64) -> Result<Scope> {
+/// The group, for callers with a level in it; all others get 403.
+pub(super) fn group_with_level(call: &Call<'_>, level: i64) -> Result<Scope> {
     let group = call.group()?;
     refuse_if(call.level_in_group(&group)? < level, Failure::forbidden)?;
     Ok(Scope::Group(Box::new(group)))
@@ -44,8 +44,8 @@ const MILESTONES: Collection = Collection {
         Field { shown: "", ..Field::new("state_event", Form::Word(&["close", "activate"])) },
     ],
     filters: &["state", "title"],
-    narrow: |call, rows| {
-        // What has no day comes last, and the newest first.
+    filter: |call, rows| {
+        // Milestones without a day come last, and the newest first.
         rows.sort_by_cached_key(|row| {
             let due = row.text("due_date").to_owned();
             (due.is_empty(), due, std::cmp::Reverse(row.id))
@@ -61,14 +61,15 @@ const MILESTONES: Collection = Collection {
         }
         Ok(())
     },
-    settle: settle_milestone,
-    json: |of, call, scope, row| {
+    complete: complete_milestone,
+    json: |call, row| {
+        let scope = call.scope;
         let address = match scope {
             Scope::Group(group) => format!("groups/{}", group.full_path),
             Scope::Project(project) => project.full_path.clone(),
         };
         let (due, iid) = (row.text("due_date"), row.value("iid"));
-        let mut body = of.plain(call, row);
+        let mut body = call.plain(row);
         body[scope.column()] = scope.id().into();
         body["state"] = row.value("state");
         body["expired"] = (!due.is_empty() && due < call.today()).into();
@@ -79,20 +80,16 @@ const MILESTONES: Collection = Collection {
     ..Collection::new("/projects/{id}/milestones")
 };
 
-fn settle_milestone(
-    of: &Collection,
-    call: &Call<'_>,
-    scope: &Scope,
-    row: &mut Record,
-) -> Result<()> {
-    let stored = of.stored(call, scope)?;
+fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+    let stored = call.stored()?;
     if row.id != 0 {
-        call.params.require_any(&of.fields.iter().map(|field| field.name).collect::<Vec<_>>())?;
+        let names = call.collection.fields.iter().map(|field| field.name);
+        call.params.require_any(&names.collect::<Vec<_>>())?;
     }
     let (start, due) = (row.text("start_date"), row.text("due_date"));
     let fault = if row.text("title").is_empty() {
         Some(("title", "can't be blank"))
-    } else if is_taken(&stored, row, "title") || is_taken_nearby(of, call, row)? {
+    } else if is_taken(&stored, row, "title") || is_taken_nearby(call, row)? {
         Some(("title", "already being used for another group or project milestone."))
     } else if !start.is_empty() && !due.is_empty() && due < start {
         Some(("due_date", "must be greater than start date"))
@@ -114,13 +111,13 @@ fn settle_milestone(
     Ok(())
 }
 
-/// Whether the group of the project, or a project of the group, has a milestone with the same title.
-fn is_taken_nearby(of: &Collection, call: &Call<'_>, row: &Record) -> Result<bool> {
+/// True if the group of the project, or a project of the group, has a milestone with the same title.
+fn is_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM milestones WHERE settings ->> 'title' = ?1
                    AND (group_id = ?2 OR project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)))";
-    let (group, projects) = match of.path.starts_with("/groups/") {
-        true => (None, Some(call.group()?.id)),
-        false => (Some(call.project()?.namespace.id), None),
+    let (group, projects) = match call.scope {
+        Scope::Group(group) => (None, Some(group.id)),
+        Scope::Project(project) => (Some(project.namespace.id), None),
     };
     call.one(sql, params![row.text("title"), group, projects])
 }
@@ -145,28 +142,23 @@ const TOKENS: Collection = Collection {
         ),
     ],
     is_edited: false,
-    scope: |_, call| maintained(call),
-    settle: |_, _, _, row| {
+    scope: |_, call| maintained_project(call),
+    complete: |_, row| {
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
             Failure::refused("Scopes can't be blank")
         })
     },
-    json: |_, call, _, row| Ok(token(call, row)),
+    json: |call, row| Ok(token_json(call, row)),
     ..Collection::new("/projects/{id}/deploy_tokens")
 };
 
-fn token(call: &Call<'_>, row: &Record) -> Value {
+fn token_json(call: &Call<'_>, row: &Record) -> Value {
     let (expires, username) = (row.text("expires_at"), row.text("username"));
     let usual = format!("gitlab+deploy-token-{}", row.id);
-    let mut body = json!({
-        "id": row.id,
-        "name": row.value("name"),
-        "username": if username.is_empty() { &usual } else { username },
-        "expires_at": row.value("expires_at"),
-        "scopes": row.value("scopes"),
-        "revoked": false,
-        "expired": !expires.is_empty() && expires <= call.now(),
-    });
+    let mut body = members(row, "id name username expires_at scopes");
+    body["username"] = if username.is_empty() { &usual } else { username }.into();
+    body["revoked"] = false.into();
+    body["expired"] = (!expires.is_empty() && expires <= call.now()).into();
     if call.writes {
         // Nothing accepts it here, so it is not stored.
         body["token"] = call.random_hex().into();
@@ -175,15 +167,15 @@ fn token(call: &Call<'_>, row: &Record) -> Value {
 }
 
 /// All tokens of the service, for administrators.
-fn every_token(call: &Call<'_>) -> Result<Answer> {
+fn list_all_tokens(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    page::list(call, TOKENS.rows.every(call)?.iter().map(|row| token(call, row)))
+    page::list(call, TOKENS.rows.every(call)?.iter().map(|row| token_json(call, row)))
 }
 
 /// Maintainers of a group see its tokens, owners create and remove them.
 const GROUP_TOKENS: Collection = Collection {
     path: "/groups/{id}/deploy_tokens",
-    scope: |_, call| led(call, if call.writes { OWNER } else { MAINTAINER }),
+    scope: |_, call| group_with_level(call, if call.writes { OWNER } else { MAINTAINER }),
     ..TOKENS
 };
 
@@ -198,8 +190,8 @@ const CHECKS: Collection = Collection {
     ],
     is_shown: false,
     scope: |_, call| Scope::project(call, MAINTAINER).map_err(Failure::without_403),
-    settle: |of, call, scope, row| {
-        let stored = of.stored(call, scope)?;
+    complete: |call, row| {
+        let stored = call.stored()?;
         if row.id != 0 {
             check_branches(call)?;
         }
@@ -213,38 +205,35 @@ const CHECKS: Collection = Collection {
         }
         refuse_if(!wrong.is_empty(), || Failure::invalid_record(wrong))
     },
-    json: |_, call, scope, row| check(call, scope, row),
+    json: check_json,
     ..Collection::new("/projects/{id}/external_status_checks")
 };
 
 /// 404 for an id of a protected branch that the project does not have.
-fn check_branches(call: &Call<'_>) -> Result<()> {
-    let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
-    let known = Protection::all(call, Holder::Project(call.project()?.id))?;
-    let is_known = |id: &i64| known.iter().any(|branch| branch.id == *id);
-    refuse_if(!wanted.iter().all(is_known), Failure::no_record)
+fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
+    let Some(requested) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
+    let protections = Protection::all(call, call.scope.holder())?;
+    let ids: Vec<i64> = protections.iter().map(|branch| branch.id).collect();
+    refuse_if(!requested.iter().all(|id| ids.contains(id)), Failure::no_record)
 }
 
-fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
-    let wanted = row.value("protected_branch_ids");
-    let wanted = wanted.as_array().cloned().unwrap_or_default();
-    let branches = Protection::all(call, scope.holder())?;
-    let branches = branches.iter().filter(|branch| wanted.contains(&branch.id.into()));
+fn check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
+    let project = call.project()?.id;
+    let requested = row.value("protected_branch_ids");
+    let requested = requested.as_array().cloned().unwrap_or_default();
+    let branches = Protection::all(call, call.scope.holder())?;
+    let branches = branches.iter().filter(|branch| requested.contains(&branch.id.into()));
     let branches = branches.map(|branch| {
         json!({
             "id": branch.id,
             "name": branch.name,
-            "project_id": scope.id(),
+            "project_id": project,
             "code_owner_approval_required": branch.code_owner_approval_required,
         })
     });
-    let mut body = json!({
-        "id": row.id,
-        "name": row.value("name"),
-        "project_id": scope.id(),
-        "external_url": row.value("external_url"),
-        "protected_branches": branches.collect::<Vec<_>>(),
-    });
+    let mut body = members(row, "id name external_url");
+    body["project_id"] = project.into();
+    body["protected_branches"] = branches.collect();
     set_if(&mut body, call.release() >= OBSERVED, "hmac", !row.text("shared_secret").is_empty());
     Ok(body)
 }
@@ -271,9 +260,13 @@ const PACKAGE_RULES: Collection = Collection {
     is_shown: false,
     is_patched: true,
     unpaged: true,
-    settle: settle_rule,
+    complete: complete_rule,
     rows: Records("package_rules"),
-    json: |of, call, scope, row| rule(of, call, scope, row),
+    json: |call, row| {
+        let mut body = call.plain(row);
+        body["project_id"] = call.scope.id().into();
+        Ok(body)
+    },
     ..Collection::new("/projects/{id}/packages/protection/rules")
 };
 
@@ -287,12 +280,12 @@ const REPOSITORY_RULES: Collection = Collection {
         Field::new(PUSH, Form::Word(LEVEL_WORDS)),
         Field::new(DELETE, Form::Word(LEVEL_WORDS)),
     ],
-    settle: |of, call, scope, row| {
-        let own = call.project()?.full_path.to_lowercase();
-        refuse_if(!row.text(PATH).starts_with(&own), || {
+    complete: |call, row| {
+        let project_path = call.project()?.full_path.to_lowercase();
+        refuse_if(!row.text(PATH).starts_with(&project_path), || {
             unprocessable("Repository path pattern should start with the project's full path")
         })?;
-        settle_rule(of, call, scope, row)
+        complete_rule(call, row)
     },
     rows: Records("registry_rules"),
     closed_by: &[&["container_registry_access_level"]],
@@ -304,20 +297,14 @@ fn unprocessable(words: &str) -> Failure {
 }
 
 /// A rule has a level, and no other rule has the same pattern.
-fn settle_rule(of: &Collection, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
+fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     refuse_if([PUSH, DELETE].iter().all(|level| row.text(level).is_empty()), || {
         unprocessable("A rule must have at least a minimum access role for push or delete.")
     })?;
-    of.check_unique(row, &of.stored(call, scope)?).map_err(|_| {
-        let name = of.unique[0].replace('_', " ");
+    call.check_unique(row).map_err(|_| {
+        let name = call.collection.unique[0].replace('_', " ");
         unprocessable(&format!("{}{} has already been taken", name[..1].to_uppercase(), &name[1..]))
     })
-}
-
-fn rule(of: &Collection, call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
-    let mut body = of.plain(call, row);
-    body["project_id"] = scope.id().into();
-    Ok(body)
 }
 
 /// From the documentation, not tried.
@@ -328,9 +315,9 @@ pub(super) const AGENTS: Collection = Collection {
     unique: &["name"],
     fields: &[Field::new("name", Form::Text)],
     is_edited: false,
-    json: |of, call, scope, row| {
-        let mut body = of.plain(call, row);
-        body["config_project"] = json!({ "id": scope.id() });
+    json: |call, row| {
+        let mut body = call.plain(row);
+        body["config_project"] = json!({ "id": call.scope.id() });
         Ok(body)
     },
     ..Collection::new("/projects/{id}/cluster_agents")
@@ -376,6 +363,6 @@ pub(crate) fn plant_resource_group(call: &Call<'_>, project: &Project, key: &str
     let mut row = Record::new(call.now());
     row.set(KEY, key);
     row.set(MODE, mode.filter(Value::is_string).unwrap_or_else(|| MODES[0].into()));
-    let of = Holder::Project(project.id);
-    Ok(RESOURCE_GROUPS.rows.save(call, of, &mut row)?)
+    let holder = Holder::Project(project.id);
+    Ok(RESOURCE_GROUPS.rows.save(call, holder, &mut row)?)
 }

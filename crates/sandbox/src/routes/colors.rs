@@ -9,7 +9,7 @@ const LIGHT: &str = "#FFFFFF";
 const BRIGHT: u32 = 500;
 
 /// The stored form of a colour: digits, whose case is kept, or those of a name in any case.
-pub(super) fn read(text: &str) -> Option<String> {
+pub(super) fn parse(text: &str) -> Option<String> {
     if let Some(digits) = text.strip_prefix('#') {
         let good =
             matches!(digits.len(), 3 | 6) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -21,7 +21,7 @@ pub(super) fn read(text: &str) -> Option<String> {
 }
 
 /// The colour of text on a stored colour.
-pub(super) fn readable_on(color: &str) -> &'static str {
+pub(super) fn text_color_on(color: &str) -> &'static str {
     let digits: Vec<u32> = color.chars().filter_map(|digit| digit.to_digit(16)).collect();
     let sum: u32 = match digits.as_slice() {
         [red, green, blue] => (red + green + blue) * 17,
@@ -48,7 +48,7 @@ mod tests {
             ("ff0000", None),
             ("reddish", None),
         ] {
-            assert_eq!(read(text).as_deref(), kept, "{text}");
+            assert_eq!(parse(text).as_deref(), kept, "{text}");
         }
     }
 
@@ -57,7 +57,7 @@ mod tests {
         for (color, text) in
             [("#fff", DARK), ("#FFFF00", DARK), ("#000", LIGHT), ("#FF0000", LIGHT)]
         {
-            assert_eq!(readable_on(color), text, "{color}");
+            assert_eq!(text_color_on(color), text, "{color}");
         }
     }
 }

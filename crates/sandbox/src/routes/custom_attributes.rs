@@ -7,18 +7,18 @@ use super::names::BLANK;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/custom_attributes", |call| Answer::ok(&of(call, holder(call)?)?)),
+    get("/{holder}/custom_attributes", |call| Answer::ok(&list_json(call, holder(call)?)?)),
     get("/{holder}/custom_attributes/{key}", show),
     put("/{holder}/custom_attributes/{key}", set),
     delete("/{holder}/custom_attributes/{key}", remove),
-    get("/users/{user_id}/custom_attributes", |call| Answer::ok(&of(call, holder(call)?)?)),
+    get("/users/{user_id}/custom_attributes", |call| Answer::ok(&list_json(call, holder(call)?)?)),
     get("/users/{user_id}/custom_attributes/{key}", show),
     put("/users/{user_id}/custom_attributes/{key}", set),
     delete("/users/{user_id}/custom_attributes/{key}", remove),
 ];
 
 /// All attributes of a holder, as an array of keys and values.
-pub(super) fn of(call: &Call<'_>, holder: Holder) -> Result<Value> {
+pub(super) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Value> {
     let (column, id) = holder.key();
     let sql = format!(
         "SELECT json_object('key', key, 'value', value) FROM custom_attributes
@@ -30,13 +30,13 @@ pub(super) fn of(call: &Call<'_>, holder: Holder) -> Result<Value> {
 /// Narrows a list to what has all `custom_attributes` in the call; only administrators can filter by
 /// them. `holder` joins an attribute `c` to the object.
 pub(super) fn filter(call: &Call<'_>, all: &mut Conditions, holder: &str) {
-    let wanted = call.params.get("custom_attributes").filter(|_| call.is_administrator());
+    let requested = call.params.get("custom_attributes").filter(|_| call.is_administrator());
     let has_all = format!(
         "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
              (SELECT 1 FROM custom_attributes c
               WHERE {holder} AND c.key = wanted.key AND c.value = wanted.value))"
     );
-    all.on(has_all, ":custom", wanted.filter(|all| all.is_object()).map(Value::to_string));
+    all.on(has_all, ":custom", requested.filter(|all| all.is_object()).map(Value::to_string));
 }
 
 /// The project, group or user of a call of an administrator. In 18.9 who is none gets 403, without a

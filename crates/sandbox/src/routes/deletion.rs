@@ -11,16 +11,16 @@ pub(super) const ROUTES: &[Route] =
     &[delete("/{holder}", remove), post("/{holder}/restore", restore)];
 
 /// A project or group, as far as deletion is concerned.
-struct Deleted {
+struct DeletionTarget {
     scope: Scope,
     /// The ids of the groups above it.
-    above: Vec<i64>,
+    ancestors: Vec<i64>,
     marked: bool,
     /// The suffix that a mark adds to its name and path.
     suffix: String,
 }
 
-impl Deleted {
+impl DeletionTarget {
     /// The project or group of a call of its owner.
     fn of(call: &Call<'_>) -> Result<Self> {
         let scope = Scope::with(call, [OWNER, OWNER])?;
@@ -35,7 +35,7 @@ impl Deleted {
             }
         };
         let suffix = word.map(|word| format!("-{word}-{}", scope.id())).unwrap_or_default();
-        Ok(Self { above: scope.above(), marked: marked.is_some(), suffix, scope })
+        Ok(Self { ancestors: scope.above(), marked: marked.is_some(), suffix, scope })
     }
 
     fn is_group(&self) -> bool {
@@ -57,15 +57,13 @@ impl Deleted {
         }
         call.set(table, id, "full_path", self.full_path_with(&path))?;
         // Before that release a mark also archived a project.
-        match call.release() < OBSERVED {
-            true => call.set(table, id, "archived", day.is_some()),
-            false => Ok(()),
-        }
+        let archives = call.release() < OBSERVED;
+        if archives { call.set(table, id, "archived", day.is_some()) } else { Ok(()) }
     }
 
     fn full_path_with(&self, path: &str) -> String {
         match self.scope.full_path().rsplit_once('/') {
-            Some((above, _)) => format!("{above}/{path}"),
+            Some((ancestors, _)) => format!("{ancestors}/{path}"),
             None => path.to_owned(),
         }
     }
@@ -73,33 +71,34 @@ impl Deleted {
 
 /// Deletes it, or marks it if deletion is delayed. The answer is the same.
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let it = Deleted::of(call)?;
-    call.check_unmodified(match &it.scope {
+    let target = DeletionTarget::of(call)?;
+    call.check_unmodified(match &target.scope {
         Scope::Project(project) => &project.updated_at,
         Scope::Group(group) => &group.created_at,
     })?;
     // From 16.0 to 18.0 only groups and their projects wait.
-    let is_personal = !it.is_group() && it.above.is_empty();
+    let is_personal = !target.is_group() && target.ancestors.is_empty();
     let waits_alone = call.is_from(18, 0) || !call.is_from(16, 0);
     let waits = call.service.deletion_delay().is_some() && (waits_alone || !is_personal);
-    let has_parameter = it.is_group() || call.is_from(15, 11);
+    let has_parameter = target.is_group() || call.is_from(15, 11);
     let at_once = has_parameter && call.params.is_set("permanently_remove")?;
     if waits && at_once {
-        check_permanent(call, &it)?;
-    } else if waits && it.marked {
-        return Err(it.refused("has already been marked for deletion"));
+        check_permanent(call, &target)?;
+    } else if waits && target.marked {
+        return Err(target.refused("has already been marked for deletion"));
     }
     if !waits || at_once {
-        call.run(&format!("DELETE FROM {} WHERE id = ?1", it.scope.table()), [it.scope.id()])?;
-    } else if !is_any_marked(call, it.above.iter().copied())? {
+        let (table, id) = (target.scope.table(), target.scope.id());
+        call.run(&format!("DELETE FROM {table} WHERE id = ?1"), [id])?;
+    } else if !is_any_marked(call, target.ancestors.iter().copied())? {
         // Everything below a marked group is deleted with it.
-        let names = it.scope.names().map(|text| format!("{text}{}", it.suffix));
-        it.save(call, names, Some(call.today()))?;
+        let names = target.scope.names().map(|text| format!("{text}{}", target.suffix));
+        target.save(call, names, Some(call.today()))?;
     }
     Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
 }
 
-/// Whether one of these groups is marked.
+/// True if one of these groups is marked.
 pub(super) fn is_any_marked(call: &Call<'_>, groups: impl Iterator<Item = i64>) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE marked_for_deletion_on IS NOT NULL
                    AND id IN (SELECT value FROM json_each(?1)))";
@@ -107,14 +106,14 @@ pub(super) fn is_any_marked(call: &Call<'_>, groups: impl Iterator<Item = i64>) 
 }
 
 /// A marked one may be removed at once by a call with its full path. A top-level group may not.
-fn check_permanent(call: &Call<'_>, it: &Deleted) -> Result<()> {
+fn check_permanent(call: &Call<'_>, target: &DeletionTarget) -> Result<()> {
     let path = call.params.text("full_path")?;
-    refuse_if(it.is_group() && it.above.is_empty(), || {
+    refuse_if(target.is_group() && target.ancestors.is_empty(), || {
         Failure::refused("`permanently_remove` option is only available for subgroups.")
     })?;
-    refuse_if(!it.marked, || it.refused("must be marked for deletion first."))?;
-    refuse_if(path.as_deref() != Some(it.scope.full_path()), || {
-        let what = it.scope.either("project", "subgroup");
+    refuse_if(!target.marked, || target.refused("must be marked for deletion first."))?;
+    refuse_if(path.as_deref() != Some(target.scope.full_path()), || {
+        let what = target.scope.either("project", "subgroup");
         Failure::refused(format!(
             "`full_path` is incorrect. You must enter the complete path for the {what}."
         ))
@@ -124,35 +123,35 @@ fn check_permanent(call: &Call<'_>, it: &Deleted) -> Result<()> {
 /// Removes the mark and its suffix. If the path is in use by now, name and path get a random
 /// suffix.
 fn restore(call: &Call<'_>) -> Result<Answer> {
-    let it = Deleted::of(call)?;
-    let (table, id) = (it.scope.table(), it.scope.id());
+    let target = DeletionTarget::of(call)?;
+    let (table, id) = (target.scope.table(), target.scope.id());
     if !call.is_from(18, 0) {
         call.require_tier(Tier::Premium)?;
     }
-    refuse_if(!it.marked, || it.refused("has not been marked for deletion"))?;
-    let mut names =
-        it.scope.names().map(|text| text.strip_suffix(&it.suffix).unwrap_or(text).to_owned());
-    let full_path = it.full_path_with(&names[1]);
+    refuse_if(!target.marked, || target.refused("has not been marked for deletion"))?;
+    let names = target.scope.names();
+    let mut names = names.map(|name| name.strip_suffix(&target.suffix).unwrap_or(name).to_owned());
+    let full_path = target.full_path_with(&names[1]);
     let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND (?3 OR id <> ?2))
              OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND NOT (?3 AND id = ?2))";
-    if call.one(sql, params![full_path, id, it.is_group()])? {
+    if call.one(sql, params![full_path, id, target.is_group()])? {
         let infix = format!("-{}", &call.random_hex()[..5]);
         names.iter_mut().for_each(|name| name.push_str(&infix));
     }
-    let (above, whose) = it.scope.either(
+    let (ancestors, whose) = target.scope.either(
         ("namespace_id", "Project namespace name has already been taken and "),
         ("parent_id", ""),
     );
     let sql = format!(
-        "SELECT EXISTS (SELECT 1 FROM {table} other JOIN {table} own USING ({above})
+        "SELECT EXISTS (SELECT 1 FROM {table} other JOIN {table} own USING ({ancestors})
                         WHERE own.id = ?1 AND other.id <> ?1 AND other.name = ?2)"
     );
     refuse_if(call.one(&sql, params![id, names[0]])?, || {
         Failure::refused(format!("{whose}Name has already been taken"))
     })?;
-    it.save(call, names, None)?;
-    match it.scope {
+    target.save(call, names, None)?;
+    match target.scope {
         Scope::Project(_) => projects::answer(call, StatusCode::CREATED, id, Extras::default()),
-        Scope::Group(_) => Answer::created(&groups::plain(call, &groups::existing(call, id)?)?),
+        Scope::Group(_) => Answer::created(&groups::plain_json(call, &groups::reload(call, id)?)?),
     }
 }

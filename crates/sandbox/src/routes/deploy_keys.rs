@@ -7,7 +7,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use md5::Md5;
-use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
 use super::prelude::*;
@@ -42,41 +41,34 @@ stored!(DeployKey: deploy_keys k, id, title, key, fingerprint, created_at, expir
 
 impl DeployKey {
     /// The projects that use the key.
-    fn projects(&self, db: &Connection) -> rusqlite::Result<Vec<i64>> {
-        let sql = "SELECT project_id FROM deploy_key_projects WHERE key_id = ?1";
-        db.prepare_cached(sql)?.query_map([self.id], |row| row.get(0))?.collect()
+    fn projects(&self, call: &Call<'_>) -> Result<Vec<i64>> {
+        call.many("SELECT project_id FROM deploy_key_projects WHERE key_id = ?1", [self.id])
     }
 
-    /// Whether a project in which the caller is a member uses it.
+    /// True if a project in which the caller is a member uses it.
     fn is_within_reach(&self, call: &Call<'_>) -> Result<bool> {
-        any(self.projects(call.db)?, |id| {
+        any(self.projects(call)?, |id| {
             let project = Project::by_id(call.db, id)?;
             project.map_or(Ok(false), |project| Ok(call.level_in(&project)? > 0))
         })
     }
 
-    /// Whether a project uses it, and whether it may push there.
-    fn can_push(&self, db: &Connection, project: i64) -> rusqlite::Result<Option<bool>> {
+    /// The right of a project to push with it; `None` if the project does not use it.
+    fn can_push(&self, call: &Call<'_>, project: i64) -> Result<Option<bool>> {
         let sql = "SELECT can_push FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
-        db.prepare_cached(sql)?.query_row([project, self.id], |row| row.get(0)).optional()
+        call.maybe(sql, [project, self.id])
     }
 
-    fn attach(&self, db: &Connection, project: i64, can_push: bool) -> rusqlite::Result<()> {
+    fn attach(&self, call: &Call<'_>, project: i64, can_push: bool) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO deploy_key_projects (key_id, project_id, can_push) VALUES (?1, ?2, ?3)";
-        run(db, sql, params![self.id, project, can_push])
+        call.run(sql, params![self.id, project, can_push]).map(drop)
     }
 
     /// The key as the service shows it, without the project's part.
     fn json(&self, call: &Call<'_>) -> Value {
-        let mut body = json!({
-            "id": self.id,
-            "title": self.title,
-            "key": self.key,
-            "fingerprint": self.older_fingerprint(),
-            "fingerprint_sha256": self.fingerprint,
-            "created_at": self.created_at,
-            "expires_at": self.expires_at,
-        });
+        let mut body = self.members("id title key created_at expires_at");
+        body["fingerprint"] = self.older_fingerprint().into();
+        body["fingerprint_sha256"] = self.column("fingerprint");
         set_if(&mut body, call.release() >= OBSERVED, "last_used_at", Value::Null);
         set_if(&mut body, call.release() >= OBSERVED, "usage_type", "auth_and_signing");
         body
@@ -91,7 +83,7 @@ impl DeployKey {
 
     fn json_in(&self, call: &Call<'_>, project: i64) -> Result<Value> {
         let mut body = self.json(call);
-        body["can_push"] = self.can_push(call.db, project)?.unwrap_or_default().into();
+        body["can_push"] = self.can_push(call, project)?.unwrap_or_default().into();
         Ok(body)
     }
 }
@@ -102,21 +94,21 @@ fn decoded(material: &str) -> Option<Vec<u8>> {
 
 /// A key in its stored form, with the first word of its comment, and the fingerprint of its
 /// content. `None` if it is not a key.
-fn read(text: &str) -> Option<(String, String)> {
+fn parse_key(text: &str) -> Option<(String, String)> {
     let words: Vec<&str> = text.split_whitespace().take(3).collect();
     let (kind, material) = (words.first()?, words.get(1)?);
     let bytes = decoded(material)?;
     // The content begins with its type, after four bytes with the length.
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
-    let is_known = TYPES.split(' ').any(|known| known == *kind);
-    let sound = is_known && rest.get(..length)? == kind.as_bytes() && rest.len() > length;
+    let is_type = TYPES.split(' ').any(|name| name == *kind);
+    let sound = is_type && rest.get(..length)? == kind.as_bytes() && rest.len() > length;
     let fingerprint = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&bytes)));
     sound.then(|| (words.join(" "), fingerprint))
 }
 
 /// The title; adds its faults.
-fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
+fn checked_title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
     wrong.add_if(title.trim().is_empty(), FIELD, "can't be blank");
@@ -126,7 +118,7 @@ fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
 }
 
 /// The key in the path, if the project uses it.
-fn used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
+fn find_used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
     let condition = "WHERE k.id = ?1 AND k.id IN (SELECT key_id FROM deploy_key_projects WHERE project_id = ?2)";
     Ok(DeployKey::first(call.db, condition, [call.segment_id("key_id")?, project])?)
 }
@@ -145,22 +137,27 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let is_public = call.params.is_set("public")?;
     let keys = DeployKey::list(call.db, "ORDER BY k.id", [])?;
-    let body = |key: &DeployKey| {
-        let pushes = |id: &i64| Ok(key.can_push(call.db, *id)? == Some(true));
-        let pushing = try_filter(key.projects(call.db)?, pushes)?.into_iter().map(|id| {
-            let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
-            projects::identity(call, &project)
-        });
-        let mut body = key.json(call);
-        body["projects_with_write_access"] = pushing.collect::<Result<Value>>()?;
-        Ok(body)
-    };
-    page::each(call, keys.iter().filter(|_| !is_public).map(body))
+    let keys = keys.iter().filter(|_| !is_public);
+    page::each(
+        call,
+        keys.map(|key| {
+            let mut writable = Vec::new();
+            for id in key.projects(call)? {
+                if key.can_push(call, id)? == Some(true) {
+                    let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+                    writable.push(projects::identity_json(call, &project)?);
+                }
+            }
+            let mut body = key.json(call);
+            body["projects_with_write_access"] = writable.into();
+            Ok(body)
+        }),
+    )
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?.id;
-    let key = used(call, project)?.ok_or_else(Failure::no_record)?;
+    let key = find_used(call, project)?.ok_or_else(Failure::no_record)?;
     Answer::ok(&key.json_in(call, project)?)
 }
 
@@ -171,21 +168,21 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["key", "title"])?;
     let sent = call.params.text("key")?.unwrap_or_default().trim().to_owned();
     let can_push = call.params.is_set("can_push")?;
-    if let Some(known) = DeployKey::first(call.db, "WHERE k.key = ?1", [&sent])? {
-        let used = known.can_push(call.db, project)?.is_some();
-        if !used && known.is_within_reach(call)? {
-            known.attach(call.db, project, can_push)?;
+    if let Some(existing) = DeployKey::first(call.db, "WHERE k.key = ?1", [&sent])? {
+        let used = existing.can_push(call, project)?.is_some();
+        if !used && existing.is_within_reach(call)? {
+            existing.attach(call, project, can_push)?;
         }
-        if used || known.can_push(call.db, project)?.is_some() {
-            return Answer::created(&known.json_in(call, project)?);
+        if used || existing.can_push(call, project)?.is_some() {
+            return Answer::created(&existing.json_in(call, project)?);
         }
     }
     let mut wrong = Complaints::default();
-    let title = title(call, &mut wrong)?;
+    let title = checked_title(call, &mut wrong)?;
     let expires_at = call.params.time_or_day("expires_at")?.map(clock::spell);
     let is_past = expires_at.as_deref().is_some_and(|end| end < call.now());
     wrong.add_if(is_past, "deploy_key.key", "has expired");
-    let Some((key, fingerprint)) = read(&sent) else {
+    let Some((key, fingerprint)) = parse_key(&sent) else {
         for text in [FORBIDDEN_TYPE, "is invalid"] {
             wrong.add("deploy_key.key", text);
         }
@@ -193,17 +190,14 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         return Err(wrong.into());
     };
     if DeployKey::first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
-        let field = match call.service.profile.later_errors {
-            true => "deploy_key.fingerprint_sha256",
-            false => "deploy_key.fingerprint",
-        };
-        wrong.add(field, "has already been taken");
+        let suffix = if call.service.profile.later_errors { "_sha256" } else { "" };
+        wrong.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
     }
     wrong.settle()?;
     let created_at = call.now().to_owned();
     let mut new = DeployKey { id: 0, title, key, fingerprint, created_at, expires_at };
     new.id = new.put(call.db)?;
-    new.attach(call.db, project, can_push)?;
+    new.attach(call, project, can_push)?;
     Answer::created(&new.json_in(call, project)?)
 }
 
@@ -211,24 +205,24 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require_any(&["title", "can_push"])?;
-    let mut key = used(call, project)?.ok_or_else(Failure::no_record)?;
-    let editable = call.is_administrator() || key.projects(call.db)? == [project];
+    let mut key = find_used(call, project)?.ok_or_else(Failure::no_record)?;
+    let editable = call.is_administrator() || key.projects(call)? == [project];
     if call.params.has("title") && editable {
         let mut wrong = Complaints::default();
-        key.title = title(call, &mut wrong)?;
+        key.title = checked_title(call, &mut wrong)?;
         wrong.settle()?;
         key.put(call.db)?;
     }
     if call.params.has("can_push") {
         let can_push = call.params.flag("can_push")?;
-        key.attach(call.db, project, can_push.ok_or_else(|| Failure::not_null("can_push"))?)?;
+        key.attach(call, project, can_push.ok_or_else(|| Failure::not_null("can_push"))?)?;
     }
     Answer::ok(&key.json_in(call, project)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    let key = used(call, project)?.ok_or_else(|| Failure::not_found("Deploy key"))?;
+    let key = find_used(call, project)?.ok_or_else(|| Failure::not_found("Deploy key"))?;
     call.check_unmodified(&key.created_at)?;
     let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
     call.run(sql, [project, key.id])?;
@@ -240,8 +234,8 @@ fn enable(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     match DeployKey::by_id(call.db, call.segment_id("key_id")?)? {
         Some(key) if key.is_within_reach(call)? => {
-            if key.can_push(call.db, project)?.is_none() {
-                key.attach(call.db, project, false)?;
+            if key.can_push(call, project)?.is_none() {
+                key.attach(call, project, false)?;
             }
             Answer::created(&key.json(call))
         }
@@ -262,7 +256,7 @@ mod tests {
             STANDARD.encode(bytes)
         };
         let good = material("ssh-ed25519", b"1234");
-        let (kept, fingerprint) = read(&format!("ssh-ed25519  {good} a b c")).expect("a key");
+        let (kept, fingerprint) = parse_key(&format!("ssh-ed25519  {good} a b c")).expect("a key");
         assert_eq!(kept, format!("ssh-ed25519 {good} a"));
         assert!(fingerprint.starts_with("SHA256:") && !fingerprint.ends_with('='));
         let bad = [
@@ -276,7 +270,7 @@ mod tests {
             format!("ssh-ed25519 {}", material("ssh-ed25519", b"")),
         ];
         for text in bad {
-            assert!(read(&text).is_none(), "{text}");
+            assert!(parse_key(&text).is_none(), "{text}");
         }
     }
 }

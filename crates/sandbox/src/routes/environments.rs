@@ -2,15 +2,19 @@
 
 use sha2::{Digest, Sha256};
 
-use super::collections::{AGENTS, led, maintained};
-use super::fields::{changed, id_of_row};
+use super::collections::{AGENTS, group_with_level, maintained_project};
+use super::fields::{change_rows, id_of_row};
 use super::grants;
 use super::names::in_sentences;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[ENVIRONMENTS, PROTECTED, PROTECTED_TIERS];
 
-pub(super) const ROUTES: &[Route] = &[post("/projects/{id}/environments/{entry}/stop", stop)];
+pub(super) const ROUTES: &[Route] = &[ENVIRONMENTS.route(
+    Method::POST,
+    "/projects/{id}/environments/{entry}/stop",
+    Verb::Custom(stop),
+)];
 
 const TIERS: &[&str] = &["production", "staging", "testing", "development", "other"];
 
@@ -43,14 +47,14 @@ const ENVIRONMENTS: Collection = Collection {
     ],
     shows: &[("auto_stop_at", "null")],
     filters: &["name"],
-    narrow: narrow_environments,
-    settle: settle_environment,
-    kept: |call, scope, row| {
-        let may_go = row.text("state") == "stopped" && may_deploy(call, scope, row)?;
+    filter: filter_environments,
+    complete: complete_environment,
+    check_removal: |call, row| {
+        let may_go = row.text("state") == "stopped" && may_deploy(call, row)?;
         refuse_if(!may_go, Failure::forbidden)?;
         call.check_unmodified(&row.updated_at)
     },
-    json: |_, call, scope, row| environment(call, scope, row),
+    json: environment_json,
     ..Collection::new("/projects/{id}/environments")
 };
 
@@ -64,7 +68,7 @@ const AGENTS_SINCE: Option<Release> = Some(Release::new(17, 5));
 /// The states of an environment.
 const STATES: &[&str] = &["available", "stopping", "stopped"];
 
-fn narrow_environments(call: &Call<'_>, rows: &mut Vec<Record>) -> Result<()> {
+fn filter_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Result<()> {
     let params = &call.params;
     if params.has("name") && params.has("search") {
         return Err(Failure::parameter("name, search", "are mutually exclusive"));
@@ -81,13 +85,13 @@ fn narrow_environments(call: &Call<'_>, rows: &mut Vec<Record>) -> Result<()> {
     Ok(())
 }
 
-/// Whether the caller has a level that a protected environment asks for, by its name or by its tier.
-fn may_deploy(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<bool> {
-    let Scope::Project(project) = scope else { return Ok(true) };
+/// True if the caller has a level that a protected environment asks for, by its name or by its tier.
+fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
+    let project = call.project()?;
     if call.is_administrator() || call.tier() < PROTECTED.tier {
         return Ok(true);
     }
-    let mut protections = PROTECTED.rows.all(call, scope.holder())?;
+    let mut protections = PROTECTED.rows.all(call, call.scope.holder())?;
     protections.retain(|one| one.text("name") == row.text("name"));
     for group in ids(&project.namespace.traversal) {
         let of_group = PROTECTED_TIERS.rows.all(call, Holder::Group(group))?;
@@ -103,19 +107,13 @@ fn may_deploy(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<bool> {
                 && grant["access_level"].as_i64().is_some_and(|least| level >= least)
             || of_group > 0)
     };
-    let is_closed = |protection: Record| {
+    Ok(!any(protections, |protection: Record| {
         Ok(!any(protection.value(LEVELS).as_array().into_iter().flatten(), admits)?)
-    };
-    Ok(!any(protections, is_closed)?)
+    })?)
 }
 
-fn settle_environment(
-    of: &Collection,
-    call: &Call<'_>,
-    scope: &Scope,
-    row: &mut Record,
-) -> Result<()> {
-    let stored = of.stored(call, scope)?;
+fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+    let stored = call.stored()?;
     if call.params.has("slug") {
         return Err(Failure::parameter("slug", "is automatically generated and cannot be changed"));
     }
@@ -124,7 +122,7 @@ fn settle_environment(
     if let Some(before) = before.filter(|_| call.is_from(16, 0)) {
         row.set("name", before.text("name"));
     }
-    let agent = agent(call, scope.holder(), row)?;
+    let agent = find_agent(call, row)?;
     let is_named = call.params.has(AGENT) && !row.value(AGENT).is_null();
     refuse_if(is_named && agent.is_none(), || {
         let text = "cluster agent doesn't exist or cannot be associated with this environment";
@@ -143,14 +141,14 @@ fn settle_environment(
     }
     if row.text("tier").is_empty() {
         let lower = row.text("name").to_lowercase();
-        let known = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        let tier = TIER_WORDS.iter().find(|(_, words)| known(words));
+        let mut tiers = TIER_WORDS.iter();
+        let tier = tiers.find(|(_, words)| words.iter().any(|word| lower.contains(word)));
         row.set("tier", tier.map_or("other", |(tier, _)| tier));
     }
     Ok(())
 }
 
-/// The faults of an environment. What an edit leaves as it is is not checked again.
+/// The faults of an environment. Unchanged fields are not checked again.
 fn check(row: &Record, stored: &[Record], before: Option<&Record>, has_agent: bool) -> Result<()> {
     let mut wrong = Complaints::default();
     let name = row.text("name");
@@ -194,18 +192,16 @@ fn slug(name: &str) -> String {
     format!("{}-{}", slug.trim_end_matches('-'), &mark[..6])
 }
 
-fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
-    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
-    let wanted = Extras::of(call)?;
-    let project = view::simple(call, project, wanted)?.value()?;
-    let mut body = ENVIRONMENTS.plain(call, row);
+fn environment_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
+    let project = view::simple(call, call.project()?, Extras::of(call)?)?.value()?;
+    let mut body = call.plain(row);
     body["slug"] = row.value("slug");
     body["project"] = project;
     body["state"] = row.value("state");
-    if let Some(agent) = agent(call, scope.holder(), row)?
-        && scope.level(call)? >= AGENTS.reads
+    if let Some(agent) = find_agent(call, row)?
+        && call.level()? >= AGENTS.reads
     {
-        body["cluster_agent"] = (AGENTS.json)(&AGENTS, call, scope, &agent)?;
+        body["cluster_agent"] = CollectionCall { collection: &AGENTS, ..*call }.json(&agent)?;
         body[NAMESPACE] = row.value(NAMESPACE);
         body[FLUX] = row.value(FLUX);
     }
@@ -213,23 +209,22 @@ fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
 }
 
 /// The agent of an environment, if the project still has it.
-fn agent(call: &Call<'_>, of: Holder, row: &Record) -> Result<Option<Record>> {
+fn find_agent(call: &CollectionCall<'_>, row: &Record) -> Result<Option<Record>> {
     let id = row.value(AGENT).as_i64();
-    Ok(id.map_or(Ok(None), |id| AGENTS.rows.find(call, of, id))?)
+    Ok(id.map_or(Ok(None), |id| AGENTS.rows.find(call, call.scope.holder(), id))?)
 }
 
 /// No jobs run here, so it stops at once; one that only a job stops needs `force`.
-fn stop(call: &Call<'_>) -> Result<Answer> {
-    let scope = ENVIRONMENTS.scope(call)?;
-    let mut row = ENVIRONMENTS.found(call, &scope)?;
-    refuse_if(!may_deploy(call, &scope, &row)?, Failure::forbidden)?;
+fn stop(call: &CollectionCall<'_>) -> Result<Answer> {
+    let mut row = call.find()?;
+    refuse_if(!may_deploy(call, &row)?, Failure::forbidden)?;
     let needs_job = row.text("state") != "stopped" && row.text(AUTO_STOP) == "with_action";
     refuse_if(needs_job && !call.params.is_set("force")?, || {
         Failure::bad_request("Attempted to stop the environment but failed to change the status")
     })?;
     row.set("state", "stopped");
-    ENVIRONMENTS.rows.save(call, scope.holder(), &mut row)?;
-    Answer::ok(&environment(call, &scope, &row)?)
+    call.store(&mut row)?;
+    Answer::ok(&environment_json(call, &row)?)
 }
 
 const PROTECTED: Collection = Collection {
@@ -237,23 +232,20 @@ const PROTECTED: Collection = Collection {
     tier: Tier::Premium,
     required: &["name", LEVELS],
     fields: &[Field::new("name", Form::Text)],
-    scope: |_, call| maintained(call),
-    narrow: |_, rows| {
+    scope: |_, call| maintained_project(call),
+    filter: |_, rows| {
         rows.sort_by_cached_key(|row| row.text("name").to_owned());
         Ok(())
     },
-    settle: settle_protected,
-    json: |_, _, _, row| {
-        let shown = |name: &str| (name.to_owned(), row.value(name));
-        Ok(["name", LEVELS, COUNT, RULES].into_iter().map(shown).collect())
-    },
+    complete: complete_protected,
+    json: |_, row| Ok(members(row, &["name", LEVELS, COUNT, RULES].join(" "))),
     ..Collection::new("/projects/{id}/protected_environments")
 };
 
 /// Groups protect the environments of a tier.
 const PROTECTED_TIERS: Collection = Collection {
     path: "/groups/{id}/protected_environments",
-    scope: |_, call| led(call, OWNER),
+    scope: |_, call| group_with_level(call, OWNER),
     ..PROTECTED
 };
 
@@ -261,13 +253,8 @@ const LEVELS: &str = "deploy_access_levels";
 const RULES: &str = "approval_rules";
 const COUNT: &str = "required_approval_count";
 
-fn settle_protected(
-    of: &Collection,
-    call: &Call<'_>,
-    scope: &Scope,
-    row: &mut Record,
-) -> Result<()> {
-    let group = (of.path == PROTECTED_TIERS.path).then(|| call.group()).transpose()?;
+fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+    let is_group = matches!(call.scope, Scope::Group(_));
     let count = call.params.integer(COUNT)?;
     if count.is_some_and(|count| count > 0) && call.release() >= OBSERVED {
         return Err(Failure::invalid_record(
@@ -277,13 +264,14 @@ fn settle_protected(
     if row.id != 0 {
         // The path contains the name; it cannot be changed.
         row.set("name", call.segment("entry"));
-    } else if is_taken(&of.stored(call, scope)?, row, "name") {
+    } else if is_taken(&call.stored()?, row, "name") {
         let name = row.text("name");
-        return Err(Failure::conflict(&match group.is_none() && call.release() >= OBSERVED {
-            true => format!("Environment '{name}' is already protected"),
-            false => format!("Protected environment '{name}' already exists"),
+        return Err(Failure::conflict(&if !is_group && call.release() >= OBSERVED {
+            format!("Environment '{name}' is already protected")
+        } else {
+            format!("Protected environment '{name}' already exists")
         }));
-    } else if group.is_some() && !TIERS.contains(&row.text("name")) {
+    } else if is_group && !TIERS.contains(&row.text("name")) {
         let tiers = TIERS.join(", ");
         let words = format!("Name must be one of environment tiers: {tiers}");
         return Err(Failure::invalid_record(vec![words]));
@@ -293,11 +281,11 @@ fn settle_protected(
     for list in [LEVELS, RULES] {
         let row_of = |before: Option<&Value>, sent: &Value, removes| match removes {
             // Rules of approval must name themselves again.
-            true if list == RULES => named_once(list, sent).map(|()| None),
+            true if list == RULES => check_grantee(list, sent).map(|()| None),
             true => Ok(None),
-            false => grant(call, group.as_ref(), list, before, sent),
+            false => complete_grant(call, list, before, sent),
         };
-        let changed = changed(call, list, row.value(list), row_of)?;
+        let changed = change_rows(call, list, row.value(list), row_of)?;
         refuse_if(list == LEVELS && changed.is_empty(), || {
             Failure::invalid_record("Deploy access levels is too short (minimum is 1 character)")
         })?;
@@ -306,13 +294,13 @@ fn settle_protected(
     Ok(())
 }
 
-/// What a row names.
+/// The fields of which a row has exactly one.
 const WHO: [&str; 3] = ["access_level", "user_id", "group_id"];
 
 const EXACTLY_ONE: &str = "Exactly one of access_level, group_id, user_id must be present";
 
 /// Refuses an element that does not name exactly one thing.
-fn named_once(list: &str, sent: &Value) -> Result<()> {
+fn check_grantee(list: &str, sent: &Value) -> Result<()> {
     match WHO.iter().filter(|name| !sent[**name].is_null()).count() {
         1 => Ok(()),
         0 if list == RULES => {
@@ -329,27 +317,26 @@ fn invalid_row(list: &str, words: &str) -> Failure {
 }
 
 /// One element of a list of grants; `None` if its user or group has no access: in a project the ways
-/// are all, and the group is invited; in a `group` the user leads it, and the other one is below it.
-fn grant(
-    call: &Call<'_>,
-    group: Option<&Namespace>,
+/// are all, and the group is invited; in a group the user leads it, and the other one is below it.
+fn complete_grant(
+    call: &CollectionCall<'_>,
     list: &str,
     before: Option<&Value>,
     sent: &Value,
 ) -> Result<Option<Value>> {
     let read = |name: &str| integer(&format!("{list}[{name}]"), &sent[name]);
-    named_once(list, sent)?;
+    check_grantee(list, sent)?;
     let (user, named) = (read("user_id")?, read("group_id")?);
     let level = number_of(&format!("{list}[access_level]"), &sent["access_level"], |level| {
         [DEVELOPER, MAINTAINER, 60].contains(&level)
     })?;
     let to = match (user, named, level) {
-        (Some(id), ..) if deploys(call, group, id)? => Some(Grantee::User(id)),
-        (_, Some(id), _) if takes_part(call, group, id)? => Some(Grantee::Group(id)),
+        (Some(id), ..) if may_user_deploy(call, id)? => Some(Grantee::User(id)),
+        (_, Some(id), _) if may_group_deploy(call, id)? => Some(Grantee::Group(id)),
         (None, None, Some(level)) => Some(Grantee::Level(level)),
         _ => None,
     };
-    let description = to.map_or(Ok(None), |to| grants::name(call, to))?;
+    let description = to.map_or(Ok(None), |to| grants::grantee_name(call, to))?;
     let other = || invalid_row(list, EXACTLY_ONE);
     let Some(description) = description else {
         return before.map_or(Ok(None), |_| Err(other()));
@@ -376,22 +363,22 @@ fn grant(
     Ok(Some(body))
 }
 
-/// Whether a user has enough access to be named.
-fn deploys(call: &Call<'_>, group: Option<&Namespace>, user: i64) -> Result<bool> {
-    Ok(match group {
-        Some(group) => {
+/// True if a user has enough access to be named.
+fn may_user_deploy(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
+    Ok(match call.scope {
+        Scope::Group(group) => {
             let standing = Memberships::of(call.db, user, call.today())?;
             standing.in_namespace(&group.traversal) >= MAINTAINER
         }
-        None => call.level_of(user, &call.project()?)? > 0,
+        Scope::Project(project) => call.level_of(user, project)? > 0,
     })
 }
 
-/// Whether a group can be named.
-fn takes_part(call: &Call<'_>, group: Option<&Namespace>, named: i64) -> Result<bool> {
-    let Some(group) = group else {
+/// True if a group can be named.
+fn may_group_deploy(call: &CollectionCall<'_>, named: i64) -> Result<bool> {
+    let Scope::Group(group) = call.scope else {
         let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2)";
-        return call.one(sql, [call.project()?.id, named]);
+        return call.one(sql, [call.scope.id(), named]);
     };
     let named = Namespace::by_id(call.db, named)?;
     Ok(named.is_some_and(|named| {

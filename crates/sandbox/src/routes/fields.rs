@@ -69,11 +69,11 @@ pub struct Field {
     pub form: Form,
     /// Its value in a new entry that omits it, as JSON.
     pub preset: &'static str,
-    /// Whether an edit ignores it.
+    /// True if an edit ignores it.
     pub only_new: bool,
-    /// Whether an edit that omits it resets it to its preset.
+    /// True if an edit that omits it resets it to its preset.
     pub resets: bool,
-    /// Whether spaces around it are removed.
+    /// True if spaces around it are removed.
     pub trims: bool,
     /// The lowest licence with this field.
     pub tier: Tier,
@@ -111,7 +111,7 @@ impl Field {
         serde_json::from_str(self.preset).unwrap_or_default()
     }
 
-    /// Whether the call contains it.
+    /// True if the call contains it.
     pub(super) fn is_sent(&self, call: &Call<'_>, is_new: bool) -> bool {
         let alone = matches!(self.form, Form::Rows(_, alone) if is_new && call.params.has(alone));
         (call.params.has(self.name) || alone) && self.is_there(call)
@@ -143,12 +143,12 @@ impl Field {
             Form::Texts => params.texts(name)?.unwrap_or_default().into(),
             Form::Ids => params.integers(name)?.unwrap_or_default().into(),
             Form::Rows(keys, alone) => {
-                let row = |before: Option<&Value>, said: &Value, _| {
+                let row = |before: Option<&Value>, row_sent: &Value, _| {
                     let mut row = json!({"id": id_of_row(call, before)?});
-                    keys.iter().for_each(|key| row[*key] = said[*key].clone());
+                    keys.iter().for_each(|key| row[*key] = row_sent[*key].clone());
                     Ok(Some(row))
                 };
-                let mut rows = changed(call, name, stored.cloned().unwrap_or_default(), row)?;
+                let mut rows = change_rows(call, name, stored.cloned().unwrap_or_default(), row)?;
                 if let (None, Some(level)) = (stored, params.get(alone)) {
                     rows.extend(row(None, &json!({ keys[0]: level }), false)?);
                 }
@@ -161,7 +161,7 @@ impl Field {
 /// A list of rows after the changes of a call: an element without `id` adds a row, one with `id`
 /// changes that row, and one with `_destroy` removes it. `row` makes a row from the stored one, if
 /// there is one, and the element; `None` leaves it out.
-pub(super) fn changed(
+pub(super) fn change_rows(
     call: &Call<'_>,
     list: &str,
     stored: Value,
@@ -186,18 +186,23 @@ pub(super) fn changed(
 }
 
 /// The complaints about members that an item of a list lacks.
-pub(super) fn missing(list: &str, at: usize, item: &Value, names: [&str; 2]) -> Vec<String> {
+pub(super) fn missing_members(
+    list: &str,
+    at: usize,
+    item: &Value,
+    names: [&str; 2],
+) -> Vec<String> {
     let absent = names.into_iter().filter(|name| item.get(name).is_none());
     absent.map(|name| format!("{list}[{at}][{name}] is missing")).collect()
 }
 
 /// The id of a row in a list of an entry.
 pub(super) fn id_of_row(call: &Call<'_>, before: Option<&Value>) -> Result<i64> {
-    before.and_then(|before| before["id"].as_i64()).map_or_else(|| next_grant(call), Ok)
+    before.and_then(|before| before["id"].as_i64()).map_or_else(|| next_row_id(call), Ok)
 }
 
 /// The next id of a grant or of a row in a list. They are shared by all collections.
-pub(super) fn next_grant(call: &Call<'_>) -> Result<i64> {
+pub(super) fn next_row_id(call: &Call<'_>) -> Result<i64> {
     let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
                ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";
     call.one(sql, [])

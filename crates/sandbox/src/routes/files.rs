@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
-use http::Method;
 use sha2::{Digest, Sha256};
 
 use super::prelude::*;
 use super::protected_branches;
-use super::repository::{default_branch, fill, may_push, new_commit, of, readable};
+use super::repository::{
+    default_branch, may_push, new_commit, readable, repository_of, set_first_branch,
+};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/tree", tree),
@@ -27,11 +28,10 @@ const LENIENT: GeneralPurpose =
 /// The path of the file, which stays below the root of the repository.
 fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
-    let is_part = |part: &str| !matches!(part, "" | "." | ".." | ".git");
-    match path.split('/').all(is_part) && !path.contains(['\0', '\\']) {
-        true => Ok(path),
-        false => Err(Failure::parameter("file_path", "should be a valid file path")),
-    }
+    let are_names = path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"));
+    let is_valid = are_names && !path.contains(['\0', '\\']);
+    let refusal = || Failure::parameter("file_path", "should be a valid file path");
+    refuse_if(!is_valid, refusal).map(|()| path)
 }
 
 /// The call's `ref` and its commit; 404 for `what` if there is none.
@@ -40,22 +40,22 @@ fn requested_commit(call: &Call<'_>, project: &Project, what: &str) -> Result<(S
         Some(reference) if reference != "HEAD" => reference,
         _ => default_branch(call, project)?,
     };
-    let commit = of(call, project).resolve(&reference)?;
+    let commit = repository_of(call, project).resolve(&reference)?;
     Ok((reference, commit.ok_or_else(|| Failure::not_found(what))?))
 }
 
 /// The file in a call, with the commit and the `ref`.
-fn named(call: &Call<'_>) -> Result<(File, Commit, String)> {
+fn requested_file(call: &Call<'_>) -> Result<(File, Commit, String)> {
     let project = readable(call)?;
     let path = path(call)?;
     let (reference, commit) = requested_commit(call, &project, "Commit")?;
-    let file = of(call, &project).file(&commit.id, path)?;
+    let file = repository_of(call, &project).file(&commit.id, path)?;
     Ok((file.ok_or_else(|| Failure::not_found("File"))?, commit, reference))
 }
 
 /// The bytes of a file.
 fn raw(call: &Call<'_>) -> Result<Answer> {
-    let (file, ..) = named(call)?;
+    let (file, ..) = requested_file(call)?;
     let mut answer = Answer::json(StatusCode::OK, file.content);
     answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
     Ok(answer)
@@ -66,7 +66,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     readable(call)?;
     path(call)?;
     call.params.require(&["ref"])?;
-    let (file, commit, reference) = named(call)?;
+    let (file, commit, reference) = requested_file(call)?;
     let path = path(call)?;
     let body = json(&file, path, &reference, &commit.id);
     let mut answer = Answer::ok(&body)?;
@@ -102,7 +102,7 @@ fn tree(call: &Call<'_>) -> Result<Answer> {
     };
     let recursive = call.params.is_set("recursive")?;
     let (mut folders, mut files) = (BTreeMap::new(), Vec::new());
-    for (path, blob, executable) in of(call, &project).paths(&commit.id)? {
+    for (path, blob, executable) in repository_of(call, &project).paths(&commit.id)? {
         let Some(below) = path.strip_prefix(&prefix) else { continue };
         for (end, _) in below.match_indices('/').take(if recursive { usize::MAX } else { 1 }) {
             let folder = format!("{prefix}{}", &below[..end]);
@@ -154,26 +154,27 @@ fn write(call: &Call<'_>) -> Result<Answer> {
     let branch = call.params.text("branch")?.unwrap_or_default();
     let message = call.params.text("commit_message")?.unwrap_or_default();
     let content = content(call)?;
-    let (start, known) = present(call, &project, &branch, path)?;
-    let is_stale = |last: &String| known.as_ref().is_some_and(|file| file.last_commit_id != *last);
+    let (start, file) = find_for_write(call, &project, &branch, path)?;
+    let is_stale = |last: &String| file.as_ref().is_some_and(|file| file.last_commit_id != *last);
     if call.params.text("last_commit_id")?.as_ref().is_some_and(is_stale) {
         return Err(Failure::refused(
             "You are attempting to update a file that has changed since you started editing it.",
         ));
     }
     let executable = call.params.flag("execute_filemode")?;
-    let executable = executable.unwrap_or_else(|| known.is_some_and(|file| file.executable));
+    let executable = executable.unwrap_or_else(|| file.is_some_and(|file| file.executable));
     let edit = FileEdit { path, content: (!removes).then_some((&content[..], executable)) };
     if let Some(start) = start {
-        of(call, &project).point(&branch, &start)?;
+        repository_of(call, &project).point(&branch, &start)?;
     }
-    let said = |name| Ok::<_, Failure>(call.params.text(name)?.filter(|text| !text.is_empty()));
+    let non_empty =
+        |name| Ok::<_, Failure>(call.params.text(name)?.filter(|text| !text.is_empty()));
     let mut commit = new_commit(call, &message);
-    commit.author_name = said("author_name")?.unwrap_or(commit.author_name);
-    commit.author_email = said("author_email")?.unwrap_or(commit.author_email);
-    of(call, &project).commit(&branch, commit, &[edit])?;
+    commit.author_name = non_empty("author_name")?.unwrap_or(commit.author_name);
+    commit.author_email = non_empty("author_email")?.unwrap_or(commit.author_email);
+    repository_of(call, &project).commit(&branch, commit, &[edit])?;
     if project.empty_repo {
-        fill(call, &project, &branch)?;
+        set_first_branch(call, &project, &branch)?;
         let due_at = call.protection_due_at();
         protected_branches::protect_default(call, project.id, due_at.as_deref())?;
     }
@@ -188,17 +189,18 @@ fn write(call: &Call<'_>) -> Result<Answer> {
 /// The new content in a call.
 fn content(call: &Call<'_>) -> Result<Vec<u8>> {
     let text = call.params.text("content")?.unwrap_or_default();
-    match call.params.one_of("encoding", &["text", "base64"])?.as_deref() {
-        Some("base64") => Ok(lenient(&text)),
-        _ => Ok(text.into_bytes()),
-    }
+    let encoding = call.params.one_of("encoding", &["text", "base64"])?;
+    let is_base64 = encoding.is_some_and(|encoding| encoding == "base64");
+    Ok(if is_base64 { decode_leniently(&text) } else { text.into_bytes() })
 }
 
 /// Decodes base64 as the service does: other characters, and an incomplete end, are ignored.
-fn lenient(text: &str) -> Vec<u8> {
-    let is_one = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+fn decode_leniently(text: &str) -> Vec<u8> {
     let text = text.split('=').next().unwrap_or_default();
-    let mut digits: Vec<u8> = text.bytes().filter(is_one).collect();
+    let mut digits: Vec<u8> = text
+        .bytes()
+        .filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+        .collect();
     if digits.len() % 4 == 1 {
         digits.pop();
     }
@@ -207,7 +209,7 @@ fn lenient(text: &str) -> Vec<u8> {
 
 /// The present file, after checking that the change is possible, and the commit at which the branch
 /// starts if the call creates one.
-fn present(
+fn find_for_write(
     call: &Call<'_>,
     project: &Project,
     branch: &str,
@@ -217,7 +219,7 @@ fn present(
     if project.empty_repo && creates {
         return Ok((None, None));
     }
-    let repository = of(call, project);
+    let repository = repository_of(call, project);
     let start = call.params.text("start_branch")?.filter(|start| !start.is_empty());
     let is_new = start.as_ref().is_some_and(|start| start != branch);
     let from = start.as_deref().unwrap_or(branch);

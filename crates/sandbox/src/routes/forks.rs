@@ -2,7 +2,7 @@
 
 use super::names::{TAKEN, in_sentences};
 use super::prelude::*;
-use super::project_rules::{self, Requested};
+use super::project_rules::{self, RequestedName};
 use super::{projects, repository, users};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -22,7 +22,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!reads || is_off, Failure::hidden)?;
     let mut attributes = settings::presets(call.time);
     attributes.extend(of_upstream.into_iter().filter(|(name, _)| is_copied(name)));
-    let namespace = target(call, user.id)?;
+    let namespace = target_namespace(call, user.id)?;
     let within_limit = namespace.is_group() || users::may_create_project(call, user)?;
     refuse_if(!within_limit, Failure::forbidden)?;
     let params = &call.params;
@@ -30,20 +30,22 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
     check_source(call, &upstream)?;
-    project_rules::check(Requested::new(&namespace, &name, &path), (false, false))
+    project_rules::check(RequestedName::new(&namespace, &name, &path), (false, false))
         .map_err(|failure| if later { conflict(failure, true) } else { failure })?;
-    let wanted = params.one_of("visibility", VISIBILITIES)?;
-    wanted.as_deref().map_or(Ok(()), |wanted| projects::check_restriction(call, wanted))?;
-    let visibility =
-        wanted.unwrap_or_else(|| projects::lower(&upstream.visibility, &namespace).to_owned());
+    let requested = params.one_of("visibility", VISIBILITIES)?;
+    requested
+        .as_deref()
+        .map_or(Ok(()), |requested| projects::check_restriction(call, requested))?;
+    let visibility = requested
+        .unwrap_or_else(|| projects::lower_visibility(&upstream.visibility, &namespace).to_owned());
     projects::check_visibility(&namespace, &visibility)?;
-    let (name_taken, path_taken) = projects::taken(call, &namespace, &name, &path, None)?;
-    refuse_if(name_taken || path_taken, || clash(call, name_taken, path_taken))?;
+    let (name_taken, path_taken) = projects::taken_names(call, &namespace, &name, &path, None)?;
+    refuse_if(name_taken || path_taken, || name_conflict(call, name_taken, path_taken))?;
     if let Some(description) = params.text("description")? {
         attributes.insert("description".to_owned(), description.into());
     }
-    if let Some(own) = params.flag("mr_default_target_self")? {
-        attributes.insert("mr_default_target_self".to_owned(), own.into());
+    if let Some(targets_fork) = params.flag("mr_default_target_self")? {
+        attributes.insert("mr_default_target_self".to_owned(), targets_fork.into());
     }
     let error = call.service.profile.import_failure.as_deref();
     let new = NewProject {
@@ -59,11 +61,11 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         import: Some(Import { source: None, error }),
         attributes: &attributes,
     };
-    let id = projects::store(call, new)?;
+    let id = projects::insert_with_members(call, new)?;
     projects::answer(call, StatusCode::CREATED, id, Extras::saved())
 }
 
-/// Whether a fork copies this attribute of its upstream. Others get the values of a new project.
+/// True if a fork copies this attribute of its upstream. Others get the values of a new project.
 fn is_copied(name: &str) -> bool {
     const COPIED: &str = "ci_config_path ci_default_git_depth default_branch description \
         external_authorization_classification_label merge_commit_template shared_runners_enabled \
@@ -75,7 +77,7 @@ fn is_copied(name: &str) -> bool {
 fn check_source(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.params.text("branches")?.filter(|name| !name.is_empty()) {
         Some(name) if call.release() >= OBSERVED => {
-            let branch = repository::of(call, upstream).find(BRANCHES, &name)?;
+            let branch = repository::repository_of(call, upstream).find(BRANCHES, &name)?;
             branch.map(|_| ()).ok_or_else(|| Failure::not_found("Source Branch"))
         }
         _ => Ok(()),
@@ -89,7 +91,7 @@ fn conflict(failure: Failure, in_words: bool) -> Failure {
 }
 
 /// The refusal if the name or the path is taken.
-fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
+fn name_conflict(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
     let later = call.service.profile.later_errors;
     let mut wrong = Complaints::default();
     wrong.add_if(name_taken && later, "project_namespace.name", TAKEN);
@@ -100,14 +102,14 @@ fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
 
 /// The target of the fork: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
 /// else the caller's.
-fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
-    let mut wanted = call.params.integer("namespace_id")?.map(|id| id.to_string());
+fn target_namespace(call: &Call<'_>, user: i64) -> Result<Namespace> {
+    let mut requested = call.params.integer("namespace_id")?.map(|id| id.to_string());
     for name in ["namespace_path", "namespace"] {
-        wanted = wanted.or(call.params.text(name)?);
+        requested = requested.or(call.params.text(name)?);
     }
-    let found = match wanted {
+    let found = match requested {
         None => Namespace::of_user(call.db, user)?,
-        Some(wanted) => match Namespace::by_reference(call.db, &wanted)? {
+        Some(requested) => match Namespace::by_reference(call.db, &requested)? {
             // Everybody can see users, and so their namespaces.
             Some(namespace) if !namespace.is_group() => Some(namespace),
             // In 18.9 only a group that the caller belongs to.
@@ -129,13 +131,13 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
 }
 
 /// The project whose relation the caller may set.
-fn related(call: &Call<'_>) -> Result<Project> {
+fn relation_project(call: &Call<'_>) -> Result<Project> {
     let maintainers = call.service.profile.maintainer_relates_forks;
     call.writable_project_as(if maintainers { MAINTAINER } else { OWNER })
 }
 
 fn relate(call: &Call<'_>) -> Result<Answer> {
-    let project = related(call)?;
+    let project = relation_project(call)?;
     let upstream = call.visible_project(call.segment("forked_from_id"))?;
     refuse_if(project.forked_from_id.is_some(), || Failure::conflict("Project already forked"))?;
     refuse_if(upstream.id == project.id, || {
@@ -146,7 +148,7 @@ fn relate(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn unrelate(call: &Call<'_>) -> Result<Answer> {
-    let project = related(call)?;
+    let project = relation_project(call)?;
     if project.forked_from_id.is_none() {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }

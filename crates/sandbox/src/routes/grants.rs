@@ -24,7 +24,7 @@ pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     let mut body = json!({
         "id": grant.id,
         "access_level": grant.access_level,
-        "access_level_description": name(call, grant.to())?.unwrap_or_default(),
+        "access_level_description": grantee_name(call, grant.to())?.unwrap_or_default(),
     });
     let has_key = takes_keys(grant.action) && call.is_from(16, 0);
     set_if(&mut body, has_key, "deploy_key_id", grant.deploy_key_id);
@@ -35,15 +35,15 @@ pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     Ok(body)
 }
 
-/// Whether an action can be granted to a deploy key.
+/// True if an action can be granted to a deploy key.
 fn takes_keys(action: Action) -> bool {
     matches!(action, Action::Push | Action::Create)
 }
 
 /// The name of what something is granted to; `None` if it does not exist.
-pub(super) fn name(call: &Call<'_>, of: Grantee) -> Result<Option<String>> {
-    Ok(match of {
-        Grantee::Level(level) => Some(describe(level).to_owned()),
+pub(super) fn grantee_name(call: &Call<'_>, grantee: Grantee) -> Result<Option<String>> {
+    Ok(match grantee {
+        Grantee::Level(level) => Some(level_description(level).to_owned()),
         Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
         Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
         Grantee::Key(id) => call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])?,
@@ -51,7 +51,7 @@ pub(super) fn name(call: &Call<'_>, of: Grantee) -> Result<Option<String>> {
 }
 
 /// The description of a level in answers.
-fn describe(level: i64) -> &'static str {
+fn level_description(level: i64) -> &'static str {
     LEVELS.iter().find(|(value, _)| *value == level).map_or("", |(_, name)| name)
 }
 
@@ -62,15 +62,15 @@ pub(super) fn list_name(action: Action) -> String {
 
 /// A change in one element of a list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
+pub(super) struct GrantChange {
     id: Option<i64>,
     destroy: bool,
     level: Option<i64>,
-    /// What it would be as a new grant.
+    /// The change as a new grant.
     grant: Grant,
 }
 
-impl Change {
+impl GrantChange {
     fn new(action: Action, level: Option<i64>) -> Self {
         let grant = Grant::new(action, level.unwrap_or(MAINTAINER));
         Self { id: None, destroy: false, level, grant }
@@ -87,14 +87,14 @@ impl Change {
     }
 }
 
-/// Whether a level may be granted for an action.
+/// True if a level may be granted for an action.
 fn is_grantable(action: Action, level: i64) -> bool {
     let refused = action == Action::Unprotect && level == NO_ONE;
     !refused && LEVELS.iter().any(|(value, _)| *value == level)
 }
 
 /// Reads the lists of these actions; they need Premium, and are ignored otherwise.
-pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<Change>> {
+pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<GrantChange>> {
     if tier < Tier::Premium {
         return Ok(Vec::new());
     }
@@ -110,13 +110,13 @@ pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result
     for (action, list) in lists {
         let elements = list.and_then(Value::as_array).into_iter().flatten();
         for element in elements {
-            changes.push(change(call, action, element)?);
+            changes.push(read_change(call, action, element)?);
         }
     }
     Ok(changes)
 }
 
-/// Whether a value is an array of objects; null and an empty text, as in forms, count as empty
+/// True if a value is an array of objects; null and an empty text, as in forms, count as empty
 /// lists.
 fn is_list(value: &Value) -> bool {
     match value {
@@ -128,25 +128,26 @@ fn is_list(value: &Value) -> bool {
 
 /// Reads one element. If it has several grantees, the first in this order counts; without one, the
 /// grant is for a level.
-fn change(call: &Call<'_>, action: Action, element: &Value) -> Result<Change> {
+fn read_change(call: &Call<'_>, action: Action, element: &Value) -> Result<GrantChange> {
     let list = list_name(action);
     let name = |key: &str| format!("{list}[{key}]");
     let read = |key: &str| integer(&name(key), &element[key]);
-    let grantable = |level| is_grantable(action, level);
-    let level = number_of(&name("access_level"), &element["access_level"], grantable)?;
+    let level = number_of(&name("access_level"), &element["access_level"], |level| {
+        is_grantable(action, level)
+    })?;
     let [user_id, group_id, key] = [read("user_id")?, read("group_id")?, read("deploy_key_id")?];
     let key = key.filter(|_| takes_keys(action) && call.is_from(17, 5));
     let destroy = flag(&name("_destroy"), &element["_destroy"])? == Some(true);
-    let new = Change::new(action, level);
+    let new = GrantChange::new(action, level);
     let group_id = group_id.filter(|_| user_id.is_none());
     let deploy_key_id = key.filter(|_| user_id.is_none() && group_id.is_none());
     let grant = Grant { user_id, group_id, deploy_key_id, ..new.grant };
-    Ok(Change { id: read("id")?, destroy, grant, ..new })
+    Ok(GrantChange { id: read("id")?, destroy, grant, ..new })
 }
 
 /// The grants of a new protection for these actions: from the lists, the single levels, or else a
 /// default level.
-pub(super) fn of_new(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<Change>> {
+pub(super) fn initial(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<GrantChange>> {
     let listed = changes(call, tier, actions)?;
     let licensed = |action| action != Action::Unprotect || tier >= Tier::Premium;
     let mut all = Vec::new();
@@ -154,7 +155,7 @@ pub(super) fn of_new(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<
         let name = format!("{}_access_level", action.word());
         let level = call.params.number_of(&name, |level| is_grantable(action, level))?;
         if level.is_some() || !listed.iter().any(|change| change.grant.action == action) {
-            all.push(Change::new(action, level));
+            all.push(GrantChange::new(action, level));
         }
     }
     all.extend(listed);
@@ -163,36 +164,37 @@ pub(super) fn of_new(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<
 
 /// The grants after changes, with the faults of the changes in sentences.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct GrantPlan {
     pub(super) grants: Vec<Grant>,
     pub(super) complaints: Vec<String>,
 }
 
-impl Plan {
-    /// Plans changes of the `stored` grants. Without a project they are for a group, which only grants
-    /// to levels.
+impl GrantPlan {
+    /// Plans changes of the `stored` grants of a project, or of a group, which only grants to levels.
     pub(super) fn new(
         call: &Call<'_>,
-        project: Option<&Project>,
+        scope: &Scope,
         stored: &[Grant],
-        changes: &[Change],
+        changes: &[GrantChange],
     ) -> Result<Self> {
         let mut plan = Self { grants: stored.to_vec(), complaints: Vec::new() };
         for change in changes {
             let Some(id) = change.id else {
                 if !change.destroy {
-                    plan.check(call, project, stored, &change.grant)?;
+                    plan.check(call, scope, stored, &change.grant)?;
                     plan.grants.push(change.grant);
                 }
                 continue;
             };
-            let is_it = |grant: &&Grant| grant.id == id && grant.action == change.grant.action;
-            let own = *stored.iter().find(is_it).ok_or_else(Failure::no_record)?;
-            let changed = change.of(own);
+            let stored_grant = *stored
+                .iter()
+                .find(|grant| grant.id == id && grant.action == change.grant.action)
+                .ok_or_else(Failure::no_record)?;
+            let changed = change.of(stored_grant);
             if change.destroy {
                 plan.grants.retain(|grant| grant.id != id);
-            } else if changed != own {
-                plan.check(call, project, stored, &changed)?;
+            } else if changed != stored_grant {
+                plan.check(call, scope, stored, &changed)?;
                 plan.grants
                     .iter_mut()
                     .filter(|grant| grant.id == id)
@@ -208,23 +210,23 @@ impl Plan {
     fn check(
         &mut self,
         call: &Call<'_>,
-        project: Option<&Project>,
+        scope: &Scope,
         stored: &[Grant],
-        wanted: &Grant,
+        grant: &Grant,
     ) -> Result<()> {
         let taken = stored.iter().any(|other| {
-            other.action == wanted.action && other.to() == wanted.to() && other.id != wanted.id
+            other.action == grant.action && other.to() == grant.to() && other.id != grant.id
         });
-        let complaint = match (project, wanted.to()) {
+        let complaint = match (scope, grant.to()) {
             _ if taken => Some("has already been taken"),
-            (Some(project), to) => fault(call, project, to)?,
-            (None, Grantee::Level(_)) => None,
-            (None, _) => Some("must be blank"),
+            (Scope::Project(project), to) => grantee_fault(call, project, to)?,
+            (Scope::Group(_), Grantee::Level(_)) => None,
+            (Scope::Group(_), _) => Some("must be blank"),
         };
         if let Some(complaint) = complaint {
-            let mut words = format!("{} access levels", wanted.action.word());
+            let mut words = format!("{} access levels", grant.action.word());
             words[..1].make_ascii_uppercase();
-            let field = match wanted.to() {
+            let field = match grant.to() {
                 Grantee::Level(_) => "access level",
                 Grantee::User(_) => "user",
                 Grantee::Group(_) => "group",
@@ -244,15 +246,15 @@ impl Plan {
 
 /// Why something cannot be granted: a user must be a member, in any way; a group must be invited to
 /// the project itself, with at least developer; a key must be able to push to it.
-fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>> {
+fn grantee_fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>> {
     Ok(match to {
         Grantee::Level(_) => None,
-        _ if name(call, to)?.is_none() => Some("can't be blank"),
+        _ if grantee_name(call, to)?.is_none() => Some("can't be blank"),
         Grantee::User(id) if call.level_of(id, project)? > 0 => None,
         Grantee::User(_) => Some("is not a member of the project"),
         Grantee::Group(id) if is_invited(call, project.id, id)? => None,
         Grantee::Group(_) => Some("does not have access to the project"),
-        Grantee::Key(id) if pushes(call, project.id, id)? => None,
+        Grantee::Key(id) if can_key_push(call, project.id, id)? => None,
         Grantee::Key(_) => Some("is not enabled for this project"),
     })
 }
@@ -262,12 +264,12 @@ fn is_invited(call: &Call<'_>, project: i64, group: i64) -> Result<bool> {
     call.one(sql, [project, group, DEVELOPER])
 }
 
-fn pushes(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
+fn can_key_push(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2 AND can_push)";
     call.one(sql, [project, key])
 }
 
-/// Whether the caller may unprotect: everybody who may protect, unless grants restrict it
+/// True if the caller may unprotect: everybody who may protect, unless grants restrict it
 /// (Premium).
 pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
     let unprotect = grants.iter().filter(|grant| grant.action == Action::Unprotect);
@@ -278,7 +280,7 @@ pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]
     is_granted(call, project, unprotect)
 }
 
-/// Whether something is granted to the caller. Administrators are no exception: a grant for a
+/// True if something is granted to the caller. Administrators are no exception: a grant for a
 /// certain user is not for them.
 pub(super) fn is_granted<'g>(
     call: &Call<'_>,

@@ -3,11 +3,8 @@
 //! service without SAML for groups answers 401 to everybody; here it is set up, unless the seed says
 //! otherwise.
 
-use http::Method;
-
 use super::member_roles::{self, ROLE};
 use super::prelude::*;
-use super::rows::Verb;
 
 pub(super) const COLLECTIONS: &[Collection] = &[SAML, LDAP];
 
@@ -27,17 +24,17 @@ const SAML: Collection = Collection {
         refuse_if(call.one(is_off, [])?, Failure::unauthorized)?;
         Scope::group(call, OWNER).map_err(|_| Failure::unauthorized())
     },
-    settle: |of, call, scope, row| {
+    complete: |call, row| {
         let level = level(call, SAML_LEVEL, Release::new(18, 5))?;
         row.set(SAML_LEVEL, level);
-        refuse_if(is_taken(&of.stored(call, scope)?, row, NAME), || {
+        refuse_if(is_taken(&call.stored()?, row, NAME), || {
             Failure::refused("Saml group name has already been taken")
         })?;
         let refused = |text: &str| Failure::refused(text);
-        row.set(ROLE, member_roles::of_link(call, SAML_ROLES_SINCE, level, refused)?);
+        row.set(ROLE, member_roles::role_id(call, SAML_ROLES_SINCE, level, refused)?);
         Ok(())
     },
-    json: |of, call, _, row| json(of, call, row, SAML_ROLES_SINCE),
+    json: |call, row| json(call, row, SAML_ROLES_SINCE),
     ..Collection::new("/groups/{id}/saml_group_links")
 };
 
@@ -56,30 +53,30 @@ const LDAP: Collection = Collection {
     is_edited: false,
     unpaged: true,
     scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::forbidden()),
-    narrow: |_, all| refuse_if(all.is_empty(), || absent("No linked LDAP groups found")),
+    filter: |_, all| refuse_if(all.is_empty(), || not_found("No linked LDAP groups found")),
     find: find_ldap,
-    settle: |of, call, scope, row| {
-        let field = named(call)?;
+    complete: |call, row| {
+        let field = named_field(call)?;
         let level = level(call, LDAP_LEVEL, Release::new(18, 6))?;
         row.set(SAML_LEVEL, level);
         let is_same =
-            |own: &Record| [PROVIDER, field].iter().all(|name| own.text(name) == row.text(name));
-        refuse_if(of.stored(call, scope)?.iter().any(is_same), || {
+            |link: &Record| [PROVIDER, field].iter().all(|name| link.text(name) == row.text(name));
+        refuse_if(call.stored()?.iter().any(is_same), || {
             let name = if field == EITHER[0] { "Cn" } else { "Filter" };
             Failure::conflict(&format!("{name} has already been taken"))
         })?;
-        row.set(ROLE, member_roles::of_link(call, LDAP_ROLES_SINCE, level, Failure::conflict)?);
+        row.set(ROLE, member_roles::role_id(call, LDAP_ROLES_SINCE, level, Failure::conflict)?);
         Ok(())
     },
-    kept: |_, _, _| Ok(()),
-    json: |of, call, _, row| json(of, call, row, LDAP_ROLES_SINCE),
+    check_removal: |_, _| Ok(()),
+    json: |call, row| json(call, row, LDAP_ROLES_SINCE),
     ..Collection::new("/groups/{id}/ldap_group_links")
 };
 
 /// The newer form of a removal names the link by parameters.
 pub(super) const ROUTES: &[Route] = &[
-    row(Method::DELETE, LDAP.path, &LDAP, Verb::Remove),
-    row(Method::DELETE, "/groups/{id}/ldap_group_links/{provider}/{cn}", &LDAP, Verb::Remove),
+    LDAP.route(Method::DELETE, LDAP.path, Verb::Remove),
+    LDAP.route(Method::DELETE, "/groups/{id}/ldap_group_links/{provider}/{cn}", Verb::Remove),
 ];
 
 const NAME: &str = "saml_group_name";
@@ -92,13 +89,10 @@ const LDAP_ROLES_SINCE: Release = Release::new(17, 2);
 const EITHER: [&str; 2] = ["cn", "filter"];
 
 /// A link in answers, with its custom role from a release on.
-fn json(of: &Collection, call: &Call<'_>, row: &Record, roles_since: Release) -> Result<Value> {
-    let mut body = of.plain(call, row);
-    if let Some(body) = body.as_object_mut() {
-        body.retain(|name, _| !["id", "created_at", "updated_at"].contains(&name.as_str()));
-    }
-    if member_roles::are_there(call, roles_since) {
-        body[ROLE] = member_roles::shown(call, row)?;
+fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result<Value> {
+    let mut body = without(call.plain(row), &["id", "created_at", "updated_at"]);
+    if member_roles::are_available(call, roles_since) {
+        body[ROLE] = member_roles::link_role_json(call, row)?;
     }
     Ok(body)
 }
@@ -106,7 +100,7 @@ fn json(of: &Collection, call: &Call<'_>, row: &Record, roles_since: Release) ->
 /// The level that a link gives, which may be minimal access from a release on.
 fn level(call: &Call<'_>, name: &str, minimal_from: Release) -> Result<Option<i64>> {
     call.params.number_of(name, |level| {
-        LEVELS.iter().any(|(known, _)| *known == level)
+        LEVELS.iter().any(|(value, _)| *value == level)
             && match level {
                 MINIMAL => call.release() >= minimal_from,
                 PLANNER => call.is_from(17, 7),
@@ -116,7 +110,7 @@ fn level(call: &Call<'_>, name: &str, minimal_from: Release) -> Result<Option<i6
 }
 
 /// The field of [`EITHER`] that the call has.
-fn named(call: &Call<'_>) -> Result<&'static str> {
+fn named_field(call: &Call<'_>) -> Result<&'static str> {
     let wrong = match EITHER.map(|name| call.params.has(name)) {
         [true, false] => return Ok(EITHER[0]),
         [false, true] => return Ok(EITHER[1]),
@@ -126,26 +120,27 @@ fn named(call: &Call<'_>) -> Result<&'static str> {
     Err(Failure::parameter("cn, filter", wrong))
 }
 
-fn absent(words: &str) -> Failure {
+fn not_found(words: &str) -> Failure {
     Failure::message(StatusCode::NOT_FOUND, words)
 }
 
-/// The link in the path, where a missing provider stands for any one, or else in the parameters.
-fn find_ldap(of: &Collection, call: &Call<'_>, scope: &Scope) -> Result<Record> {
+/// The link in the path, where a missing provider means any, or else in the parameters.
+fn find_ldap(call: &CollectionCall<'_>) -> Result<Record> {
     let mut names: Vec<&str> = [PROVIDER, "cn"].into_iter().collect();
     names.retain(|name| !call.segment(name).is_empty());
     let in_path = !names.is_empty();
     if !in_path {
         call.params.require(&[PROVIDER])?;
-        names = vec![PROVIDER, named(call)?];
+        names = vec![PROVIDER, named_field(call)?];
     }
-    let mut found = of.stored(call, scope)?;
+    let mut found = call.stored()?;
     for name in names {
-        let wanted = match in_path {
-            true => call.segment(name).to_owned(),
-            false => call.params.text(name)?.unwrap_or_default(),
+        let requested = if in_path {
+            call.segment(name).to_owned()
+        } else {
+            call.params.text(name)?.unwrap_or_default()
         };
-        found.retain(|row| row.text(name) == wanted);
+        found.retain(|row| row.text(name) == requested);
     }
-    found.into_iter().next().ok_or_else(|| absent("Linked LDAP group not found"))
+    found.into_iter().next().ok_or_else(|| not_found("Linked LDAP group not found"))
 }

@@ -1,6 +1,6 @@
 //! Moves of groups, and changes of their paths, with everything below.
 
-use super::group_rules::{self, rank};
+use super::group_rules::{self, visibility_rank};
 use super::members;
 use super::prelude::*;
 use super::{actions, group_settings, groups, projects};
@@ -44,15 +44,15 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
     let parent = parent.map(|id| call.visible_group(&id.to_string())).transpose()?;
     check_transfer(call, &group, parent.as_ref())?;
     move_below(call, &group, parent.as_ref())?;
-    let moved = groups::existing(call, group.id)?;
+    let moved = groups::reload(call, group.id)?;
     rename_below(call, &moved)?;
     match &parent {
         Some(parent) => lower_visibility(call, &moved, &parent.visibility)?,
         None => keep_an_owner(call, &moved)?,
     }
     group_settings::inherit(call, &moved, parent.as_ref())?;
-    let moved = groups::existing(call, group.id)?;
-    Answer::created(&groups::plain(call, &moved)?)
+    let moved = groups::reload(call, group.id)?;
+    Answer::created(&groups::plain_json(call, &moved)?)
 }
 
 fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
@@ -86,7 +86,7 @@ fn move_below(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) ->
 
 /// Lowers the visibility of everything at and below a group to at most this.
 fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()> {
-    let above = Value::from(&VISIBILITIES[rank(most) + 1..]).to_string();
+    let above = Value::from(&VISIBILITIES[visibility_rank(most) + 1..]).to_string();
     let below = Value::from(group.subtree(call.db)?).to_string();
     for (table, key) in [("namespaces", "id"), ("projects", "namespace_id")] {
         let sql = format!(
@@ -114,7 +114,7 @@ fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     refuse_if(call.level_in_group(&group)? < OWNER, Failure::forbidden)?;
-    actions::locations(call, OWNER, |other| {
+    actions::list_locations(call, OWNER, |other| {
         group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal)
     })
 }
@@ -126,5 +126,5 @@ fn take_project(call: &Call<'_>) -> Result<Answer> {
     let project = call.visible_project(call.segment("project_id"))?;
     call.check_writable(&project)?;
     projects::move_to(call, &project, &group)?;
-    Answer::created(&groups::plain(call, &group)?)
+    Answer::created(&groups::plain_json(call, &group)?)
 }

@@ -17,7 +17,7 @@ const AT_THE_TOP: &str = "- .well-known 404.html 422.html 500.html 502.html 503.
     oauth profile projects public robots.txt s search sitemap sitemap.xml sitemap.xml.gz \
     slash-command-logo.png snippets unsubscribe uploads users v2";
 
-/// Whether no top-level group, and no user, can have a path.
+/// True if no top-level group, and no user, can have a path.
 pub(super) fn is_reserved_at_the_top(path: &str) -> bool {
     AT_THE_TOP.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
@@ -27,28 +27,28 @@ const NAME: &str = "can contain only letters, digits, emoji, '_', '.', dash, spa
 pub(super) const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
 
 /// The checks of what a call wants for a group, which may exist.
-struct Check<'a> {
+struct GroupCheck<'a> {
     call: &'a Call<'a>,
-    wanted: NewGroup<'a>,
-    own: Option<&'a Namespace>,
+    requested: NewGroup<'a>,
+    existing: Option<&'a Namespace>,
     complaints: Complaints,
 }
 
 /// Checks all properties of a group except the caller's rights; unchanged ones are not checked.
-/// `own` is the group itself, if it exists; `shortest` the minimum length of its path.
+/// `existing` is the group itself, if it exists; `shortest` the minimum length of its path.
 pub(super) fn check(
     call: &Call<'_>,
-    wanted: NewGroup<'_>,
-    own: Option<&Namespace>,
+    requested: NewGroup<'_>,
+    existing: Option<&Namespace>,
     shortest: usize,
 ) -> Result<()> {
     let (new_name, new_path) = (
-        own.is_none_or(|own| own.name != wanted.name),
-        own.is_none_or(|own| own.path != wanted.path),
+        existing.is_none_or(|existing| existing.name != requested.name),
+        existing.is_none_or(|existing| existing.path != requested.path),
     );
-    let is_below = wanted.parent.is_some();
-    let route = if own.is_some() { Accepts::Edit } else { Accepts::Create };
-    let mut check = Check { call, wanted, own, complaints: Complaints::default() };
+    let is_below = requested.parent.is_some();
+    let route = if existing.is_some() { Accepts::Edit } else { Accepts::Create };
+    let mut check = GroupCheck { call, requested, existing, complaints: Complaints::default() };
     group_settings::check(call, is_below, route, true, &mut check.complaints)?;
     if new_name {
         check.name()?;
@@ -56,37 +56,37 @@ pub(super) fn check(
     if new_path {
         check.path(shortest);
     }
-    let above = wanted.parent.map_or(0, |parent| ids(&parent.traversal).count());
-    let is_deep = own.is_none() && above > MOST_ABOVE;
+    let above = requested.parent.map_or(0, |parent| ids(&parent.traversal).count());
+    let is_deep = existing.is_none() && above > MOST_ABOVE;
     check.complaints.add_if(is_deep, "parent_id", "has too deep level of nesting");
     group_settings::check(call, is_below, route, false, &mut check.complaints)?;
-    if own.is_none_or(|own| own.visibility != wanted.visibility) {
+    if existing.is_none_or(|existing| existing.visibility != requested.visibility) {
         check.visibility()?;
     }
-    check.complaints.add_if(new_name && !is_name(wanted.name, ".-() "), "name", NAME);
+    check.complaints.add_if(new_name && !is_name(requested.name, ".-() "), "name", NAME);
     if new_path {
         check.full_path()?;
     }
     check.complaints.settle()
 }
 
-impl Check<'_> {
+impl GroupCheck<'_> {
     fn name(&mut self) -> Result<()> {
-        let Self { call, wanted, own, complaints } = self;
-        complaints.add_if(wanted.name.trim().is_empty(), "name", BLANK);
-        complaints.add_if(wanted.name.chars().count() > LONGEST, "name", TOO_LONG);
-        let is_taken = has_child_named(call, wanted.parent, wanted.name, *own)?;
+        let Self { call, requested, existing, complaints } = self;
+        complaints.add_if(requested.name.trim().is_empty(), "name", BLANK);
+        complaints.add_if(requested.name.chars().count() > LONGEST, "name", TOO_LONG);
+        let is_taken = has_child_named(call, requested.parent, requested.name, *existing)?;
         complaints.add_if(is_taken, "name", TAKEN);
         Ok(())
     }
 
     fn path(&mut self, shortest: usize) {
-        let Self { call, wanted, complaints, .. } = self;
-        let (path, length) = (wanted.path, wanted.path.chars().count());
+        let Self { call, requested, complaints, .. } = self;
+        let (path, length) = (requested.path, requested.path.chars().count());
         complaints.add_if(path.is_empty(), "path", BLANK);
         complaints.add_if(length > LONGEST, "path", TOO_LONG);
         complaints.add_if(call.release() >= OBSERVED && !is_plain_path(path), "path", PLAIN_PATH);
-        let reserved = match wanted.parent {
+        let reserved = match requested.parent {
             Some(_) => is_reserved(path),
             None => is_reserved_at_the_top(path),
         };
@@ -99,25 +99,26 @@ impl Check<'_> {
 
     /// The rules for the whole path.
     fn full_path(&mut self) -> Result<()> {
-        let Self { call, wanted, own, complaints } = self;
-        let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
-        let is_long = above + wanted.path.chars().count() > LONGEST;
+        let Self { call, requested, existing, complaints } = self;
+        let above = requested.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
+        let is_long = above + requested.path.chars().count() > LONGEST;
         complaints.add_if(is_long, "path", TOO_LONG);
-        let own = own.map(|own| own.id);
-        let is_taken = !wanted.path.is_empty() && is_taken(call, wanted.parent, wanted.path, own)?;
+        let existing = existing.map(|group| group.id);
+        let is_taken = !requested.path.is_empty()
+            && is_taken(call, requested.parent, requested.path, existing)?;
         complaints.add_if(is_taken, "path", TAKEN);
         Ok(())
     }
 
     fn visibility(&mut self) -> Result<()> {
         const FIELD: &str = "visibility_level";
-        let Self { call, wanted, own, complaints } = self;
-        let word = wanted.visibility;
+        let Self { call, requested, existing, complaints } = self;
+        let word = requested.visibility;
         if instance::is_restricted(call, word)? {
-            complaints.add(FIELD, restricted(word));
+            complaints.add(FIELD, restricted_text(word));
             return Ok(());
         }
-        let above = Value::from(&VISIBILITIES[rank(word) + 1..]).to_string();
+        let above = Value::from(&VISIBILITIES[visibility_rank(word) + 1..]).to_string();
         for (table, key, what) in [
             ("projects", "namespace_id", "this group contains projects with higher visibility"),
             ("namespaces", "parent_id", "there are sub-groups with higher visibility"),
@@ -126,17 +127,17 @@ impl Check<'_> {
                 "SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} = ?1
                      AND visibility IN (SELECT value FROM json_each(?2)))"
             );
-            let is_below = call.one(&sql, params![own.map(|own| own.id), above])?;
+            let is_below = call.one(&sql, params![existing.map(|group| group.id), above])?;
             complaints.add_if(is_below, FIELD, format!("{word} is not allowed since {what}."));
         }
-        let most = wanted.parent.map_or("public", |parent| parent.visibility.as_str());
+        let most = requested.parent.map_or("public", |parent| parent.visibility.as_str());
         let text = format!("{word} is not allowed since the parent group has a {most} visibility.");
-        complaints.add_if(rank(word) > rank(most), FIELD, text);
+        complaints.add_if(visibility_rank(word) > visibility_rank(most), FIELD, text);
         Ok(())
     }
 }
 
-/// Whether another group directly below `parent` has this name. Top-level groups may share one.
+/// True if another group directly below `parent` has this name. Top-level groups may share one.
 pub(super) fn has_child_named(
     call: &Call<'_>,
     parent: Option<&Namespace>,
@@ -148,7 +149,7 @@ pub(super) fn has_child_named(
     call.one(sql, params![parent, name, except])
 }
 
-/// Whether a group, project or user has the path below `parent`, ignoring case.
+/// True if a group, project or user has the path below `parent`, ignoring case.
 pub(super) fn is_taken(
     call: &Call<'_>,
     parent: Option<&Namespace>,
@@ -167,18 +168,18 @@ pub(super) fn is_taken(
 }
 
 /// The rank of a visibility, from 0.
-pub(super) fn rank(visibility: &str) -> usize {
-    VISIBILITIES.iter().position(|known| *known == visibility).unwrap_or(0)
+pub(super) fn visibility_rank(visibility: &str) -> usize {
+    VISIBILITIES.iter().position(|level| *level == visibility).unwrap_or(0)
 }
 
 /// The complaint about a visibility that only administrators may use.
-pub(super) fn restricted(visibility: &str) -> String {
+pub(super) fn restricted_text(visibility: &str) -> String {
     format!("{visibility} has been restricted by your GitLab administrator")
 }
 
 /// Converts an object of complaints, as in PUT, to one text, as in POST, in the notation of the
 /// service's own language.
-pub(super) fn in_one_text(failure: Failure) -> Failure {
+pub(super) fn as_one_text(failure: Failure) -> Failure {
     let Some(Value::Object(fields)) = failure.body.get("message") else { return failure };
     let fields = fields.iter().map(|(field, texts)| {
         let quote = if field.contains('.') { "\"" } else { "" };
@@ -190,15 +191,15 @@ pub(super) fn in_one_text(failure: Failure) -> Failure {
 }
 
 /// The refusal of null as the path of a group.
-pub(super) fn without_path() -> Failure {
+pub(super) fn missing_path() -> Failure {
     let mut complaints = Complaints::default();
     for text in [BLANK, PATH_FORM, "is too short (minimum is 1 character)", BLANK] {
         complaints.add("path", text);
     }
-    complaints.settle().map_or_else(in_one_text, |()| Failure::invalid("path"))
+    complaints.settle().map_or_else(as_one_text, |()| Failure::invalid("path"))
 }
 
-/// Whether the caller may create subgroups, or top-level groups: owners may, and maintainers unless
+/// True if the caller may create subgroups, or top-level groups: owners may, and maintainers unless
 /// a setting restricts it.
 pub(super) fn may_create(call: &Call<'_>, parent: Option<&Namespace>) -> Result<bool> {
     let Some(parent) = parent else {

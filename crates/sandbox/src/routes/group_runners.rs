@@ -12,25 +12,25 @@ const ENABLED: usize = 0;
 const FORBIDDEN: usize = 2;
 
 /// The number of a group's value. Another word is the old name of the second one.
-fn of(call: &Call<'_>, group: i64) -> Result<usize> {
+fn setting_level(call: &Call<'_>, group: i64) -> Result<usize> {
     let set = OF_GROUPS.set(call.db, group)?;
     let word = set.get(SETTING).and_then(Value::as_str).unwrap_or(VALUES[ENABLED]);
     Ok(VALUES.iter().position(|value| *value == word).unwrap_or(1))
 }
 
-pub(super) fn word(call: &Call<'_>, group: i64) -> Result<&'static str> {
-    Ok(VALUES[of(call, group)?])
+pub(super) fn setting_word(call: &Call<'_>, group: i64) -> Result<&'static str> {
+    Ok(VALUES[setting_level(call, group)?])
 }
 
 /// Applies a change of the setting to everything below.
-pub(super) fn take(call: &Call<'_>, group: &Namespace) -> Result<()> {
+pub(super) fn apply_sent(call: &Call<'_>, group: &Namespace) -> Result<()> {
     if call.params.text(SETTING)?.is_none() {
         return Ok(());
     }
-    let wanted = of(call, group.id)?;
-    let above = group.parent_id.map_or(Ok(ENABLED), |parent| of(call, parent))?;
-    if wanted != FORBIDDEN && above == FORBIDDEN {
-        let (field, what, text) = match wanted {
+    let requested = setting_level(call, group.id)?;
+    let above = group.parent_id.map_or(Ok(ENABLED), |parent| setting_level(call, parent))?;
+    if requested != FORBIDDEN && above == FORBIDDEN {
+        let (field, what, text) = match requested {
             ENABLED => (
                 OF_PROJECT,
                 "Shared runners enabled",
@@ -47,26 +47,26 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace) -> Result<()> {
         complaints.add("update_shared_runners", format!("Validation failed: {what} {text}"));
         return complaints.settle();
     }
-    spread(call, group, wanted)
+    apply_below(call, group, requested)
 }
 
 const NOT_ALLOWED: &str = "cannot be enabled because parent group does not allow it";
 
 /// A subgroup takes a more restrictive value from its new parent.
 pub(super) fn inherit(call: &Call<'_>, group: &Namespace, parent: &Namespace) -> Result<()> {
-    let above = of(call, parent.id)?;
-    if above > of(call, group.id)? { spread(call, group, above) } else { Ok(()) }
+    let above = setting_level(call, parent.id)?;
+    if above > setting_level(call, group.id)? { apply_below(call, group, above) } else { Ok(()) }
 }
 
 /// Refuses runners for a project if the group forbids them. A project `follows` the group if it does
 /// not set them.
-pub(super) fn settle(
+pub(super) fn apply_to_project(
     call: &Call<'_>,
     group: &Namespace,
     follows: bool,
     attributes: &mut Map<String, Value>,
 ) -> Result<()> {
-    let above = if group.is_group() { of(call, group.id)? } else { ENABLED };
+    let above = if group.is_group() { setting_level(call, group.id)? } else { ENABLED };
     if follows {
         attributes.insert(OF_PROJECT.to_owned(), (above == ENABLED).into());
     }
@@ -75,16 +75,16 @@ pub(super) fn settle(
 }
 
 /// Sets the runners of a group, and of all groups and projects below it.
-fn spread(call: &Call<'_>, group: &Namespace, wanted: usize) -> Result<()> {
-    let below = if wanted == ENABLED { ENABLED } else { FORBIDDEN };
+fn apply_below(call: &Call<'_>, group: &Namespace, requested: usize) -> Result<()> {
+    let below = if requested == ENABLED { ENABLED } else { FORBIDDEN };
     let all = group.subtree(call.db)?;
     for id in &all {
-        let value = if *id == group.id { wanted } else { below };
+        let value = if *id == group.id { requested } else { below };
         OF_GROUPS.put(call.db, *id, SETTING, VALUES[value])?;
     }
     let sql = "UPDATE projects SET updated_at = ?3,
                    attributes = json_set(attributes, '$.shared_runners_enabled', json(?2))
                WHERE namespace_id IN (SELECT value FROM json_each(?1))";
-    let on = if wanted == ENABLED { "true" } else { "false" };
+    let on = if requested == ENABLED { "true" } else { "false" };
     call.run(sql, params![Value::from(all).to_string(), on, call.now()]).map(drop)
 }

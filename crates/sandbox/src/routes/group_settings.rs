@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 
 use super::default_branches::{self, BRANCH, BRANCH_PROTECTION, DEFAULTS};
+use super::names::is_blank;
 use super::prelude::*;
 use super::{avatars, group_runners, instance};
 
@@ -56,26 +57,26 @@ pub(super) fn show(
             NO_EMAILS if call.is_from(16, 6) => call.is_set_above(group, NO_EMAILS, true)?.into(),
             ARCHIVED | NO_FORKS => call.is_set_above(group, &name, true)?.into(),
             DIFFS if call.is_set_above(group, DIFFS, false)? => false.into(),
-            TEMPLATES => match template(call, &value)? {
+            TEMPLATES => match visible_template(call, &value)? {
                 Some(project) => project.into(),
                 None => continue,
             },
             WATCHERS if value == json!([]) => owners(call, group)?.into(),
             cascading if CASCADING.contains(&cascading) && !set.contains_key(cascading) => {
-                said_above(call, group, cascading)?.unwrap_or(value)
+                value_above(call, group, cascading)?.unwrap_or(value)
             }
             _ => value,
         };
         body[name] = holds;
     }
     if call.service.profile.runners_setting_shown {
-        body[group_runners::SETTING] = group_runners::word(call, group.id)?.into();
+        body[group_runners::SETTING] = group_runners::setting_word(call, group.id)?.into();
     }
     Ok(())
 }
 
 /// The project with templates, if it exists and the caller sees it.
-fn template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
+fn visible_template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
     let project = id.as_i64().map(|id| Project::by_id(call.db, id)).transpose()?.flatten();
     match project {
         Some(project) if call.sees(&project)? => Ok(Some(project.id)),
@@ -91,7 +92,7 @@ fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
 }
 
 /// The value of the nearest group above that sets one.
-fn said_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
+fn value_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
     let above: Vec<i64> = ids(&group.traversal).collect();
     let value = |id: &i64| OF_GROUPS.set(call.db, *id).map(|mut set| set.remove(name));
     above.iter().rev().find_map(|id| value(id).transpose()).transpose()
@@ -107,15 +108,15 @@ fn who_creates_projects(call: &Call<'_>) -> Result<&'static str> {
     })
 }
 
-/// Whether the caller may create projects in a namespace: in the own one, or in a group whose setting
+/// True if the caller may create projects in a namespace: in the own one, or in a group whose setting
 /// allows it and that is not archived.
 pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<bool> {
     if !group.is_group() {
         return Ok(call.level_in_group(group)? >= OWNER);
     }
-    let own = OF_GROUPS.set(call.db, group.id)?.remove(PROJECT_CREATION);
-    let word = match own.as_ref().and_then(Value::as_str) {
-        Some(own) => own,
+    let setting = OF_GROUPS.set(call.db, group.id)?.remove(PROJECT_CREATION);
+    let word = match setting.as_ref().and_then(Value::as_str) {
+        Some(setting) => setting,
         None => who_creates_projects(call)?,
     };
     let least = match word {
@@ -133,11 +134,11 @@ pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
     OF_GROUPS.check(call, route)?;
     avatars::check_type(&call.params)?;
     call.params.one_of("visibility", VISIBILITIES)?;
-    default_branches::sent(call).map(drop)
+    default_branches::sent_protection(call).map(drop)
 }
 
 /// Stores the settings and the avatar in a call; settings that the caller may not set are ignored.
-pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
+pub(super) fn store_sent(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
     let licensed = call.tier() >= Tier::Premium && route == Accepts::Edit;
     check_share_lock(call, group)?;
     if licensed {
@@ -158,7 +159,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
     if call.params.get(SHARE_LOCK).is_some() && call.params.flag(SHARE_LOCK)?.is_none() {
         OF_GROUPS.put(call.db, group.id, SHARE_LOCK, Value::Null)?;
     }
-    default_branches::take(call, group.id, route, !dropped.contains(&BRANCH_PROTECTION))?;
+    default_branches::store(call, group.id, route, !dropped.contains(&BRANCH_PROTECTION))?;
     if licensed {
         take_addresses(call, group)?;
         take_domains(call, group)?;
@@ -166,25 +167,25 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
         take_availability(call, group)?;
     }
     if route == Accepts::Edit {
-        group_runners::take(call, group)?;
+        group_runners::apply_sent(call, group)?;
     }
     if !was_locked && is_share_locked(call, group.id)? {
         lock_shares(call, group)?;
     }
-    avatars::take(call, Holder::Group(group.id), &call.params)
+    avatars::store_sent(call, Holder::Group(group.id), &call.params)
 }
 
 /// The settings that a call unsets, so that the groups above decide. Only its own answer shows null
 /// for them.
 pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static str>> {
     let set = OF_GROUPS.set(call.db, group.id)?;
-    let given_up = |name: &&'static str| {
-        let blank = |value: &Value| value.is_null() || value == "";
+    let mut unset = CASCADING.to_vec();
+    unset.retain(|name| {
         OF_GROUPS.accepts(call, name, Accepts::Edit)
-            && call.params.get(name).is_some_and(blank)
+            && call.params.get(name).is_some_and(is_blank)
             && set.contains_key(*name)
-    };
-    Ok(CASCADING.into_iter().filter(given_up).collect())
+    });
+    Ok(unset)
 }
 
 /// Settings that cannot be null, with the texts of the complaint; from 18.9 on.
@@ -209,7 +210,6 @@ pub(super) fn check(
     apart: bool,
     complaints: &mut Complaints,
 ) -> Result<()> {
-    let is_blank = |value: &Value| value.is_null() || value == "";
     for (name, texts) in REQUIRED {
         let is_one = (name != GRACE) == apart && call.params.get(name).is_some_and(is_blank);
         if is_one && OF_GROUPS.accepts(call, name, route) {
@@ -235,7 +235,7 @@ pub(super) fn check(
 /// The project with templates must be visible to the caller.
 fn check_template(call: &Call<'_>) -> Result<()> {
     let id = call.params.integer(TEMPLATES)?;
-    let is_unknown = id.is_some() && template(call, &id.into())?.is_none();
+    let is_unknown = id.is_some() && visible_template(call, &id.into())?.is_none();
     refuse_if(is_unknown, || Failure::model(TEMPLATES, "is invalid"))
 }
 
@@ -263,8 +263,8 @@ fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let wrong = "is an invalid IP address range";
     let are_valid = ranges.iter().all(|range| is_range(range));
     refuse_if(!are_valid, || Failure::model("ip_restrictions.range", wrong))?;
-    let kept = (!ranges.is_empty()).then(|| ranges.join(","));
-    OF_GROUPS.put(call.db, group.id, ADDRESSES, kept)
+    let stored = (!ranges.is_empty()).then(|| ranges.join(","));
+    OF_GROUPS.put(call.db, group.id, ADDRESSES, stored)
 }
 
 /// Providers of e-mail addresses for everybody.
@@ -287,13 +287,13 @@ fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
     for domain in &domains {
         let is_provider = PROVIDERS.split(' ').any(|provider| provider == *domain);
         complaints.add_if(is_provider, field, "The domain you entered is not allowed.");
-        let plain = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
-        let is_odd = !domain.contains('.') || !domain.chars().all(plain);
+        let is_odd = !domain.contains('.')
+            || !domain.chars().all(|c: char| c.is_ascii_alphanumeric() || ".-".contains(c));
         complaints.add_if(is_odd, field, "The domain you entered is misformatted.");
     }
     complaints.settle()?;
-    let kept = (!domains.is_empty()).then(|| domains.join(","));
-    OF_GROUPS.put(call.db, group.id, DOMAINS, kept)
+    let stored = (!domains.is_empty()).then(|| domains.join(","));
+    OF_GROUPS.put(call.db, group.id, DOMAINS, stored)
 }
 
 fn items(text: &str) -> Vec<&str> {
@@ -307,8 +307,8 @@ fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
         return Ok(());
     }
     let mut complaints = Complaints::default();
-    let mut check = |field: &str, of: &str, one: &dyn Display, user: Option<User>| {
-        let text = format!("should be an array of existing {of}. {one} does not exist");
+    let mut check = |field: &str, noun: &str, one: &dyn Display, user: Option<User>| {
+        let text = format!("should be an array of existing {noun}. {one} does not exist");
         complaints.add_if(user.is_none(), &field_apart(field), text);
     };
     if let Some(names) = call.params.texts(EXEMPT)? {
@@ -326,7 +326,7 @@ fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
     complaints.settle()
 }
 
-/// The word that stands for two flags.
+/// Stores the two flags that a word sets.
 fn take_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (on, locked) = match call.params.text("duo_availability")?.as_deref() {
         Some("default_on") => (true, false),
@@ -338,7 +338,7 @@ fn take_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
     OF_GROUPS.put(call.db, group.id, "lock_duo_features_enabled", locked)
 }
 
-/// Whether a text is an IP address, or one with a prefix length.
+/// True if a text is an IP address, or one with a prefix length.
 fn is_range(text: &str) -> bool {
     let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
     let longest = match address.parse() {
@@ -349,7 +349,7 @@ fn is_range(text: &str) -> bool {
     prefix.is_none_or(|prefix| prefix.parse().is_ok_and(|length: u32| length <= longest))
 }
 
-/// Whether projects of a group cannot be shared with groups.
+/// True if projects of a group cannot be shared with groups.
 pub(super) fn is_share_locked(call: &Call<'_>, group: i64) -> Result<bool> {
     OF_GROUPS.is_on(call.db, group, SHARE_LOCK)
 }
@@ -393,7 +393,7 @@ pub(crate) const INHERITED: [&str; 2] = ["lfs_enabled", "auto_devops_enabled"];
 
 /// Adds to the attributes of a project those of its groups, and the future default branch of an
 /// empty one.
-pub(crate) fn settle(
+pub(crate) fn add_inherited(
     call: &Call<'_>,
     project: &Project,
     attributes: &mut Map<String, Value>,
@@ -405,14 +405,14 @@ pub(crate) fn settle(
         attributes.insert(lfs.to_owned(), on.into());
     }
     if attributes.get(devops).is_none_or(Value::is_null) {
-        let above = said_above(call, group, devops)?.filter(|said| !said.is_null());
+        let above = value_above(call, group, devops)?.filter(|value| !value.is_null());
         attributes.insert(devops.to_owned(), above.unwrap_or_else(|| true.into()));
     }
     if group.is_group() && call.is_set_above(group, DIFFS, false)? {
         attributes.insert(DIFFS.to_owned(), false.into());
     }
     if project.empty_repo {
-        attributes.insert(BRANCH.to_owned(), default_branches::preferred(call, group)?);
+        attributes.insert(BRANCH.to_owned(), default_branches::preferred_name(call, group)?);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! A group has two forms: a short one in lists, and a longer one alone.
 
 use super::conditions::Conditions;
-use super::group_rules::{self, SHORTEST_PATH, in_one_text};
+use super::group_rules::{self, SHORTEST_PATH, as_one_text};
 use super::members;
 use super::prelude::*;
 use super::{
@@ -19,42 +19,39 @@ pub(super) const ROUTES: &[Route] = &[
     put("/groups/{id}", update),
     post("/groups/{id}/archive", |call| set_archived(call, true)),
     post("/groups/{id}/unarchive", |call| set_archived(call, false)),
-    get("/groups/{id}/subgroups", |call| below(call, false)),
-    get("/groups/{id}/descendant_groups", |call| below(call, true)),
+    get("/groups/{id}/subgroups", |call| list_below(call, false)),
+    get("/groups/{id}/descendant_groups", |call| list_below(call, true)),
 ];
 
 /// The group as it is now.
-pub(super) fn existing(call: &Call<'_>, id: i64) -> Result<Namespace> {
+pub(super) fn reload(call: &Call<'_>, id: i64) -> Result<Namespace> {
     Namespace::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Group"))
 }
 
 /// The form in lists.
-pub(super) fn brief(call: &Call<'_>, group: &Namespace) -> Result<Value> {
+pub(super) fn brief_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     json(call, group, true)
 }
 
 /// The form of a group alone in answers to actions: even owners do not see everything.
-pub(super) fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value> {
-    let mut body = json(call, group, false)?;
-    body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
-    if let Value::Object(members) = &mut body {
-        members.remove(group_settings::GIT_ACCESS);
-    }
+pub(super) fn plain_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
+    let mut body = without(json(call, group, false)?, &[group_settings::GIT_ACCESS]);
+    body["shared_with_groups"] = shares::list_json(call, Holder::Group(group.id))?.into();
     Ok(body)
 }
 
 /// The form of a group alone, perhaps with its projects and those shared with it. Only owners see how
 /// its code can be reached, and the token for its runners.
-fn whole(call: &Call<'_>, group: &Namespace, with_projects: bool) -> Result<Value> {
+fn whole_json(call: &Call<'_>, group: &Namespace, with_projects: bool) -> Result<Value> {
     let mut body = json(call, group, false)?;
-    body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
+    body["shared_with_groups"] = shares::list_json(call, Holder::Group(group.id))?.into();
     if call.level_in_group(group)? >= OWNER {
         let digest = xxhash_rust::xxh3::xxh3_64(format!("runners of {}", group.id).as_bytes());
         body["runners_token"] = format!("GR1348941{digest:016x}").into();
     }
     if with_projects {
-        let [own, shared] = project_list::shown_with_group(call, group.id)?;
-        body["projects"] = own.into();
+        let [projects, shared] = project_list::shown_with_group(call, group.id)?;
+        body["projects"] = projects.into();
         body["shared_projects"] = shared.into();
     }
     Ok(body)
@@ -66,13 +63,13 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
         "id web_url name path visibility avatar_url full_name full_path created_at parent_id",
     );
     body["web_url"] = group.web_url(&call.base).into();
-    body["avatar_url"] = avatars::url_of(call, holder)?.into();
+    body["avatar_url"] = avatars::stored_url(call, holder)?.into();
     group_settings::show(call, group, in_list, &mut body)?;
     let marked_on = group.column("marked_for_deletion_on");
     set_if(&mut body, call.shows_deletion(), "marked_for_deletion_on", marked_on);
     if call.is_administrator() {
         if call.params.is_set("with_custom_attributes")? {
-            body["custom_attributes"] = custom_attributes::of(call, holder)?;
+            body["custom_attributes"] = custom_attributes::list_json(call, holder)?;
         }
         if in_list && call.params.is_set("statistics")? {
             // All sizes are zero.
@@ -90,14 +87,14 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         page::Page::of(call)?.bounded("Group")?;
     }
     let top = call.params.is_set("top_level_only")?;
-    respond(call, true, reach(call)?, |group| !top || group.parent_id.is_none())
+    respond(call, true, requested_reach(call)?, |group| !top || group.parent_id.is_none())
 }
 
 /// With `top_level_only` these lists ignore which group they are for.
-fn below(call: &Call<'_>, all: bool) -> Result<Answer> {
+fn list_below(call: &Call<'_>, all: bool) -> Result<Answer> {
     let parent = call.group()?;
     let top = call.params.is_set("top_level_only")?;
-    respond(call, false, reach(call)?, |group| {
+    respond(call, false, requested_reach(call)?, |group| {
         let inside = group.id != parent.id && group.traversal.starts_with(&parent.traversal);
         let is_wanted = inside && (all || group.parent_id == Some(parent.id));
         if top { group.parent_id.is_none() } else { is_wanted }
@@ -105,7 +102,7 @@ fn below(call: &Call<'_>, all: bool) -> Result<Answer> {
 }
 
 /// A list of these groups, as far as the caller sees them.
-pub(super) fn among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
+pub(super) fn list_among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
     let least = terms::level(call, "min_access_level")?.unwrap_or(0);
     respond(call, true, (least, Vec::new()), |group| ids.contains(&group.id))
 }
@@ -114,20 +111,20 @@ pub(super) fn among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
 /// at least this, and those above something that the caller belongs to.
 type Reach = (i64, Vec<String>);
 
-fn reach(call: &Call<'_>) -> Result<Reach> {
+fn requested_reach(call: &Call<'_>) -> Result<Reach> {
     let least = terms::level(call, "min_access_level")?;
     let all = call.params.flag("all_available")?;
     Ok(match (&call.caller, least) {
         _ if call.params.is_set("owned")? => (OWNER, Vec::new()),
         (_, Some(least)) => (least, Vec::new()),
-        (Some(user), None) if !all.unwrap_or(user.admin) => (1, memberships(call, user.id)?),
+        (Some(user), None) if !all.unwrap_or(user.admin) => (1, membership_paths(call, user.id)?),
         _ => (0, Vec::new()),
     })
 }
 
 /// The paths of ids from the top to each group with a membership of a user in it or in one of its
 /// projects.
-fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
+fn membership_paths(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
     // Also the groups of projects that one of the caller's groups was invited to.
     let sql = "SELECT n.traversal FROM members m LEFT JOIN projects p ON p.id = m.project_id
          JOIN namespaces n ON n.id = coalesce(m.group_id, p.namespace_id)
@@ -139,7 +136,7 @@ fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
     call.many(sql, params![user, call.today(), call.memberships()?.namespaces(call.db, 1)?])
 }
 
-/// Whether a group `n` is in an archived one, and in one that is marked for deletion.
+/// Conditions: a group `n` is in an archived one, and in one that is marked for deletion.
 const ARCHIVED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
         (SELECT value FROM json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']'))
     AND json_extract(a.settings, '$.archived') = TRUE)";
@@ -170,13 +167,13 @@ fn filters(call: &Call<'_>) -> Result<Conditions> {
     Ok(all)
 }
 
-/// Answers a page of the groups that the caller may see and `wanted` accepts. With `by_full_path` a
+/// Answers a page of the groups that the caller may see and `accepts` admits. With `by_full_path` a
 /// search also looks at the groups above.
 fn respond(
     call: &Call<'_>,
     by_full_path: bool,
     (least, paths): Reach,
-    wanted: impl Fn(&Namespace) -> bool,
+    accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let conditions = filters(call)?;
@@ -196,13 +193,13 @@ fn respond(
         let path = if by_full_path { &group.full_path } else { &group.path };
         let named = [&group.name, path].iter().any(|text| text.to_lowercase().contains(&search));
         if named
-            && wanted(&group)
+            && accepts(&group)
             && (least == 0
                 || call.memberships()?.in_namespace(&group.traversal) >= least
                 || paths.iter().any(|path| path.starts_with(&group.traversal)))
             && call.sees_group(&group)?
         {
-            all.push(brief(call, &group)?);
+            all.push(brief_json(call, &group)?);
         }
     }
     page::list(call, all)
@@ -211,7 +208,7 @@ fn respond(
 fn show(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     let with_projects = call.params.flag("with_projects")?.unwrap_or(true);
-    Answer::ok(&whole(call, &group, with_projects)?)
+    Answer::ok(&whole_json(call, &group, with_projects)?)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -227,7 +224,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
     let is_paid = minutes && call.tier() >= Tier::Premium && !call.is_administrator();
     refuse_if(!may || is_paid, Failure::forbidden)?;
-    let Some(path) = path else { return Err(group_rules::without_path()) };
+    let Some(path) = path else { return Err(group_rules::missing_path()) };
     let preset = instance::setting(call, "default_group_visibility")?;
     let new = NewGroup {
         name: name.as_ref().unwrap_or(&path),
@@ -235,19 +232,19 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         parent: parent.as_ref(),
         visibility: visibility.as_deref().or(preset.as_str()).unwrap_or("private"),
     };
-    let group = insert(call, new, SHORTEST_PATH).map_err(in_one_text)?;
+    let group = insert(call, new, SHORTEST_PATH).map_err(as_one_text)?;
     let scope = Scope::Group(Box::new(group.clone()));
     members::insert(call, &scope, user.id, &Terms::level(OWNER), None)?;
     group_settings::inherit(call, &group, parent.as_ref())?;
-    group_settings::take(call, &group, Accepts::Create).map_err(in_one_text)?;
-    Answer::created(&plain(call, &group)?)
+    group_settings::store_sent(call, &group, Accepts::Create).map_err(as_one_text)?;
+    Answer::created(&plain_json(call, &group)?)
 }
 
 /// Inserts a group after all checks except those of the caller's rights. Its path has at least this
 /// length.
 pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>, shortest: usize) -> Result<Namespace> {
     group_rules::check(call, new, None, shortest)?;
-    existing(call, Namespace::insert_group(call.db, new, call.now())?)
+    reload(call, Namespace::insert_group(call.db, new, call.now())?)
 }
 
 /// Omitted fields stay unchanged; a call without any field is fine too.
@@ -260,15 +257,15 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let visibility =
         call.params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| group.visibility.clone());
     let parent = Namespace::by_any(call.db, group.parent_id)?;
-    let wanted =
+    let requested =
         NewGroup { name: &name, path: &path, parent: parent.as_ref(), visibility: &visibility };
-    group_rules::check(call, wanted, Some(&group), SHORTEST_PATH)?;
+    group_rules::check(call, requested, Some(&group), SHORTEST_PATH)?;
     let sql = "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1";
     call.run(sql, params![group.id, name, path, visibility])?;
     let unset = group_settings::unset(call, &group)?;
-    group_settings::take(call, &group, Accepts::Edit)?;
+    group_settings::store_sent(call, &group, Accepts::Edit)?;
     group_moves::rename_below(call, &group)?;
-    let mut body = whole(call, &existing(call, group.id)?, true)?;
+    let mut body = whole_json(call, &reload(call, group.id)?, true)?;
     unset.into_iter().for_each(|name| body[name] = Value::Null);
     Answer::ok(&body)
 }
@@ -290,5 +287,5 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     };
     refuse_if(why.is_some(), || Failure::invalid_record(why))?;
     OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?;
-    Answer::ok(&whole(call, &group, call.params.is_set("with_projects")?)?)
+    Answer::ok(&whole_json(call, &group, call.params.is_set("with_projects")?)?)
 }

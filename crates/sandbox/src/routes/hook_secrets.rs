@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use undrift_release::REFERENCE;
 
-use super::fields::missing;
+use super::fields::missing_members;
 use super::prelude::*;
 
 /// One sort of secrets.
-pub(super) struct Secrets {
+pub(super) struct SecretKind {
     pub(super) name: &'static str,
     since: Release,
     /// The maximum length of a value.
@@ -20,33 +20,28 @@ pub(super) struct Secrets {
     pub(super) one: &'static str,
 }
 
-pub(super) const URL_VARIABLES: Secrets = Secrets {
+pub(super) const URL_VARIABLES: SecretKind = SecretKind {
     name: "url_variables",
     since: REFERENCE,
     longest: 100,
     title: "Url variables",
     one: "URL variable",
 };
-pub(super) const HEADERS: Secrets = Secrets {
+pub(super) const HEADERS: SecretKind = SecretKind {
     name: "custom_headers",
     since: Release::new(17, 1),
     longest: 2_048,
     title: "Custom headers",
     one: "Custom header",
 };
-pub(super) const SORTS: [&Secrets; 2] = [&URL_VARIABLES, &HEADERS];
+pub(super) const SORTS: [&SecretKind; 2] = [&URL_VARIABLES, &HEADERS];
 
 /// The maximum number of one sort in a hook.
 const MOST: usize = 20;
 
-impl Secrets {
-    pub(super) fn is_known(&self, call: &Call<'_>) -> bool {
+impl SecretKind {
+    pub(super) fn is_supported(&self, call: &Call<'_>) -> bool {
         self.since <= call.release()
-    }
-
-    /// Earlier releases have no operations for them.
-    pub(super) fn require(&self, call: &Call<'_>) -> Result<()> {
-        if self.is_known(call) { Ok(()) } else { Err(Failure::no_route()) }
     }
 
     fn of<'a>(&self, settings: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
@@ -58,23 +53,20 @@ impl Secrets {
         self.of(settings).into_iter().flat_map(Map::keys).map(|key| json!({ "key": key })).collect()
     }
 
-    /// Whether the call contains any of them.
-    pub(super) fn has_any(&self, params: &Params) -> bool {
-        params.get(self.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
-    }
-
     /// The secrets in a call, by key.
     pub(super) fn sent(&self, params: &Params) -> Result<Vec<(String, Value)>> {
         let Some(items) = params.array(self.name)? else { return Ok(Vec::new()) };
         refuse_if(!items.iter().all(Value::is_object), || Failure::invalid(self.name))?;
         let items_at = items.iter().enumerate();
         let missing: Vec<_> = items_at
-            .flat_map(|(at, item)| missing(self.name, at, item, ["key", "value"]))
+            .flat_map(|(at, item)| missing_members(self.name, at, item, ["key", "value"]))
             .collect();
         refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let text = |item: &Value, name: &str| params::text(self.name, &item[name]);
-        let read = |item| Ok((text(item, "key")?.unwrap_or_default(), text(item, "value")?.into()));
-        items.iter().map(read).collect()
+        items
+            .iter()
+            .map(|item| Ok((text(item, "key")?.unwrap_or_default(), text(item, "value")?.into())))
+            .collect()
     }
 
     /// Adds to the existing ones.
@@ -136,8 +128,8 @@ pub(super) fn reset(settings: &mut Map<String, Value>, before: &Map<String, Valu
         return;
     }
     let keys = |settings| URL_VARIABLES.of(settings).into_iter().flat_map(Map::keys);
-    let kept = keys(before).any(|key| keys(settings).any(|other| key == other));
-    if kept {
+    let has_variables = keys(before).any(|key| keys(settings).any(|other| key == other));
+    if has_variables {
         settings.insert(URL_VARIABLES.name.to_owned(), json!({}));
     }
     settings.insert(HEADERS.name.to_owned(), json!({}));

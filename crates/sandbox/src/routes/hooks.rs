@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
+use super::hook_secrets::{self, HEADERS, SORTS, SecretKind, URL_VARIABLES};
 use super::instance;
 use super::prelude::*;
 
@@ -16,10 +16,10 @@ const HOOKS: Collection = Collection {
     // Idempotent (reference 2, 4.5).
     is_idempotent: true,
     scope: |_, call| scope(call),
-    most: Some(("hooks", [100, 50], |text| Failure::unprocessable(&text))),
-    settle,
-    kept: |call, _, hook| call.check_unmodified(&hook.created_at),
-    json: |_, call, scope, hook| Ok(json(hook, call, scope)),
+    limit: Some(("hooks", [100, 50], |text| Failure::unprocessable(&text))),
+    complete,
+    check_removal: |call, hook| call.check_unmodified(&hook.created_at),
+    json: |call, hook| Ok(json(call, hook)),
     ..Collection::new("/projects/{id}/hooks")
 };
 
@@ -28,17 +28,17 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| change(call, &URL_VARIABLES)),
     put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
     delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
-    post("/{holder}/hooks/{hook_id}/test/{trigger}", |call| test(call, &scope(call)?)),
+    HOOKS.route(Method::POST, "/{holder}/hooks/{hook_id}/test/{trigger}", Verb::Custom(test_hook)),
 ];
 
 /// A text of hooks, stored as sent: its name, its first release, its maximum length, and its name
 /// in refusals.
-struct Text(&'static str, Release, usize, &'static str);
+struct TextField(&'static str, Release, usize, &'static str);
 
-const TEXTS: [Text; 3] = [
-    Text("name", Release::new(17, 1), 255, "Name"),
-    Text("description", Release::new(17, 1), 2_048, "Description"),
-    Text("custom_webhook_template", Release::new(16, 10), 4_096, "Custom webhook template"),
+const TEXTS: [TextField; 3] = [
+    TextField("name", Release::new(17, 1), 255, "Name"),
+    TextField("description", Release::new(17, 1), 2_048, "Description"),
+    TextField("custom_webhook_template", Release::new(16, 10), 4_096, "Custom webhook template"),
 ];
 
 const STRATEGY: &str = "branch_filter_strategy";
@@ -60,14 +60,14 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 }
 
 /// The flags of the hooks of a project or group.
-fn flags(call: &Call<'_>, scope: &Scope) -> impl Iterator<Item = &'static Attribute> {
+fn flags(call: &CollectionCall<'_>) -> impl Iterator<Item = &'static Attribute> + use<> {
     let edition = call.edition();
-    let of_groups: &[Attribute] = scope.either(&[], &TABLE.group_hooks);
+    let of_groups: &[Attribute] = call.scope.either(&[], &TABLE.group_hooks);
     TABLE.hooks.iter().chain(of_groups).filter(move |flag| flag.is_of(edition))
 }
 
 /// The texts that a hook has.
-fn texts(call: &Call<'_>) -> impl Iterator<Item = &'static Text> {
+fn texts(call: &Call<'_>) -> impl Iterator<Item = &'static TextField> {
     let release = call.release();
     TEXTS.iter().filter(move |text| text.1 <= release)
 }
@@ -76,14 +76,9 @@ fn has_strategy(call: &Call<'_>) -> bool {
     call.release() >= STRATEGY_SINCE
 }
 
-fn reset_flags(hook: &mut Record, call: &Call<'_>, scope: &Scope) {
-    for flag in flags(call, scope) {
-        hook.set(flag.name, flag.preset.clone());
-    }
-}
-
 /// A hook as the service shows it. Settings that were never set show the default.
-fn json(hook: &Record, call: &Call<'_>, scope: &Scope) -> Value {
+fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
+    let scope = call.scope;
     let mut body = json!({
         "id": hook.id,
         "url": hook.text("url"),
@@ -94,7 +89,7 @@ fn json(hook: &Record, call: &Call<'_>, scope: &Scope) -> Value {
         scope.column(): scope.id(),
     });
     let shown = |name| hook.settings.get(name).cloned();
-    for flag in flags(call, scope) {
+    for flag in flags(call) {
         body[flag.name] = shown(flag.name).unwrap_or_else(|| flag.preset.clone());
     }
     for name in texts(call).map(|text| text.0).chain([FILTER]) {
@@ -106,7 +101,7 @@ fn json(hook: &Record, call: &Call<'_>, scope: &Scope) -> Value {
     // Lists of a project's hooks omit them from 16.7 on.
     let is_listed = !call.writes && call.segment(HOOKS.entry).is_empty();
     if !is_listed || matches!(scope, Scope::Group(_)) || !call.is_from(16, 7) {
-        for sort in SORTS.iter().filter(|sort| sort.is_known(call)) {
+        for sort in SORTS.iter().filter(|sort| sort.is_supported(call)) {
             body[sort.name] = sort.shown(&hook.settings);
         }
     }
@@ -114,7 +109,7 @@ fn json(hook: &Record, call: &Call<'_>, scope: &Scope) -> Value {
 }
 
 /// Stores the fields in a call.
-fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
+fn store_sent(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     let params = &call.params;
     let before = hook.settings.clone();
     if params.has("url") || !hook.settings.contains_key("url") {
@@ -127,7 +122,7 @@ fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
     if params.has(TOKEN) {
         hook.set(TOKEN, params.text(TOKEN)?.filter(|token| !token.is_empty()));
     }
-    for flag in flags(call, scope).filter(|flag| params.has(flag.name)) {
+    for flag in flags(call).filter(|flag| params.has(flag.name)) {
         let on = params.flag(flag.name)?;
         refuse_if(on.is_none() && flag.null == OnNull::Unsaved, || Failure::not_null(flag.name))?;
         hook.set(flag.name, on);
@@ -140,7 +135,7 @@ fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
     {
         hook.set(STRATEGY, strategy);
     }
-    for sort in SORTS.iter().filter(|sort| sort.is_known(call)) {
+    for sort in SORTS.iter().filter(|sort| sort.is_supported(call)) {
         sort.add(&mut hook.settings, sort.sent(params)?);
     }
     check(hook, call, &before)
@@ -165,7 +160,7 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
         return refused("Token is invalid");
     }
     for text in texts(call) {
-        let Text(name, _, longest, title) = text;
+        let TextField(name, _, longest, title) = text;
         if hook.text(name).chars().count() > *longest {
             return refused(&format!("{title} is too long (maximum is {longest} characters)"));
         }
@@ -176,7 +171,7 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
     }
 }
 
-/// Whether the branch filter is valid. A filter by name loses spaces around it, and one for all
+/// True if the branch filter is valid. A filter by name loses spaces around it, and one for all
 /// branches is removed.
 fn check_filter(hook: &mut Record) -> bool {
     let filter = hook.text(FILTER);
@@ -204,7 +199,7 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
     if !HOOKS.rows.with(call, scope.holder(), "url", &url)?.is_empty() {
         return Ok(());
     }
-    HOOKS.save(call, scope, &mut Record::new(call.now()))
+    CollectionCall { collection: &HOOKS, scope, call }.save(&mut Record::new(call.now()))
 }
 
 /// The secret of a hook.
@@ -217,40 +212,45 @@ pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>> {
 
 /// Completes a new or changed hook. An edit needs at least one field; in the reference a project's
 /// hook needs the URL.
-fn settle(_: &Collection, call: &Call<'_>, scope: &Scope, hook: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     if hook.id != 0 {
-        check_sent(call, scope)?;
+        check_sent(call)?;
     }
     if hook.id == 0 || call.service.profile.put_resets_omitted_flags {
-        reset_flags(hook, call, scope);
+        for flag in flags(call) {
+            hook.set(flag.name, flag.preset.clone());
+        }
     }
-    take(hook, call, scope)
+    store_sent(call, hook)
 }
 
 /// Refuses an edit without fields.
-fn check_sent(call: &Call<'_>, scope: &Scope) -> Result<()> {
+fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
     let params = &call.params;
-    if matches!(scope, Scope::Project(_)) && call.release() < OBSERVED {
+    if matches!(call.scope, Scope::Project(_)) && call.release() < OBSERVED {
         params.require(&["url"])?;
     }
-    let mut known = ["url", TOKEN, FILTER, STRATEGY]
+    let mut fields = ["url", TOKEN, FILTER, STRATEGY]
         .into_iter()
         .chain(texts(call).map(|text| text.0))
-        .chain(flags(call, scope).map(|flag| flag.name));
-    let mut secrets = SORTS.iter().filter(|sort| sort.is_known(call));
-    let is_empty = !known.any(|name| params.has(name)) && !secrets.any(|sort| sort.has_any(params));
+        .chain(flags(call).map(|flag| flag.name));
+    let mut secrets = SORTS.iter().filter(|sort| sort.is_supported(call));
+    let has_secrets = secrets.any(|sort| {
+        params.get(sort.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
+    });
+    let is_empty = !fields.any(|name| params.has(name)) && !has_secrets;
     refuse_if(is_empty, || Failure::error(StatusCode::BAD_REQUEST, "No parameters provided"))
 }
 
 /// Sets or removes one header or variable.
-fn change(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
-    let scope = &scope(call)?;
-    sort.require(call)?;
-    let sets = call.method == http::Method::PUT;
+fn change(call: &Call<'_>, sort: &SecretKind) -> Result<Answer> {
+    let call = &CollectionCall { collection: &HOOKS, scope: &scope(call)?, call };
+    refuse_if(!sort.is_supported(call), Failure::no_route)?;
+    let sets = call.method == Method::PUT;
     if sets {
         call.params.require(&["value"])?;
     }
-    let mut hook = HOOKS.found(call, scope)?;
+    let mut hook = call.find()?;
     let (before, key) = (hook.settings.clone(), call.segment("key"));
     let refusal = if sets {
         let value = call.params.text("value")?;
@@ -262,17 +262,17 @@ fn change(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
         format!("Could not unset {}", sort.one)
     };
     check(&mut hook, call, &before).map_err(|_| Failure::unprocessable(&refusal))?;
-    HOOKS.rows.save(call, scope.holder(), &mut hook)?;
+    call.store(&mut hook)?;
     Ok(Answer::no_content())
 }
 
 /// Nothing is delivered, so every test succeeds.
-fn test(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn test_hook(call: &CollectionCall<'_>) -> Result<Answer> {
     refuse_if(!call.is_from(16, 11), Failure::no_route)?;
     let trigger = call.segment("trigger");
-    if !flags(call, scope).any(|flag| flag.name == trigger && trigger.ends_with("_events")) {
+    if !flags(call).any(|flag| flag.name == trigger && trigger.ends_with("_events")) {
         return Err(Failure::no_valid_value("trigger"));
     }
-    HOOKS.found(call, scope)?;
+    call.find()?;
     Answer::created(&json!({ "message": "201 Created" }))
 }

@@ -8,13 +8,13 @@ pub(super) const ROUTES: &[Route] = &[delete("/users/{user_id}/identities/{provi
 const IDENTITIES: &str = "identities";
 
 /// All identities of a user, as answers show them.
-pub(super) fn of(call: &Call<'_>, user: i64) -> Result<Vec<Value>> {
+pub(super) fn identities_of(call: &Call<'_>, user: i64) -> Result<Vec<Value>> {
     let set = OF_USERS.set(call.db, user)?;
     Ok(set.get(IDENTITIES).and_then(Value::as_array).cloned().unwrap_or_default())
 }
 
 /// The provider in the call, and the user's name there; 400 for one without the other.
-pub(super) fn sent(call: &Call<'_>) -> Result<Option<[String; 2]>> {
+pub(super) fn sent_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
     match (call.params.text("provider")?, call.params.text("extern_uid")?) {
         (None, None) => Ok(None),
         (Some(provider), Some(name)) => Ok(Some([provider, name])),
@@ -23,9 +23,9 @@ pub(super) fn sent(call: &Call<'_>) -> Result<Option<[String; 2]>> {
 }
 
 /// Stores the identity in the call, in place of one of the same provider.
-pub(super) fn take(call: &Call<'_>, user: i64) -> Result<()> {
-    let Some([provider, name]) = sent(call)? else { return Ok(()) };
-    let mut all = of(call, user)?;
+pub(super) fn store_sent(call: &Call<'_>, user: i64) -> Result<()> {
+    let Some([provider, name]) = sent_identity(call)? else { return Ok(()) };
+    let mut all = identities_of(call, user)?;
     all.retain(|one| one["provider"] != *provider);
     all.push(json!({ "provider": provider, "extern_uid": name, "saml_provider_id": null }));
     OF_USERS.put(call.db, user, IDENTITIES, all)
@@ -34,7 +34,7 @@ pub(super) fn take(call: &Call<'_>, user: i64) -> Result<()> {
 fn remove(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.named_user()?;
-    let all = of(call, user.id)?;
+    let all = identities_of(call, user.id)?;
     let (gone, rest): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|one| one["provider"] == call.segment("provider"));
     refuse_if(gone.is_empty(), || Failure::not_found("Identity"))?;

@@ -6,7 +6,7 @@ use super::prelude::*;
 use super::{project_rules, projects};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/import", |call| Answer::ok(&state(call, &call.project_as(0)?)?)),
+    get("/projects/{id}/import", |call| Answer::ok(&state_json(call, &call.project_as(0)?)?)),
     post("/projects/import", |call| from_archive(call, &["path", "file"])),
     post("/projects/remote-import", |call| from_archive(call, &["url", "path"])),
     post("/import/extgit", extgit),
@@ -21,12 +21,12 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The state of an import, which clients poll. The reference leaves it out.
-fn state(call: &Call<'_>, project: &Project) -> Result<Value> {
+fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
     let status = project.import_status_at(call.now());
     // The reference replaces the names of hosts.
     let is_from_url =
         status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
-    let mut body = projects::identity(call, project)?;
+    let mut body = projects::identity_json(call, project)?;
     let more = json!({
         "import_status": status,
         "import_type": is_from_url.then_some("git"),
@@ -56,13 +56,13 @@ fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
         None => Namespace::of_user(call.db, user.id)?,
     };
     let target = target.ok_or_else(|| Failure::not_found("Namespace"))?;
-    refuse_if(call.level_in_group(&target)? < importer(call), Failure::forbidden)?;
+    refuse_if(call.level_in_group(&target)? < minimum_level(call), Failure::forbidden)?;
     let project = import(call, &target, [&name, &path], "archive")?;
-    Answer::created(&state(call, &project)?)
+    Answer::created(&state_json(call, &project)?)
 }
 
 /// Errors of imports have their own key.
-fn errors(status: StatusCode, text: &str) -> Failure {
+fn error(status: StatusCode, text: &str) -> Failure {
     Failure::with(status, json!({ "errors": text }))
 }
 
@@ -83,13 +83,13 @@ fn extgit(call: &Call<'_>) -> Result<Answer> {
     let host = host.split_once("://").map_or(host.as_str(), |(_, host)| host);
     let name = call.params.text("new_name")?.unwrap_or_else(|| format!("repository-{repository}"));
     let namespace = namespace(call, &target, StatusCode::UNPROCESSABLE_ENTITY)?;
-    begin(call, &namespace, &name, &format!("{host}/{repository}"))
+    start(call, &namespace, &name, &format!("{host}/{repository}"))
 }
 
 /// Imports a project of an external host.
-fn begin(call: &Call<'_>, namespace: &Namespace, name: &str, source: &str) -> Result<Answer> {
+fn start(call: &Call<'_>, namespace: &Namespace, name: &str, source: &str) -> Result<Answer> {
     let project = import(call, namespace, [name, &project_rules::path_from(name)], source)?;
-    Answer::created(&result(&project))
+    Answer::created(&result_json(&project))
 }
 
 /// Further things to import.
@@ -108,7 +108,7 @@ fn check_stages(call: &Call<'_>) -> Result<()> {
 
 fn extserver(call: &Call<'_>) -> Result<Answer> {
     // Parameters are checked before the caller.
-    check_needed(call).map_err(|failure| by_the_real_names(call, failure))?;
+    check_needed(call).map_err(|failure| with_sent_names(call, failure))?;
     let url = call.params.text("extserver_url")?.unwrap_or_default();
     refuse_if(!is_reachable(&url), || {
         Failure::refused(json!({ "error": format!("Invalid URL: {url}") }))
@@ -122,7 +122,7 @@ fn extserver(call: &Call<'_>) -> Result<Answer> {
         target => Some(namespace(call, target, StatusCode::UNAUTHORIZED)?),
     };
     let namespace = namespace.ok_or_else(|| Failure::not_found("Namespace"))?;
-    begin(call, &namespace, &name, &format!("{key}/{repository}"))
+    start(call, &namespace, &name, &format!("{key}/{repository}"))
 }
 
 /// The required parameters of an import, which must not be empty.
@@ -138,7 +138,7 @@ fn check_needed(call: &Call<'_>) -> Result<()> {
 }
 
 /// A fault of parameters, with the names that the client used.
-fn by_the_real_names(call: &Call<'_>, failure: Failure) -> Failure {
+fn with_sent_names(call: &Call<'_>, failure: Failure) -> Failure {
     let text = failure.body["error"].as_str().map(str::to_owned);
     match text.filter(|_| call.target.contains("/bitbucket_server")) {
         Some(text) => {
@@ -148,16 +148,16 @@ fn by_the_real_names(call: &Call<'_>, failure: Failure) -> Failure {
     }
 }
 
-/// Whether an import from this URL is allowed: not from the service's own host.
+/// True if an import from this URL is allowed: not from the service's own host.
 fn is_reachable(url: &str) -> bool {
     let Ok(url) = url::Url::parse(url) else { return false };
-    let own = match url.host() {
+    let is_own_host = match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
         Some(url::Host::Ipv6(address)) => address.is_loopback(),
         None => true,
     };
-    ["http", "https"].contains(&url.scheme()) && !own
+    ["http", "https"].contains(&url.scheme()) && !is_own_host
 }
 
 /// The target, in which the caller must be allowed to create projects. Both imports refuse with
@@ -165,16 +165,16 @@ fn is_reachable(url: &str) -> bool {
 fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespace> {
     let found = Namespace::by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
         let text = "Namespace or group to import repository into does not exist.";
-        errors(StatusCode::UNPROCESSABLE_ENTITY, text)
+        error(StatusCode::UNPROCESSABLE_ENTITY, text)
     })?;
-    refuse_if(call.level_in_group(&found)? < importer(call), || {
-        errors(refusal, "You don't have permissions to import this project")
+    refuse_if(call.level_in_group(&found)? < minimum_level(call), || {
+        error(refusal, "You don't have permissions to import this project")
     })?;
     Ok(found)
 }
 
 /// The minimum level for imports into a namespace.
-fn importer(call: &Call<'_>) -> i64 {
+fn minimum_level(call: &Call<'_>) -> i64 {
     if call.is_from(16, 0) { MAINTAINER } else { DEVELOPER }
 }
 
@@ -187,10 +187,10 @@ fn import(
     project_rules::check_path_alone(path)
         .and_then(|()| project_rules::check_free(call, namespace, name, path))
         .map_err(|failure| {
-            errors(StatusCode::UNPROCESSABLE_ENTITY, &sentences(&failure).join(", "))
+            error(StatusCode::UNPROCESSABLE_ENTITY, &sentences(&failure).join(", "))
         })?;
     let mut attributes = settings::presets(call.time);
-    let error = failure(call)?;
+    let error = planned_failure(call)?;
     let branch = error.is_none().then_some("main");
     attributes.insert("default_branch".to_owned(), branch.into());
     let new = NewProject {
@@ -206,13 +206,13 @@ fn import(
         import: Some(Import { source: Some(source), error: error.as_deref() }),
         attributes: &attributes,
     };
-    let id = projects::store(call, new)?;
+    let id = projects::insert_with_members(call, new)?;
     Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))
 }
 
 /// Why an import fails in the background. No external host exists to refuse credentials, so those
 /// that start with `invalid` count as refused.
-fn failure(call: &Call<'_>) -> Result<Option<String>> {
+fn planned_failure(call: &Call<'_>) -> Result<Option<String>> {
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let refused = token.starts_with("invalid").then(|| DENIED.to_owned());
     Ok(refused.or_else(|| call.service.profile.import_failure.clone()))
@@ -221,7 +221,7 @@ fn failure(call: &Call<'_>) -> Result<Option<String>> {
 /// The external host's answer to a refused credential.
 const DENIED: &str = "Access denied to the external account";
 
-fn result(project: &Project) -> Value {
+fn result_json(project: &Project) -> Value {
     let mut body = project.members("id name full_path full_name");
     body["full_name"] = project.full_name().into();
     body
@@ -238,10 +238,10 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.level_in(&project)? < DEVELOPER, Failure::no_record)?;
     let status = project.import_status_at(call.now());
     let text = format!("The import cannot be canceled because it is {status}");
-    refuse_if(status != "scheduled", || errors(StatusCode::BAD_REQUEST, &text))?;
+    refuse_if(status != "scheduled", || error(StatusCode::BAD_REQUEST, &text))?;
     call.set("projects", project.id, "import_status", "canceled")?;
     protection::forget_due(call.db, project.id, "*", call.now())?;
-    let mut body = result(&project);
+    let mut body = result_json(&project);
     let more = json!({
         "import_source": project.import_source,
         "import_status": "canceled",
@@ -252,7 +252,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&body)
 }
 
-/// One import of gists per user at a time, behind a flag that is off by default. No external host
+/// One import of gists per user at a time, under a flag that is off by default. No external host
 /// exists to refuse credentials, so some credentials count as refused.
 fn gists(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;
@@ -260,12 +260,12 @@ fn gists(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.service.profile.gists, Failure::hidden)?;
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let is_denied = token.trim().is_empty() || token.starts_with("invalid");
-    refuse_if(is_denied, || errors(StatusCode::UNAUTHORIZED, DENIED))?;
+    refuse_if(is_denied, || error(StatusCode::UNAUTHORIZED, DENIED))?;
     refuse_if(token.starts_with("rate-limited"), || {
-        errors(StatusCode::TOO_MANY_REQUESTS, "The rate limit of the external host was exceeded")
+        error(StatusCode::TOO_MANY_REQUESTS, "The rate limit of the external host was exceeded")
     })?;
     if !call.take_lease(&format!("gists of user {user}"), call.service.profile.import_delay)? {
-        return Err(errors(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
+        return Err(error(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
     }
     Ok(Answer::empty(StatusCode::ACCEPTED))
 }

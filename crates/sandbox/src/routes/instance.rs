@@ -28,8 +28,8 @@ fn templates(call: &Call<'_>) -> Result<Answer> {
 
 fn template(call: &Call<'_>) -> Result<Answer> {
     let name = call.segment("name");
-    let is_known = TEMPLATES.lines().any(|known| known == name);
-    refuse_if(!is_known, || Failure::not_found("Template"))?;
+    let exists = TEMPLATES.lines().any(|template| template == name);
+    refuse_if(!exists, || Failure::not_found("Template"))?;
     Answer::ok(&json!({ "name": name, "content": format!("# {name}\n") }))
 }
 
@@ -48,7 +48,7 @@ static PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("settings.json")).expect("the settings are read by tests")
 });
 
-/// Whether the scope of job tokens cannot be switched off.
+/// The setting that enforces the scope of job tokens.
 pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_enabled";
 
 /// The days until something marked for deletion is removed.
@@ -119,7 +119,9 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         }
     }
     let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| call.is_from(16, 3));
-    if let Some(new) = default_branches::sent(call)?.or(number.map(default_branches::protection)) {
+    if let Some(new) = default_branches::sent_protection(call)?
+        .or(number.map(default_branches::protection_from_number))
+    {
         settings.insert(DEFAULTS.to_owned(), new);
     }
     let text = serde_json::to_string(&settings).map_err(|error| Failure::internal(&error))?;
@@ -148,7 +150,7 @@ fn check(call: &Call<'_>) -> Result<()> {
     complaints.settle()
 }
 
-/// Whether the caller may not use a visibility: a setting can keep it for administrators.
+/// True if the caller may not use a visibility: a setting can keep it for administrators.
 pub(super) fn is_restricted(call: &Call<'_>, visibility: &str) -> Result<bool> {
     let levels = setting(call, RESTRICTED)?;
     let listed = levels.as_array().is_some_and(|levels| levels.contains(&visibility.into()));

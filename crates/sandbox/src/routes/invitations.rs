@@ -19,7 +19,7 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 }
 
 /// The invitations to a group or project, for one address or for all.
-fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {
+fn list_invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {
     let sql = format!(
         "SELECT json_object('access_level', m.access_level, 'created_at', m.created_at,
                     'expires_at', m.expires_at, 'invite_email', m.email,
@@ -39,7 +39,7 @@ fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let query = call.params.text("query")?.unwrap_or_default();
-    page::list(call, invited(call, scope, &query)?)
+    page::list(call, list_invited(call, scope, &query)?)
 }
 
 /// Invites each address; users with an account become members at once. For existing invitations and
@@ -60,17 +60,17 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut results = Vec::new();
     for id in ids {
         if let Some(user) = User::by_id(call.db, id)? {
-            let result = members::set_one(call, scope, &user, &terms);
+            let result = members::set_terms(call, scope, &user, &terms);
             results.push((user.username, result));
         }
     }
     for email in emails {
         match User::by_email(call.db, &email)? {
-            Some(user) => results.push((email, members::set_one(call, scope, &user, &terms))),
+            Some(user) => results.push((email, members::set_terms(call, scope, &user, &terms))),
             None => invite(call, scope, &email, &terms)?,
         }
     }
-    members::each_succeeded(results)
+    members::results_answer(results)
 }
 
 /// Invites one address without an account.
@@ -88,18 +88,19 @@ fn invite(call: &Call<'_>, scope: &Scope, email: &str, terms: &Terms) -> Result<
 
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let email = call.segment("email");
-    let known = || Ok::<_, Failure>(invited(call, scope, email)?.into_iter().next());
-    let before = known()?.ok_or_else(Failure::hidden)?;
-    let level = match call.params.has("access_level") {
-        true => terms::wanted_level(call, scope)?,
-        false => before["access_level"].as_i64().unwrap_or_default(),
+    let find = || Ok::<_, Failure>(list_invited(call, scope, email)?.into_iter().next());
+    let before = find()?.ok_or_else(Failure::hidden)?;
+    let level = if call.params.has("access_level") {
+        terms::requested_level(call, scope)?
+    } else {
+        before["access_level"].as_i64().unwrap_or_default()
     };
-    let expires_at = match terms::wanted_expiry(call)? {
+    let expires_at = match terms::requested_expiry(call)? {
         Some(day) => day,
         None => before["expires_at"].as_str().map(str::to_owned),
     };
     invite(call, scope, email, &Terms { expires_at, ..Terms::level(level) })?;
-    Answer::ok(&known()?)
+    Answer::ok(&find()?)
 }
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {

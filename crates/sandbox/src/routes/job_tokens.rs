@@ -17,7 +17,7 @@ const JOB_TOKENS: Collection = Collection {
     is_document: true,
     is_patched: true,
     is_silent: true,
-    settle: |_, call, _, row| {
+    complete: |call, row| {
         call.params.require_all(&[Need::Filled("enabled")])?;
         let is_enforced = instance::setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
         refuse_if(is_enforced && !row.is_set("enabled"), || {
@@ -26,8 +26,8 @@ const JOB_TOKENS: Collection = Collection {
             )
         })
     },
-    json: |of, call, _, row| {
-        let inbound = of.plain(call, row)["inbound_enabled"].take();
+    json: |call, row| {
+        let inbound = call.plain(row)["inbound_enabled"].take();
         Ok(json!({ "inbound_enabled": inbound, "outbound_enabled": false }))
     },
     ..Collection::new("/projects/{id}/job_token_scope")
@@ -45,8 +45,8 @@ const ALLOWED: Collection = Collection {
     fields: &[Field::new(PROJECT, Form::Named(Named::Project))],
     is_shown: false,
     is_edited: false,
-    scope: |of, call| {
-        let scope = of.place(call, MAINTAINER)?;
+    scope: |_, call| {
+        let scope = Scope::kept_by(call, [MAINTAINER; 2])?;
         // Only reads take the path of the project.
         if call.writes {
             call.segment_id("id")?;
@@ -57,15 +57,14 @@ const ALLOWED: Collection = Collection {
         Ok(scope)
     },
     // Adding the project itself is no error, and it is listed once.
-    inherited: |of, call, scope| {
+    inherited: |call| {
         let mut itself = Record::new(call.now());
-        itself.set(PROJECT, scope.id());
-        let is_listed = is_listed(of, &itself, &of.stored(call, scope)?);
-        Ok(if is_listed { Vec::new() } else { vec![itself] })
+        itself.set(PROJECT, call.scope.id());
+        Ok(if is_listed(call, &itself)? { Vec::new() } else { vec![itself] })
     },
-    settle: settle_allowed,
+    complete: complete_allowed,
     rows: Records("job_token_allowlist"),
-    missing: || Failure::refused("Target project is not in the job token scope"),
+    not_found: || Failure::refused("Target project is not in the job token scope"),
     json: allowed,
     ..Collection::new("/projects/{id}/job_token_scope/allowlist")
 };
@@ -78,37 +77,39 @@ const ALLOWED_GROUPS: Collection = Collection {
     since: Some(Release::new(17, 0)),
     required: &[GROUP],
     fields: &[Field::new(GROUP, Form::Named(Named::Group))],
-    inherited: |_, _, _| Ok(Vec::new()),
+    inherited: |_| Ok(Vec::new()),
     rows: Records("job_token_groups_allowlist"),
-    missing: || Failure::refused("Target group is not in the job token scope"),
+    not_found: || Failure::refused("Target group is not in the job token scope"),
     ..ALLOWED
 };
 
-/// What a list of allowed ones shows; a POST answers with ids.
-fn allowed(of: &Collection, call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
-    let named = row.value(of.key);
+/// An entry of a list of allowed ones; a POST answers with ids.
+fn allowed(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
+    let key = call.collection.key;
+    let named = row.value(key);
     if call.writes {
-        return Ok(json!({ "source_project_id": scope.id(), of.key: named }));
+        return Ok(json!({ "source_project_id": call.scope.id(), key: named }));
     }
     let id = named.as_i64().unwrap_or_default();
-    if of.key == GROUP {
+    if key == GROUP {
         let group = Namespace::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
         let url = group.web_url(&call.base);
         return Ok(json!({ "id": group.id, "web_url": url, "name": group.name }));
     }
     let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
-    let wanted = Extras::of(call)?;
-    view::simple(call, &project, wanted)?.value()
+    view::simple(call, &project, Extras::of(call)?)?.value()
 }
 
-fn is_listed(of: &Collection, row: &Record, stored: &[Record]) -> bool {
-    stored.iter().any(|other| other.value(of.key) == row.value(of.key))
+fn is_listed(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
+    let value = |row: &Record| row.value(call.collection.key);
+    Ok(call.stored()?.iter().any(|other| value(other) == value(row)))
 }
 
-fn settle_allowed(of: &Collection, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
-    let noun = if of.key == GROUP { "group" } else { "project" };
-    let unknown = format!("{} not found", of.key);
-    refuse_if(!of.is_known(call, row)?, || Failure::not_found(&unknown))?;
+fn complete_allowed(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+    let key = call.collection.key;
+    let noun = if key == GROUP { "group" } else { "project" };
+    let exists = call.target_exists(row)?;
+    refuse_if(!exists, || Failure::not_found(&format!("{key} not found")))?;
     let again = format!("This {noun} is already in the job token allowlist.");
-    refuse_if(is_listed(of, row, &of.stored(call, scope)?), || Failure::refused(again))
+    refuse_if(is_listed(call, row)?, || Failure::refused(again))
 }

@@ -4,11 +4,8 @@
 //! A call names a label by id or title; an id is tried first. Reads also see the labels of all
 //! groups above. Changes and removals through a project also see those of the project's own group.
 
-use http::Method;
-
 use super::colors;
 use super::prelude::*;
-use super::rows::Verb;
 
 pub(super) const COLLECTIONS: &[Collection] =
     &[LABELS, Collection { path: "/groups/{id}/labels", ..LABELS }];
@@ -19,20 +16,20 @@ const LABELS: Collection = Collection {
     fields: &[Field::new("description", Form::Text)],
     scope: |_, call| {
         let changes = [Method::POST, Method::PUT].contains(&call.method);
-        place(call, if changes { REPORTER } else { 0 })
+        open_scope(call, if changes { REPORTER } else { 0 })
     },
     find,
-    inherited: |_, call, place| others(call, place),
-    narrow,
-    settle: |_, call, place, label| settle(call, place, label),
-    json: |_, call, place, label| json(call, place, label),
+    inherited: inherited_labels,
+    filter,
+    complete,
+    json,
     ..Collection::new("/projects/{id}/labels")
 };
 
 /// The first two are old forms, with the label among the parameters.
 pub(super) const ROUTES: &[Route] = &[
-    row(Method::PUT, "/{holder}/labels", &LABELS, Verb::Update),
-    row(Method::DELETE, "/{holder}/labels", &LABELS, Verb::Remove),
+    LABELS.route(Method::PUT, "/{holder}/labels", Verb::Update),
+    LABELS.route(Method::DELETE, "/{holder}/labels", Verb::Remove),
     put("/projects/{id}/labels/{name}/promote", promote),
 ];
 
@@ -47,17 +44,17 @@ const LONGEST: usize = 255;
 const PLAIN: &str = "#6699cc";
 
 /// The project or group of a call; level 0 is for reads, for every user who sees it.
-fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
-    let place = Scope::of(call, [level, level])?;
-    let is_closed = match &place {
+fn open_scope(call: &Call<'_>, level: i64) -> Result<Scope> {
+    let open_scope = Scope::of(call, [level, level])?;
+    let is_closed = match &open_scope {
         Scope::Project(project) => level > 0 && call.are_off(project, &LABELLED)?,
         Scope::Group(group) => call.writes && call.is_group_archived(group)?,
     };
-    refuse_if(is_closed, Failure::forbidden).map(|()| place)
+    refuse_if(is_closed, Failure::forbidden).map(|()| open_scope)
 }
 
 /// The labels of some projects and groups, by title.
-fn of(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
+fn labels_of(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
     let mut all = Vec::new();
     for holder in holders {
         all.extend(LABELS.rows.all(call, holder)?);
@@ -71,28 +68,29 @@ fn sort(all: &mut [Record]) {
 }
 
 /// The groups whose labels are seen here: all, or only the nearest.
-fn groups(place: &Scope, with_above: bool) -> impl Iterator<Item = Holder> {
-    let groups = place.groups();
+fn groups(open_scope: &Scope, with_above: bool) -> impl Iterator<Item = Holder> {
+    let groups = open_scope.groups();
     let skipped = if with_above { 0 } else { groups.len().saturating_sub(1) };
     groups.into_iter().skip(skipped).map(Holder::Group)
 }
 
 /// The labels of those groups and of the project.
-fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Record>> {
-    of(call, groups(place, with_above).chain(place.project_id().map(Holder::Project)))
+fn labels(call: &CollectionCall<'_>, with_above: bool) -> Result<Vec<Record>> {
+    let project = call.scope.project_id().map(Holder::Project);
+    labels_of(call, groups(call.scope, with_above).chain(project))
 }
 
 /// Nothing can have a label in a project with neither issues nor merge requests.
 const LABELLED: [&str; 2] = ["issues_access_level", "merge_requests_access_level"];
 
 /// A label as the service shows it. Only projects show whether it is their own, and its priority.
-fn json(call: &Call<'_>, place: &Scope, label: &Record) -> Result<Value> {
+fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
     let mut body = json!({
         "id": label.id,
         "name": label.text(TITLE),
         "description": label.value("description"),
         "description_html": view::escaped(label.text("description")),
-        "text_color": colors::readable_on(label.text("color")),
+        "text_color": colors::text_color_on(label.text("color")),
         "color": label.text("color"),
         "subscribed": false,
     });
@@ -101,7 +99,7 @@ fn json(call: &Call<'_>, place: &Scope, label: &Record) -> Result<Value> {
             body[name] = 0.into();
         }
     }
-    if let Scope::Project(project) = place {
+    if let Scope::Project(project) = call.scope {
         let priorities = label.value(PRIORITIES);
         body["priority"] = priorities[project.id.to_string()].clone();
         body["is_project_label"] = label.value(GROUP).is_null().into();
@@ -110,7 +108,7 @@ fn json(call: &Call<'_>, place: &Scope, label: &Record) -> Result<Value> {
 }
 
 /// The label's name in a call: in the path, or in one of two parameters.
-fn name(call: &Call<'_>) -> Result<String> {
+fn requested_name(call: &Call<'_>) -> Result<String> {
     const BOTH: &str = "label_id, name";
     match call.segment("name") {
         "" => {}
@@ -128,13 +126,13 @@ fn name(call: &Call<'_>) -> Result<String> {
 }
 
 /// The label in the call, by id or else by title.
-fn named(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Record> {
-    let name = name(call)?;
-    let mut all = labels(call, place, with_above)?;
+fn find_named(call: &CollectionCall<'_>, with_above: bool) -> Result<Record> {
+    let name = requested_name(call)?;
+    let mut all = labels(call, with_above)?;
     // An edit of a group's label also finds those of the projects in it; for equal titles, the
     // oldest.
-    if let (Scope::Group(group), true) = (place, call.method == Method::PUT) {
-        all.extend(of(call, projects_of(call, group.id)?)?);
+    if let (Scope::Group(group), true) = (call.scope, call.method == Method::PUT) {
+        all.extend(labels_of(call, projects_of(call, group.id)?)?);
         all.sort_by_key(|label| label.id);
     }
     let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));
@@ -149,8 +147,10 @@ fn projects_of(call: &Call<'_>, group: i64) -> Result<impl Iterator<Item = Holde
 }
 
 /// Orders a list by title, and leaves out what the call does not ask for.
-fn narrow(call: &Call<'_>, all: &mut Vec<Record>) -> Result<()> {
-    if !call.is_of_group() && call.are_off(&call.project()?, &LABELLED)? {
+fn filter(call: &CollectionCall<'_>, all: &mut Vec<Record>) -> Result<()> {
+    if let Scope::Project(project) = call.scope
+        && call.are_off(project, &LABELLED)?
+    {
         all.clear();
     }
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
@@ -167,18 +167,18 @@ fn has_ancestors(call: &Call<'_>) -> Result<bool> {
 
 /// The labels of other places in a list: of the groups above, and for a group those below it, if the
 /// call asks for them.
-fn others(call: &Call<'_>, place: &Scope) -> Result<Vec<Record>> {
-    let mut all = of(call, groups(place, has_ancestors(call)?))?;
-    let Scope::Group(group) = place else { return Ok(all) };
+fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
+    let mut all = labels_of(call, groups(call.scope, has_ancestors(call)?))?;
+    let Scope::Group(group) = call.scope else { return Ok(all) };
     let deep = call.params.is_set("include_descendant_groups")?;
     let groups = if deep { group.subtree(call.db)? } else { vec![group.id] };
     let with_projects = call.params.flag("only_group_labels")? == Some(false);
     for group in groups {
-        all.extend(of(call, [Holder::Group(group)].into_iter().filter(|_| deep))?);
+        all.extend(labels_of(call, [Holder::Group(group)].into_iter().filter(|_| deep))?);
         for holder in projects_of(call, group)?.filter(|_| with_projects) {
             let project = Project::by_id(call.db, holder.key().1)?;
             if project.is_some_and(|project| call.sees(&project).unwrap_or(false)) {
-                all.extend(of(call, [holder])?);
+                all.extend(labels_of(call, [holder])?);
             }
         }
     }
@@ -186,31 +186,28 @@ fn others(call: &Call<'_>, place: &Scope) -> Result<Vec<Record>> {
 }
 
 /// The label that the call names. A missing one is 404, also for callers who may not remove it.
-fn find(_: &Collection, call: &Call<'_>, place: &Scope) -> Result<Record> {
+fn find(call: &CollectionCall<'_>) -> Result<Record> {
     if call.method == Method::PUT {
-        check_sent(call, place)?;
-        return named_to_change(call, place);
+        check_sent(call)?;
+        return find_to_change(call);
     }
     if call.method != Method::DELETE {
-        return named(call, place, has_ancestors(call)?);
+        return find_named(call, has_ancestors(call)?);
     }
-    if matches!(place, Scope::Group(_)) && call.segment("name").is_empty() {
+    if matches!(call.scope, Scope::Group(_)) && call.segment("name").is_empty() {
         call.params.require(&["name"])?;
     }
-    named(call, place, false)?;
-    match place {
-        Scope::Project(_) => call.writable_project_as(REPORTER).map(drop)?,
-        Scope::Group(_) => call.group_as(REPORTER).map(drop)?,
-    }
-    named_to_change(call, place)
+    find_named(call, false)?;
+    Scope::of(call, [REPORTER; 2])?;
+    find_to_change(call)
 }
 
 /// Refuses an edit without fields.
-fn check_sent(call: &Call<'_>, place: &Scope) -> Result<()> {
-    let mut known = vec!["new_name", "color", "description"];
-    known.extend(place.project_id().map(|_| "priority"));
-    known.extend((call.release() >= OBSERVED).then_some("archived"));
-    call.params.require_any(&known)
+fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
+    let mut fields = vec!["new_name", "color", "description"];
+    fields.extend(call.scope.project_id().map(|_| "priority"));
+    fields.extend((call.release() >= OBSERVED).then_some("archived"));
+    call.params.require_any(&fields)
 }
 
 fn checked_title(title: &str) -> Result<String> {
@@ -223,16 +220,16 @@ fn checked_title(title: &str) -> Result<String> {
 }
 
 /// The color in a call; null means the default.
-fn wanted_color(call: &Call<'_>) -> Result<String> {
+fn requested_color(call: &Call<'_>) -> Result<String> {
     let text = call.params.text("color")?;
-    let color = colors::read(text.as_deref().unwrap_or(PLAIN).trim());
+    let color = colors::parse(text.as_deref().unwrap_or(PLAIN).trim());
     color.ok_or_else(|| Failure::model("color", "must be a valid color code"))
 }
 
 /// Takes the priority in a call, if any; null removes it.
-fn take_priority(call: &Call<'_>, place: &Scope, label: &mut Record) -> Result<()> {
+fn take_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     const NAME: &str = "priority";
-    let Scope::Project(project) = place else { return Ok(()) };
+    let Scope::Project(project) = call.scope else { return Ok(()) };
     if call.params.has(NAME) {
         let priority = call.params.integer(NAME)?;
         refuse_if(priority.is_some_and(|priority| priority < 0), || {
@@ -246,41 +243,40 @@ fn take_priority(call: &Call<'_>, place: &Scope, label: &mut Record) -> Result<(
 }
 
 /// Completes a label. The title of a new one is taken if a label of a group above has it.
-fn settle(call: &Call<'_>, place: &Scope, label: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     let (is_new, mut title) = (label.id == 0, "new_name");
     if is_new {
         title = "name";
-        let wanted = call.params.text(title)?.unwrap_or_default();
-        let is_taken = labels(call, place, true)?.iter().any(|label| label.text(TITLE) == wanted);
+        let requested = call.params.text(title)?.unwrap_or_default();
+        let is_taken = labels(call, true)?.iter().any(|label| label.text(TITLE) == requested);
         refuse_if(is_taken, || Failure::conflict("Label already exists"))?;
-        label.set(GROUP, place.either(None, Some(place.id())));
+        label.set(GROUP, call.scope.either(None, Some(call.scope.id())));
     }
     if call.params.has(title) {
         label.set(TITLE, checked_title(&call.params.text(title)?.unwrap_or_default())?);
     }
     if call.params.has("color") {
-        label.set("color", wanted_color(call)?);
+        label.set("color", requested_color(call)?);
     }
-    check_free(call, place, label)?;
-    take_priority(call, place, label)
+    check_title_free(call, label)?;
+    take_priority(call, label)
 }
 
 /// 400 if another label of the same project or group has the title.
-fn check_free(call: &Call<'_>, place: &Scope, label: &Record) -> Result<()> {
-    let holder = match (place, label.value(GROUP).as_i64()) {
-        (_, Some(group)) => Holder::Group(group),
-        (Scope::Project(project), None) => Holder::Project(project.id),
-        (Scope::Group(_), None) => return Ok(()),
+fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
+    let group = label.value(GROUP).as_i64().map(Holder::Group);
+    let Some(holder) = group.or(call.scope.project_id().map(Holder::Project)) else {
+        return Ok(());
     };
-    let is_taken = is_taken(&of(call, [holder])?, label, TITLE);
+    let is_taken = is_taken(&labels_of(call, [holder])?, label, TITLE);
     refuse_if(is_taken, || Failure::model(TITLE, "has already been taken"))
 }
 
 /// The label to change or remove. Through a project it may be a label of its group, which needs
 /// rights in the group.
-fn named_to_change(call: &Call<'_>, place: &Scope) -> Result<Record> {
-    let label = named(call, place, false)?;
-    if let (Scope::Project(_), Some(group)) = (place, label.value(GROUP).as_i64())
+fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
+    let label = find_named(call, false)?;
+    if let (Scope::Project(_), Some(group)) = (call.scope, label.value(GROUP).as_i64())
         && let Some(group) = Namespace::by_id(call.db, group)?
         && call.level_in_group(&group)? < REPORTER
     {
@@ -293,19 +289,23 @@ fn named_to_change(call: &Call<'_>, place: &Scope) -> Result<Record> {
 /// with this title. If the group has such a label, that one stays.
 fn promote(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
-    let place = Scope::Project(Box::new(project.clone()));
+    let scope = &Scope::Project(Box::new(project.clone()));
+    let call = &CollectionCall { collection: &LABELS, scope, call };
     let group = project.namespace.as_ref().clone();
-    let own = named(call, &place, false).ok().filter(|label| label.value(GROUP).is_null());
-    let own = own.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
+    let project_label = find_named(call, false).ok().filter(|label| label.value(GROUP).is_null());
+    let project_label =
+        project_label.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
     refuse_if(call.level_in_group(&group)? < REPORTER, Failure::forbidden)?;
     call.check_open(&project)?;
-    let is_twin = |label: &Record| label.text(TITLE) == own.text(TITLE);
-    let of_group = of(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
-    for twin in of(call, projects_of(call, group.id)?)?.iter().filter(|label| is_twin(label)) {
+    let is_twin = |label: &Record| label.text(TITLE) == project_label.text(TITLE);
+    let of_group = labels_of(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
+    for twin in labels_of(call, projects_of(call, group.id)?)?.iter().filter(|label| is_twin(label))
+    {
         LABELS.rows.remove(call, twin)?;
     }
-    let mut label = of_group.unwrap_or_else(|| own.clone());
+    let mut label = of_group.unwrap_or_else(|| project_label.clone());
     label.set(GROUP, group.id);
-    LABELS.rows.save(call, Holder::Group(group.id), &mut label)?;
-    Answer::ok(&json(call, &Scope::Group(Box::new(group)), &label)?)
+    let call = &CollectionCall { scope: &Scope::Group(Box::new(group)), ..*call };
+    call.store(&mut label)?;
+    Answer::ok(&json(call, &label)?)
 }

@@ -8,9 +8,9 @@ pub(super) const ROUTES: &[Route] = &[
     get("/member_roles", list),
     post("/member_roles", create),
     delete("/member_roles/{member_role_id}", remove),
-    get("/groups/{id}/member_roles", of_group),
-    post("/groups/{id}/member_roles", of_group),
-    delete("/groups/{id}/member_roles/{member_role_id}", of_group),
+    get("/groups/{id}/member_roles", refuse_group_roles),
+    post("/groups/{id}/member_roles", refuse_group_roles),
+    delete("/groups/{id}/member_roles/{member_role_id}", refuse_group_roles),
 ];
 
 /// The field with the id of a role.
@@ -42,12 +42,12 @@ impl Role {
     }
 
     /// Refuses another level for a member with this role. `is_kept` if the member had it before.
-    pub(super) fn check_level(&self, level: i64, is_kept: bool) -> Result<()> {
+    pub(super) fn check_level(&self, level: i64, had_role: bool) -> Result<()> {
         let mut wrong = Complaints::default();
         let differs = level != self.base_access_level;
         let locked = "cannot be changed because of an existing association with a custom role";
         wrong.add_if(differs, ROLE, MISMATCH);
-        wrong.add_if(differs && is_kept, "access_level", locked);
+        wrong.add_if(differs && had_role, "access_level", locked);
         wrong.settle()
     }
 }
@@ -58,19 +58,19 @@ fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
     TABLE.permissions.iter().filter(move |row| row.is_of(edition)).map(|row| row.name)
 }
 
-/// Whether something has roles that is given them from a release on.
-pub(super) fn are_there(call: &Call<'_>, since: Release) -> bool {
+/// True if something has roles that is given them from a release on.
+pub(super) fn are_available(call: &Call<'_>, since: Release) -> bool {
     call.release() >= since && call.tier() >= Tier::Ultimate
 }
 
 /// The role in a call, from a release on: `None` if it has no such field, `Some(None)` if the field
 /// is null or blank. An unknown role is refused.
-pub(super) fn sent(
+pub(super) fn sent_role(
     call: &Call<'_>,
     since: Release,
     unknown: impl FnOnce() -> Failure,
 ) -> Result<Option<Option<Role>>> {
-    if !are_there(call, since) || !call.params.has(ROLE) {
+    if !are_available(call, since) || !call.params.has(ROLE) {
         return Ok(None);
     }
     let Some(id) = call.params.integer(ROLE)? else { return Ok(Some(None)) };
@@ -78,54 +78,53 @@ pub(super) fn sent(
 }
 
 /// The role for something new. The service does not expect an unknown one: 500.
-pub(super) fn given(call: &Call<'_>, since: Release) -> Result<Option<Role>> {
-    let unknown = || Failure::internal(&"an unknown custom role");
-    Ok(sent(call, since, unknown)?.flatten())
+pub(super) fn new_role(call: &Call<'_>, since: Release) -> Result<Option<Role>> {
+    Ok(sent_role(call, since, || Failure::internal(&"an unknown custom role"))?.flatten())
 }
 
 /// The id of the role for a new share or link with this level. `refused` makes the answer for a
 /// role with another level.
-pub(super) fn of_link(
+pub(super) fn role_id(
     call: &Call<'_>,
     since: Release,
     level: Option<i64>,
     refused: impl FnOnce(&str) -> Failure,
 ) -> Result<Option<i64>> {
-    let role = given(call, since)?;
+    let role = new_role(call, since)?;
     let fits = role.as_ref().is_none_or(|role| level == Some(role.base_access_level));
     refuse_if(!fits, || refused(&format!("Member role {MISMATCH}")))?;
     Ok(role.map(|role| role.id))
 }
 
 /// The id of a link's role; null if that was deleted.
-pub(super) fn shown(call: &Call<'_>, link: &Record) -> Result<Value> {
+pub(super) fn link_role_json(call: &Call<'_>, link: &Record) -> Result<Value> {
     let role = Role::by_any(call.db, link.value(ROLE).as_i64())?;
     Ok(role.map(|role| role.id).into())
 }
 
 /// The routes exist from 16.9 on, for signed-in callers.
-fn enter(call: &Call<'_>) -> Result<()> {
+fn check_access(call: &Call<'_>) -> Result<()> {
     refuse_if(!call.is_from(16, 9), Failure::no_route)?;
     call.user()?;
     call.require_tier(Tier::Premium)
 }
 
 /// Checked after the parameters; the answer for a tier without roles is the same.
-fn administer(call: &Call<'_>) -> Result<()> {
+fn check_administrator(call: &Call<'_>) -> Result<()> {
     call.administrator()?;
     refuse_if(call.tier() < Tier::Ultimate, Failure::forbidden)
 }
 
 /// The newest is first, and there are no pages.
 fn list(call: &Call<'_>) -> Result<Answer> {
-    enter(call)?;
-    administer(call)?;
+    check_access(call)?;
+    check_administrator(call)?;
     let all = Role::list(call.db, "ORDER BY r.id DESC", [])?;
     Answer::ok(&all.iter().map(|role| role.json(call)).collect::<Vec<_>>())
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
-    enter(call)?;
+    check_access(call)?;
     call.params.require_all(&[Need::Listed(LEVEL)])?;
     let level = call.params.number_of(LEVEL, |level| terms::valid_level(call, level, true))?;
     let level = level.unwrap_or_default();
@@ -141,7 +140,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         base_access_level: level,
         settings: json!(given).to_string(),
     };
-    administer(call)?;
+    check_administrator(call)?;
     let is_taken = Role::first(call.db, "WHERE r.name = ?1", [&role.name])?.is_some();
     let wrong = [
         given.is_empty().then_some("Cannot create a member role with no enabled permissions"),
@@ -155,9 +154,9 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    enter(call)?;
+    check_access(call)?;
     let id = call.segment_id(ROLE)?;
-    administer(call)?;
+    check_administrator(call)?;
     let role = Role::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Member Role"))?;
     let is_used = "SELECT EXISTS (SELECT 1 FROM members WHERE member_role_id = ?1)";
     refuse_if(call.one(is_used, [id])?, || {
@@ -171,7 +170,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 
 /// Only the hosted service has roles of groups, from 17.0 on. Neither group nor parameters are
 /// checked.
-fn of_group(call: &Call<'_>) -> Result<Answer> {
+fn refuse_group_roles(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_from(17, 0), Failure::no_route)?;
     call.user()?;
     call.require_tier(Tier::Premium)?;

@@ -61,9 +61,10 @@ impl Member {
 
     /// The memberships here; with `inherited` also all others that count here.
     fn list_of(call: &Call<'_>, scope: &Scope, inherited: bool) -> Result<Vec<Self>> {
-        match inherited {
-            true => Self::effective(call, scope),
-            false => Self::select(call, &format!("m.{} = ?1", scope.column()), &scope.id()),
+        if inherited {
+            Self::effective(call, scope)
+        } else {
+            Self::select(call, &format!("m.{} = ?1", scope.column()), &scope.id())
         }
     }
 
@@ -77,7 +78,7 @@ impl Member {
         Self::one(call, scope, user)?.ok_or_else(Failure::no_record)
     }
 
-    /// Whether this gives a role; one that waits for approval does not.
+    /// True if this gives a role; one that waits for approval does not.
     fn is_active(&self) -> bool {
         self.state == "active"
     }
@@ -92,7 +93,7 @@ impl Member {
                 if let Some((cap, role)) = share {
                     member.limit(cap, role);
                 }
-                if best.get(&member.user.id).is_none_or(|known| rank(known) < rank(&member)) {
+                if best.get(&member.user.id).is_none_or(|other| rank(other) < rank(&member)) {
                     best.insert(member.user.id, member);
                 }
             }
@@ -195,20 +196,21 @@ pub(crate) fn insert(
 /// `show_seat_info` adds who uses a seat.
 fn list(call: &Call<'_>, inherited: bool) -> Result<Answer> {
     let (params, scope) = (&call.params, Scope::of(call, [0, 0])?);
-    let state = match inherited {
-        true => params.one_of("state", &STATES)?.filter(|_| call.tier() >= Tier::Premium),
-        false => None,
+    let state = if inherited {
+        params.one_of("state", &STATES)?.filter(|_| call.tier() >= Tier::Premium)
+    } else {
+        None
     };
     let mut members = Member::list_of(call, &scope, inherited)?;
     let query = params.text("query")?.unwrap_or_default().to_lowercase();
-    let wanted = params.integers("user_ids")?;
+    let requested = params.integers("user_ids")?;
     let skipped = params.integers("skip_users")?.unwrap_or_default();
     let seats = params.is_set("show_seat_info")?;
     members.retain(|member| {
         let user = &member.user;
         state.as_ref().is_none_or(|state| *state == member.state)
             && user.is_found_by(&query, true)
-            && wanted.as_ref().is_none_or(|wanted| wanted.contains(&user.id))
+            && requested.as_ref().is_none_or(|requested| requested.contains(&user.id))
             && !skipped.contains(&user.id)
     });
     page::list_of(call, &members, |member| {
@@ -247,7 +249,7 @@ fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Res
     Err(Failure::model("access_level", text))
 }
 
-/// Checks the first tasks of a new member, as before release 16.5. They are behind a flag that is
+/// Checks the first tasks of a new member, as before release 16.5. They are under a flag that is
 /// off (reference 1, 9), so nothing is stored.
 fn check_tasks(call: &Call<'_>) -> Result<()> {
     if call.is_from(16, 5) {
@@ -263,17 +265,16 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
 
 /// The new members in a call, by ids or by names, separated by commas: from 17.1 on a call may have
 /// the names.
-fn named(call: &Call<'_>) -> Result<(String, bool)> {
+fn requested_users(call: &Call<'_>) -> Result<(String, bool)> {
     let either = ["user_id", "username"];
-    let by_name = match call.is_from(17, 1) {
-        true => {
-            call.params.require_all(&[Need::Sent("access_level"), Need::OneOf(&either)])?;
-            refuse_if(either.iter().all(|name| call.params.has(name)), || {
-                Failure::parameter(&either.join(", "), "are mutually exclusive")
-            })?;
-            !call.params.has(either[0])
-        }
-        false => call.params.require(&["user_id", "access_level"]).map(|()| false)?,
+    let by_name = if call.is_from(17, 1) {
+        call.params.require_all(&[Need::Sent("access_level"), Need::OneOf(&either)])?;
+        refuse_if(either.iter().all(|name| call.params.has(name)), || {
+            Failure::parameter(&either.join(", "), "are mutually exclusive")
+        })?;
+        !call.params.has(either[0])
+    } else {
+        call.params.require(&["user_id", "access_level"]).map(|()| false)?
     };
     let text = call.params.text(either[usize::from(by_name)])?;
     Ok((text.unwrap_or_default(), by_name))
@@ -287,7 +288,7 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         let text = "405 Method Not Allowed";
         refuse_if(is_locked, || Failure::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
     }
-    let (text, by_name) = named(call)?;
+    let (text, by_name) = requested_users(call)?;
     check_tasks(call)?;
     call.params.integer("access_level")?;
     let find = |one: &str| {
@@ -302,33 +303,34 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         refuse_if(Member::one(call, scope, user.id)?.is_some(), || {
             Failure::conflict("Member already exists")
         })?;
-        set_one(call, scope, &user, &Terms::with_role(call, scope)?)?;
+        set_terms(call, scope, &user, &Terms::with_role(call, scope)?)?;
         return Answer::created(&Member::existing(call, scope, user.id)?.json(call)?);
     }
     let terms = Terms::with_role(call, scope)?;
     let mut results = Vec::new();
     for one in text.split(',').map(str::trim) {
         if let Some(user) = find(one)? {
-            let result = set_one(call, scope, &user, &terms);
+            let result = set_terms(call, scope, &user, &terms);
             results.push((user.username, result));
         }
     }
-    each_succeeded(results)
+    results_answer(results)
 }
 
 /// The answer for several users: success, or the failures by name.
-pub(super) fn each_succeeded(results: Vec<(String, Result<()>)>) -> Result<Answer> {
+pub(super) fn results_answer(results: Vec<(String, Result<()>)>) -> Result<Answer> {
     let failures = results.into_iter().filter_map(|(name, result)| Some((name, result.err()?)));
     let reasons: Map<String, Value> =
         failures.map(|(name, mut failure)| (name, failure.body["message"].take())).collect();
-    match reasons.is_empty() {
-        true => Answer::created(&json!({ "status": "success" })),
-        false => Answer::created(&json!({ "status": "error", "message": reasons })),
+    if reasons.is_empty() {
+        Answer::created(&json!({ "status": "success" }))
+    } else {
+        Answer::created(&json!({ "status": "error", "message": reasons }))
     }
 }
 
 /// Gives a user these terms: adds a membership, or changes it.
-pub(super) fn set_one(call: &Call<'_>, scope: &Scope, user: &User, terms: &Terms) -> Result<()> {
+pub(super) fn set_terms(call: &Call<'_>, scope: &Scope, user: &User, terms: &Terms) -> Result<()> {
     refuse_if(user.bot, || {
         Failure::model("user", "project bots cannot be added to other groups / projects")
     })?;
@@ -347,22 +349,24 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     call.params.require(&["access_level"])?;
     let member = Member::existing(call, scope, user)?;
-    let level = terms::wanted_level(call, scope)?;
+    let level = terms::requested_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, Failure::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
-    let unknown = || Failure::model("member_role", "not found");
-    let role = match member_roles::sent(call, terms::ROLES_SINCE, unknown)? {
+    let role = match member_roles::sent_role(call, terms::ROLES_SINCE, || {
+        Failure::model("member_role", "not found")
+    })? {
         Some(role) => role,
         None => Role::by_any(call.db, member.role)?,
     };
-    let kept = || member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry);
-    let expires_at = terms::wanted_expiry(call)?.unwrap_or_else(kept);
+    let expires_at = terms::requested_expiry(call)?.unwrap_or_else(|| {
+        member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry)
+    });
     check_inherited(call, scope, user, level)?;
     member.change(call, &Terms { level, expires_at, role })?;
     Answer::ok(&Member::existing(call, scope, user)?.json(call)?)
 }
 
-/// Whether removing this member leaves a group without an owner, or a personal project without its
+/// True if removing this member leaves a group without an owner, or a personal project without its
 /// user.
 fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool> {
     match scope {

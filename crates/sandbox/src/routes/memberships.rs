@@ -5,7 +5,6 @@
 
 use std::cmp::Reverse;
 
-use http::Method;
 use rusqlite::Row;
 
 use super::member_roles::Role;
@@ -25,7 +24,7 @@ pub(super) const ROUTES: &[Route] = &[
         Ok(Answer::no_content())
     }),
     get("/groups/{id}/pending_members", |call| {
-        page::list_of(call, Pending::all(call)?, |pending| pending.json(call))
+        page::list_of(call, PendingMember::all(call)?, |pending| pending.json(call))
     }),
     post("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
     // The reference's example uses PUT, its declaration POST.
@@ -40,7 +39,7 @@ pub(super) const IN_HIERARCHY: &str =
                          WHERE n.traversal >= ?1 AND n.traversal < ?2))";
 
 /// All memberships at and below a group.
-fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Member>> {
+fn memberships_below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Member>> {
     Member::among(call, IN_HIERARCHY, group.range())
 }
 
@@ -78,7 +77,7 @@ fn json(call: &Call<'_>, member: &Member) -> Result<Value> {
 struct Seat {
     user: User,
     level: i64,
-    /// Whether the only reason is the invitation of a group.
+    /// True if the only reason is the invitation of a group.
     invited: bool,
 }
 
@@ -86,15 +85,15 @@ impl Seat {
     /// Everybody at and below a group, in the order of joining; members of invited groups come
     /// last.
     fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let direct = all(call, group)?.into_iter().map(|member| Self {
+        let direct = memberships_below(call, group)?.into_iter().map(|member| Self {
             user: member.user,
             level: member.access_level,
             invited: false,
         });
         let mut seats: Vec<Self> = Vec::new();
         for seat in direct.chain(Self::invited(call, group)?).filter(|seat| !seat.user.bot) {
-            match seats.iter_mut().find(|known| known.user.id == seat.user.id) {
-                Some(known) => known.level = known.level.max(seat.level),
+            match seats.iter_mut().find(|other| other.user.id == seat.user.id) {
+                Some(other) => other.level = other.level.max(seat.level),
                 None => seats.push(seat),
             }
         }
@@ -110,9 +109,9 @@ impl Seat {
              WHERE {IN_HIERARCHY} ORDER BY i.id"
         );
         let more = "min(i.access_level, m.access_level)";
-        let seat =
-            |user, row: &Row<'_>| Ok(Self { user, level: row.get(User::WIDTH)?, invited: true });
-        Ok(User::list_with(call.db, more, &rest, group.range(), seat)?)
+        Ok(User::list_with(call.db, more, &rest, group.range(), |user, row: &Row<'_>| {
+            Ok(Self { user, level: row.get(User::WIDTH)?, invited: true })
+        })?)
     }
 
     /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owners` are those of
@@ -179,7 +178,7 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
     if let Some((_, apply)) = SORTS.iter().find(|(name, _)| *name == sort) {
         apply(&mut seats, call.release() >= OBSERVED);
     }
-    let mut owners = all(call, &group)?;
+    let mut owners = memberships_below(call, &group)?;
     owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
     let owners: Vec<i64> = owners.into_iter().map(|member| member.user.id).collect();
     page::list_of(call, &seats, |seat| seat.json(call, &owners))
@@ -187,8 +186,8 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
 
 fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
-    let user = existing_user(call)?;
-    let mut all = all(call, &group)?;
+    let user = existing_user_id(call)?;
+    let mut all = memberships_below(call, &group)?;
     all.retain(|membership| membership.user.id == user);
     refuse_if(all.is_empty(), || Failure::not_found("User"))?;
     page::list_of(call, &all, |membership| json(call, membership))
@@ -198,7 +197,7 @@ fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
 fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let (first, end) = root_group(call)?.range();
-    let user = existing_user(call)?;
+    let user = existing_user_id(call)?;
     let condition = format!(
         "m.user_id = ?3 AND m.group_id IN (SELECT m.invited_id FROM shares m WHERE {IN_HIERARCHY})"
     );
@@ -208,7 +207,7 @@ fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The id of the user in the path.
-fn existing_user(call: &Call<'_>) -> Result<i64> {
+fn existing_user_id(call: &Call<'_>) -> Result<i64> {
     let user = User::by_id(call.db, call.segment_id("user_id")?)?;
     Ok(user.ok_or_else(Failure::no_record)?.id)
 }
@@ -225,7 +224,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     if later && User::by_id(call.db, user)?.is_none() {
         return Err(Failure::bad_request(r#"["User must exist"]"#));
     }
-    let all = all(call, &group)?;
+    let all = memberships_below(call, &group)?;
     let is_member = all.iter().any(|membership| membership.user.id == user);
     refuse_if(!later && !is_member, || Failure::not_found("User"))?;
     let owns = |member: &&Member| member.group_id == Some(group.id) && member.access_level == OWNER;
@@ -265,7 +264,7 @@ fn change_state(
 fn approve(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
-    let mut waiting = Pending::all(call)?;
+    let mut waiting = PendingMember::all(call)?;
     waiting.retain(|one| !one.approved && (one.id == id || one.user_id == Some(id)));
     let found = waiting.iter().min_by_key(|one| one.id != id).ok_or_else(Failure::hidden)?;
     match found.user_id {
@@ -276,7 +275,7 @@ fn approve(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// A membership that waits for approval, or for an account.
-struct Pending {
+struct PendingMember {
     id: i64,
     user_id: Option<i64>,
     /// The invited address, for a user without an account.
@@ -284,9 +283,9 @@ struct Pending {
     approved: bool,
 }
 
-stored!(Pending: members m, id, user_id, email, approved = "m.state = 'active'");
+stored!(PendingMember: members m, id, user_id, email, approved = "m.state = 'active'");
 
-impl Pending {
+impl PendingMember {
     /// Everything that is pending at and below the root group.
     fn all(call: &Call<'_>) -> Result<Vec<Self>> {
         let rest = format!(

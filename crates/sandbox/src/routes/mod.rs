@@ -19,7 +19,6 @@ mod environments;
 pub(crate) mod fields;
 mod files;
 pub(crate) mod forks;
-mod freeze_periods;
 mod grants;
 mod group_links;
 mod group_moves;
@@ -34,7 +33,6 @@ pub(crate) mod imports;
 pub(crate) mod instance;
 mod integrations;
 pub(crate) mod invitations;
-mod invited;
 mod job_tokens;
 mod labels;
 mod member_roles;
@@ -59,7 +57,6 @@ pub(crate) mod rows;
 pub(super) mod runners;
 pub(crate) mod shares;
 pub(crate) mod system;
-mod tags;
 mod terms;
 pub(crate) mod tokens;
 mod user_rules;
@@ -85,9 +82,9 @@ type CallHandler = fn(&Call<'_>) -> Result<Answer>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Handler {
     /// A function of its own.
-    Own(CallHandler),
+    Function(CallHandler),
     /// The handler of all collections.
-    Row(&'static Collection, Verb),
+    Collection(&'static Collection, Verb),
 }
 
 /// One operation.
@@ -102,24 +99,19 @@ pub(crate) struct Route {
 macro_rules! methods {
     ($($name:ident $method:ident)*) => {
         $(const fn $name(path: &'static str, handler: CallHandler) -> Route {
-            Route { method: Method::$method, path, handler: Handler::Own(handler) }
+            Route { method: Method::$method, path, handler: Handler::Function(handler) }
         })*
     };
 }
 
 methods! { get GET post POST put PUT patch PATCH delete DELETE }
 
-/// A further path for what a collection does.
-const fn row(method: Method, path: &'static str, of: &'static Collection, verb: Verb) -> Route {
-    Route { method, path, handler: Handler::Row(of, verb) }
-}
-
 impl Route {
     /// Carries it out.
     pub(crate) fn answer(&self, call: &Call<'_>) -> Result<Answer> {
         match self.handler {
-            Handler::Own(answer) => answer(call),
-            Handler::Row(collection, verb) => collection.answer(verb, call),
+            Handler::Function(answer) => answer(call),
+            Handler::Collection(collection, verb) => collection.answer(verb, call),
         }
     }
 }
@@ -150,24 +142,24 @@ fn router(
 
 /// The operations of a path. A format may follow a path that ends in a word (`variables.json`).
 fn at<'p>(
-    told: Option<&'static Described>,
+    described: Option<&'static Described>,
     path: &'p str,
 ) -> Result<Match<'static, 'p, &'static Vec<Operation>>> {
     let of_path = |path| {
-        let own = TABLE.at(path).ok();
-        let described = told.and_then(|told| told.table.at(path).ok());
-        // What the sandbox only reads, a described collection also writes.
-        let is_better = |own: &Match<'_, '_, &Vec<Operation>>| {
+        let built_in = TABLE.at(path).ok();
+        let described = described.and_then(|described| described.table.at(path).ok());
+        // A described collection also writes a path that the sandbox only reads.
+        let is_better = |built_in: &Match<'_, '_, &Vec<Operation>>| {
             let params = described.as_ref().map(|described| described.params.len());
-            let writes = own.value.iter().any(|of| of.route.method != Method::GET);
-            writes || params.is_none_or(|params| own.params.len() < params)
+            let writes = built_in.value.iter().any(|entry| entry.route.method != Method::GET);
+            writes || params.is_none_or(|params| built_in.params.len() < params)
         };
-        if own.as_ref().is_some_and(is_better) { own } else { described }
+        if built_in.as_ref().is_some_and(is_better) { built_in } else { described }
     };
     let plain = || {
         let (plain, format) = path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
         let found = of_path(plain)?;
-        let is_word = found.value.iter().all(|operation| !operation.route.path.ends_with('}'));
+        let is_word = found.value.iter().all(|entry| !entry.route.path.ends_with('}'));
         (is_word && !format.is_empty()).then_some(found)
     };
     of_path(path).or_else(plain).ok_or_else(Failure::no_route)
@@ -176,13 +168,13 @@ fn at<'p>(
 /// Finds the operation of a request, and decodes the variable segments of its path. An unknown
 /// method is 404, because the service's last route matches everything.
 pub(crate) fn find(
-    told: Option<&'static Described>,
+    described: Option<&'static Described>,
     method: &Method,
     path: &str,
 ) -> Result<(Operation, Segments)> {
-    let found = at(told, path)?;
-    let wanted = if *method == Method::HEAD { &Method::GET } else { method };
-    let operation = found.value.iter().find(|operation| operation.route.method == *wanted);
+    let found = at(described, path)?;
+    let requested = if *method == Method::HEAD { &Method::GET } else { method };
+    let operation = found.value.iter().find(|operation| operation.route.method == *requested);
     let operation = operation.ok_or_else(Failure::no_route)?;
     let decoded = found
         .params
@@ -195,14 +187,14 @@ pub(crate) fn find(
 
 /// The answer to OPTIONS: 204 with the methods of a path. Below a project or group, that is looked
 /// up first, without the id.
-pub(crate) fn options(told: Option<&'static Described>, path: &str) -> Result<Answer> {
-    let found = at(told, path)?;
+pub(crate) fn options(described: Option<&'static Described>, path: &str) -> Result<Answer> {
+    let found = at(described, path)?;
     for (above, what) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
-        if found.value.iter().any(|operation| operation.route.path.starts_with(above)) {
+        if found.value.iter().any(|entry| entry.route.path.starts_with(above)) {
             return Err(Failure::not_found(what));
         }
     }
-    let has = |method: &Method| found.value.iter().any(|of| of.route.method == *method);
+    let has = |method: &Method| found.value.iter().any(|entry| entry.route.method == *method);
     let methods = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
     let mut allowed = vec![Method::OPTIONS];
     allowed.extend(methods.into_iter().filter(has));
@@ -224,19 +216,19 @@ macro_rules! of_modules {
     ($table:ident: $($module:ident)*) => { [$($module::$table),*] };
 }
 
-/// The tables of all modules. In paths, `/{holder}` stands for both a project and a group.
+/// The tables of all modules. In paths, `/{holder}` means both a project and a group.
 const TABLES: &[&[Route]] = &of_modules! { ROUTES:
     access_requests actions approvals avatars badges bots collections
     custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
-    identities imports instance integrations invitations invited labels member_roles
+    identities imports instance integrations invitations labels member_roles
     members memberships notes pipeline_schedules project_list projects protected_branches
-    pull_mirror remote_mirrors repository runners shares system tags
+    pull_mirror remote_mirrors repository runners shares system
     tokens users
 };
 
 /// The collections of all modules.
 const COLLECTIONS: &[&[Collection]] = &of_modules! { COLLECTIONS:
-    access_requests approval_rules approvals badges collections environments freeze_periods
+    access_requests approval_rules approvals badges collections environments
     group_links hooks integrations job_tokens labels pipeline_schedules protected_tags push_rules
     remote_mirrors variables
 };

@@ -17,38 +17,50 @@ const RESERVED: &str = "\
     - badges blame blob builds commits create create_dir edit files find_file new preview raw \
     refs tree update wikis";
 
-/// Whether a page of the service has this path in a group.
+/// True if a page of the service has this path in a group.
 pub(super) fn is_reserved(path: &str) -> bool {
     RESERVED.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
 
-/// Whether a name starts with a letter, digit, emoji or `_`, and has only these and `special` ones.
+/// True if a name starts with a letter, digit, emoji or `_`, and has only these and `special` ones.
 pub(super) fn is_name(name: &str, special: &str) -> bool {
     let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
     name.starts_with(first) && name.chars().all(|c| first(c) || special.contains(c))
 }
 
-/// Whether a path consists of letters and digits, with single special characters in between.
+/// True if a path consists of letters and digits, with single special characters in between.
 pub(super) fn is_plain_path(path: &str) -> bool {
     path.split(['-', '_', '.'])
         .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// Whether a path has only letters, digits, `_`, `-` and `.`, no `-` first, and none of these `ends`.
+/// True if a path has only letters, digits, `_`, `-` and `.`, no `-` first, and none of these `ends`.
 pub(super) fn is_path(path: &str, ends: &[&str]) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !path.is_empty()
-        && path.bytes().all(plain)
+        && path.bytes().all(|byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && !path.starts_with('-')
         && !ends.iter().any(|end| path.ends_with(end))
 }
 
+/// True for null and for an empty text.
+pub(super) fn is_blank(value: &Value) -> bool {
+    value.is_null() || value == ""
+}
+
+/// True for the characters of keys of variables.
+pub(super) fn is_key_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// True for the characters that a masked value may have.
+pub(super) fn is_maskable(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)
+}
+
 /// A failure with its complaints as sentences.
 pub(super) fn in_sentences(failure: Failure) -> Failure {
-    match failure.body["message"].is_object() {
-        true => Failure::message(failure.status, sentences(&failure)),
-        false => failure,
-    }
+    let is_model = failure.body["message"].is_object();
+    if is_model { Failure::message(failure.status, sentences(&failure)) } else { failure }
 }
 
 /// The complaints of a model as sentences, such as "Project namespace path is too long".

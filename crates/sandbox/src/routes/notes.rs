@@ -25,20 +25,21 @@ const COMMANDS: [&str; 9] =
     ["/approve", "/assign", "/close", "/draft", "/label", "/lock", "/merge", "/reopen", "/title"];
 
 /// The merge request of a call, and the caller's role in its project.
-struct Place {
+struct NoteTarget {
     project: Project,
     level: i64,
     merge_request: MergeRequest,
 }
 
-impl Place {
+impl NoteTarget {
     /// 404 if there is none that the caller may read: in a private project that needs a reporter.
     fn of(call: &Call<'_>) -> Result<Self> {
         let project = call.project()?;
         let level = call.level_in(&project)?;
-        let found = match call.may_use(&project, "merge_requests_access_level")? {
-            true => MergeRequest::find(call.db, project.id, call.segment_id("merge_request_iid")?)?,
-            false => None,
+        let found = if call.may_use(&project, "merge_requests_access_level")? {
+            MergeRequest::find(call.db, project.id, call.segment_id("merge_request_iid")?)?
+        } else {
+            None
         };
         let merge_request = found.ok_or_else(|| Failure::not_found("Merge request"))?;
         Ok(Self { project, level, merge_request })
@@ -48,11 +49,12 @@ impl Place {
     /// locked. Also returns the caller's id.
     fn writable(call: &Call<'_>) -> Result<(Self, i64)> {
         let caller = call.user()?.id;
-        let place = Self::of(call)?;
-        if place.project.archived || place.merge_request.discussion_locked && place.level < GUEST {
+        let target = Self::of(call)?;
+        if target.project.archived || target.merge_request.discussion_locked && target.level < GUEST
+        {
             return Err(Failure::forbidden());
         }
-        Ok((place, caller))
+        Ok((target, caller))
     }
 
     fn shows(&self, note: &Note) -> bool {
@@ -70,60 +72,49 @@ impl Place {
 
     /// The same for a change: for its author and maintainers, and for nobody if the service wrote
     /// it.
-    fn own(call: &Call<'_>) -> Result<(Self, Note)> {
-        let (place, caller) = Self::writable(call)?;
-        let note = place.note(call)?;
-        let changes = !note.system && (note.author_id == caller || place.level >= MAINTAINER);
-        refuse_if(!changes, Failure::forbidden).map(|()| (place, note))
+    fn changeable(call: &Call<'_>) -> Result<(Self, Note)> {
+        let (target, caller) = Self::writable(call)?;
+        let note = target.note(call)?;
+        let changes = !note.system && (note.author_id == caller || target.level >= MAINTAINER);
+        refuse_if(!changes, Failure::forbidden).map(|()| (target, note))
     }
 
     fn json(&self, call: &Call<'_>, note: &Note) -> Result<Value> {
         let author = User::by_id(call.db, note.author_id)?.map(|user| user.brief(call));
-        Ok(json!({
-            "id": note.id,
-            "type": null,
-            "body": note.body,
-            "attachment": null,
+        let mut body =
+            note.members("id type body attachment created_at updated_at system internal");
+        let more = json!({
             "author": author,
-            "created_at": note.created_at,
-            "updated_at": note.updated_at,
-            "system": note.system,
             "noteable_id": self.merge_request.id,
             "noteable_type": "MergeRequest",
             "noteable_iid": self.merge_request.iid,
             "project_id": self.project.id,
             "resolvable": false,
             "confidential": note.internal,
-            "internal": note.internal,
             "commands_changes": {},
-        }))
+        });
+        extend(&mut body, more);
+        Ok(body)
     }
 }
 
 fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
-    let Place { project, merge_request, .. } = Place::of(call)?;
+    let NoteTarget { project, merge_request, .. } = NoteTarget::of(call)?;
     let author = User::by_any(call.db, merge_request.author_id)?.map(|user| user.brief(call));
     let path = &project.full_path;
-    Answer::ok(&json!({
-        "id": merge_request.id,
-        "iid": merge_request.iid,
-        "project_id": project.id,
-        "title": merge_request.title,
-        "state": merge_request.state,
-        "created_at": merge_request.created_at,
-        "updated_at": merge_request.updated_at,
-        "source_branch": merge_request.source_branch,
-        "target_branch": merge_request.target_branch,
-        "author": author,
-        "discussion_locked": merge_request.discussion_locked.then_some(true),
-        "user_notes_count": Note::count(call.db, &merge_request, Some(false))?,
-        "web_url": format!("{}/{path}/-/merge_requests/{}", call.base, merge_request.iid),
-    }))
+    let names = "id iid project_id title state created_at updated_at source_branch target_branch";
+    let mut body = merge_request.members(names);
+    body["author"] = author.into();
+    body["discussion_locked"] = merge_request.discussion_locked.then_some(true).into();
+    body["user_notes_count"] = Note::count(call.db, &merge_request, Some(false))?.into();
+    let address = format!("{}/{path}/-/merge_requests/{}", call.base, merge_request.iid);
+    body["web_url"] = address.into();
+    Answer::ok(&body)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    let place = Place::of(call)?;
-    let of = &place.merge_request;
+    let target = NoteTarget::of(call)?;
+    let merge_request = &target.merge_request;
     let filters = ["all_notes", "only_comments", "only_activity"];
     let system = match call.params.one_of("activity_filter", &filters)?.as_deref() {
         Some("only_comments") => Some(false),
@@ -139,17 +130,18 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         "WHERE n.merge_request_id = ?1 AND (?2 IS NULL OR n.system = ?2)
          ORDER BY n.{column} {order}, n.id {order} LIMIT ?3 OFFSET ?4"
     );
-    let notes = Note::list(call.db, &rest, params![of.id, system, page.size, page.offset()])?;
-    let notes = notes.iter().filter(|note| place.shows(note)).map(|note| place.json(call, note));
+    let notes =
+        Note::list(call.db, &rest, params![merge_request.id, system, page.size, page.offset()])?;
+    let notes = notes.iter().filter(|note| target.shows(note)).map(|note| target.json(call, note));
     let items = notes.collect::<Result<Vec<_>>>()?;
-    let total = Note::count(call.db, of, system)?;
+    let total = Note::count(call.db, merge_request, system)?;
     let more = page.offset().saturating_add(page.size) < total;
     Ok(page.answer(call, Answer::ok(&items)?, total, more))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let place = Place::of(call)?;
-    Answer::ok(&place.json(call, &place.note(call)?)?)
+    let target = NoteTarget::of(call)?;
+    Answer::ok(&target.json(call, &target.note(call)?)?)
 }
 
 /// The refusal of an invalid note.
@@ -167,62 +159,58 @@ fn checked_body(body: String) -> Result<String> {
 
 /// Splits a body into text and commands.
 fn without_commands(body: &str) -> (String, Vec<&str>) {
-    let is_command = |line: &&str| {
+    let (commands, text): (Vec<&str>, Vec<&str>) = body.lines().partition(|line: &&str| {
         COMMANDS.contains(&line.split_whitespace().next().unwrap_or_default())
             && line.starts_with('/')
-    };
-    let (commands, kept): (Vec<&str>, Vec<&str>) = body.lines().partition(is_command);
-    if commands.is_empty() { (body.to_owned(), commands) } else { (kept.join("\n"), commands) }
-}
-
-/// The creation time of the note: owners may set it.
-fn wanted_time(call: &Call<'_>, level: i64) -> Result<Option<String>> {
-    Ok(call.params.time("created_at")?.filter(|_| level >= OWNER).map(clock::spell))
+    });
+    if commands.is_empty() { (body.to_owned(), commands) } else { (text.join("\n"), commands) }
 }
 
 /// Commands are not stored, and have no effect here; a body with only commands makes no note.
 fn create(call: &Call<'_>) -> Result<Answer> {
-    let (place, author_id) = Place::writable(call)?;
+    let (target, author_id) = NoteTarget::writable(call)?;
     call.params.require(&["body"])?;
     let internal = call.params.is_set("internal")? || call.params.is_set("confidential")?;
-    refuse_if(internal && place.level < REPORTER, Failure::forbidden)?;
+    refuse_if(internal && target.level < REPORTER, Failure::forbidden)?;
     let body = checked_body(call.params.text("body")?.unwrap_or_default())?;
-    let (kept, commands) = without_commands(&body);
-    if kept.trim().is_empty() {
+    let (text, commands) = without_commands(&body);
+    if text.trim().is_empty() {
         let summary = vec![format!("Read {} commands.", commands.len())];
         let body = json!({ "commands_changes": Map::new(), "summary": summary });
-        return Answer::with(http::StatusCode::ACCEPTED, &body);
+        return Answer::with(StatusCode::ACCEPTED, &body);
     }
-    if Note::count(call.db, &place.merge_request, None)? >= MOST {
+    if Note::count(call.db, &target.merge_request, None)? >= MOST {
         return Err(refused("base", "Maximum number of comments exceeded"));
     }
-    let now = wanted_time(call, place.level)?.unwrap_or_else(|| call.now().to_owned());
+    // Owners may set it.
+    let time = call.params.time("created_at")?.filter(|_| target.level >= OWNER);
+    let now = time.map_or_else(|| call.now().to_owned(), clock::spell);
     let mut note = Note {
         id: 0,
-        merge_request_id: place.merge_request.id,
+        merge_request_id: target.merge_request.id,
         author_id,
-        body: kept,
+        body: text,
         system: false,
         internal,
         created_at: now.clone(),
         updated_at: now,
     };
     note.id = note.put(call.db)?;
-    Answer::created(&place.json(call, &note)?)
+    Answer::created(&target.json(call, &note)?)
 }
 
 fn update(call: &Call<'_>) -> Result<Answer> {
-    let (place, mut note) = Place::own(call)?;
+    let (target, mut note) = NoteTarget::changeable(call)?;
     if let Some(body) = call.params.text("body")? {
         refuse_if(body.trim().is_empty(), || Failure::parameter("body", "is empty"))?;
         note.body = checked_body(body)?;
         note.updated_at = call.now().to_owned();
         note.put(call.db)?;
     }
-    Answer::ok(&place.json(call, &note)?)
+    Answer::ok(&target.json(call, &note)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let (_, note) = Place::own(call)?;
+    let (_, note) = NoteTarget::changeable(call)?;
     call.remove(&note, &note.updated_at)
 }

@@ -1,17 +1,17 @@
-//! Pipeline schedules of a project, with their variables. The reference leaves them out; all of
-//! this is the real service's behaviour. Nothing is ever run.
+//! Pipeline schedules of a project, with their variables, and freeze periods, in which nothing is
+//! deployed. The reference leaves them out; all of this is the real service's behaviour. Nothing is
+//! ever run.
 //!
 //! A schedule runs with its owner's rights, so only the owner changes it; others must take
 //! ownership first.
 
-use http::Method;
+use undrift_release::time_zone;
 
-use super::fields::missing;
-use super::freeze_periods::{ZONE, check_cron, check_zone};
+use super::fields::missing_members;
 use super::prelude::*;
 use super::variables::PIPELINES;
 
-pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES];
+pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES, PERIODS];
 
 const SCHEDULES: Collection = Collection {
     entry: "pipeline_schedule_id",
@@ -22,20 +22,20 @@ const SCHEDULES: Collection = Collection {
         Field { preset: "true", ..Field::new("active", Form::Flag) },
     ],
     scope: |_, call| scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
-    settle,
-    narrow: |call, schedules| {
+    complete,
+    filter: |call, schedules| {
         let scope = call.params.one_of("scope", &["active", "inactive"])?;
-        let wanted = scope.map(|scope| scope == "active");
-        schedules.retain(|one| wanted.is_none_or(|active| one.is_set("active") == active));
+        let requested = scope.map(|scope| scope == "active");
+        schedules.retain(|one| requested.is_none_or(|active| one.is_set("active") == active));
         Ok(())
     },
     // Maintainers may also remove schedules of others.
-    kept: |call, scope, schedule| {
-        refuse_if(!is_insider(call, scope, schedule)?, Failure::forbidden)?;
+    check_removal: |call, schedule| {
+        refuse_if(!sees_variables(call, schedule)?, Failure::forbidden)?;
         call.check_unmodified(&schedule.updated_at)
     },
-    missing: || Failure::not_found("Pipeline Schedule"),
-    json: |_, call, scope, schedule| json(call, scope, schedule),
+    not_found: || Failure::not_found("Pipeline Schedule"),
+    json,
     ..Collection::new("/projects/{id}/pipeline_schedules")
 };
 
@@ -58,59 +58,52 @@ const MOST: i64 = 10;
 
 /// A schedule as the service shows it. Reads show inputs only to its owner and to maintainers, and
 /// only the read of a single one has its variables.
-fn json(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<Value> {
+fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
     if call.writes {
-        return details(call, schedule);
+        return details_json(call, schedule);
     }
     let is_single = !call.segment(SCHEDULES.entry).is_empty();
-    let mut body = if is_single { details(call, schedule)? } else { brief(call, schedule)? };
-    if is_insider(call, scope, schedule)? {
-        set_if(&mut body, call.is_from(17, 11), INPUTS, list_of(schedule, INPUTS));
-        set_if(&mut body, is_single, VARIABLES, list_of(schedule, VARIABLES));
+    let mut body =
+        if is_single { details_json(call, schedule)? } else { brief_json(call, schedule)? };
+    if sees_variables(call, schedule)? {
+        set_if(&mut body, call.is_from(17, 11), INPUTS, stored_list(schedule, INPUTS));
+        set_if(&mut body, is_single, VARIABLES, stored_list(schedule, VARIABLES));
     }
     Ok(body)
 }
 
 /// The fields that everybody sees.
-fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value> {
+fn brief_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let owner = schedule.value(OWNER_ID).as_i64();
     let owner = User::by_any(call.db, owner)?.map(|user| user.brief(call));
-    Ok(json!({
-        "id": schedule.id,
-        "description": schedule.text("description"),
-        "ref": shown_ref(call, schedule.text("ref")),
-        "cron": schedule.text("cron"),
-        "cron_timezone": schedule.text(ZONE),
-        "next_run_at": schedule.settings.get("next_run_at"),
-        "active": schedule.settings.get("active"),
-        "created_at": schedule.created_at,
-        "updated_at": schedule.updated_at,
-        "owner": owner,
-    }))
+    let names =
+        "id description cron cron_timezone next_run_at active created_at updated_at ref owner";
+    let mut body = members(schedule, names);
+    body["ref"] = shown_ref(call, schedule.text("ref")).into();
+    body["owner"] = owner.into();
+    Ok(body)
 }
 
 /// The fields in answers to writes.
-fn details(call: &Call<'_>, schedule: &Record) -> Result<Value> {
-    let mut body = brief(call, schedule)?;
+fn details_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
+    let mut body = brief_json(call, schedule)?;
     body["last_pipeline"] = Value::Null;
     Ok(body)
 }
 
 /// From 17.0 on full names, whatever was sent; earlier, the name as sent.
 fn shown_ref(call: &Call<'_>, name: &str) -> String {
-    match call.is_from(17, 0) && !name.starts_with("refs/") {
-        true => format!("refs/heads/{name}"),
-        false => name.to_owned(),
-    }
+    let is_short = call.is_from(17, 0) && !name.starts_with("refs/");
+    if is_short { format!("refs/heads/{name}") } else { name.to_owned() }
 }
 
 fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
     call.caller.as_ref().is_some_and(|caller| schedule.value(OWNER_ID) == caller.id)
 }
 
-/// Whether the caller sees what a schedule passes to its pipelines.
-fn is_insider(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<bool> {
-    Ok(is_owner(call, schedule) || scope.level(call)? >= MAINTAINER)
+/// True if the caller sees what a schedule passes to its pipelines.
+fn sees_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<bool> {
+    Ok(is_owner(call, schedule) || call.level()? >= MAINTAINER)
 }
 
 /// The project, for callers with the level. Closed while its CI/CD is disabled, also for reads, and
@@ -122,13 +115,13 @@ fn scope(call: &Call<'_>, level: i64) -> Result<Scope> {
 }
 
 /// Refuses changes by others than the owner and administrators.
-fn check_own(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<()> {
-    let owns = scope.level(call)? >= DEVELOPER && is_owner(call, schedule);
+fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
+    let owns = call.level()? >= DEVELOPER && is_owner(call, schedule);
     refuse_if(!call.is_administrator() && !owns, Failure::forbidden)
 }
 
 /// Completes a new or changed schedule, and computes the next run.
-fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, schedule: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
     let (params, mut wrong) = (&call.params, Complaints::default());
     if schedule.id == 0 {
         params.require_all(&[
@@ -137,24 +130,24 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, schedule: &mut Record
             Need::Sent("cron"),
         ])?;
         schedule.set(OWNER_ID, call.user()?.id);
-        let is_full = of.rows.count(call, scope.holder())? >= MOST;
+        let is_full = SCHEDULES.rows.count(call, call.scope.holder())? >= MOST;
         let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
         wrong.add_if(is_full, "base", text);
         // Null means the default here.
-        for field in of.fields {
+        for field in SCHEDULES.fields {
             if schedule.value(field.name).is_null() {
                 schedule.set(field.name, field.preset());
             }
         }
     } else {
-        check_own(call, scope, schedule)?;
+        check_owner(call, schedule)?;
     }
     let description = schedule.text("description");
     wrong.add_if(description.trim().is_empty(), "description", "can't be blank");
     if params.has("ref") {
         params.require_all(&[Need::Filled("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
-        match whole_ref(call, scope, &name)? {
+        match full_ref(call, &name)? {
             Some(name) => schedule.set("ref", name),
             None => wrong.add("ref", "is ambiguous"),
         }
@@ -172,12 +165,12 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, schedule: &mut Record
 
 /// The full name of a ref, from 17.0 on; `None` if a short one matches not exactly one branch or
 /// tag.
-fn whole_ref(call: &Call<'_>, scope: &Scope, name: &str) -> Result<Option<String>> {
+fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
     if !call.is_from(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
         return Ok(Some(name.to_owned()));
     }
-    let repository = Repository { db: call.db, project: scope.id() };
-    let [branch, tag] = [BRANCHES, TAGS].map(|of| repository.find(of, name));
+    let repository = Repository { db: call.db, project: call.scope.id() };
+    let [branch, tag] = [BRANCHES, TAGS].map(|kind| repository.find(kind, name));
     Ok(match (branch?.is_some(), tag?.is_some()) {
         (true, false) => Some(format!("refs/heads/{name}")),
         (false, true) => Some(format!("refs/tags/{name}")),
@@ -188,9 +181,9 @@ fn whole_ref(call: &Call<'_>, scope: &Scope, name: &str) -> Result<Option<String
 /// Sets inputs by name; `destroy` removes one.
 fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let Some(sent) = call.params.array(INPUTS)? else { return Ok(()) };
-    let mut all = list_of(schedule, INPUTS);
+    let mut all = stored_list(schedule, INPUTS);
     for (at, input) in sent.iter().enumerate() {
-        let missing = missing(INPUTS, at, input, ["name", "value"]);
+        let missing = missing_members(INPUTS, at, input, ["name", "value"]);
         refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let name = params::text(INPUTS, &input["name"])?;
         // Lists stay lists; any other value becomes text.
@@ -198,7 +191,7 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
             list @ Value::Array(_) => list.clone(),
             other => params::text(INPUTS, other)?.into(),
         };
-        all.retain(|known| known["name"].as_str() != name.as_deref());
+        all.retain(|other| other["name"].as_str() != name.as_deref());
         if params::flag(INPUTS, &input["destroy"])? != Some(true) {
             all.push(json!({ "name": name, "value": value }));
         }
@@ -209,44 +202,45 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
 
 /// 200 for the present owner.
 fn take_ownership(call: &Call<'_>) -> Result<Answer> {
-    let scope = scope(call, MAINTAINER)?;
-    let mut schedule = SCHEDULES.found(call, &scope)?;
+    let scope = &scope(call, MAINTAINER)?;
+    let call = &CollectionCall { collection: &SCHEDULES, scope, call };
+    let mut schedule = call.find()?;
     if is_owner(call, &schedule) {
-        return Answer::ok(&details(call, &schedule)?);
+        return Answer::ok(&details_json(call, &schedule)?);
     }
     schedule.set(OWNER_ID, call.user()?.id);
-    SCHEDULES.rows.save(call, scope.holder(), &mut schedule)?;
-    Answer::created(&details(call, &schedule)?)
+    call.store(&mut schedule)?;
+    Answer::created(&details_json(call, &schedule)?)
 }
 
-fn list_of(schedule: &Record, name: &str) -> Vec<Value> {
+fn stored_list(schedule: &Record, name: &str) -> Vec<Value> {
     schedule.settings.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
 /// The position of the variable in the path.
-fn named(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
+fn variable_position(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
     let key = call.segment("key");
     let found = variables.iter().position(|variable| variable["key"] == key);
     found.ok_or_else(|| Failure::not_found("Pipeline Schedule Variable"))
 }
 
 /// The fields of a variable in a call.
-fn fields_in_call(call: &Call<'_>) -> Result<Value> {
+fn sent_variable_fields(call: &Call<'_>) -> Result<Value> {
     let value = call.params.text("value")?;
     let kind = call.params.one_of("variable_type", &VARIABLE_TYPES)?;
     let all = [("value", value), ("variable_type", kind)].into_iter();
-    Ok(all.filter_map(|(name, said)| Some((name.to_owned(), Value::from(said?)))).collect())
+    Ok(all.filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?)))).collect())
 }
 
 /// Changes the variables of a schedule, and returns the one that the call is about.
 fn change(call: &Call<'_>, change: impl FnOnce(&mut Vec<Value>) -> Result<Value>) -> Result<Value> {
-    let scope = scope(call, 0)?;
-    let mut schedule = SCHEDULES.found(call, &scope)?;
-    check_own(call, &scope, &schedule)?;
-    let mut all = list_of(&schedule, VARIABLES);
+    let call = &CollectionCall { collection: &SCHEDULES, scope: &scope(call, 0)?, call };
+    let mut schedule = call.find()?;
+    check_owner(call, &schedule)?;
+    let mut all = stored_list(&schedule, VARIABLES);
     let variable = change(&mut all)?;
     schedule.set(VARIABLES, all);
-    SCHEDULES.rows.save(call, scope.holder(), &mut schedule)?;
+    call.store(&mut schedule)?;
     Ok(variable)
 }
 
@@ -254,15 +248,15 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
     let added = change(call, |all| {
         call.params.require(&["key", "value"])?;
         let key = call.params.text("key")?.unwrap_or_default();
-        let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        refuse_if(key.is_empty() || !key.chars().all(is_good), || {
-            Failure::model("key", "can contain only letters, digits and '_'.")
-        })?;
+        refuse_if(
+            key.is_empty() || !key.chars().all(|c: char| c.is_ascii_alphanumeric() || c == '_'),
+            || Failure::model("key", "can contain only letters, digits and '_'."),
+        )?;
         refuse_if(all.iter().any(|variable| variable["key"] == key.as_str()), || {
             Failure::model("key", "has already been taken")
         })?;
         let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
-        extend(&mut variable, fields_in_call(call)?);
+        extend(&mut variable, sent_variable_fields(call)?);
         all.push(variable.clone());
         Ok(variable)
     })?;
@@ -271,8 +265,8 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
 
 fn set_variable(call: &Call<'_>) -> Result<Answer> {
     let set = change(call, |all| {
-        let at = named(call, all)?;
-        extend(&mut all[at], fields_in_call(call)?);
+        let at = variable_position(call, all)?;
+        extend(&mut all[at], sent_variable_fields(call)?);
         Ok(all[at].clone())
     })?;
     Answer::ok(&set)
@@ -280,6 +274,61 @@ fn set_variable(call: &Call<'_>) -> Result<Answer> {
 
 /// 202, with the removed variable.
 fn remove_variable(call: &Call<'_>) -> Result<Answer> {
-    let removed = change(call, |all| Ok(all.remove(named(call, all)?)))?;
+    let removed = change(call, |all| Ok(all.remove(variable_position(call, all)?)))?;
     Answer::with(StatusCode::ACCEPTED, &removed)
+}
+
+const PERIODS: Collection = Collection {
+    entry: "freeze_period_id",
+    required: &TIMES,
+    fields: &[
+        Field { trims: true, ..Field::new(TIMES[0], Form::Text) },
+        Field { trims: true, ..Field::new(TIMES[1], Form::Text) },
+        Field::new(ZONE, Form::Text),
+    ],
+    scope: scope_of_periods,
+    complete: |call, period| {
+        let mut wrong = Complaints::default();
+        TIMES.iter().for_each(|name| check_cron(call, name, period, &mut wrong));
+        check_zone(period, &mut wrong);
+        wrong.settle()
+    },
+    ..Collection::new("/projects/{id}/freeze_periods")
+};
+
+const TIMES: [&str; 2] = ["freeze_start", "freeze_end"];
+const ZONE: &str = "cron_timezone";
+
+/// The project, for callers who may write its periods, or read them: those who see its pipelines
+/// too.
+fn scope_of_periods(_: &Collection, call: &Call<'_>) -> Result<Scope> {
+    let scope = Scope::kept_by(call, [if call.writes { MAINTAINER } else { REPORTER }; 2])?;
+    match &scope {
+        Scope::Project(project)
+            if !call.writes
+                && call.level_in(project)? < MAINTAINER
+                && call.are_off(project, PIPELINES)? =>
+        {
+            Err(Failure::forbidden())
+        }
+        _ => Ok(scope),
+    }
+}
+
+/// Checks a cron expression in a call. Pipeline schedules use the same words in refusals.
+fn check_cron(call: &Call<'_>, name: &str, record: &Record, wrong: &mut Complaints) {
+    if call.params.has(name) {
+        let text = record.text(name);
+        let sound = Cron::read(text).is_some_and(|cron| cron.next(call.time).is_some());
+        wrong.add_if(!sound, name, "syntax is invalid");
+        wrong.add_if(text.is_empty(), name, "can't be blank");
+    }
+}
+
+/// The same for a time zone.
+fn check_zone(record: &Record, wrong: &mut Complaints) {
+    match record.text(ZONE) {
+        "" => wrong.add(ZONE, "can't be blank"),
+        zone => wrong.add_if(!time_zone::is_valid(zone), ZONE, "syntax is invalid"),
+    }
 }

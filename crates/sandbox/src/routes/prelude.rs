@@ -1,6 +1,6 @@
 //! The imports of most operations.
 
-pub(super) use http::StatusCode;
+pub(super) use http::{Method, StatusCode};
 pub(super) use rusqlite::params;
 pub(super) use serde_json::{Map, Value, json};
 pub(super) use undrift_release::Release;
@@ -33,13 +33,13 @@ pub(super) use super::super::store::record::{Record, Records};
 pub(super) use super::super::store::repository::{
     BRANCHES, Commit, File, FileEdit, GitRef, Repository, TAGS, id_of, is_ref_name,
 };
-pub(super) use super::super::store::stored::{Stored as _, run, stored};
+pub(super) use super::super::store::stored::{Stored as _, stored};
 pub(super) use super::super::store::user::User;
 pub(super) use super::super::stored_settings::{OF_GROUPS, OF_USERS};
 pub(super) use super::super::urls::Reach;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
 pub(super) use super::fields::{Field, Form, Named};
-pub(super) use super::rows::{Collection, is_taken};
+pub(super) use super::rows::{Collection, CollectionCall, Verb, is_taken, members, without};
 pub(super) use super::terms::{self, Terms};
 pub(super) use super::view::{self, Extras};
-pub(super) use super::{Route, delete, get, patch, post, put, row};
+pub(super) use super::{Route, delete, get, patch, post, put};

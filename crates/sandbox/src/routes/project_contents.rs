@@ -5,9 +5,9 @@ use super::prelude::*;
 const TEMPLATES: [&str; 8] =
     ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
-/// What a new project contains.
+/// The contents of a new project.
 pub(super) struct Contents {
-    /// Whether it comes from a URL, in the background.
+    /// True if it comes from a URL, in the background.
     pub(super) is_imported: bool,
     pub(super) is_empty: bool,
     pub(super) readme: bool,
@@ -30,7 +30,7 @@ impl Contents {
         })?;
         check_url(url.as_deref())?;
         let copies = match &url {
-            Some(url) => imported(call, url)?,
+            Some(url) => import_source(call, url)?,
             None => template,
         };
         let copies = copies.filter(|source| !is_empty && !source.empty_repo);
@@ -38,7 +38,7 @@ impl Contents {
     }
 }
 
-/// Whether a new project has a template, which must exist, and the project that it is. The service's
+/// Returns (has a template, the template's project). A template must exist. The service's
 /// own templates are one commit here. Names of custom templates never exist, because groups have
 /// none here.
 fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<(bool, Option<Project>)> {
@@ -68,14 +68,14 @@ fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<(bool,
 
 /// The project of this sandbox that an import URL names, if everybody may clone it. Nothing is
 /// fetched from elsewhere.
-fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
+fn import_source(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
     let path = url.strip_prefix(&call.base).and_then(|path| path.strip_prefix('/'));
     let Some(path) = path else { return Ok(None) };
     let project = Project::by_path(call.db, path.strip_suffix(".git").unwrap_or(path))?;
     Ok(project.filter(|project| project.visibility == "public"))
 }
 
-/// Refuses a URL that nothing can be imported from; an empty one stands for none.
+/// Refuses a URL that nothing can be imported from; an empty one counts as none.
 pub(super) fn check_url(url: Option<&str>) -> Result<()> {
     let schemes = ["http://", "https://", "git://"];
     let is_valid = |url: &str| schemes.iter().any(|scheme| url.starts_with(scheme));

@@ -7,10 +7,10 @@ use super::custom_attributes;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects", |call| respond(call, Query::default())),
+    get("/projects", |call| respond(call, ProjectQuery::default())),
     get("/projects/{id}/forks", forks),
-    get("/users/{user_id}/projects", |call| of_user(call, Accepted::OfUser, OWNED)),
-    get("/users/{user_id}/starred_projects", |call| of_user(call, Accepted::Common, STARRED)),
+    get("/users/{user_id}/projects", |call| of_user(call, ListParameters::OfUser, OWNED)),
+    get("/users/{user_id}/starred_projects", |call| of_user(call, ListParameters::Common, STARRED)),
     get("/groups/{id}/projects", of_group),
     get("/groups/{id}/projects/shared", shared_with_group),
     get("/groups/{id}/search", search_group),
@@ -51,7 +51,7 @@ const MOST_WITH_GROUP: i64 = 100;
 /// The parameters that a list accepts (reference 2, 4.1); others are ignored. Each level includes
 /// those before it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Accepted {
+enum ListParameters {
     /// The parameters of every list: forks, starred projects.
     Common,
     /// The parameters of a user's projects.
@@ -63,18 +63,18 @@ enum Accepted {
 
 /// The conditions of a list, with their values.
 #[derive(Default)]
-pub(crate) struct Query {
-    takes: Accepted,
+pub(crate) struct ProjectQuery {
+    takes: ListParameters,
     /// Lists of groups have fewer filters, only offset paging, and show neither the caller's
     /// permissions nor statistics.
     in_group: bool,
-    /// Whether callers without a token get the full form too.
+    /// True if callers without a token get the full form too.
     in_full: bool,
     conditions: Conditions,
 }
 
-impl Query {
-    fn of(takes: Accepted, conditions: Conditions) -> Self {
+impl ProjectQuery {
+    fn of(takes: ListParameters, conditions: Conditions) -> Self {
         Self { takes, conditions, ..Self::default() }
     }
 
@@ -82,10 +82,10 @@ impl Query {
         Self { in_group: true, conditions, ..Self::default() }
     }
 
-    /// Whether the list has the orders and most filters of the list of all projects.
+    /// True if the list has the orders and most filters of the list of all projects.
     fn has_all_filters(&self, call: &Call<'_>) -> bool {
         let observed = call.release() >= OBSERVED;
-        self.takes == Accepted::All || self.takes == Accepted::OfUser && observed
+        self.takes == ListParameters::All || self.takes == ListParameters::OfUser && observed
     }
 
     /// The number of matching projects, up to one more than are counted.
@@ -119,25 +119,23 @@ impl Query {
 
 fn forks(call: &Call<'_>) -> Result<Answer> {
     let conditions = Conditions::with("p.forked_from_id = :of", ":of", call.project()?.id);
-    respond(call, Query::of(Accepted::Common, conditions))
+    respond(call, ProjectQuery::of(ListParameters::Common, conditions))
 }
 
 /// A list of a user. With a private profile it is empty for others.
-fn of_user(call: &Call<'_>, takes: Accepted, condition: &'static str) -> Result<Answer> {
+fn of_user(call: &Call<'_>, takes: ListParameters, condition: &'static str) -> Result<Answer> {
     let user = call.named_user()?;
     let mut conditions = Conditions::with(condition, ":of", user.id);
     let sees = call.caller.as_ref().is_some_and(|caller| caller.admin || caller.id == user.id);
     let is_open = "NOT EXISTS (SELECT 1 FROM users WHERE id = :of AND private_profile)";
     conditions.add_if(!sees, is_open);
-    respond(call, Query::of(takes, conditions))
+    respond(call, ProjectQuery::of(takes, conditions))
 }
 
 fn of_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    let mut within = match call.params.is_set("include_subgroups")? {
-        true => group.subtree(call.db)?,
-        false => vec![group.id],
-    };
+    let is_deep = call.params.is_set("include_subgroups")?;
+    let mut within = if is_deep { group.subtree(call.db)? } else { vec![group.id] };
     if call.params.is_set("include_ancestor_groups")? {
         within.extend(ids(&group.traversal));
     }
@@ -148,12 +146,15 @@ fn of_group(call: &Call<'_>) -> Result<Answer> {
     if shared {
         conditions.bind(":of", group.id);
     }
-    respond(call, Query { in_full: call.release() >= OBSERVED, ..Query::in_group(conditions) })
+    respond(
+        call,
+        ProjectQuery { in_full: call.release() >= OBSERVED, ..ProjectQuery::in_group(conditions) },
+    )
 }
 
 fn shared_with_group(call: &Call<'_>) -> Result<Answer> {
     let conditions = Conditions::with(SHARED, ":of", call.group()?.id);
-    respond(call, Query { in_full: true, ..Query::in_group(conditions) })
+    respond(call, ProjectQuery { in_full: true, ..ProjectQuery::in_group(conditions) })
 }
 
 /// The projects of a group and those shared with it, each list newest first, as far as the caller
@@ -161,16 +162,21 @@ fn shared_with_group(call: &Call<'_>) -> Result<Answer> {
 pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2]> {
     let find = |condition| {
         let mut conditions = Conditions::with(condition, ":of", group);
-        narrow_for(call, &mut conditions, GUEST, false)?;
-        Query::of(Accepted::All, conditions).fetch(call, "p.id DESC", MOST_WITH_GROUP, 0)
+        filter_for_caller(call, &mut conditions, GUEST, false)?;
+        ProjectQuery::of(ListParameters::All, conditions).fetch(
+            call,
+            "p.id DESC",
+            MOST_WITH_GROUP,
+            0,
+        )
     };
     let mut projects = find("p.namespace_id = :of")?;
-    let own = projects.len();
+    let count = projects.len();
     projects.append(&mut find(SHARED)?);
     call.read_direct_levels(&projects)?;
     let mut shown =
         projects.iter().map(|project| view::full(call, project, Extras::default())?.value());
-    Ok([shown.by_ref().take(own).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
+    Ok([shown.by_ref().take(count).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
 }
 
 fn search_group(call: &Call<'_>) -> Result<Answer> {
@@ -178,25 +184,25 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["scope", "search"])?;
     call.params.one_of("scope", &["projects"])?;
     let within = Value::from(group.subtree(call.db)?).to_string();
-    respond(call, Query::in_group(Conditions::with(WITHIN, ":within", within)))
+    respond(call, ProjectQuery::in_group(Conditions::with(WITHIN, ":within", within)))
 }
 
 /// Answers a page of the projects that match `query` and the call's filters, and that the caller
 /// may see.
-pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
-    narrow_to_visible(call, &mut query)?;
-    narrow_by_filters(call, &mut query)?;
+pub(crate) fn respond(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer> {
+    filter_visible(call, &mut query)?;
+    apply_filters(call, &mut query)?;
     let keyset = !query.in_group && call.params.text("pagination")?.as_deref() == Some("keyset");
     // The links of keyset pages contain the next page's beginning in these.
-    if query.takes >= Accepted::OfUser || keyset {
+    if query.takes >= ListParameters::OfUser || keyset {
         query.conditions.on("p.id > :after", ":after", call.params.integer("id_after")?);
         query.conditions.on("p.id < :before", ":before", call.params.integer("id_before")?);
     }
     if query.has_all_filters(call) {
-        narrow_by_use(call, &mut query)?;
+        apply_use_filters(call, &mut query)?;
     }
-    if query.takes == Accepted::All {
-        narrow_all_projects(call, &mut query)?;
+    if query.takes == ListParameters::All {
+        apply_further_filters(call, &mut query)?;
     }
     let descending = call.params.one_of("sort", &["asc", "desc"])?.as_deref() != Some("asc");
     let (is_by_id, order) = order(call, &query, if descending { "DESC" } else { "ASC" })?;
@@ -209,7 +215,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
         let projects = query.fetch(call, &order, page.size, 0)?;
         let name = if descending { "id_before" } else { "id_after" };
         let cursor = projects.last().map(|last| (name, last.id));
-        return Ok(page::keyset(call, rendered(call, &query, &projects)?, cursor));
+        return Ok(page::keyset(call, projects_answer(call, &query, &projects)?, cursor));
     }
     let page = if call.release() >= OBSERVED { page } else { page.bounded("Project")? };
     let total = query.count(call)?;
@@ -218,16 +224,16 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let more = projects.len() > size;
     projects.truncate(size);
-    Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
+    Ok(page.answer(call, projects_answer(call, &query, &projects)?, total, more))
 }
 
-/// Whether the call orders by id, and the order. Projects are never created in the past, so their
+/// Returns (ordered by id, the order). Projects are never created in the past, so their
 /// order in time is that of their ids, which have an index. All sizes are equal.
-fn order(call: &Call<'_>, query: &Query, direction: &str) -> Result<(bool, String)> {
-    let wanted = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
+fn order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool, String)> {
+    let requested = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let has_all = query.has_all_filters(call);
     let by_id = format!("p.id {direction}");
-    let (is_accepted, order) = match wanted.as_str() {
+    let (is_accepted, order) = match requested.as_str() {
         "id" | "created_at" => (true, by_id),
         "repository_size" | "storage_size" | "packages_size" | "wiki_size" => {
             (has_all && !query.in_group, by_id)
@@ -239,7 +245,7 @@ fn order(call: &Call<'_>, query: &Query, direction: &str) -> Result<(bool, Strin
             (true, format!("p.{column} {direction}, {by_id}"))
         }
         "star_count" => {
-            let of_other = query.takes >= Accepted::OfUser && call.is_from(17, 4);
+            let of_other = query.takes >= ListParameters::OfUser && call.is_from(17, 4);
             let has_stars = if query.in_group { call.is_from(16, 10) } else { of_other };
             (has_stars, format!("{STARS} {direction}, {by_id}"))
         }
@@ -251,18 +257,18 @@ fn order(call: &Call<'_>, query: &Query, direction: &str) -> Result<(bool, Strin
         other => (has_all && other == "similarity", by_id),
     };
     refuse_if(!is_accepted, || Failure::no_valid_value("order_by"))?;
-    Ok((wanted == "id", order))
+    Ok((requested == "id", order))
 }
 
-fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<()> {
+fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let params = &call.params;
     let least = terms::level(call, "min_access_level")?;
     let owned = params.is_set("owned")?;
     let is_member = params.is_set("membership")? && !query.in_group;
-    if query.takes == Accepted::OfUser && call.release() >= OBSERVED {
+    if query.takes == ListParameters::OfUser && call.release() >= OBSERVED {
         // Only `min_access_level` counts, and only for users who are no administrators.
         let membership = least.is_some() && !call.is_administrator();
-        return narrow_for(call, &mut query.conditions, least.unwrap_or(GUEST), membership);
+        return filter_for_caller(call, &mut query.conditions, least.unwrap_or(GUEST), membership);
     }
     let membership = is_member || least.is_some() || owned;
     // An unknown caller owns nothing. A group shows what is public, whatever the filter.
@@ -271,12 +277,12 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<()> {
         && params.has("search")
         && params.text("order_by")?.as_deref() == Some("similarity");
     let least = least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST });
-    narrow_for(call, &mut query.conditions, least, membership || similar)
+    filter_for_caller(call, &mut query.conditions, least, membership || similar)
 }
 
 /// Restricts a list to what the caller may see; with `membership` to projects in which they have the
 /// role `least`.
-fn narrow_for(
+fn filter_for_caller(
     call: &Call<'_>,
     conditions: &mut Conditions,
     least: i64,
@@ -295,7 +301,7 @@ fn narrow_for(
 }
 
 /// The filters of every list.
-fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
+fn apply_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, all) = (&call.params, &mut query.conditions);
     all.on("p.archived = :archived", ":archived", params.flag("archived")?);
     all.on(ACTIVE, ":active", params.flag("active")?.filter(|_| call.is_from(18, 0)));
@@ -305,10 +311,10 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
     all.on("p.visibility = :visibility", ":visibility", visibility);
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
         let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-        let search = match query.takes == Accepted::All && params.is_set("search_namespaces")? {
-            true => "(p.full_path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
-            false => "(p.path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
-        };
+        let is_full = query.takes == ListParameters::All && params.is_set("search_namespaces")?;
+        let path = if is_full { "full_path" } else { "path" };
+        let like = "LIKE :search ESCAPE '\\'";
+        let search = format!("(p.{path} {like} OR p.name {like})");
         all.on(search, ":search", Some(format!("%{pattern}%")));
     }
     let me = call.caller.as_ref().map(|user| user.id);
@@ -319,18 +325,17 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let requests = "json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'";
     all.add_if(params.is_set("with_merge_requests_enabled")?, requests);
     // No project has reports, and no repository has contents.
-    let is_empty = match query.in_group {
-        true => params.is_set("with_security_reports")? && call.tier() >= Tier::Ultimate,
-        false => {
-            query.takes >= Accepted::OfUser && params.text("with_programming_language")?.is_some()
-        }
+    let is_empty = if query.in_group {
+        params.is_set("with_security_reports")? && call.tier() >= Tier::Ultimate
+    } else {
+        query.takes >= ListParameters::OfUser && params.text("with_programming_language")?.is_some()
     };
     all.add_if(is_empty, "0");
     Ok(())
 }
 
 /// The filters by topic, by import and by activity.
-fn narrow_by_use(call: &Call<'_>, query: &mut Query) -> Result<()> {
+fn apply_use_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, all) = (&call.params, &mut query.conditions);
     let topics = "NOT EXISTS (SELECT 1 FROM json_each(:topics) wanted WHERE wanted.value NOT IN
                       (SELECT value FROM json_each(p.attributes, '$.topics')))";
@@ -342,13 +347,13 @@ fn narrow_by_use(call: &Call<'_>, query: &mut Query) -> Result<()> {
     all.on(imported, ":importer", is_imported.then_some(me));
     // Topics have no ids here.
     all.add_if(params.integer("topic_id")?.is_some(), "0");
-    all.on("p.last_activity_at > :since", ":since", time(call, "last_activity_after")?);
-    all.on("p.last_activity_at < :until", ":until", time(call, "last_activity_before")?);
+    all.on("p.last_activity_at > :since", ":since", sent_time(call, "last_activity_after")?);
+    all.on("p.last_activity_at < :until", ":until", sent_time(call, "last_activity_before")?);
     Ok(())
 }
 
 /// The additional filters of the list of all projects.
-fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
+fn apply_further_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, all) = (&call.params, &mut query.conditions);
     let wrong_sums =
         params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")?;
@@ -359,7 +364,7 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let is_refused = is_short && call.caller.is_none() && call.release() >= OBSERVED;
     all.add_if(is_refused && !query.in_group, "0");
     custom_attributes::filter(call, all, "c.project_id = p.id");
-    let updated = [time(call, "updated_after")?, time(call, "updated_before")?];
+    let updated = [sent_time(call, "updated_after")?, sent_time(call, "updated_before")?];
     if call.is_from(15, 10) && !query.in_group && updated.iter().any(Option::is_some) {
         refuse_if(params.text("order_by")?.as_deref() != Some("updated_at"), || {
             Failure::bad_request("`updated_at` filter and `updated_at` sorting must be paired")
@@ -374,20 +379,20 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>> {
+fn sent_time(call: &Call<'_>, name: &'static str) -> Result<Option<String>> {
     Ok(call.params.time(name)?.map(clock::spell))
 }
 
-fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Answer> {
+fn projects_answer(call: &Call<'_>, query: &ProjectQuery, projects: &[Project]) -> Result<Answer> {
     let simple = call.params.is_set("simple")? || (call.caller.is_none() && !query.in_full);
     if !simple {
         call.read_direct_levels(projects)?;
     }
-    let mut wanted = Extras::of(call)?;
-    wanted.permissions &= !query.in_group;
-    wanted.statistics &= !query.in_group;
+    let mut requested = Extras::of(call)?;
+    requested.permissions &= !query.in_group;
+    requested.statistics &= !query.in_group;
     let form = if simple { view::simple } else { view::full };
-    let texts = projects.iter().map(|project| Ok(form(call, project, wanted)?.text()));
+    let texts = projects.iter().map(|project| Ok(form(call, project, requested)?.text()));
     let texts = texts.collect::<Result<Vec<_>>>()?.join(&b',');
     Ok(Answer::json(StatusCode::OK, [b"[", texts.as_slice(), b"]"].concat()))
 }

@@ -5,7 +5,7 @@ use super::names::{
     BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_path, is_plain_path, is_reserved,
 };
 use super::prelude::*;
-use super::projects::taken;
+use super::projects::taken_names;
 
 const SHORT: &str = "is too short (minimum is 1 character)";
 const NAME: &str = "can contain only letters, digits, emoji, '_', '.', '+', dashes, or spaces. \
@@ -13,7 +13,7 @@ const NAME: &str = "can contain only letters, digits, emoji, '_', '.', '+', dash
 const PATH: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
                     end in '.git' or end in '.atom'";
 
-impl<'a> Requested<'a> {
+impl<'a> RequestedName<'a> {
     /// A name and path as sent, or not empty.
     pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
         Self { namespace, name, path, unnamed: false, blank_name: false }
@@ -22,21 +22,24 @@ impl<'a> Requested<'a> {
 
 /// The requested name and path of a project. Empty ones do not count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Requested<'a> {
+pub(crate) struct RequestedName<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) name: &'a str,
     pub(crate) path: &'a str,
-    /// Whether the path was neither sent nor can be made from the name.
+    /// True if the path was neither sent nor can be made from the name.
     pub(crate) unnamed: bool,
-    /// Whether an empty name was sent.
+    /// True if an empty name was sent.
     pub(crate) blank_name: bool,
 }
 
 /// Refuses a name or path with all faults at once, among them whether they are taken.
-pub(crate) fn check(wanted: Requested<'_>, (name_taken, path_taken): (bool, bool)) -> Result<()> {
+pub(crate) fn check(
+    requested: RequestedName<'_>,
+    (name_taken, path_taken): (bool, bool),
+) -> Result<()> {
     let mut complaints = Complaints::default();
-    check_name(&mut complaints, wanted, name_taken);
-    check_path(&mut complaints, wanted);
+    check_name(&mut complaints, requested, name_taken);
+    check_path(&mut complaints, requested);
     complaints.add_if(path_taken, "path", TAKEN);
     complaints.settle()
 }
@@ -48,7 +51,7 @@ pub(crate) fn check_free(
     name: &str,
     path: &str,
 ) -> Result<()> {
-    let (name_taken, path_taken) = taken(call, namespace, name, path, None)?;
+    let (name_taken, path_taken) = taken_names(call, namespace, name, path, None)?;
     let mut complaints = Complaints::default();
     for (field, is_taken) in [("name", name_taken), ("path", path_taken)] {
         complaints.add_if(is_taken, field, TAKEN);
@@ -62,36 +65,36 @@ fn add_both(complaints: &mut Complaints, wrong: bool, field: &str, text: &str) {
     complaints.add_if(wrong, field, text);
 }
 
-fn check_name(complaints: &mut Complaints, wanted: Requested<'_>, is_taken: bool) {
-    let name = wanted.name;
+fn check_name(complaints: &mut Complaints, requested: RequestedName<'_>, is_taken: bool) {
+    let name = requested.name;
     add_both(complaints, name.is_empty(), "name", BLANK);
     add_both(complaints, name.chars().count() > LONGEST, "name", TOO_LONG);
-    let is_wrong = if name.is_empty() { wanted.blank_name } else { !is_name(name, ".+- ") };
+    let is_wrong = if name.is_empty() { requested.blank_name } else { !is_name(name, ".+- ") };
     complaints.add_if(is_wrong, "name", NAME);
     add_both(complaints, is_taken && !name.is_empty(), "name", TAKEN);
 }
 
-fn check_path(complaints: &mut Complaints, wanted: Requested<'_>) {
-    let path = wanted.path;
+fn check_path(complaints: &mut Complaints, requested: RequestedName<'_>) {
+    let path = requested.path;
     let is_long = path.len() > LONGEST;
     add_both(complaints, path.is_empty(), "path", BLANK);
     // The namespace and the project check this in another order.
     let of_namespace = "project_namespace.path";
     complaints.add_if(is_long, of_namespace, TOO_LONG);
-    complaints.add_if(!is_plain_path(path) && !wanted.unnamed, of_namespace, PLAIN_PATH);
+    complaints.add_if(!is_plain_path(path) && !requested.unnamed, of_namespace, PLAIN_PATH);
     add_both(complaints, !is_plain(path), "path", PATH);
-    complaints.add_if(!is_plain_path(path) && !wanted.unnamed, "path", PLAIN_PATH);
+    complaints.add_if(!is_plain_path(path) && !requested.unnamed, "path", PLAIN_PATH);
     for text in [SHORT, BLANK] {
-        complaints.add_if(wanted.unnamed, "path", text);
+        complaints.add_if(requested.unnamed, "path", text);
     }
     add_both(complaints, is_reserved(path), "path", &format!("{path} is a reserved name"));
     complaints.add_if(is_long, "path", TOO_LONG);
     // So does the full path.
-    let is_too_long = wanted.namespace.full_path.len() + 1 + path.len() > LONGEST;
+    let is_too_long = requested.namespace.full_path.len() + 1 + path.len() > LONGEST;
     complaints.add_if(is_too_long, "path", TOO_LONG);
 }
 
-/// Whether a text is a valid path of a project.
+/// True if a text is a valid path of a project.
 pub(super) fn is_plain(path: &str) -> bool {
     path.len() <= LONGEST && is_path(path, &[".git", ".atom"])
 }

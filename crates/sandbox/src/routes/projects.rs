@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::approvals::BEFORE_MERGE;
 use super::default_branches::{self, BRANCH};
-use super::group_rules::{self, rank};
+use super::group_rules::{self, visibility_rank};
 use super::group_runners::{self, OF_PROJECT as RUNNERS};
 use super::members;
 use super::prelude::*;
 use super::project_contents::{self, Contents};
-use super::project_rules::{self, Requested};
-use super::remote_mirrors::masked;
+use super::project_rules::{self, RequestedName};
+use super::remote_mirrors::mask_credentials;
 use super::{
     actions, approval_rules, avatars, bots, group_settings, instance, integrations,
     protected_branches, pull_mirror, push_rules, repository, users,
@@ -48,10 +48,10 @@ pub(crate) fn answer(
     call: &Call<'_>,
     status: StatusCode,
     id: i64,
-    wanted: Extras,
+    requested: Extras,
 ) -> Result<Answer> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
-    Ok(Answer::json(status, view::full(call, &project, wanted)?.text()))
+    Ok(Answer::json(status, view::full(call, &project, requested)?.text()))
 }
 
 /// The groups above a project; with `with_shared` also those invited to it.
@@ -73,7 +73,7 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
     for group in Namespace::list(call.db, rest, [Value::from(found).to_string()])? {
         let is_named = group.full_name.to_lowercase().contains(&search);
         if is_named && (!visible_only || call.sees_group(&group)?) {
-            all.push(actions::location(call, &group));
+            all.push(actions::location_json(call, &group));
         }
     }
     page::list(call, all)
@@ -82,11 +82,7 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
 fn create(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?;
     call.params.require_any(&["name", "path"])?;
-    let namespace = match call.params.integer("namespace_id")? {
-        None => Namespace::of_user(call.db, user.id)?,
-        Some(id) => Namespace::by_id(call.db, id)?,
-    };
-    let namespace = match namespace {
+    let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
         None if call.release() >= OBSERVED => {
             return Err(Failure::model("base", "undefined method `organization_id' for nil"));
@@ -102,13 +98,18 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     let owner = User::by_id(call.db, call.segment_id("user_id")?)?
         .ok_or_else(|| Failure::not_found("User"))?;
     call.params.require(&["name"])?;
-    let namespace = match call.params.integer("namespace_id")? {
-        None => Namespace::of_user(call.db, owner.id)?,
-        Some(id) => Namespace::by_id(call.db, id)?,
-    };
+    let namespace = requested_namespace(call, owner.id)?;
     let namespace = namespace.ok_or_else(|| Failure::model("namespace", "is not valid"))?;
     let id = insert(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
     answer(call, StatusCode::CREATED, id, Extras::saved())
+}
+
+/// The namespace in a call by id, or else the owner's.
+fn requested_namespace(call: &Call<'_>, owner: i64) -> Result<Option<Namespace>> {
+    Ok(match call.params.integer("namespace_id")? {
+        None => Namespace::of_user(call.db, owner)?,
+        Some(id) => Namespace::by_id(call.db, id)?,
+    })
 }
 
 /// Creates a project from parameters, after all checks except those of the caller's rights.
@@ -123,25 +124,25 @@ pub(crate) fn insert(
     refuse_if(!within_limit, Failure::forbidden)?;
     let (name, path) = name_and_path(call, params, namespace)?;
     let visibility = match params.one_of("visibility", VISIBILITIES)? {
-        Some(wanted) => {
-            check_restriction(call, &wanted)?;
-            wanted
+        Some(requested) => {
+            check_restriction(call, &requested)?;
+            requested
         }
         None => match instance::setting(call, "default_project_visibility")? {
             Value::String(preset) => preset,
             _ => "private".to_owned(),
         },
     };
-    let visibility = lower(&visibility, namespace);
+    let visibility = lower_visibility(&visibility, namespace);
     let contents = Contents::of(call, accepts, params)?;
     let mut attributes = settings::presets(call.time);
     let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
-    settle(call, accepts, params, rights, namespace, &mut attributes)?;
+    apply_params(call, accepts, params, rights, namespace, &mut attributes)?;
     let named = attributes.get(BRANCH).filter(|name| contents.readme && !name.is_null()).cloned();
     let branch = match (&contents.copies, named) {
         (Some(source), _) => repository::default_branch(call, source)?.into(),
         (None, Some(name)) => name,
-        (None, None) => default_branches::preferred(call, namespace)?,
+        (None, None) => default_branches::preferred_name(call, namespace)?,
     };
     attributes.insert(BRANCH.to_owned(), branch);
     let error = call.service.profile.import_failure.as_deref();
@@ -158,15 +159,15 @@ pub(crate) fn insert(
         import: contents.is_imported.then_some(Import { source: None, error }),
         attributes: &attributes,
     };
-    let id = store(call, new)?;
-    approval_rules::require(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
-    avatars::take(call, Holder::Project(id), params)?;
+    let id = insert_with_members(call, new)?;
+    approval_rules::require_approvals(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
+    avatars::store_sent(call, Holder::Project(id), params)?;
     Ok(id)
 }
 
 /// Applies parameters to the attributes of a new or stored project, with the rules that connect them
 /// to each other and to the group.
-fn settle(
+fn apply_params(
     call: &Call<'_>,
     accepts: Accepts,
     params: &Params,
@@ -180,16 +181,17 @@ fn settle(
     share_topics(call, attributes)?;
     if params.has("import_url") {
         let url = params.text("import_url")?.filter(|url| is_new || !url.is_empty());
-        attributes.insert("import_url".to_owned(), url.as_deref().map(masked).into());
+        attributes.insert("import_url".to_owned(), url.as_deref().map(mask_credentials).into());
     }
     if params.has("mirror") && !is_new {
         pull_mirror::check_address(attributes)?;
     }
-    pull_mirror::settle(call, params, attributes)?;
+    pull_mirror::complete(call, params, attributes)?;
     for name in group_settings::INHERITED {
-        let is_unset = match is_new {
-            true => !params.has(name),
-            false => params.has(name) && params.flag(name)?.is_none(),
+        let is_unset = if is_new {
+            !params.has(name)
+        } else {
+            params.has(name) && params.flag(name)?.is_none()
         };
         if is_unset {
             attributes.remove(name);
@@ -197,7 +199,7 @@ fn settle(
     }
     if is_new || attributes.get(RUNNERS) != had_runners.as_ref() {
         let follows = is_new && !params.has(RUNNERS);
-        group_runners::settle(call, namespace, follows, attributes)?;
+        group_runners::apply_to_project(call, namespace, follows, attributes)?;
     }
     Ok(())
 }
@@ -214,7 +216,7 @@ fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<
 }
 
 /// The form of a project where the service only names it.
-pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value> {
+pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value> {
     let mut body = project
         .members("id description name name_with_namespace path path_with_namespace created_at");
     body["description"] = json!(project.attributes(call.db)?.get("description"));
@@ -224,19 +226,16 @@ pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value> {
 }
 
 /// The less visible of a visibility and that of a group.
-pub(super) fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
-    match check_visibility(namespace, visibility) {
-        Ok(()) => visibility,
-        Err(_) => &namespace.visibility,
-    }
+pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
+    check_visibility(namespace, visibility).map_or(&namespace.visibility, |()| visibility)
 }
 
 /// Inserts the project with its first members, and protects its default branch if it has one.
-pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
+pub(crate) fn insert_with_members(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
     let id = Project::insert(call, new)?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     if !new.empty_repo {
-        repository::begin(call, &project, new.copies, new.readme)?;
+        repository::create_contents(call, &project, new.copies, new.readme)?;
     }
     let scope = Scope::Project(Box::new(project));
     if let Some(owner) = new.namespace.owner_id {
@@ -245,7 +244,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
     push_rules::inherit(call, id, new.namespace)?;
     integrations::inherit(call, id, new.namespace)?;
     if call.service.profile.bots_among_members {
-        bots::insert(call, &scope, "access token", MAINTAINER)?;
+        bots::insert_bot(call, &scope, "access token", MAINTAINER)?;
     }
     if !new.empty_repo {
         let due_at = match new.import {
@@ -270,17 +269,17 @@ fn name_and_path(
     } else if name.is_empty() {
         name.clone_from(&path);
     }
-    let wanted = Requested {
+    let requested = RequestedName {
         unnamed: path.is_empty() && !params.has("path"),
         blank_name: params.text("name")?.is_some(),
-        ..Requested::new(namespace, &name, &path)
+        ..RequestedName::new(namespace, &name, &path)
     };
-    project_rules::check(wanted, taken(call, namespace, &name, &path, None)?)?;
+    project_rules::check(requested, taken_names(call, namespace, &name, &path, None)?)?;
     Ok((name, path))
 }
 
-/// Whether the name and the path are taken.
-pub(crate) fn taken(
+/// Returns (name is taken, path is taken).
+pub(crate) fn taken_names(
     call: &Call<'_>,
     namespace: &Namespace,
     name: &str,
@@ -297,13 +296,15 @@ pub(crate) fn taken(
 
 /// Refuses a visibility that only administrators may use.
 pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
-    let refusal = || Failure::model("visibility_level", group_rules::restricted(visibility));
-    refuse_if(instance::is_restricted(call, visibility)?, refusal)
+    refuse_if(instance::is_restricted(call, visibility)?, || {
+        Failure::model("visibility_level", group_rules::restricted_text(visibility))
+    })
 }
 
 /// Refuses a visibility above the group's.
 pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
-    if namespace.is_group() && rank(visibility) > rank(&namespace.visibility) {
+    if namespace.is_group() && visibility_rank(visibility) > visibility_rank(&namespace.visibility)
+    {
         let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
         return Err(Failure::model("visibility_level", text));
     }
@@ -328,9 +329,9 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let path = params.changed("path", &project.path)?;
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
-        let wanted = Requested::new(&project.namespace, name, &path);
-        let taken = taken(call, &project.namespace, name, &path, Some(project.id))?;
-        project_rules::check(Requested { blank_name: true, ..wanted }, taken)?;
+        let requested = RequestedName::new(&project.namespace, name, &path);
+        let taken = taken_names(call, &project.namespace, name, &path, Some(project.id))?;
+        project_rules::check(RequestedName { blank_name: true, ..requested }, taken)?;
     }
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),
@@ -352,15 +353,15 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let mut attributes = former.clone();
     let is_fork = project.forked_from_id.is_some();
     let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
-    settle(call, Accepts::Edit, params, rights, &project.namespace, &mut attributes)?;
-    let branches = [&former, &attributes].map(|of| of.get(BRANCH).and_then(Value::as_str));
-    if let [Some(former), Some(wanted)] = branches {
-        repository::change_head(call, project, former, wanted)?;
+    apply_params(call, Accepts::Edit, params, rights, &project.namespace, &mut attributes)?;
+    let branches = [&former, &attributes].map(|values| values.get(BRANCH).and_then(Value::as_str));
+    if let [Some(former), Some(requested)] = branches {
+        repository::change_head(call, project, former, requested)?;
     }
     project.save_attributes(call.db, &attributes, call.now())?;
-    let approvals = [&former, &attributes].map(|of| of.get(BEFORE_MERGE));
-    approval_rules::require(call, project.id, approvals[0], approvals[1])?;
-    avatars::take(call, Holder::Project(project.id), params)
+    let approvals = [&former, &attributes].map(|values| values.get(BEFORE_MERGE));
+    approval_rules::require_approvals(call, project.id, approvals[0], approvals[1])?;
+    avatars::store_sent(call, Holder::Project(project.id), params)
 }
 
 /// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
@@ -380,8 +381,8 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
 fn transfer(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(OWNER)?;
     call.params.require(&["namespace"])?;
-    let wanted = call.params.text("namespace")?.unwrap_or_default();
-    let namespace = match Namespace::by_reference(call.db, &wanted)? {
+    let requested = call.params.text("namespace")?.unwrap_or_default();
+    let namespace = match Namespace::by_reference(call.db, &requested)? {
         Some(namespace) if call.level_in_group(&namespace)? >= MAINTAINER => namespace,
         _ => return Err(Failure::not_found("Namespace")),
     };
@@ -391,7 +392,8 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
 
 /// Moves a project to another namespace. The caller's rights in both were checked.
 pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace) -> Result<()> {
-    let (name_taken, path_taken) = taken(call, namespace, &project.name, &project.path, None)?;
+    let (name_taken, path_taken) =
+        taken_names(call, namespace, &project.name, &project.path, None)?;
     if namespace.id == project.namespace.id || name_taken || path_taken {
         return Err(Failure::bad_request("the project cannot be transferred to this namespace"));
     }

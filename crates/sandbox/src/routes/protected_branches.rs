@@ -3,7 +3,8 @@
 //! the real service's behaviour.
 
 use super::default_branches::{self, BRANCH_PROTECTION, DEFAULTS};
-use super::grants::{self, Plan};
+use super::grants::{self, GrantPlan};
+use super::names::is_blank;
 use super::prelude::*;
 use super::{instance, repository};
 
@@ -12,7 +13,7 @@ pub(super) const ROUTES: &[Route] = &[
     post("/{holder}/protected_branches", |call| create(call, &scope(call)?)),
     get("/{holder}/protected_branches/{name}", |call| {
         let scope = scope(call)?;
-        Answer::ok(&shown(call, &scope, &named(call, &scope)?)?)
+        Answer::ok(&shown_json(call, &scope, &find_named(call, &scope)?)?)
     }),
     patch("/{holder}/protected_branches/{name}", |call| update(call, &scope(call)?)),
     delete("/{holder}/protected_branches/{name}", |call| remove(call, &scope(call)?)),
@@ -47,7 +48,7 @@ fn check_change(call: &Call<'_>, project: &Project) -> Result<()> {
     call.check_writable(project)
 }
 
-/// Whether a search matches a name. A text of fewer than three characters must be the whole name.
+/// True if a search matches a name. A text of fewer than three characters must be the whole name.
 fn is_found(name: &str, search: &str) -> bool {
     let (name, search) = (name.to_lowercase(), search.to_lowercase());
     match search.chars().count() {
@@ -71,28 +72,25 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     page::list_of(call, &all, |protection| {
         let mut protection = protection.clone();
         protection.read_grants(call.db)?;
-        shown(call, scope, &protection)
+        shown_json(call, scope, &protection)
     })
 }
 
 /// A protected branch in answers for a project or group.
-fn shown(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Value> {
-    let mut body = json(call, protection)?;
-    if let (Some(body), Scope::Group(_)) = (body.as_object_mut(), scope) {
-        body.remove("inherited");
-    }
-    Ok(body)
+fn shown_json(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Value> {
+    let hidden: &[&str] = scope.either(&[], &["inherited"]);
+    Ok(without(json(call, protection)?, hidden))
 }
 
 /// The protected branch in the path.
-fn named(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
+fn find_named(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
     Protection::named(call, scope.holder(), call.segment("name"))?
         .ok_or_else(|| scope.either(Failure::no_record(), Failure::not_found("ProtectedBranch")))
 }
 
 /// The same for a change; a missing one is reported first.
-fn changeable(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
-    let protection = named(call, scope)?;
+fn find_changeable(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
+    let protection = find_named(call, scope)?;
     if let Scope::Project(project) = scope {
         check_change(call, project)?;
         refuse_if(!grants::may_unprotect(call, project, &protection.grants)?, Failure::forbidden)?;
@@ -129,42 +127,34 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         let words = "cannot be associated with a subgroup".to_owned();
         return Err(Failure::invalid_record(vec![words]));
     }
-    Answer::created(&shown(call, scope, &protect(call, scope)?)?)
-}
-
-/// The project, if it is none of a group.
-fn project_of(scope: &Scope) -> Option<&Project> {
-    match scope {
-        Scope::Project(project) => Some(project),
-        Scope::Group(_) => None,
-    }
+    Answer::created(&shown_json(call, scope, &protect(call, scope)?)?)
 }
 
 /// Protects the branch in the call.
 fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
     let params = &call.params;
-    let project = project_of(scope);
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
-    let changes = grants::of_new(call, call.tier(), &Action::ALL)?;
+    let changes = grants::initial(call, call.tier(), &Action::ALL)?;
     let allow_force_push = params.is_set(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
-    project.map_or(Ok(()), |project| check_change(call, project))?;
-    if code_owners.is_none() && params.has(CODE_OWNERS) {
-        return Err(Failure::internal(&"code_owner_approval_required is null"));
+    if let Scope::Project(project) = scope {
+        check_change(call, project)?;
     }
+    let is_null = code_owners.is_none() && params.has(CODE_OWNERS);
+    refuse_if(is_null, || Failure::not_null(CODE_OWNERS))?;
     if Protection::named(call, scope.holder(), &name)?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
-    let mut plan = Plan::new(call, project, &[], &changes)?;
-    if let Some(project) = project {
+    let mut plan = GrantPlan::new(call, scope, &[], &changes)?;
+    if let Scope::Project(project) = scope {
         refuse_if(!grants::may_unprotect(call, project, &plan.grants)?, Failure::forbidden)?;
     }
     if name.trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }
     plan.check_faults()?;
-    if let Some(project) = project {
+    if let Scope::Project(project) = scope {
         protection::forget_due(call.db, project.id, &name, call.now())?;
     }
     let mut protection = Protection {
@@ -184,8 +174,8 @@ fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
 /// Adds a protected branch of a seed, replacing one that the service added.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let name = call.params.text("name")?.unwrap_or_default();
-    if let Some(known) = Protection::named(call, scope.holder(), &name)? {
-        known.remove(call.db)?;
+    if let Some(protection) = Protection::named(call, scope.holder(), &name)? {
+        protection.remove(call.db)?;
     }
     protect(call, scope).map(drop)
 }
@@ -193,53 +183,47 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
 /// Omitted fields stay unchanged, with one exception: code owner approval has a default in changes
 /// too.
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    change(call, scope)?;
-    let mut body = shown(call, scope, &named(call, scope)?)?;
+    apply_changes(call, scope)?;
+    let mut body = shown_json(call, scope, &find_named(call, scope)?)?;
     let is_ignored = call.tier() < Tier::Premium && call.release() >= OBSERVED;
     set_if(&mut body, is_ignored && call.params.has(CODE_OWNERS), CODE_OWNERS, false);
     Answer::ok(&body)
 }
 
-fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
+fn apply_changes(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let params = &call.params;
     let licensed = call.tier() >= Tier::Premium;
     let lists = Action::ALL.map(grants::list_name);
     let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNERS]);
-    let names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
-    refuse_blank(params, names)?;
+    let mut names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
+    // 400 for null, and for an empty flag.
+    if let Some(name) = names.find(|name| params.get(name).is_some_and(is_blank)) {
+        return Err(Failure::empty(name));
+    }
     let changes = grants::changes(call, call.tier(), &Action::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
-    let mut protection = changeable(call, scope)?;
-    let plan = Plan::new(call, project_of(scope), &protection.grants, &changes)?;
+    let mut protection = find_changeable(call, scope)?;
+    let plan = GrantPlan::new(call, scope, &protection.grants, &changes)?;
     plan.check_faults()?;
     protection.grants = plan.grants;
     protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
     if licensed {
-        let kept = call.service.profile.code_owner_approval_kept
+        let required = call.service.profile.code_owner_approval_kept
             && protection.code_owner_approval_required;
-        protection.code_owner_approval_required = code_owners.unwrap_or(kept);
+        protection.code_owner_approval_required = code_owners.unwrap_or(required);
     }
     protection.updated_at = call.now().to_owned();
     Ok(protection.save(call.db)?)
 }
 
-/// 400 for null, and for an empty flag.
-fn refuse_blank<'a>(params: &Params, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
-    let blank = |value: &Value| value.is_null() || value.as_str() == Some("");
-    match names.find(|name| params.get(name).is_some_and(blank)) {
-        Some(name) => Err(Failure::parameter(name, "is empty")),
-        None => Ok(()),
-    }
-}
-
 /// A group answers with the removed one.
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let protection = changeable(call, scope)?;
+    let protection = find_changeable(call, scope)?;
     let answer = call.remove(&protection, &protection.updated_at)?;
     match scope {
         Scope::Project(_) => Ok(answer),
-        Scope::Group(_) => Answer::ok(&shown(call, scope, &protection)?),
+        Scope::Group(_) => Answer::ok(&shown_json(call, scope, &protection)?),
     }
 }
 
@@ -251,18 +235,18 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     let Some(branch) = attributes.get("default_branch").and_then(Value::as_str) else {
         return Ok(());
     };
-    let wanted = default_protection(call, &project.namespace)?;
+    let requested = default_protection(call, &project.namespace)?;
     let level = |list: &str| {
-        let rows = wanted[list].as_array().into_iter().flatten();
+        let rows = requested[list].as_array().into_iter().flatten();
         rows.filter_map(|row| row["access_level"].as_i64()).min().unwrap_or(MAINTAINER)
     };
     let (push, merge) = (level("allowed_to_push"), level("allowed_to_merge"));
-    let allow_force_push = wanted[FORCE_PUSH] == true;
+    let allow_force_push = requested[FORCE_PUSH] == true;
     if (push, merge, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
     }
-    let known = Protection::all(call, Holder::Project(project.id))?;
-    if known.iter().any(|protection| covers(&protection.name, branch)) {
+    let protections = Protection::all(call, Holder::Project(project.id))?;
+    if protections.iter().any(|protection| covers(&protection.name, branch)) {
         return Ok(());
     }
     let mut new = Protection {
@@ -270,7 +254,8 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
         name: branch.to_owned(),
         // Only the object has these.
         allow_force_push: allow_force_push && call.is_from(17, 0),
-        code_owner_approval_required: wanted[CODE_OWNERS] == true && call.tier() >= Tier::Premium,
+        code_owner_approval_required: requested[CODE_OWNERS] == true
+            && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
         due_at: due_at.map(str::to_owned),
         grants: vec![Grant::new(Action::Push, push), Grant::new(Action::Merge, merge)],
@@ -284,9 +269,12 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
 fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let set = if namespace.is_group() { OF_GROUPS.set(call.db, namespace.id)? } else { Map::new() };
     let name = if call.is_from(17, 0) { DEFAULTS } else { BRANCH_PROTECTION };
-    let own = set.get(name).filter(|own| !own.is_null() && **own != json!({}));
-    let value = own.map_or_else(|| instance::setting(call, name), |own| Ok(own.clone()))?;
-    Ok(value.as_i64().map_or(value, default_branches::protection))
+    let group_setting = set
+        .get(name)
+        .filter(|group_setting| !group_setting.is_null() && **group_setting != json!({}));
+    let value = group_setting
+        .map_or_else(|| instance::setting(call, name), |group_setting| Ok(group_setting.clone()))?;
+    Ok(value.as_i64().map_or(value, default_branches::protection_from_number))
 }
 
 /// The flags of a branch in the list of branches: whether it is protected, and whether developers

@@ -1,8 +1,8 @@
 //! Protected tags of a project. The reference leaves them out; all of this is the real service's
 //! behaviour. There is no update: to change one, remove it and protect the tag again.
 
-use super::fields::next_grant;
-use super::grants::{self, Plan};
+use super::fields::next_row_id;
+use super::grants::{self, GrantPlan};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[TAGS];
@@ -20,10 +20,10 @@ const TAGS: Collection = Collection {
         }
         Ok(Scope::Project(Box::new(project)))
     },
-    settle,
+    complete,
     // Answers show no id of a protected tag.
-    json: |_, call, _, tag| {
-        let grants = grants_of(call, tag)?;
+    json: |call, tag| {
+        let grants = grants_of_tag(call, tag)?;
         let grants = grants.iter().map(|grant| grants::json(call, grant));
         let grants = grants.collect::<Result<Vec<_>>>()?;
         Ok(json!({ "name": tag.text("name"), "create_access_levels": grants }))
@@ -34,35 +34,34 @@ const TAGS: Collection = Collection {
 const GRANTS: &str = "grants";
 
 /// Completes a new one with its grants.
-fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, tag: &mut Record) -> Result<()> {
-    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
+fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
-    let changes = grants::of_new(call, tier, &[Action::Create])?;
-    let mut plan = Plan::new(call, Some(project), &[], &changes)?;
+    let changes = grants::initial(call, tier, &[Action::Create])?;
+    let mut plan = GrantPlan::new(call, call.scope, &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());
     if tag.text("name").trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }
-    if is_taken(&of.stored(call, scope)?, tag, "name") {
+    if is_taken(&call.stored()?, tag, "name") {
         plan.complaints.insert(0, "Name has already been taken".to_owned());
     }
     plan.check_faults()?;
     for grant in &mut plan.grants {
-        grant.id = next_grant(call)?;
+        grant.id = next_row_id(call)?;
     }
     tag.set(GRANTS, json!(plan.grants));
     Ok(())
 }
 
 /// The grants of a protected tag, without those for something that no longer exists.
-fn grants_of(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
+fn grants_of_tag(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
     let stored: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
-    try_filter(stored, |grant| Ok(grants::name(call, grant.to())?.is_some()))
+    try_filter(stored, |grant| Ok(grants::grantee_name(call, grant.to())?.is_some()))
 }
 
 /// The grants of each protected tag that covers a name.
 pub(super) fn covering(call: &Call<'_>, project: i64, name: &str) -> Result<Vec<Vec<Grant>>> {
     let mut all = TAGS.rows.all(call, Holder::Project(project))?;
     all.retain(|tag| covers(tag.text("name"), name));
-    all.iter().map(|tag| grants_of(call, tag)).collect()
+    all.iter().map(|tag| grants_of_tag(call, tag)).collect()
 }

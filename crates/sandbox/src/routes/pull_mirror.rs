@@ -3,12 +3,12 @@
 //! a pull can fail.
 
 use super::prelude::*;
-use super::remote_mirrors::{check_url, masked};
+use super::remote_mirrors::{check_url, mask_credentials};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/mirror/pull", show),
     put("/projects/{id}/mirror/pull", update),
-    post("/projects/{id}/mirror/pull", pull),
+    post("/projects/{id}/mirror/pull", start_pull),
 ];
 
 const PROTECTED: &str = "only_mirror_protected_branches";
@@ -29,19 +29,15 @@ const KNOWN: [&str; 8] = [
     REGEX,
 ];
 
-fn project(call: &Call<'_>) -> Result<Project> {
+fn mirror_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(MAINTAINER)?;
     call.require_tier(Tier::Premium)?;
     Ok(project)
 }
 
-fn require_route(call: &Call<'_>) -> Result<()> {
-    refuse_if(!call.is_from(17, 6), Failure::no_route)
-}
-
 /// The project, which must be a mirror, and its attributes.
 fn mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
-    let project = project(call)?;
+    let project = mirror_project(call)?;
     let attributes = project.attributes(call.db)?;
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
     refuse_if(!is_mirror, || Failure::refused("The project is not mirrored"))?;
@@ -49,14 +45,14 @@ fn mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    require_route(call)?;
+    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
     let (project, attributes) = mirror(call)?;
-    Answer::ok(&body(&project, &attributes))
+    Answer::ok(&mirror_json(&project, &attributes))
 }
 
 /// Starts a pull. It fails if imports do; after too many failures in a row the mirror is on pause,
 /// until it is enabled again. The answer is the number of the status.
-fn pull(call: &Call<'_>) -> Result<Answer> {
+fn start_pull(call: &Call<'_>) -> Result<Answer> {
     let (project, mut attributes) = mirror(call)?;
     let failures = attributes.get(FAILURES).and_then(Value::as_u64).unwrap_or(0);
     refuse_if(failures > MOST_FAILURES, || {
@@ -69,7 +65,7 @@ fn pull(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&200)
 }
 
-fn body(project: &Project, attributes: &Map<String, Value>) -> Value {
+fn mirror_json(project: &Project, attributes: &Map<String, Value>) -> Value {
     let mut body = json!({
         "id": project.id,
         "update_status": "none",
@@ -91,16 +87,16 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let params = &call.params;
     params.require_any(&KNOWN)?;
     check_exclusive(params)?;
-    require_route(call)?;
-    let project = project(call)?;
+    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
+    let project = mirror_project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {
         check_url(call, "unsafe_import_url", &url)?;
-        attributes.insert("import_url".to_owned(), masked(&url).into());
+        attributes.insert("import_url".to_owned(), mask_credentials(&url).into());
     }
     let [user, password] = ["auth_user", "auth_password"].map(|name| params.has(name));
     if let (Some(Value::String(url)), true) = (attributes.get_mut("import_url"), user || password) {
-        *url = masked(&url.replacen("://", "://u:p@", 1));
+        *url = mask_credentials(&url.replacen("://", "://u:p@", 1));
     }
     for (parameter, name) in [
         ("enabled", "mirror"),
@@ -122,9 +118,9 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     if params.is_set("enabled")? {
         attributes.remove(FAILURES);
     }
-    settle(call, params, &mut attributes)?;
+    complete(call, params, &mut attributes)?;
     project.save_attributes(call.db, &attributes, call.now())?;
-    Answer::ok(&body(&project, &attributes))
+    Answer::ok(&mirror_json(&project, &attributes))
 }
 
 /// A branch pattern and "all protected branches" exclude each other.
@@ -144,7 +140,7 @@ pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<()> {
 
 /// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and
 /// the caller who turns the mirror on or changes it becomes its user, unless another one is named.
-pub(super) fn settle(
+pub(super) fn complete(
     call: &Call<'_>,
     params: &Params,
     attributes: &mut Map<String, Value>,

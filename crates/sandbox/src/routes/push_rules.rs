@@ -16,21 +16,19 @@ const RULES: Collection = Collection {
         let is_hidden = call.is_of_group() && scope.level(call)? < MAINTAINER;
         refuse_if(is_hidden, Failure::hidden).map(|()| scope)
     },
-    find: |_, call, scope| find(call, scope)?.ok_or_else(|| absent(call, scope)),
-    settle: |_, call, scope, rule| {
-        take(rule, call)?;
-        refuse_if(rule.id == 0 && find(call, scope)?.is_some(), || {
-            let text =
-                scope.either("Project push rule exists", "Group push rule exists, try updating");
-            match call.service.profile.later_errors {
-                true => Failure::invalid_record(text),
-                false => Failure::unprocessable(text),
-            }
+    find: |call| find(call)?.ok_or_else(|| missing_rule(call)),
+    complete: |call, rule| {
+        store_sent(rule, call)?;
+        refuse_if(rule.id == 0 && find(call)?.is_some(), || {
+            let of_group = "Group push rule exists, try updating";
+            let text = call.scope.either("Project push rule exists", of_group);
+            let later = call.service.profile.later_errors;
+            if later { Failure::invalid_record(text) } else { Failure::unprocessable(text) }
         })
     },
-    kept: |_, _, _| Ok(()),
+    check_removal: |_, _| Ok(()),
     rows: Records("push_rules"),
-    json: |_, call, scope, rule| Ok(json(rule, call, scope)),
+    json: |call, rule| Ok(json(call, rule)),
     ..Collection::new("/projects/{id}/push_rule")
 };
 
@@ -45,9 +43,9 @@ fn attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
 }
 
 /// A push rule as the service shows it; that of a group does not name its group.
-fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
+fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
     let mut body = json!({ "id": rule.id, "created_at": rule.created_at });
-    let project = scope.project_id();
+    let project = call.scope.project_id();
     if let Some(project) = project {
         body["project_id"] = project.into();
     }
@@ -63,7 +61,7 @@ fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
 }
 
 /// Stores the fields in a call, which must have some.
-fn take(rule: &mut Record, call: &Call<'_>) -> Result<()> {
+fn store_sent(rule: &mut Record, call: &Call<'_>) -> Result<()> {
     let params = &call.params;
     params.require_any(&attributes(call).map(|row| row.name).collect::<Vec<_>>())?;
     let mut complaints = Complaints::default();
@@ -81,9 +79,8 @@ fn take(rule: &mut Record, call: &Call<'_>) -> Result<()> {
             }
             _ => (params.flag(name)?.into(), Vec::new()),
         };
-        if row.null == OnNull::Unsaved && value.is_null() && matches!(row.kind, ValueKind::Flag) {
-            return Err(Failure::internal(&format!("{name} is null")));
-        }
+        let needs_value = row.null == OnNull::Unsaved && matches!(row.kind, ValueKind::Flag);
+        refuse_if(needs_value && value.is_null(), || Failure::not_null(name))?;
         wrong.into_iter().for_each(|text| complaints.add(name, text));
         rule.set(name, value);
     }
@@ -102,9 +99,10 @@ fn regex_complaints(call: &Call<'_>, longest: usize, regex: &str) -> Vec<String>
 
 /// Adds a push rule of a seed, unless there is one.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
-    match find(call, scope)? {
+    let call = &CollectionCall { collection: &RULES, scope, call };
+    match find(call)? {
         Some(_) => Ok(()),
-        None => RULES.save(call, scope, &mut Record::new(call.now())),
+        None => call.save(&mut Record::new(call.now())),
     }
 }
 
@@ -120,15 +118,15 @@ pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> R
     Ok(())
 }
 
-fn find(call: &Call<'_>, scope: &Scope) -> Result<Option<Record>> {
-    Ok(RULES.rows.one(call, scope.holder())?)
+fn find(call: &CollectionCall<'_>) -> Result<Option<Record>> {
+    Ok(RULES.rows.one(call, call.scope.holder())?)
 }
 
 /// The answer without a rule; a read of a project's is null.
-fn absent(call: &Call<'_>, scope: &Scope) -> Failure {
-    match scope {
+fn missing_rule(call: &CollectionCall<'_>) -> Failure {
+    match call.scope {
         Scope::Project(_) if !call.writes => Failure::unsaved(),
-        Scope::Group(_) if call.method != http::Method::PUT => Failure::hidden(),
+        Scope::Group(_) if call.method != Method::PUT => Failure::hidden(),
         _ if call.service.profile.later_errors => Failure::not_found("Push rule"),
         _ => Failure::not_found("Push Rule"),
     }

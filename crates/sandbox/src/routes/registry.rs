@@ -1,8 +1,7 @@
 //! All collections: those of the sandbox, and those that a caller describes, with their tables.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use http::Method;
 use matchit::Router;
 use rusqlite::Connection;
 
@@ -11,25 +10,25 @@ use super::{COLLECTIONS, Operation, all, find, router};
 
 /// The operations of the sandbox's own collections.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
-    own().flat_map(Collection::routes)
+    built_in().flat_map(Collection::routes)
 }
 
 /// Every collection that the service has.
 pub(super) fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
-    own().chain(call.service.described.iter().flat_map(|told| told.collections))
+    built_in().chain(call.service.described.iter().flat_map(|described| described.collections))
 }
 
-fn own() -> impl Iterator<Item = &'static Collection> {
+fn built_in() -> impl Iterator<Item = &'static Collection> {
     COLLECTIONS.iter().copied().flatten()
 }
 
-/// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
+/// True if the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
 /// not only read it.
 pub fn serves(path: &str) -> bool {
     let path = format!("/api/v4{}", path.replace(":id", "1"));
     let one = format!("{path}/1");
     let writes = [Method::POST, Method::PUT, Method::PATCH];
-    writes.iter().any(|of| [&path, &one].iter().any(|at| find(None, of, at).is_ok()))
+    writes.iter().any(|method| [&path, &one].iter().any(|at| find(None, method, at).is_ok()))
 }
 
 /// Collections described by the caller. They live as long as the program, like the sandbox's own.
@@ -53,26 +52,18 @@ impl Described {
             collections.iter().flat_map(Collection::routes).collect::<Vec<_>>().leak();
         let paths = routes.iter().map(|route| (format!("/api/v4{}", route.path), route));
         let table = router((all().count()..).zip(paths));
-        let told = || &*Box::leak(Box::new(Self { collections, table }));
-        (!collections.is_empty()).then(told)
+        (!collections.is_empty()).then(|| &*Box::leak(Box::new(Self { collections, table })))
     }
 }
 
-/// Creates missing tables for all collections, for projects, groups, or both.
-pub(crate) fn make_room(db: &Connection, told: Option<&Described>) -> Result<(), rusqlite::Error> {
-    let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
-    for of in own().chain(told.iter().flat_map(|told| told.collections)) {
-        let [projects, groups] = holders.entry(of.rows.0).or_default();
-        let is_of_groups = of.path.starts_with("/groups/");
-        *projects |= !is_of_groups;
-        *groups |= is_of_groups;
-    }
-    for (name, holders) in holders {
-        let held = match holders {
-            [true, true] => "(group_id IS NULL) <> (project_id IS NULL)",
-            [_, true] => "group_id IS NOT NULL AND project_id IS NULL",
-            _ => "group_id IS NULL AND project_id IS NOT NULL",
-        };
+/// Creates missing tables for all collections; each row belongs to one project or group.
+pub(crate) fn make_room(
+    db: &Connection,
+    described: Option<&Described>,
+) -> Result<(), rusqlite::Error> {
+    let collections = built_in().chain(described.iter().flat_map(|all| all.collections));
+    let tables: BTreeSet<&str> = collections.map(|collection| collection.rows.0).collect();
+    for name in tables {
         db.execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {name} (
                 id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -81,7 +72,7 @@ pub(crate) fn make_room(db: &Connection, told: Option<&Described>) -> Result<(),
                 settings TEXT NOT NULL,
                 created_at TEXT NOT NULL,
                 updated_at TEXT NOT NULL,
-                CHECK ({held})
+                CHECK ((group_id IS NULL) <> (project_id IS NULL))
             );
             CREATE INDEX IF NOT EXISTS {name}_by_project ON {name} (project_id)
                 WHERE project_id IS NOT NULL;

@@ -36,31 +36,31 @@ const MIRRORS: Collection = Collection {
         ("last_error", "null"),
     ],
     scope: |_, call| project(call),
-    settle: |_, call, _, mirror| settle(call, mirror),
-    json: |of, call, _, mirror| Ok(json(of.plain(call, mirror), call, mirror)),
+    complete,
+    json: |call, mirror| Ok(json(call, mirror)),
     ..Collection::new("/projects/{id}/remote_mirrors")
 };
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/remote_mirrors/{mirror_id}/sync", |call| {
         refuse_if(!call.is_from(16, 11), Failure::no_route)?;
-        let mirror = MIRRORS.found(call, &project(call)?)?;
+        let mirror =
+            CollectionCall { collection: &MIRRORS, scope: &project(call)?, call }.find()?;
         refuse_if(!mirror.is_set("enabled"), || Failure::refused(DISABLED))?;
         Ok(Answer::no_content())
     }),
-    get("/projects/{id}/remote_mirrors/{mirror_id}/public_key", |call| {
-        let mirror = MIRRORS.found(call, &project(call)?)?;
-        let has_key = mirror.text("auth_method") == "ssh_public_key" && call.is_from(17, 9);
-        refuse_if(!has_key, Failure::hidden)?;
-        Answer::ok(&json!({ "public_key": PUBLIC_KEY }))
-    }),
+    MIRRORS.route(Method::GET, "/projects/{id}/remote_mirrors/{mirror_id}/public_key", PUBLIC_KEY),
 ];
 
 const DISABLED: &str =
     "Cannot proceed with the push mirroring. Please verify your mirror configuration.";
 /// Nothing is pushed, so all mirrors may have the same key.
-const PUBLIC_KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+const PUBLIC_KEY: Verb = Verb::Custom(|call| {
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+    let has_key = call.find()?.text("auth_method") == "ssh_public_key" && call.is_from(17, 9);
+    refuse_if(!has_key, Failure::hidden)?;
+    Answer::ok(&json!({ "public_key": key }))
+});
 
 const SCHEMES: [&str; 4] = ["http", "https", "ssh", "git"];
 /// The user name that is no secret in a URL.
@@ -80,17 +80,15 @@ fn project(call: &Call<'_>) -> Result<Scope> {
     Ok(Scope::Project(Box::new(project)))
 }
 
-fn json(mut body: Value, call: &Call<'_>, mirror: &Record) -> Value {
-    if let Some(body) = body.as_object_mut() {
-        body.retain(|name, _| !["created_at", "updated_at"].contains(&&**name));
-    }
-    body["url"] = masked(mirror.text("url")).into();
+fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
+    let mut body = without(call.plain(mirror), &["created_at", "updated_at"]);
+    body["url"] = mask_credentials(mirror.text("url")).into();
     set_if(&mut body, call.release() >= OBSERVED, "host_keys", json!([]));
     body
 }
 
 /// A URL with stars instead of credentials.
-pub(super) fn masked(text: &str) -> String {
+pub(super) fn mask_credentials(text: &str) -> String {
     static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {
         let pattern = Regex::new("^([^:]*://)([^/?#:]*)(:[^/?#]*)?@");
         pattern.expect("a test masks credentials")
@@ -114,7 +112,7 @@ pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
 
 /// Null as a flag means off. "All protected branches" and a pattern exclude each other: the one
 /// that is sent replaces the other.
-fn settle(call: &Call<'_>, mirror: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     check_url(call, "url", mirror.text("url"))?;
     for name in ["enabled", PROTECTED] {
         mirror.set(name, mirror.is_set(name));
@@ -152,7 +150,7 @@ mod tests {
             ("ssh://u@h/p.git", "ssh://*****@h/p.git"),
             ("https://h/a@b", "https://h/a@b"),
         ] {
-            assert_eq!(masked(url), shown);
+            assert_eq!(mask_credentials(url), shown);
         }
     }
 }

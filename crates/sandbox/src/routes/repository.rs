@@ -1,10 +1,10 @@
-//! Branches of a repository, and creating them. The reference leaves repositories out; all of this
-//! is the real service's behaviour. Nothing of Git is stored: see
-//! [`Repository`].
+//! Branches and tags of a repository. The reference leaves repositories out; all of this is the real
+//! service's behaviour. Nothing of Git is stored: see [`Repository`].
 
 use regex::Regex;
 
 use super::prelude::*;
+use super::protected_tags::covering;
 use super::{grants, protected_branches};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -12,13 +12,17 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/repository/branches", create),
     get("/projects/{id}/repository/branches/{branch}", show),
     delete("/projects/{id}/repository/branches/{branch}", remove),
+    get("/projects/{id}/repository/tags", list_tags),
+    post("/projects/{id}/repository/tags", create_tag),
+    get("/projects/{id}/repository/tags/{tag_name}", show_tag),
+    delete("/projects/{id}/repository/tags/{tag_name}", remove_tag),
     // The old forms of protected branches.
     put("/projects/{id}/repository/branches/{branch}/protect", protect),
     put("/projects/{id}/repository/branches/{branch}/unprotect", unprotect),
 ];
 
 /// The repository of a project.
-pub(super) fn of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
+pub(super) fn repository_of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
     Repository { db: call.db, project: project.id }
 }
 
@@ -47,13 +51,13 @@ const INITIAL: &str = "Initial commit";
 
 /// The contents of a new project that is not empty: those of the project that it `copies`, or one
 /// commit.
-pub(super) fn begin(
+pub(super) fn create_contents(
     call: &Call<'_>,
     project: &Project,
     copies: Option<i64>,
     readme: bool,
 ) -> Result<()> {
-    let repository = of(call, project);
+    let repository = repository_of(call, project);
     if let Some(source) = copies {
         return Ok(repository.copy_from(source)?);
     }
@@ -66,7 +70,7 @@ pub(super) fn begin(
 
 /// Creates a branch, as the default one if there was none. It is not protected.
 pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
-    let repository = of(call, project);
+    let repository = repository_of(call, project);
     if repository.find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
@@ -75,11 +79,11 @@ pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<
         return Ok(repository.point(branch, &head.id)?);
     }
     repository.commit(branch, new_commit(call, INITIAL), &[])?;
-    fill(call, project, branch)
+    set_first_branch(call, project, branch)
 }
 
 /// The first commit of a project makes its branch the default one.
-pub(super) fn fill(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
+pub(super) fn set_first_branch(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
     call.set("projects", project.id, "empty_repo", false)?;
     let mut attributes = project.attributes(call.db)?;
     attributes.insert("default_branch".to_owned(), branch.into());
@@ -91,12 +95,12 @@ pub(super) fn change_head(
     call: &Call<'_>,
     project: &Project,
     former: &str,
-    wanted: &str,
+    branch: &str,
 ) -> Result<()> {
-    if wanted == former || of(call, project).find(BRANCHES, wanted)?.is_some() {
+    if branch == former || repository_of(call, project).find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
-    Err(Failure::model("base", format!("Could not change HEAD: branch '{wanted}' does not exist")))
+    Err(Failure::model("base", format!("Could not change HEAD: branch '{branch}' does not exist")))
 }
 
 /// The name of the default branch; an empty project has one too.
@@ -106,14 +110,14 @@ pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<Strin
     Ok(name.unwrap_or("main").to_owned())
 }
 
-/// Whether the caller may push to a branch.
+/// True if the caller may push to a branch.
 pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
-    may(call, project, branch, &[Action::Push])
+    may_act(call, project, branch, &[Action::Push])
 }
 
-/// Whether the caller may do one of these things with a branch: on a protected one by a grant,
+/// True if the caller may do one of these things with a branch: on a protected one by a grant,
 /// otherwise as a developer.
-fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
+fn may_act(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
     let covering = Protection::covering(call, project, branch)?;
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
@@ -123,7 +127,7 @@ fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> 
 }
 
 /// A commit as the service shows it.
-pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
+fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
     json!({
         "id": commit.id,
         "short_id": commit.id.get(..8),
@@ -160,7 +164,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
     let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
     let pattern = pattern.map_err(|_| Failure::invalid("regex"))?;
-    let mut all = of(call, &project).all(BRANCHES)?;
+    let mut all = repository_of(call, &project).all(BRANCHES)?;
     all.retain(|branch| {
         is_found(&branch.name, &search)
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
@@ -168,8 +172,8 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::each(call, all.iter().map(|branch| json(call, &project, branch)))
 }
 
-/// Whether a search matches a name: anywhere in it, or at the places of `^` and `$`.
-pub(super) fn is_found(name: &str, search: &str) -> bool {
+/// True if a search matches a name: anywhere in it, or at the places of `^` and `$`.
+fn is_found(name: &str, search: &str) -> bool {
     let name = name.to_lowercase();
     let search = search.to_lowercase();
     match (search.strip_prefix('^'), search.strip_suffix('$')) {
@@ -181,17 +185,36 @@ pub(super) fn is_found(name: &str, search: &str) -> bool {
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
-    Answer::ok(&json(call, &project, &named(call, &project)?)?)
+    Answer::ok(&json(call, &project, &requested_branch(call, &project)?)?)
 }
 
 /// The branch in the path.
-fn named(call: &Call<'_>, project: &Project) -> Result<GitRef> {
-    named_as(call, project, call.segment("branch"))
+fn requested_branch(call: &Call<'_>, project: &Project) -> Result<GitRef> {
+    find_branch(call, project, call.segment("branch"))
 }
 
-fn named_as(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
-    let found = of(call, project).find(BRANCHES, name)?;
-    found.ok_or_else(|| Failure::not_found("Branch"))
+fn find_branch(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
+    repository_of(call, project).find(BRANCHES, name)?.ok_or_else(|| Failure::not_found("Branch"))
+}
+
+fn find_tag(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
+    repository_of(call, project).find(TAGS, name)?.ok_or_else(|| Failure::not_found("Tag"))
+}
+
+/// Refuses to remove a protected branch or tag for callers who are no maintainers.
+fn check_removable(
+    call: &Call<'_>,
+    project: &Project,
+    is_protected: bool,
+    noun: &str,
+) -> Result<()> {
+    refuse_if(is_protected && call.level_in(project)? < MAINTAINER, || {
+        let plural = if noun == "tag" { "tags" } else { "branches" };
+        Failure::refused(format!(
+            "You are not allowed to delete protected {plural} from this project. \
+             Only a project maintainer or owner can delete a protected {noun}."
+        ))
+    })
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -200,37 +223,32 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let name = call.params.text("branch")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
     refuse_if(!is_ref_name(&name), || Failure::refused("Branch name is invalid"))?;
-    let repository = of(call, &project);
+    let repository = repository_of(call, &project);
     refuse_if(repository.find(BRANCHES, &name)?.is_some(), || {
         Failure::refused("Branch already exists")
     })?;
     let Some(commit) = repository.resolve(&reference)? else {
         return Err(Failure::refused(format!("Invalid reference name: {reference}")));
     };
-    if !may(call, &project, &name, &[Action::Push, Action::Merge])? {
+    if !may_act(call, &project, &name, &[Action::Push, Action::Merge])? {
         return Err(Failure::refused(format!(
             "You are not allowed to create protected branches on this project. '{name}' is protected"
         )));
     }
     repository.point(&name, &commit.id)?;
-    Answer::created(&json(call, &project, &named_as(call, &project, &name)?)?)
+    Answer::created(&json(call, &project, &find_branch(call, &project, &name)?)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
-    let branch = named(call, &project)?;
+    let branch = requested_branch(call, &project)?;
     call.check_unmodified(&branch.commit.created_at)?;
     if branch.name == default_branch(call, &project)? {
         return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch"));
     }
     let is_protected = !Protection::covering(call, &project, &branch.name)?.is_empty();
-    if is_protected && call.level_in(&project)? < MAINTAINER {
-        return Err(Failure::refused(
-            "You are not allowed to delete protected branches from this project. \
-             Only a project maintainer or owner can delete a protected branch.",
-        ));
-    }
-    of(call, &project).remove(BRANCHES, &branch.name)?;
+    check_removable(call, &project, is_protected, "branch")?;
+    repository_of(call, &project).remove(BRANCHES, &branch.name)?;
     Ok(Answer::no_content())
 }
 
@@ -238,7 +256,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 /// protected branch only the flags in the call change.
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let branch = named(call, &project)?;
+    let branch = requested_branch(call, &project)?;
     let found = Protection::named(call, Holder::Project(project.id), &branch.name)?;
     let preset = found.is_none().then_some(false);
     let mut protection = found.unwrap_or_else(|| Protection {
@@ -263,9 +281,81 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
 /// Removes the protection with the name of a branch, if there is one.
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let branch = named(call, &project)?;
-    if let Some(known) = Protection::named(call, Holder::Project(project.id), &branch.name)? {
-        known.remove(call.db)?;
+    let branch = requested_branch(call, &project)?;
+    if let Some(protection) = Protection::named(call, Holder::Project(project.id), &branch.name)? {
+        protection.remove(call.db)?;
     }
     Answer::ok(&json(call, &project, &branch)?)
+}
+
+/// A tag as the service shows it.
+fn tag_json(call: &Call<'_>, project: &Project, tag: &GitRef) -> Result<Value> {
+    Ok(json!({
+        "name": tag.name,
+        "message": tag.message,
+        "target": tag.commit.id,
+        "commit": commit_json(call, project, &tag.commit),
+        "release": null,
+        "protected": !covering(call, project.id, &tag.name)?.is_empty(),
+        "created_at": (!tag.message.is_empty()).then_some(&tag.created_at),
+    }))
+}
+
+fn list_tags(call: &Call<'_>) -> Result<Answer> {
+    let project = readable(call)?;
+    let search = call.params.text("search")?.unwrap_or_default();
+    let by_name =
+        call.params.one_of("order_by", &["name", "updated"])?.is_some_and(|by| by == "name");
+    let upwards = call.params.one_of("sort", &["asc", "desc"])?.is_some_and(|way| way == "asc");
+    let mut tags = repository_of(call, &project).all(TAGS)?;
+    if !by_name {
+        tags.sort_by(|one, other| one.commit.created_at.cmp(&other.commit.created_at));
+    }
+    if !upwards {
+        tags.reverse();
+    }
+    let all = tags
+        .iter()
+        .filter(|tag| is_found(&tag.name, &search))
+        .map(|tag| tag_json(call, &project, tag));
+    page::each(call, all)
+}
+
+fn show_tag(call: &Call<'_>) -> Result<Answer> {
+    let project = readable(call)?;
+    let tag = find_tag(call, &project, call.segment("tag_name"))?;
+    Answer::ok(&tag_json(call, &project, &tag)?)
+}
+
+fn create_tag(call: &Call<'_>) -> Result<Answer> {
+    let project = call.project_as(DEVELOPER)?;
+    call.params.require(&["tag_name", "ref"])?;
+    let name = call.params.text("tag_name")?.unwrap_or_default();
+    let reference = call.params.text("ref")?.unwrap_or_default();
+    let message = call.params.text("message")?.unwrap_or_default();
+    refuse_if(!is_ref_name(&name), || Failure::refused("Tag name invalid"))?;
+    let repository = repository_of(call, &project);
+    refuse_if(repository.find(TAGS, &name)?.is_some(), || {
+        Failure::refused(format!("Tag {name} already exists"))
+    })?;
+    let Some(commit) = repository.resolve(&reference)? else {
+        return Err(Failure::refused(format!("Target {reference} is invalid")));
+    };
+    let protections = covering(call, project.id, &name)?;
+    if !protections.is_empty() && !grants::is_granted(call, &project, protections.iter().flatten())?
+    {
+        return Err(Failure::refused("You are not allowed to create this tag as it is protected."));
+    }
+    repository.add_tag(&name, &message, &commit.id, call.now())?;
+    Answer::created(&tag_json(call, &project, &find_tag(call, &project, &name)?)?)
+}
+
+fn remove_tag(call: &Call<'_>) -> Result<Answer> {
+    let project = call.project_as(DEVELOPER)?;
+    let tag = find_tag(call, &project, call.segment("tag_name"))?;
+    call.check_unmodified(&tag.commit.created_at)?;
+    let is_protected = !covering(call, project.id, &tag.name)?.is_empty();
+    check_removable(call, &project, is_protected, "tag")?;
+    repository_of(call, &project).remove(TAGS, &tag.name)?;
+    Ok(Answer::no_content())
 }

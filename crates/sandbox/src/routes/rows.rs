@@ -6,20 +6,20 @@
 //!
 //! To add one, define a constant in [`collections`](super::collections) and add it to the list there.
 
-use http::Method;
+use std::ops::Deref;
 
 use super::Handler;
 use super::prelude::*;
 use super::registry::all_collections;
 
 /// A collection. Its rows use the names of requests for fields.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Collection {
     /// Its path, with `{id}` for the project or group.
     pub path: &'static str,
     /// The name of the path segment that identifies an entry.
     pub entry: &'static str,
-    /// The name of that segment in answers: `id`, a field, or a text that stands for the id.
+    /// The name of that segment in answers: `id`, a field, or another name for the id.
     pub key: &'static str,
     /// The level needed to read, where `scope` checks it.
     pub reads: i64,
@@ -41,30 +41,30 @@ pub struct Collection {
     pub within: &'static str,
     /// Further members in answers, as JSON.
     pub shows: &'static [(&'static str, &'static str)],
-    /// Whether a single entry can be read.
+    /// True if a single entry can be read.
     pub is_shown: bool,
-    /// Whether entries can be edited.
+    /// True if entries can be edited.
     pub is_edited: bool,
-    /// Whether an edit is a PATCH.
+    /// True if an edit is a PATCH.
     pub is_patched: bool,
-    /// Whether one answer has the whole list.
+    /// True if one answer has the whole list.
     pub unpaged: bool,
-    /// Whether it is a single object that always exists, read and edited at the path.
+    /// True if it is a single object that always exists, read and edited at the path.
     pub is_document: bool,
-    /// Whether it has at most one entry, which has no name in its path.
+    /// True if it has at most one entry, which has no name in its path.
     pub is_single: bool,
-    /// Whether an edit answers 204.
+    /// True if an edit answers 204.
     pub is_silent: bool,
-    /// Whether an edit creates a missing entry with the name in its path; nothing else creates one.
+    /// True if an edit creates a missing entry with the name in its path; nothing else creates one.
     pub is_put: bool,
-    /// Whether no request creates or removes an entry.
+    /// True if no request creates or removes an entry.
     pub only_edited: bool,
-    /// Whether a project may remove an entry that does not exist, unless a dialect says otherwise.
+    /// True if a project may remove an entry that does not exist, unless a dialect says otherwise.
     pub(super) is_idempotent: bool,
     /// The table of its rows, named after the end of its path.
     pub(super) rows: Records,
     /// How many entries a project, and a group, has at most, with the word for them and the refusal.
-    pub(super) most: Option<Most>,
+    pub(super) limit: Option<Limit>,
     /// Sets of settings of the project: while all of one set are `disabled`, everything is 403.
     pub(super) closed_by: &'static [&'static [&'static str]],
     /// The project or group, for callers who may do this.
@@ -72,22 +72,22 @@ pub struct Collection {
     /// Fields by which a list can be filtered.
     pub(super) filters: &'static [&'static str],
     /// Entries of other places shown here, each with `inherited`.
-    pub(super) inherited: fn(&Self, &Call<'_>, &Scope) -> Result<Vec<Record>>,
+    pub(super) inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
     /// Further work of a write: it completes a row with the fields of the call, before the row
     /// joins or replaces the stored ones.
-    pub(super) settle: fn(&Self, &Call<'_>, &Scope, &mut Record) -> Result<()>,
+    pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// Applies further filters and the order of a list.
-    pub(super) narrow: fn(&Call<'_>, &mut Vec<Record>) -> Result<()>,
+    pub(super) filter: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,
     /// Refuses to remove a row that cannot be removed.
-    pub(super) kept: fn(&Call<'_>, &Scope, &Record) -> Result<()>,
+    pub(super) check_removal: fn(&CollectionCall<'_>, &Record) -> Result<()>,
     /// The place's own row that the call names.
-    pub(super) find: fn(&Self, &Call<'_>, &Scope) -> Result<Record>,
+    pub(super) find: fn(&CollectionCall<'_>) -> Result<Record>,
     /// The answer about an entry that does not exist.
-    pub(super) missing: fn() -> Failure,
-    pub(super) json: fn(&Self, &Call<'_>, &Scope, &Record) -> Result<Value>,
+    pub(super) not_found: fn() -> Failure,
+    pub(super) json: fn(&CollectionCall<'_>, &Record) -> Result<Value>,
 }
 
-type Most = (&'static str, [i64; 2], fn(String) -> Failure);
+type Limit = (&'static str, [i64; 2], fn(String) -> Failure);
 
 /// Marks a row that belongs to another place.
 pub(super) const INHERITED: &str = "inherited";
@@ -127,113 +127,59 @@ impl Collection {
             only_edited: false,
             is_idempotent: false,
             rows: Records(path.split_at(above.len()).1),
-            most: None,
+            limit: None,
             closed_by: &[],
-            scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
+            scope: |collection, call| {
+                let level = if call.writes { collection.writes } else { collection.reads };
+                Scope::kept_by(call, [level; 2])
+            },
             filters: &[],
-            inherited: |_, _, _| Ok(Vec::new()),
-            settle: |of, call, scope, row| of.check_unique(row, &of.stored(call, scope)?),
-            narrow: |_, _| Ok(()),
-            kept: |call, _, row| call.check_unmodified(&row.updated_at),
-            find: |of, call, scope| of.pick(call, of.stored(call, scope)?),
-            missing: Failure::no_record,
-            json: |of, call, _, row| of.with_names(call, row),
+            inherited: |_| Ok(Vec::new()),
+            complete: |call, row| call.check_unique(row),
+            filter: |_, _| Ok(()),
+            check_removal: |call, row| call.check_unmodified(&row.updated_at),
+            find: |call| call.select(call.stored()?),
+            not_found: Failure::no_record,
+            json: |call, row| call.with_names(row),
         }
     }
 
     pub(super) fn routes(&'static self) -> impl Iterator<Item = Route> {
         let is_list = !self.is_document;
-        let one = match is_list && !self.is_single {
-            true => format!("{}/{{{}}}", self.path, self.entry).leak(),
-            false => self.path,
+        let one = if is_list && !self.is_single {
+            format!("{}/{{{}}}", self.path, self.entry).leak()
+        } else {
+            self.path
         };
         let has_list = is_list && !self.is_single && self.within.is_empty();
+        let is_removed = is_list && !self.only_edited;
         let edit = if self.is_patched { Method::PATCH } else { Method::PUT };
-        let route = move |is_there: bool, method, path, verb| {
-            is_there.then_some(Route { method, path, handler: Handler::Row(self, verb) })
-        };
-        [
-            route(has_list, Method::GET, self.path, Verb::List),
-            route(
-                is_list && !self.is_put && !self.only_edited,
-                Method::POST,
-                self.path,
-                Verb::Create,
-            ),
-            route(self.is_shown, Method::GET, one, Verb::Show),
-            route(self.is_edited, edit, one, Verb::Update),
-            route(is_list && !self.only_edited, Method::DELETE, one, Verb::Remove),
-        ]
-        .into_iter()
-        .flatten()
+        let operations = [
+            (has_list, Method::GET, self.path, Verb::List),
+            (is_removed && !self.is_put, Method::POST, self.path, Verb::Create),
+            (self.is_shown, Method::GET, one, Verb::Show),
+            (self.is_edited, edit, one, Verb::Update),
+            (is_removed, Method::DELETE, one, Verb::Remove),
+        ];
+        let operations = operations.into_iter().filter(|(is_there, ..)| *is_there);
+        operations.map(|(_, method, path, verb)| self.route(method, path, verb))
+    }
+
+    /// A further operation, or a further path of one.
+    pub(super) const fn route(
+        &'static self,
+        method: Method,
+        path: &'static str,
+        verb: Verb,
+    ) -> Route {
+        Route { method, path, handler: Handler::Collection(self, verb) }
     }
 
     pub(super) fn answer(&self, verb: Verb, call: &Call<'_>) -> Result<Answer> {
         refuse_if(self.since.is_some_and(|since| call.release() < since), Failure::no_route)?;
-        let scope = self.scope(call)?;
-        self.check_above(call, &scope)?;
-        let body = |row: &Record| (self.json)(self, call, &scope, row);
-        match verb {
-            Verb::List => self.list(call, &scope),
-            Verb::Show => {
-                let row = self.found(call, &scope).or_else(|missing| {
-                    let inherited = (self.inherited)(self, call, &scope)?;
-                    self.pick(call, inherited).map_err(|_| missing)
-                })?;
-                let mut body = body(&row)?;
-                for of in
-                    all_collections(call).filter(|of| !of.within.is_empty() && of.is_below(self))
-                {
-                    let rows = of.stored(call, &scope)?;
-                    let rows = rows.iter().map(|row| (of.json)(of, call, &scope, row));
-                    body[of.within] = rows.collect::<Result<_>>()?;
-                }
-                Answer::ok(&body)
-            }
-            Verb::Create => {
-                call.params.require(self.required)?;
-                let mut row = Record::new(call.now());
-                self.save(call, &scope, &mut row)?;
-                self.check_number(call, &scope)?;
-                Answer::created(&body(&row)?)
-            }
-            Verb::Update => {
-                let mut row = match self.found(call, &scope) {
-                    Err(_) if self.is_put => self.named(call)?,
-                    found => found?,
-                };
-                self.save(call, &scope, &mut row)?;
-                if self.is_silent { Ok(Answer::no_content()) } else { Answer::ok(&body(&row)?) }
-            }
-            Verb::Remove => {
-                let row = match self.found(call, &scope) {
-                    Err(failure) if self.may_be_absent(call, &scope, &failure) => {
-                        return Ok(Answer::no_content());
-                    }
-                    found => found?,
-                };
-                (self.kept)(call, &scope, &row)?;
-                self.rows.remove(call, &row)?;
-                Ok(Answer::no_content())
-            }
-        }
-    }
-
-    /// Refuses a new entry if there are too many with it.
-    fn check_number(&self, call: &Call<'_>, scope: &Scope) -> Result<()> {
-        let Some((noun, [of_project, of_group], refused)) = self.most else { return Ok(()) };
-        let most = scope.either(of_project, of_group);
-        refuse_if(self.rows.count(call, scope.holder())? > most, || {
-            refused(format!("Maximum number of {} {noun} ({most}) exceeded", scope.name()))
-        })
-    }
-
-    /// Whether removing an entry that does not exist succeeds.
-    fn may_be_absent(&self, call: &Call<'_>, scope: &Scope, failure: &Failure) -> bool {
-        self.is_idempotent
-            && failure.status == StatusCode::NOT_FOUND
-            && matches!(scope, Scope::Project(_))
-            && call.service.profile.absent_delete == AbsentDelete::NoContent
+        let call = CollectionCall { collection: self, scope: &self.scope(call)?, call };
+        call.check_parent()?;
+        call.answer(verb)
     }
 
     /// The project or group, for callers who may do this.
@@ -246,132 +192,160 @@ impl Collection {
         call.require_tier(self.tier).map(|()| scope)
     }
 
-    /// The project or group, for callers with this level.
-    pub(super) fn place(&self, call: &Call<'_>, level: i64) -> Result<Scope> {
-        Scope::kept_by(call, [level, level])
-    }
-
-    /// Whether it is below the entries of `other`.
+    /// True if it is below the entries of `other`.
     fn is_below(&self, other: &Self) -> bool {
         let rest = self.path.strip_prefix(other.path);
         !self.below.is_empty() && rest.is_some_and(|rest| rest.starts_with("/{"))
     }
 
-    /// Refuses a request below a parent that does not exist.
-    fn check_above(&self, call: &Call<'_>, scope: &Scope) -> Result<()> {
-        let Some(above) = all_collections(call).find(|other| self.is_below(other)) else {
-            return Ok(());
-        };
-        let found = above.rows.find(call, scope.holder(), call.segment_id(self.below)?)?;
-        found.map(|_| ()).ok_or_else(Failure::no_record)
-    }
-
-    /// The place's own rows; for a collection with parents, those of the parent in the path.
-    pub(super) fn stored(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
-        let rows = self.rows.all(call, scope.holder())?;
-        let mut rows = try_filter(rows, |row| self.is_known(call, row))?;
-        if !self.below.is_empty() {
-            let above = Value::from(call.segment_id(self.below)?);
-            rows.retain(|row| row.value(self.below) == above);
-        }
-        Ok(rows)
-    }
-
-    /// Whether the object exists that identifies a row, if one does. Without it the row is gone.
-    pub(super) fn is_known(&self, call: &Call<'_>, row: &Record) -> Result<bool> {
-        Ok(match self.keyed() {
-            Some(Field { form: Form::Named(of), name, .. }) => {
-                !of.shown(call, &row.value(name))?.is_null()
-            }
-            _ => true,
-        })
-    }
-
-    /// The place's own row that the call names.
-    pub(super) fn found(&self, call: &Call<'_>, scope: &Scope) -> Result<Record> {
-        (self.find)(self, call, scope)
-    }
-
-    /// A new row with the name in the path.
-    fn named(&self, call: &Call<'_>) -> Result<Record> {
-        call.params.require(self.required)?;
-        let mut row = Record::new(call.now());
-        row.set(self.keyed().map_or(self.key, |field| field.name), call.segment(self.entry));
-        Ok(row)
-    }
-
     /// The field in the path of an entry.
-    fn keyed(&self) -> Option<&Field> {
+    fn key_field(&self) -> Option<&Field> {
         let is_it = |field: &&Field| match field.form {
             Form::Named(_) => field.name == self.key,
             _ => field.shown == self.key,
         };
         self.fields.iter().find(is_it)
     }
+}
 
-    pub(super) fn pick(&self, call: &Call<'_>, mut rows: Vec<Record>) -> Result<Record> {
-        if self.is_document {
-            return Ok(rows.pop().unwrap_or_else(|| Record::new(call.now())));
+/// A call for a collection of one project or group.
+#[derive(Clone, Copy)]
+pub(crate) struct CollectionCall<'a> {
+    pub(super) collection: &'a Collection,
+    pub(super) scope: &'a Scope,
+    pub(super) call: &'a Call<'a>,
+}
+
+impl<'a> Deref for CollectionCall<'a> {
+    type Target = Call<'a>;
+
+    fn deref(&self) -> &Call<'a> {
+        self.call
+    }
+}
+
+impl<'a> CollectionCall<'a> {
+    /// The project; a collection of groups has none.
+    pub(super) fn project(&self) -> Result<&'a Project> {
+        match self.scope {
+            Scope::Project(project) => Ok(project),
+            Scope::Group(_) => Err(Failure::no_record()),
         }
-        let named = call.segment(self.entry);
-        let is_it = |value: &Value| match value.as_i64() {
-            Some(id) => named.parse() == Ok(id),
-            None => value.as_str() == Some(named),
-        };
-        let found = match self.keyed() {
-            Some(field) => rows.into_iter().find(|row| is_it(&row.value(field.name))),
-            None => {
-                let id = call.segment_id(self.entry)?;
-                rows.into_iter().find(|row| row.id == id)
+    }
+
+    /// The caller's level in the project or group.
+    pub(super) fn level(&self) -> Result<i64> {
+        self.scope.level(self)
+    }
+
+    fn answer(&self, verb: Verb) -> Result<Answer> {
+        match verb {
+            Verb::Custom(answer) => answer(self),
+            Verb::List => self.list(),
+            Verb::Show => {
+                let row = self.find().or_else(|not_found| {
+                    let inherited = (self.collection.inherited)(self)?;
+                    self.select(inherited).map_err(|_| not_found)
+                })?;
+                let mut body = self.json(&row)?;
+                for collection in all_collections(self).filter(|other: &&Collection| {
+                    !other.within.is_empty() && other.is_below(self.collection)
+                }) {
+                    let below = Self { collection, ..*self };
+                    let rows = below.stored()?;
+                    body[collection.within] =
+                        rows.iter().map(|row| below.json(row)).collect::<Result<_>>()?;
+                }
+                Answer::ok(&body)
             }
-        };
-        found.ok_or_else(self.missing)
-    }
-
-    /// All rows shown here, in the order of the list.
-    fn all(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
-        let mut all = self.stored(call, scope)?;
-        let inherited = (self.inherited)(self, call, scope)?;
-        if !inherited.is_empty() {
-            all.extend(inherited);
-            all.sort_by_key(|row| row.id);
-        }
-        Ok(all)
-    }
-
-    fn list(&self, call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-        let mut all = self.all(call, scope)?;
-        for name in self.filters {
-            let wanted = call.params.text(name)?;
-            if let Some(wanted) =
-                wanted.filter(|wanted| (*name, wanted.as_str()) != ("state", "all"))
-            {
-                all.retain(|row| row.text(name) == wanted);
+            Verb::Create => {
+                self.params.require(self.collection.required)?;
+                let mut row = Record::new(self.now());
+                self.save(&mut row)?;
+                self.check_number()?;
+                Answer::created(&self.json(&row)?)
+            }
+            Verb::Update => {
+                let mut row = match self.find() {
+                    Err(_) if self.collection.is_put => self.new_named()?,
+                    found => found?,
+                };
+                self.save(&mut row)?;
+                let is_silent = self.collection.is_silent;
+                if is_silent { Ok(Answer::no_content()) } else { Answer::ok(&self.json(&row)?) }
+            }
+            Verb::Remove => {
+                let row = match self.find() {
+                    Err(failure) if self.may_be_absent(&failure) => return Ok(Answer::no_content()),
+                    found => found?,
+                };
+                (self.collection.check_removal)(self, &row)?;
+                self.collection.rows.remove(self, &row)?;
+                Ok(Answer::no_content())
             }
         }
-        (self.narrow)(call, &mut all)?;
-        let json = |row: &Record| (self.json)(self, call, scope, row);
-        match self.unpaged {
-            true => Answer::ok(&all.iter().map(json).collect::<Result<Vec<_>>>()?),
-            false => page::list_of(call, &all, json),
-        }
     }
 
-    pub(super) fn save(&self, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
-        self.take(call, row)?;
-        if !self.below.is_empty() {
-            row.set(self.below, call.segment_id(self.below)?);
+    /// A row in an answer.
+    pub(super) fn json(&self, row: &Record) -> Result<Value> {
+        (self.collection.json)(self, row)
+    }
+
+    /// Refuses a new entry if there are too many with it.
+    fn check_number(&self) -> Result<()> {
+        let Some((noun, [of_project, of_group], refused)) = self.collection.limit else {
+            return Ok(());
+        };
+        let limit = self.scope.either(of_project, of_group);
+        refuse_if(self.collection.rows.count(self, self.scope.holder())? > limit, || {
+            refused(format!("Maximum number of {} {noun} ({limit}) exceeded", self.scope.name()))
+        })
+    }
+
+    /// True if removing an entry that does not exist succeeds.
+    fn may_be_absent(&self, failure: &Failure) -> bool {
+        self.collection.is_idempotent
+            && failure.status == StatusCode::NOT_FOUND
+            && matches!(self.scope, Scope::Project(_))
+            && self.service.profile.absent_delete == AbsentDelete::NoContent
+    }
+
+    /// Refuses a request below a parent that does not exist.
+    fn check_parent(&self) -> Result<()> {
+        let is_above = |other: &&Collection| self.collection.is_below(other);
+        let Some(above) = all_collections(self).find(is_above) else { return Ok(()) };
+        let id = self.segment_id(self.collection.below)?;
+        above.rows.find(self, self.scope.holder(), id)?.map(drop).ok_or_else(Failure::no_record)
+    }
+
+    /// The place's own rows; for a collection with parents, those of the parent in the path.
+    pub(super) fn stored(&self) -> Result<Vec<Record>> {
+        let Collection { below, rows, .. } = *self.collection;
+        let rows = rows.all(self, self.scope.holder())?;
+        let mut rows = try_filter(rows, |row| self.target_exists(row))?;
+        if !below.is_empty() {
+            let above = Value::from(self.segment_id(below)?);
+            rows.retain(|row| row.value(below) == above);
         }
-        (self.settle)(self, call, scope, row)?;
-        Ok(self.rows.save(call, scope.holder(), row)?)
+        Ok(rows)
+    }
+
+    /// True if the object exists that identifies a row, if one does. Without it the row is gone.
+    pub(super) fn target_exists(&self, row: &Record) -> Result<bool> {
+        Ok(match self.collection.key_field() {
+            Some(Field { form: Form::Named(kind), name, .. }) => {
+                !kind.shown(self, &row.value(name))?.is_null()
+            }
+            _ => true,
+        })
     }
 
     /// Stores the fields in the call.
-    pub(super) fn take(&self, call: &Call<'_>, row: &mut Record) -> Result<()> {
+    pub(super) fn take(&self, row: &mut Record) -> Result<()> {
         let is_new = row.id == 0;
-        for field in self.fields.iter().filter(|field| is_new || !field.only_new) {
-            if field.is_sent(call, is_new) {
-                row.set(field.name, field.sent(call, row.settings.get(field.name))?);
+        for field in self.collection.fields.iter().filter(|field| is_new || !field.only_new) {
+            if field.is_sent(self, is_new) {
+                row.set(field.name, field.sent(self, row.settings.get(field.name))?);
             } else if field.resets || (is_new && field.preset != "null") {
                 row.set(field.name, field.preset());
             }
@@ -379,52 +353,113 @@ impl Collection {
         Ok(())
     }
 
-    pub(super) fn check_unique(&self, row: &Record, stored: &[Record]) -> Result<()> {
-        let Some(first) = self.unique.first() else { return Ok(()) };
-        let is_same = |other: &Record| {
-            self.unique.iter().all(|name| other.settings.get(*name) == row.settings.get(*name))
-        };
-        let is_taken = stored.iter().any(|other| other.id != row.id && is_same(other));
-        let mut wrong = Complaints::default();
-        wrong.add_if(is_taken, first, "has already been taken");
-        wrong.settle()
-    }
-
     /// A row with its fields, and with names in place of ids.
-    fn with_names(&self, call: &Call<'_>, row: &Record) -> Result<Value> {
-        let mut body = self.plain(call, row);
-        for field in self.fields {
-            if let Form::Named(of) = field.form {
+    fn with_names(&self, row: &Record) -> Result<Value> {
+        let (mut body, key) = (self.plain(row), self.collection.key);
+        for field in self.collection.fields {
+            if let Form::Named(kind) = field.form {
                 let id = row.value(field.name);
-                body[field.shown] = of.shown(call, &id)?;
-                set_if(&mut body, field.name == self.key, self.key, id);
+                body[field.shown] = kind.shown(self, &id)?;
+                set_if(&mut body, field.name == key, key, id);
             }
         }
         Ok(body)
     }
 
     /// A row with its fields.
-    pub(super) fn plain(&self, call: &Call<'_>, row: &Record) -> Value {
+    pub(super) fn plain(&self, row: &Record) -> Value {
+        let Collection { key, fields, shows, .. } = *self.collection;
         let mut body = Map::new();
         body.insert("id".to_owned(), row.id.into());
-        let is_number = self.key.ends_with("id");
-        let key = if is_number { row.id.into() } else { row.id.to_string().into() };
-        body.insert(self.key.to_owned(), key);
+        let id = if key.ends_with("id") { row.id.into() } else { row.id.to_string().into() };
+        body.insert(key.to_owned(), id);
         let json = |text: &str| serde_json::from_str(text).unwrap_or_default();
-        for field in self.fields.iter().filter(|f| !f.shown.is_empty() && f.is_there(call)) {
+        for field in fields.iter().filter(|f| !f.shown.is_empty() && f.is_there(self)) {
             let value = row.settings.get(field.name).cloned().unwrap_or_else(|| field.preset());
             body.insert(field.shown.to_owned(), value);
         }
-        body.extend(self.shows.iter().map(|(name, text)| ((*name).to_owned(), json(text))));
+        body.extend(shows.iter().map(|(name, text)| ((*name).to_owned(), json(text))));
         body.insert("created_at".to_owned(), row.created_at.clone().into());
         body.insert("updated_at".to_owned(), row.updated_at.clone().into());
         Value::Object(body)
     }
-}
 
-impl std::fmt::Debug for Collection {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Collection").field("path", &self.path).finish_non_exhaustive()
+    /// The place's own row that the call names.
+    pub(super) fn find(&self) -> Result<Record> {
+        (self.collection.find)(self)
+    }
+
+    /// A new row with the name in the path.
+    fn new_named(&self) -> Result<Record> {
+        let Collection { required, key, entry, .. } = *self.collection;
+        self.params.require(required)?;
+        let mut row = Record::new(self.now());
+        row.set(self.collection.key_field().map_or(key, |field| field.name), self.segment(entry));
+        Ok(row)
+    }
+
+    pub(super) fn select(&self, mut rows: Vec<Record>) -> Result<Record> {
+        if self.collection.is_document {
+            return Ok(rows.pop().unwrap_or_else(|| Record::new(self.now())));
+        }
+        let name = self.segment(self.collection.entry);
+        let is_it = |value: &Value| match value.as_i64() {
+            Some(id) => name.parse() == Ok(id),
+            None => value.as_str() == Some(name),
+        };
+        let found = match self.collection.key_field() {
+            Some(field) => rows.into_iter().find(|row| is_it(&row.value(field.name))),
+            None => {
+                let id = self.segment_id(self.collection.entry)?;
+                rows.into_iter().find(|row| row.id == id)
+            }
+        };
+        found.ok_or_else(self.collection.not_found)
+    }
+
+    fn list(&self) -> Result<Answer> {
+        let mut all = self.stored()?;
+        let inherited = (self.collection.inherited)(self)?;
+        if !inherited.is_empty() {
+            all.extend(inherited);
+            all.sort_by_key(|row| row.id);
+        }
+        for name in self.collection.filters {
+            let value = self.params.text(name)?;
+            let value = value.filter(|value| (*name, value.as_str()) != ("state", "all"));
+            all.retain(|row| value.as_ref().is_none_or(|value| row.text(name) == value));
+        }
+        (self.collection.filter)(self, &mut all)?;
+        if self.collection.unpaged {
+            Answer::ok(&all.iter().map(|row| self.json(row)).collect::<Result<Vec<_>>>()?)
+        } else {
+            page::list_of(self, &all, |row| self.json(row))
+        }
+    }
+
+    pub(super) fn save(&self, row: &mut Record) -> Result<()> {
+        self.take(row)?;
+        let below = self.collection.below;
+        if !below.is_empty() {
+            row.set(below, self.segment_id(below)?);
+        }
+        (self.collection.complete)(self, row)?;
+        self.store(row)
+    }
+
+    /// Stores a row as it is.
+    pub(super) fn store(&self, row: &mut Record) -> Result<()> {
+        Ok(self.collection.rows.save(self, self.scope.holder(), row)?)
+    }
+
+    pub(super) fn check_unique(&self, row: &Record) -> Result<()> {
+        let Some(first) = self.collection.unique.first() else { return Ok(()) };
+        let mut twins = self.stored()?;
+        twins.retain(|other| other.id != row.id);
+        for name in self.collection.unique {
+            twins.retain(|other| other.settings.get(*name) == row.settings.get(*name));
+        }
+        refuse_if(!twins.is_empty(), || Failure::model(first, "has already been taken"))
     }
 }
 
@@ -436,9 +471,30 @@ pub(crate) enum Verb {
     Create,
     Update,
     Remove,
+    /// A function of its own.
+    Custom(fn(&CollectionCall<'_>) -> Result<Answer>),
 }
 
-/// Whether another row has the same value.
+/// An object without some of its members.
+pub(super) fn without(mut body: Value, names: &[&str]) -> Value {
+    if let Value::Object(members) = &mut body {
+        members.retain(|name, _| !names.contains(&name.as_str()));
+    }
+    body
+}
+
+/// Some columns and settings of a row; null for one that is not set.
+pub(super) fn members(row: &Record, names: &str) -> Value {
+    let value = |name: &str| match name {
+        "id" => row.id.into(),
+        "created_at" => row.created_at.as_str().into(),
+        "updated_at" => row.updated_at.as_str().into(),
+        setting => row.value(setting),
+    };
+    names.split(' ').map(|name| (name.to_owned(), value(name))).collect()
+}
+
+/// True if another row has the same value.
 pub(super) fn is_taken(stored: &[Record], row: &Record, name: &str) -> bool {
     stored.iter().any(|other| other.id != row.id && other.text(name) == row.text(name))
 }

@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/runners", list_own),
+    get("/runners", list_managed),
     get("/runners/all", list_all),
     get("/projects/{id}/runners", list),
     post("/projects/{id}/runners", assign),
@@ -57,64 +57,64 @@ impl Runner {
         )
     }
 
-    /// Whether the caller maintains a project that has it, or owns its group. The rights of
+    /// True if the caller maintains a project that has it, or owns its group. The rights of
     /// administrators do not count.
-    fn is_own(&self, call: &Call<'_>) -> Result<bool> {
+    fn is_managed(&self, call: &Call<'_>) -> Result<bool> {
         let user = call.user()?.id;
-        let maintains = |project: Project| Ok(call.level_of(user, &project)? >= MAINTAINER);
-        let of_project = |id| Project::by_id(call.db, id)?.map_or(Ok(false), maintains);
-        Ok(any(self.projects(call)?, of_project)?
-            || match Namespace::by_any(call.db, self.group_id)? {
-                Some(group) => call.memberships()?.in_namespace(&group.traversal) >= OWNER,
-                None => false,
-            })
+        for id in self.projects(call)? {
+            if let Some(project) = Project::by_id(call.db, id)?
+                && call.level_of(user, &project)? >= MAINTAINER
+            {
+                return Ok(true);
+            }
+        }
+        Ok(match Namespace::by_any(call.db, self.group_id)? {
+            Some(group) => call.memberships()?.in_namespace(&group.traversal) >= OWNER,
+            None => false,
+        })
     }
 
     fn json(&self) -> Value {
-        json!({
-            "id": self.id,
-            "description": self.description,
-            "runner_type": self.runner_type,
-            "is_shared": self.runner_type == TYPES[0],
-            "active": true,
-            "paused": false,
-            "online": false,
-            "status": "never_contacted",
-        })
+        let mut body = self.members("id description runner_type");
+        body["is_shared"] = (self.runner_type == TYPES[0]).into();
+        let idle =
+            json!({"active": true, "paused": false, "online": false, "status": "never_contacted"});
+        extend(&mut body, idle);
+        body
     }
 }
 
-fn all(call: &Call<'_>) -> Result<Vec<Runner>> {
+fn all_runners(call: &Call<'_>) -> Result<Vec<Runner>> {
     Ok(Runner::list(call.db, "ORDER BY r.id", [])?)
 }
 
-/// Those of `runners` that the call asks for.
+/// Answers the `runners` of the requested type.
 fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
-    if let Some(wanted) = call.params.one_of("type", &TYPES)? {
-        runners.retain(|runner| runner.runner_type == wanted);
+    if let Some(requested) = call.params.one_of("type", &TYPES)? {
+        runners.retain(|runner| runner.runner_type == requested);
     }
     page::list(call, runners.iter().map(Runner::json))
 }
 
-fn list_own(call: &Call<'_>) -> Result<Answer> {
-    answer(call, try_filter(all(call)?, |runner| runner.is_own(call))?)
+fn list_managed(call: &Call<'_>) -> Result<Answer> {
+    answer(call, try_filter(all_runners(call)?, |runner| runner.is_managed(call))?)
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    answer(call, all(call)?)
+    answer(call, all_runners(call)?)
 }
 
 /// The project's own runners, and those of its groups and of the instance.
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?;
     let above: Vec<i64> = ids(&project.namespace.traversal).collect();
-    let has = |runner: &Runner| {
+    let runners = try_filter(all_runners(call)?, |runner| {
         Ok(runner.group_id.is_some_and(|group| above.contains(&group))
             || runner.runner_type == TYPES[0]
             || runner.projects(call)?.contains(&project.id))
-    };
-    answer(call, try_filter(all(call)?, has)?)
+    })?;
+    answer(call, runners)
 }
 
 fn assign(call: &Call<'_>) -> Result<Answer> {
@@ -128,7 +128,7 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
         Failure::error(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
     })?;
     refuse_if(runner.locked && !call.is_administrator(), || refused("Runner is locked"))?;
-    refuse_if(!call.is_administrator() && !runner.is_own(call)?, Failure::forbidden)?;
+    refuse_if(!call.is_administrator() && !runner.is_managed(call)?, Failure::forbidden)?;
     refuse_if(runner.projects(call)?.contains(&project), || {
         Failure::refused(
             "Validation failed: Runner projects runner has already been taken - runner_error",

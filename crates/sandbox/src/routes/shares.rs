@@ -1,20 +1,23 @@
-//! Groups invited to a project or to another group, and members copied from another project
-//! (reference 2, 4.4).
+//! Groups invited to a project or to another group, in both directions, and members copied from
+//! another project (reference 2, 4.4).
 
 use rusqlite::Row;
 
 use super::prelude::*;
-use super::{group_settings, groups, member_roles};
+use super::{actions, group_settings, groups, member_roles};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/share", share),
     post("/groups/{id}/share", share_group),
     delete("/{holder}/share/{group_id}", unshare),
     post("/projects/{id}/import_project_members/{project_id}", import_members),
+    get("/groups/{id}/groups/shared", list_inviting),
+    get("/{holder}/invited_groups", list_invited),
+    get("/projects/{id}/share_locations", list_invitable),
 ];
 
 /// The invitations of a project or group that the caller sees, as answers list them.
-pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
+pub(crate) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
     let (column, id) = holder.key();
     let rest = format!(
         "JOIN shares s ON s.invited_id = n.id
@@ -23,7 +26,7 @@ pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
     let more = "s.access_level, s.expires_at, s.member_role_id";
     let with = params![id, call.today()];
     let has_role =
-        matches!(holder, Holder::Group(_)) && member_roles::are_there(call, OF_GROUPS_SINCE);
+        matches!(holder, Holder::Group(_)) && member_roles::are_available(call, OF_GROUPS_SINCE);
     let invitation = |group: Namespace, row: &Row<'_>| {
         let first = Namespace::WIDTH;
         let mut invitation = json!({
@@ -78,7 +81,7 @@ impl Invitation {
         let (column, id) = holder.key();
         let is_of_group = matches!(holder, Holder::Group(_));
         let since = if is_of_group { OF_GROUPS_SINCE } else { OF_PROJECTS_SINCE };
-        self.role = member_roles::of_link(call, since, Some(self.level), Failure::conflict)?;
+        self.role = member_roles::role_id(call, since, Some(self.level), Failure::conflict)?;
         // An expired invitation still has its row.
         let ended = format!(
             "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at < ?3"
@@ -97,14 +100,14 @@ fn refused() -> Failure {
     Failure::message(StatusCode::NOT_FOUND, "Not Found")
 }
 
-/// Whether the root of a hierarchy allows `invited`: it can allow only its own groups.
-fn lets_in(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool> {
-    let root = |namespace: &Namespace| ids(&namespace.traversal).next().unwrap_or(namespace.id);
-    if !inviting.is_group() || root(inviting) == root(invited) {
+/// True if the root of a hierarchy allows `invited`: it can allow only its own groups.
+fn allows(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool> {
+    let root = protection::root(inviting);
+    if !inviting.is_group() || root == protection::root(invited) {
         return Ok(true);
     }
     let setting = "prevent_sharing_groups_outside_hierarchy";
-    Ok(!OF_GROUPS.is_on(call.db, root(inviting), setting)?)
+    Ok(!OF_GROUPS.is_on(call.db, root, setting)?)
 }
 
 fn share(call: &Call<'_>) -> Result<Answer> {
@@ -116,7 +119,7 @@ fn share(call: &Call<'_>) -> Result<Answer> {
     let invited = Namespace::by_id(call.db, invitation.group)?
         .filter(Namespace::is_group)
         .ok_or_else(refused)?;
-    refuse_if(!call.sees_group(&invited)? || !lets_in(call, namespace, &invited)?, refused)?;
+    refuse_if(!call.sees_group(&invited)? || !allows(call, namespace, &invited)?, refused)?;
     refuse_if(invitation.level > call.level_in(&project)?, Failure::forbidden)?;
     refuse_if(ids(&namespace.traversal).any(|above| above == invited.id), || {
         Failure::conflict(
@@ -133,7 +136,7 @@ fn share(call: &Call<'_>) -> Result<Answer> {
         "group_access": invitation.level,
         "expires_at": invitation.expires_at,
     });
-    let has_role = member_roles::are_there(call, OF_PROJECTS_SINCE);
+    let has_role = member_roles::are_available(call, OF_PROJECTS_SINCE);
     set_if(&mut body, has_role, member_roles::ROLE, invitation.role);
     Answer::created(&body)
 }
@@ -148,9 +151,9 @@ fn unshare(call: &Call<'_>) -> Result<Answer> {
     let sql = format!("SELECT access_level {rest} AND (expires_at IS NULL OR expires_at >= ?3)");
     let level: Option<i64> = call.maybe(&sql, params![id, invited, call.today()])?;
     let level = level.ok_or_else(|| Failure::not_found("Group Link"))?;
-    let own = scope.level(call)?;
-    refuse_if(scope.either(level > own, false), Failure::forbidden)?;
-    if scope.either(true, own >= OWNER) {
+    let caller_level = scope.level(call)?;
+    refuse_if(scope.either(level > caller_level, false), Failure::forbidden)?;
+    if scope.either(true, caller_level >= OWNER) {
         call.run(&format!("DELETE {rest}"), [id, invited])?;
     }
     Ok(Answer::no_content())
@@ -161,10 +164,10 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
     let mut invitation = Invitation::of(call)?;
     let invited = call.visible_group(&invitation.group.to_string())?;
-    refuse_if(call.level_in_group(&group)? < OWNER || !lets_in(call, &group, &invited)?, refused)?;
+    refuse_if(call.level_in_group(&group)? < OWNER || !allows(call, &group, &invited)?, refused)?;
     let text = "Shared group The group has already been shared with this group";
     invitation.store(call, Holder::Group(group.id))?.ok_or_else(|| Failure::conflict(text))?;
-    Answer::created(&groups::plain(call, &group)?)
+    Answer::created(&groups::plain_json(call, &group)?)
 }
 
 /// Copies the direct members that are not members yet. The reference has 200, the real service 201.
@@ -182,4 +185,51 @@ fn import_members(call: &Call<'_>) -> Result<Answer> {
     let created = call.service.profile.import_members_created;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     Answer::with(status, &json!({ "status": "success" }))
+}
+
+/// The groups that are invited to the holder.
+fn invited(call: &Call<'_>, holder: Holder) -> Result<Vec<i64>> {
+    let (column, id) = holder.key();
+    find(call, &format!("SELECT invited_id FROM shares WHERE {column} = ?1"), id)
+}
+
+fn find(call: &Call<'_>, select: &str, id: i64) -> Result<Vec<i64>> {
+    let sql = format!("{select} AND (expires_at IS NULL OR expires_at >= ?2)");
+    call.many(&sql, params![id, call.today()])
+}
+
+fn list_inviting(call: &Call<'_>) -> Result<Answer> {
+    refuse_if(!call.is_from(17, 2), Failure::no_route)?;
+    let group = call.group()?;
+    let select = "SELECT group_id FROM shares WHERE invited_id = ?1 AND group_id IS NOT NULL";
+    groups::list_among(call, &find(call, select, group.id)?)
+}
+
+/// The groups invited to a project or group: directly, to the groups above, or both, depending on the
+/// call.
+fn list_invited(call: &Call<'_>) -> Result<Answer> {
+    refuse_if(!call.is_from(17, 4), Failure::no_route)?;
+    let scope = Scope::seen(call)?;
+    let relations = call.params.words_of("relation", &["direct", "inherited"])?.unwrap_or_default();
+    let has_relation =
+        |word: &str| relations.is_empty() || relations.iter().any(|other| other == word);
+    let mut found = Vec::new();
+    if has_relation("direct") {
+        found.extend(invited(call, scope.holder())?);
+    }
+    for above in scope.above().into_iter().filter(|_| has_relation("inherited")) {
+        found.extend(invited(call, Holder::Group(above))?);
+    }
+    match scope {
+        Scope::Group(_) => groups::list_among(call, &found),
+        Scope::Project(_) => actions::list_locations(call, 0, |group| found.contains(&group.id)),
+    }
+}
+
+fn list_invitable(call: &Call<'_>) -> Result<Answer> {
+    refuse_if(call.release() < OBSERVED, Failure::no_route)?;
+    let project = call.project_as(MAINTAINER)?;
+    let mut taken = invited(call, Holder::Project(project.id))?;
+    taken.extend(ids(&project.namespace.traversal));
+    actions::list_locations(call, GUEST, |group| !taken.contains(&group.id))
 }

@@ -1,4 +1,4 @@
-//! What clients ask about the service itself. The reference does not cover it, but real clients
+//! Information about the service itself. The reference does not cover it, but real clients
 //! need it.
 
 use std::collections::HashSet;
@@ -60,22 +60,23 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let least = if call.params.is_set("owned_only")? { OWNER } else { 1 };
-    let own = own_namespaces(call, least)?;
-    let is_own = |id| call.is_administrator() || call.release() < OBSERVED || own.contains(&id);
+    let owned = owned_namespaces(call, least)?;
+    let is_listed =
+        |id| call.is_administrator() || call.release() < OBSERVED || owned.contains(&id);
     let mut all = Vec::new();
     for namespace in Namespace::list(call.db, "ORDER BY n.full_path", [])? {
-        if is_own(namespace.id)
+        if is_listed(namespace.id)
             && call.level_in_group(&namespace)? >= least
             && namespace.full_path.to_lowercase().contains(&search)
         {
             all.push(namespace);
         }
     }
-    page::list_of(call, &all, |namespace| with_counts(call, namespace))
+    page::list_of(call, &all, |namespace| namespace_json(call, namespace))
 }
 
 /// A namespace as in lists; from 18.9 on with numbers that its owners see.
-fn with_counts(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
+fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let mut body = namespace.brief(&call.base);
     if call.release() < OBSERVED || call.tier() < Tier::Premium {
         return Ok(body);
@@ -103,7 +104,7 @@ fn with_counts(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
 }
 
 /// The caller's own namespace, and the groups with a direct membership of this level.
-fn own_namespaces(call: &Call<'_>, least: i64) -> Result<HashSet<i64>> {
+fn owned_namespaces(call: &Call<'_>, least: i64) -> Result<HashSet<i64>> {
     let sql = "SELECT id FROM namespaces WHERE owner_id = ?1 UNION
                SELECT group_id FROM members WHERE user_id = ?1 AND group_id IS NOT NULL
                    AND state = 'active' AND access_level >= ?2
@@ -115,13 +116,13 @@ fn namespace(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     match Namespace::by_reference(call.db, call.segment("id"))? {
         Some(namespace) if call.level_in_group(&namespace)? > 0 => {
-            Answer::ok(&with_counts(call, &namespace)?)
+            Answer::ok(&namespace_json(call, &namespace)?)
         }
         _ => Err(Failure::not_found("Namespace")),
     }
 }
 
-/// Whether a path is taken, at the top level or below a parent. The proposed alternative is a
+/// True if a path is taken, at the top level or below a parent. The proposed alternative is a
 /// simple one.
 fn namespace_exists(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
@@ -140,6 +141,6 @@ fn search(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["scope", "search"])?;
     match call.params.one_of("scope", &["projects", "users"])?.as_deref() {
         Some("users") => users::list(call),
-        _ => project_list::respond(call, project_list::Query::default()),
+        _ => project_list::respond(call, project_list::ProjectQuery::default()),
     }
 }

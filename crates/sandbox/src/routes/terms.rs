@@ -1,4 +1,4 @@
-//! What a call grants to a member: a level, until a day, with a custom role.
+//! The terms of a membership: a level, until a day, with a custom role.
 
 use super::member_roles::{self, Role};
 use super::prelude::*;
@@ -6,7 +6,7 @@ use super::prelude::*;
 /// The first release in which members have custom roles.
 pub(super) const ROLES_SINCE: Release = Release::new(15, 9);
 
-/// What a membership gives.
+/// The terms of a membership.
 #[derive(Default)]
 pub(crate) struct Terms {
     pub(super) level: i64,
@@ -21,14 +21,14 @@ impl Terms {
 
     /// The level and the expiry in a call, if the caller may grant them.
     pub(super) fn sent(call: &Call<'_>, scope: &Scope) -> Result<Self> {
-        let level = wanted_level(call, scope)?;
-        Ok(Self { expires_at: wanted_expiry(call)?.flatten(), ..Self::level(level) })
+        let level = requested_level(call, scope)?;
+        Ok(Self { expires_at: requested_expiry(call)?.flatten(), ..Self::level(level) })
     }
 
     /// The same with the role.
     pub(super) fn with_role(call: &Call<'_>, scope: &Scope) -> Result<Self> {
         let terms = Self::sent(call, scope)?;
-        Ok(Self { role: member_roles::given(call, ROLES_SINCE)?, ..terms })
+        Ok(Self { role: member_roles::new_role(call, ROLES_SINCE)?, ..terms })
     }
 
     pub(super) fn role_id(&self) -> Option<i64> {
@@ -41,10 +41,10 @@ impl Terms {
     }
 }
 
-/// Whether a member may have this level here.
+/// True if a member may have this level here.
 pub(crate) fn valid_level(call: &Call<'_>, level: i64, group: bool) -> bool {
-    let is_known = level != PLANNER || call.is_from(17, 7);
-    is_known && LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
+    let exists = level != PLANNER || call.is_from(17, 7);
+    exists && LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
 }
 
 /// The role in a parameter, one of those in the reference (1, 2.1).
@@ -53,7 +53,7 @@ pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
 }
 
 /// The requested level, if the caller may grant it.
-pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
+pub(super) fn requested_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
     let is_below = matches!(scope, Scope::Group(group) if group.parent_id.is_some());
     let mut wrong = vec!["is not included in the list"];
@@ -63,16 +63,17 @@ pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
         wrong.clear();
     }
     refuse_if(!wrong.is_empty(), || Failure::models("access_level", &wrong))?;
-    let own = scope.level(call)?;
-    let may = call.service.profile.maintainer_grants_owner && own >= MAINTAINER;
+    let caller_level = scope.level(call)?;
+    let may = call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
     let grants_owner = scope.either(may, false);
     // Planners are outside the order of roles: only owners grant that one.
-    let is_above = level > own && !grants_owner || level == PLANNER && own < OWNER;
+    let is_above =
+        level > caller_level && !grants_owner || level == PLANNER && caller_level < OWNER;
     refuse_if(is_above, Failure::forbidden).map(|()| level)
 }
 
 /// The requested expiry: whether it was sent, and the day.
-pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
+pub(super) fn requested_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
     let date = call.params.date("expires_at")?;
     let is_past = matches!(date, Some(Some(day)) if day < clock::day(call.time));
     refuse_if(is_past, || Failure::model("expires_at", "cannot be a date in the past"))?;

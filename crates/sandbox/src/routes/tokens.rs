@@ -9,11 +9,11 @@ pub(super) const ROUTES: &[Route] = &[
     post("/users/{user_id}/impersonation_tokens", create),
     get("/users/{user_id}/impersonation_tokens", list),
     get("/users/{user_id}/impersonation_tokens/{id}", |call| {
-        Answer::ok(&shown(call, &token(call)?))
+        Answer::ok(&full_json(call, &find_token(call)?))
     }),
     delete("/users/{user_id}/impersonation_tokens/{id}", revoke),
     get("/personal_access_tokens", list),
-    get("/personal_access_tokens/{id}", |call| Answer::ok(&shown(call, &token(call)?))),
+    get("/personal_access_tokens/{id}", |call| Answer::ok(&full_json(call, &find_token(call)?))),
     delete("/personal_access_tokens/{id}", revoke),
 ];
 
@@ -35,7 +35,7 @@ pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
 }
 
 /// A user's token in lists; those of bots have no addresses.
-fn shown(call: &Call<'_>, token: &Token) -> Value {
+fn full_json(call: &Call<'_>, token: &Token) -> Value {
     let mut body = json(call, token);
     if call.release() >= OBSERVED {
         let used = !body["last_used_at"].is_null();
@@ -50,11 +50,11 @@ fn is_active(call: &Call<'_>, token: &Token) -> bool {
 
 fn create(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    Answer::created(&issue(call, call.named_user()?.id)?)
+    Answer::created(&issue_token(call, call.named_user()?.id)?)
 }
 
 /// Creates the token in a call, and answers with its secret.
-pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
+pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let allowed: Vec<&str> = SCOPES.split(' ').collect();
@@ -70,7 +70,7 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
 }
 
 /// The user whose tokens a list shows; `None` for all, which only administrators see.
-fn owner(call: &Call<'_>) -> Result<Option<i64>> {
+fn listed_owner(call: &Call<'_>) -> Result<Option<i64>> {
     if !call.segment("user_id").is_empty() {
         call.administrator()?;
         return Ok(Some(call.named_user()?.id));
@@ -85,7 +85,7 @@ fn owner(call: &Call<'_>) -> Result<Option<i64>> {
 
 /// A page of tokens, narrowed by `state`.
 fn list(call: &Call<'_>) -> Result<Answer> {
-    let user = owner(call)?;
+    let user = listed_owner(call)?;
     let state = call.params.one_of("state", &["all", "active", "inactive"])?.unwrap_or_default();
     let rest = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
     let mut all = Token::list(call.db, rest, [user])?;
@@ -94,12 +94,12 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         "inactive" => !is_active(call, token),
         _ => true,
     });
-    page::list(call, all.iter().map(|token| shown(call, token)))
+    page::list(call, all.iter().map(|token| full_json(call, token)))
 }
 
 /// The token of `:id`, which may be `self`. Tokens of others are 401 except for administrators, who
 /// alone may use the paths below a user.
-fn token(call: &Call<'_>) -> Result<Token> {
+fn find_token(call: &Call<'_>) -> Result<Token> {
     let below_user = !call.segment("user_id").is_empty();
     let caller = if below_user { call.administrator()? } else { call.user()? };
     let id = match (call.segment("id"), &call.token) {
@@ -118,6 +118,6 @@ fn token(call: &Call<'_>) -> Result<Token> {
 
 /// A revoked token stays in lists.
 fn revoke(call: &Call<'_>) -> Result<Answer> {
-    call.set("tokens", token(call)?.id, "revoked", true)?;
+    call.set("tokens", find_token(call)?.id, "revoked", true)?;
     Ok(Answer::no_content())
 }

@@ -7,12 +7,12 @@ use super::{instance, project_rules};
 
 /// The requested fields of a user.
 #[derive(Debug)]
-pub(super) struct Requested {
+pub(super) struct RequestedUser {
     pub(super) email: String,
     pub(super) username: String,
     pub(super) name: String,
     pub(super) admin: bool,
-    /// Whether the user may read everything; `None` if a new user's call does not say.
+    /// True if the user may read everything; `None` if a new user's call omits it.
     pub(super) auditor: Option<bool>,
 }
 
@@ -21,23 +21,24 @@ const THEMES: i64 = 11;
 
 /// Refuses fields that are not valid, or that another user or a group has: first with 409 what
 /// another user has. `stored` is the user itself, if it exists.
-pub(super) fn check(call: &Call<'_>, wanted: &Requested, stored: Option<&User>) -> Result<()> {
-    let Requested { email, username, .. } = wanted;
-    let own = stored.map(|user| user.id);
+pub(super) fn check(call: &Call<'_>, user: &RequestedUser, stored: Option<&User>) -> Result<()> {
+    let RequestedUser { email, username, .. } = user;
+    let stored_id = stored.map(|user| user.id);
     for (column, name, value) in [("email", "Email", email), ("username", "Username", username)] {
         let sql =
             format!("SELECT EXISTS (SELECT 1 FROM users WHERE {column} = ?1 AND id IS NOT ?2)");
-        let is_taken = call.one(&sql, params![value, own])?;
+        let is_taken = call.one(&sql, params![value, stored_id])?;
         refuse_if(is_taken, || Failure::conflict(&format!("{name} has already been taken")))?;
     }
     let mut wrong = Complaints::default();
     for field in ["namespace.name", "name"] {
-        wrong.add_if(wanted.name.trim().is_empty(), field, BLANK);
+        wrong.add_if(user.name.trim().is_empty(), field, BLANK);
     }
     // Before 18.9 special characters may follow each other.
-    let is_valid = match call.release() < OBSERVED {
-        true => project_rules::is_plain(username),
-        false => project_rules::check_path_alone(username).is_ok(),
+    let is_valid = if call.release() < OBSERVED {
+        project_rules::is_plain(username)
+    } else {
+        project_rules::check_path_alone(username).is_ok()
     };
     if is_reserved_at_the_top(username) {
         wrong.add("username", format!("{username} is a reserved name"));
@@ -46,13 +47,14 @@ pub(super) fn check(call: &Call<'_>, wanted: &Requested, stored: Option<&User>) 
     }
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1
                    AND (?2 IS NULL OR owner_id IS NOT ?2))";
-    let is_group = call.one(sql, params![username, own])?;
+    let is_group = call.one(sql, params![username, stored_id])?;
     wrong.add_if(is_group, "base", "A user, alias, or group already exists with that username.");
     wrong.add_if(!User::is_address(email), "email", "is invalid");
-    let is_both = wanted.admin && wanted.auditor == Some(true);
+    let is_both = user.admin && user.auditor == Some(true);
     wrong.add_if(is_both, "admin", "user cannot also be an Auditor.");
     let public = call.params.text("public_email")?.filter(|address| !address.is_empty());
-    let is_foreign = public.is_some_and(|address| stored.is_none_or(|own| own.email != address));
+    let is_foreign =
+        public.is_some_and(|address| stored.is_none_or(|stored| stored.email != address));
     wrong.add_if(is_foreign, "public_email", "must be an email you have verified");
     check_sent(call, &mut wrong)?;
     wrong.settle()

@@ -2,11 +2,11 @@
 
 use super::conditions::Conditions;
 use super::prelude::*;
-use super::user_rules::{self, Requested};
+use super::user_rules::{self, RequestedUser};
 use super::{avatars, custom_attributes, group_moves, identities, instance};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/user", |call| Answer::ok(&full(call, call.user()?)?)),
+    get("/user", |call| Answer::ok(&full_json(call, call.user()?)?)),
     get("/users", list),
     post("/users", create),
     get("/users/{user_id}", show),
@@ -28,13 +28,13 @@ const BANNED: &str = "banned";
 const DEACTIVATED: &str = "deactivated";
 
 /// The user with the fields for themselves and administrators.
-fn full(call: &Call<'_>, user: &User) -> Result<Value> {
-    let mut body = public(call, user, false)?;
+fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
+    let mut body = public_json(call, user, false)?;
     let private: bool = call.one("SELECT private_profile FROM users WHERE id = ?1", [user.id])?;
     let more = json!({
         "email": user.email,
         "commit_email": user.email,
-        "identities": identities::of(call, user.id)?,
+        "identities": identities::identities_of(call, user.id)?,
         "can_create_group": may_create_groups(call, user)?,
         "can_create_project": may_create_project(call, user)?,
         "two_factor_enabled": false,
@@ -42,7 +42,7 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value> {
         "preferred_language": "en",
         "last_sign_in_at": null,
         "current_sign_in_at": null,
-        "confirmed_at": kept(call, user, UNCONFIRMED)?.is_null().then_some(&user.created_at),
+        "confirmed_at": stored_fact(call, user, UNCONFIRMED)?.is_null().then_some(&user.created_at),
         "last_activity_on": last_activity(call, user)?,
         "scim_identities": [],
     });
@@ -55,11 +55,11 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value> {
 
 /// The additional fields for administrators.
 fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
-    let created_by = User::by_any(call.db, kept(call, user, CREATED_BY)?.as_i64())?;
+    let created_by = User::by_any(call.db, stored_fact(call, user, CREATED_BY)?.as_i64())?;
     let mut body = json!({
         "is_admin": user.admin,
         "namespace_id": Namespace::of_user(call.db, user.id)?.map(|namespace| namespace.id),
-        "note": kept(call, user, "note")?,
+        "note": stored_fact(call, user, "note")?,
         "created_by": created_by.map(|by| by.brief(call)),
     });
     if call.tier() >= Tier::Premium {
@@ -68,7 +68,7 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
         let seat =
             user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > least;
         body["using_license_seat"] = seat.into();
-        body["is_auditor"] = (kept(call, user, AUDITOR)? == true).into();
+        body["is_auditor"] = (stored_fact(call, user, AUDITOR)? == true).into();
         let of_groups =
             "provisioned_by_group_id enterprise_group_id enterprise_group_associated_at";
         extend(&mut body, user.members(of_groups));
@@ -90,31 +90,31 @@ pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<Strin
     Ok(user.created_at.get(..10).filter(|_| active).map(str::to_owned))
 }
 
-/// Stored facts of a user that are no settings: who created it, whether its address needs
+/// Stored facts of a user that are no settings: its creator, whether its address needs
 /// confirmation, and its rights.
 const CREATED_BY: &str = "created_by";
 const UNCONFIRMED: &str = "unconfirmed";
-/// Whether a user may read everything.
+/// The right to read everything.
 const AUDITOR: &str = "auditor";
 
 /// The fields in a call for a new or a stored user, after their checks.
-fn requested(call: &Call<'_>, stored: Option<&User>) -> Result<Requested> {
+fn requested_fields(call: &Call<'_>, stored: Option<&User>) -> Result<RequestedUser> {
     let auditor = call.params.flag(AUDITOR)?.filter(|_| call.tier() >= Tier::Premium);
     let auditor = match stored {
-        Some(user) if auditor.is_none() => Some(kept(call, user, AUDITOR)? == true),
+        Some(user) if auditor.is_none() => Some(stored_fact(call, user, AUDITOR)? == true),
         _ => auditor,
     };
     let nobody = User::default();
-    let own = stored.unwrap_or(&nobody);
-    let wanted = Requested {
-        email: call.params.text("email")?.unwrap_or_else(|| own.email.clone()),
-        username: call.params.text("username")?.unwrap_or_else(|| own.username.clone()),
-        name: call.params.changed("name", &own.name)?,
-        admin: call.params.flag("admin")?.unwrap_or(own.admin),
+    let current = stored.unwrap_or(&nobody);
+    let requested = RequestedUser {
+        email: call.params.text("email")?.unwrap_or_else(|| current.email.clone()),
+        username: call.params.text("username")?.unwrap_or_else(|| current.username.clone()),
+        name: call.params.changed("name", &current.name)?,
+        admin: call.params.flag("admin")?.unwrap_or(current.admin),
         auditor,
     };
-    user_rules::check(call, &wanted, stored)?;
-    Ok(wanted)
+    user_rules::check(call, &requested, stored)?;
+    Ok(requested)
 }
 
 /// Settings that depend on each other and on those of the service.
@@ -122,16 +122,16 @@ const EXTERNAL: &str = "external";
 const PROJECTS: &str = "projects_limit";
 const GROUPS: &str = "can_create_group";
 
-/// Whether a user may have one more personal project.
+/// True if a user may have one more personal project.
 pub(super) fn may_create_project(call: &Call<'_>, user: &User) -> Result<bool> {
     let limit = OF_USERS.set(call.db, user.id)?.get(PROJECTS).and_then(Value::as_i64);
     let sql = "SELECT count(*) FROM projects p JOIN namespaces n ON n.id = p.namespace_id
                WHERE n.owner_id = ?1";
-    let own: i64 = call.one(sql, [user.id])?;
-    Ok(limit.is_none_or(|limit| own < limit))
+    let count: i64 = call.one(sql, [user.id])?;
+    Ok(limit.is_none_or(|limit| count < limit))
 }
 
-/// Whether a user may create top-level groups: not while the service forbids it.
+/// True if a user may create top-level groups: not while the service forbids it.
 pub(super) fn may_create_groups(call: &Call<'_>, user: &User) -> Result<bool> {
     let may = instance::setting(call, GROUPS)? != Value::Bool(false);
     Ok(may && OF_USERS.is_on(call.db, user.id, GROUPS)?)
@@ -139,17 +139,18 @@ pub(super) fn may_create_groups(call: &Call<'_>, user: &User) -> Result<bool> {
 
 /// Applies a change of `external`, of a new user too: external users have no projects and groups of
 /// their own; others get the service's defaults, unless the call has other values.
-fn settle_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Result<()> {
+fn apply_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Result<()> {
     let is_external = OF_USERS.is_on(call.db, user, EXTERNAL)?;
     if was_external == Some(is_external) {
         return Ok(());
     }
-    let presets = match is_external {
-        true => [(PROJECTS, 0.into()), (GROUPS, false.into())],
-        false => [
+    let presets = if is_external {
+        [(PROJECTS, 0.into()), (GROUPS, false.into())]
+    } else {
+        [
             (PROJECTS, instance::setting(call, "default_projects_limit")?),
             (GROUPS, instance::setting(call, GROUPS)?),
-        ],
+        ]
     };
     for (name, preset) in presets {
         if is_external || !call.params.has(name) {
@@ -159,21 +160,21 @@ fn settle_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Re
     Ok(())
 }
 
-fn kept(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
+fn stored_fact(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
     Ok(OF_USERS.set(call.db, user.id)?.get(name).cloned().unwrap_or_default())
 }
 
 /// The fields for everybody who may read users. Others see less of a blocked or banned user.
-fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
+fn public_json(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     let mut body = user.brief(call);
     let settings = OF_USERS.shown(call, user.id, |row| !in_brief || row.is_in_lists())?;
     extend(&mut body, Value::Object(settings));
     extend(&mut body, user.members("bot job_title work_information local_time"));
     body["job_title"] = "".into();
-    let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
+    let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let seen = user.state == ACTIVE || call.is_administrator();
-    set_if(&mut body, own || seen, "created_at", user.created_at.as_str());
-    if seen && !own {
+    set_if(&mut body, is_caller || seen, "created_at", user.created_at.as_str());
+    if seen && !is_caller {
         extend(&mut body, json!({ "followers": 0, "following": 0, "is_followed": false }));
     }
     Ok(body)
@@ -204,7 +205,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let mut all = User::list(call.db, &rest, &*conditions.bound())?;
     all.retain(|user| user.is_found_by(&search, sees_all));
     page::list_of(call, &all, |user| {
-        Ok(if sees_all { full(call, user)? } else { user.brief(call) })
+        Ok(if sees_all { full_json(call, user)? } else { user.brief(call) })
     })
 }
 
@@ -217,16 +218,17 @@ fn filters(call: &Call<'_>) -> Result<Conditions> {
         return Err(Failure::forbidden_because("Not authorized to access /api/v4/users"));
     }
     all.on("u.username = :username", ":username", username);
-    if let Some([provider, name]) = identities::sent(call)? {
+    if let Some([provider, name]) = identities::sent_identity(call)? {
         refuse_if(!sees_all, Failure::forbidden)?;
         let has = "EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
                        WHERE i.value ->> 'provider' = :provider AND i.value ->> 'extern_uid' = :name)";
         all.on(has, ":provider", Some(provider));
         all.bind(":name", name);
     }
-    let external = match params.is_set("external")? {
-        true => Some(true),
-        false => params.is_set("exclude_external")?.then_some(false),
+    let external = if params.is_set("external")? {
+        Some(true)
+    } else {
+        params.is_set("exclude_external")?.then_some(false)
     };
     let is_external = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
     all.on(is_external, ":external", external);
@@ -248,12 +250,12 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     let id = call.segment_id("user_id")?;
     refuse_if(call.caller.is_none(), || Failure::forbidden_because("Not authorized!"))?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
-    let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
-    let sees_more = call.is_administrator() || own && call.release() < OBSERVED;
+    let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
+    let sees_more = call.is_administrator() || is_caller && call.release() < OBSERVED;
     if !sees_more {
-        return Answer::ok(&public(call, &user, true)?);
+        return Answer::ok(&public_json(call, &user, true)?);
     }
-    let mut body = full(call, &user)?;
+    let mut body = full_json(call, &user)?;
     if call.is_administrator() {
         body["highest_role"] = highest_role(call, &user)?.unwrap_or(0).into();
         extend(&mut body, user.members("current_sign_in_ip last_sign_in_ip sign_in_count plan"));
@@ -271,9 +273,9 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         Need::Sent("name"),
         Need::Sent("username"),
     ])?;
-    identities::sent(call)?;
-    let wanted = requested(call, None)?;
-    let Requested { username, name, email, admin, .. } = &wanted;
+    identities::sent_identity(call)?;
+    let requested = requested_fields(call, None)?;
+    let RequestedUser { username, name, email, admin, .. } = &requested;
     let new = User { admin: *admin, ..User::active(username, name, email) };
     let id = new.insert(call.db, call.now())?;
     if instance::setting(call, "user_default_external")? == true {
@@ -283,14 +285,14 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     if !call.params.is_set("skip_confirmation")? {
         OF_USERS.put(call.db, id, UNCONFIRMED, true)?;
     }
-    Answer::created(&settled(call, id, &wanted, None)?)
+    Answer::created(&store_rest(call, id, &requested, None)?)
 }
 
 /// Stores the rest of a call for a user, whose external state was this before; none is new.
-fn settled(
+fn store_rest(
     call: &Call<'_>,
     id: i64,
-    wanted: &Requested,
+    requested: &RequestedUser,
     was_external: Option<bool>,
 ) -> Result<Value> {
     let observed = call.release() >= OBSERVED;
@@ -299,24 +301,24 @@ fn settled(
     if observed && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
         OF_USERS.put(call.db, id, EXTERNAL, Value::Null)?;
     }
-    settle_external(call, id, was_external)?;
-    identities::take(call, id)?;
-    if let Some(auditor) = wanted.auditor {
+    apply_external(call, id, was_external)?;
+    identities::store_sent(call, id)?;
+    if let Some(auditor) = requested.auditor {
         OF_USERS.put(call.db, id, AUDITOR, auditor)?;
     }
-    avatars::take(call, Holder::User(id), &call.params)?;
+    avatars::store_sent(call, Holder::User(id), &call.params)?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
-    full(call, &user)
+    full_json(call, &user)
 }
 
 /// A new name also renames the personal namespace and everything in it. A new e-mail address waits
 /// for its confirmation, which never comes here, unless the call does without.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    identities::sent(call)?;
+    identities::sent_identity(call)?;
     let user = call.named_user()?;
-    let wanted = requested(call, Some(&user))?;
-    let Requested { username, name, email, admin, .. } = &wanted;
+    let requested = requested_fields(call, Some(&user))?;
+    let RequestedUser { username, name, email, admin, .. } = &requested;
     let email = if call.params.is_set("skip_reconfirmation")? { email } else { &user.email };
     let private = call.params.flag("private_profile")?;
     let sql = "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5,
@@ -329,7 +331,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         group_moves::rename_below(call, &namespace)?;
     }
     let was_external = OF_USERS.is_on(call.db, user.id, EXTERNAL)?;
-    Answer::ok(&settled(call, user.id, &wanted, Some(was_external))?)
+    Answer::ok(&store_rest(call, user.id, &requested, Some(was_external))?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
@@ -339,8 +341,8 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let sql = "SELECT EXISTS (SELECT 1 FROM members m WHERE m.user_id = ?1 AND m.access_level = ?2
                    AND m.group_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM members o
                    WHERE o.group_id = m.group_id AND o.access_level = ?2 AND o.user_id <> ?1))";
-    let is_kept = !call.params.is_set("hard_delete")? && call.one(sql, [user.id, OWNER])?;
-    refuse_if(is_kept, || {
+    let is_sole_owner = !call.params.is_set("hard_delete")? && call.one(sql, [user.id, OWNER])?;
+    refuse_if(is_sole_owner, || {
         Failure::conflict("User cannot be removed while is the sole-owner of a group")
     })?;
     call.check_unmodified(&user.created_at)?;
@@ -392,7 +394,7 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
         act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
     let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
     refuse_if(is_active, || refused(text))?;
-    let outcomes = ACTS.iter().find(|(known, _)| *known == act).map_or(&[][..], |(_, of)| of);
+    let outcomes = ACTS.iter().find(|(name, _)| *name == act).map_or(&[][..], |(_, of)| of);
     match STATES.iter().zip(outcomes).find(|(state, _)| **state == user.state) {
         Some((_, Refused(text))) => Err(refused(text)),
         Some((state, Impossible)) => Err(refused(&format!("You cannot {act} {state} users."))),
@@ -408,7 +410,7 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
 fn memberships(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.named_user()?;
-    let wanted = call.params.one_of("type", &["Namespace", "Project"])?;
+    let requested = call.params.one_of("type", &["Namespace", "Project"])?;
     let sql = "SELECT json_object('source_id', coalesce(m.group_id, m.project_id),
                 'source_name', coalesce(n.name, p.name),
                 'source_type', iif(m.group_id IS NULL, 'Project', 'Namespace'),
@@ -416,5 +418,5 @@ fn memberships(call: &Call<'_>) -> Result<Answer> {
          FROM members m LEFT JOIN namespaces n ON n.id = m.group_id LEFT JOIN projects p ON p.id = m.project_id
          WHERE m.user_id = ?1 AND (?2 IS NULL OR ?2 = iif(m.group_id IS NULL, 'Project', 'Namespace'))
          ORDER BY m.id";
-    page::list(call, call.objects(sql, params![user.id, wanted])?)
+    page::list(call, call.objects(sql, params![user.id, requested])?)
 }

@@ -1,6 +1,7 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out.
 //! They differ in who manages them, in the licence for scopes, and in what PUT changes.
 
+use super::names::{is_key_char, is_maskable};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
@@ -30,19 +31,16 @@ const VARIABLES: Collection = Collection {
     entry: "key",
     required: &["key", "value"],
     fields: &FIELDS,
-    most: Some(("ci variables", [8_000, 30_000], |text| Failure::model("base", text))),
+    limit: Some(("ci variables", [8_000, 30_000], |text| Failure::model("base", text))),
     scope: |_, call| scope(call),
-    find: |_, call, scope| match call.method == http::Method::PUT {
-        true => find_to_change(call, scope),
-        false => find(call, scope),
-    },
-    settle,
+    find: |call| if call.method == Method::PUT { find_to_change(call) } else { find(call) },
+    complete,
     // Project variables have no time of change.
-    kept: |call, scope, variable| match scope {
+    check_removal: |call, variable| match call.scope {
         Scope::Group(_) => call.check_unmodified(&variable.updated_at),
         Scope::Project(_) => Ok(()),
     },
-    json: |_, call, _, variable| Ok(json(variable, call)),
+    json: |call, variable| Ok(json(call, variable)),
     ..Collection::new("/projects/{id}/variables")
 };
 
@@ -55,7 +53,7 @@ const TYPE: &str = "variable_type";
 const FLAGS: [&str; 3] = ["protected", "masked", "raw"];
 const ENVIRONMENT: &str = "environment_scope";
 
-fn json(variable: &Record, call: &Call<'_>) -> Value {
+fn json(call: &Call<'_>, variable: &Record) -> Value {
     let mut body = json!({});
     for field in FIELDS.iter().filter(|field| field.is_there(call)) {
         body[field.name] = variable.value(field.name);
@@ -72,16 +70,19 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     }
     let too_long = format!("is too long (maximum is {LONGEST} characters)");
     let letters = "can contain only letters, digits";
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let key = variable.text("key");
     wrong.add_if(key.is_empty(), "key", "can't be blank");
     wrong.add_if(key.chars().count() > LONGEST, "key", too_long.as_str());
-    wrong.add_if(key.is_empty() || !key.chars().all(word), "key", format!("{letters} and '_'."));
-    let place = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
+    wrong.add_if(
+        key.is_empty() || !key.chars().all(is_key_char),
+        "key",
+        format!("{letters} and '_'."),
+    );
     let scope = variable.text(ENVIRONMENT);
     wrong.add_if(scope.is_empty(), "environment_scope", "can't be blank");
     wrong.add_if(
-        scope.is_empty() || !scope.chars().all(place),
+        scope.is_empty()
+            || !scope.chars().all(|c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c)),
         "environment_scope",
         format!("{letters}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
     );
@@ -94,43 +95,40 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     wrong.settle()
 }
 
-/// Whether a value can be masked: long enough, on one line, and, unless raw, of characters that are
+/// True if a value can be masked: long enough, on one line, and, unless raw, of characters that are
 /// never expanded.
 fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
     let anything = variable.is_set("raw") && !profile.raw_masks_plainly;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    let fits = |c: char| if anything { !c.is_whitespace() } else { plain(c) };
     let value = variable.text("value");
-    value.chars().count() >= SHORTEST_MASKED && value.chars().all(fits)
+    value.chars().count() >= SHORTEST_MASKED
+        && value.chars().all(|c| if anything { !c.is_whitespace() } else { is_maskable(c) })
 }
 
 /// Refuses a variable whose key and scope are taken.
-fn check_place(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<()> {
+fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
     // Only the database limits it, and only for groups.
     let is_long = variable.text(ENVIRONMENT).chars().count() > LONGEST;
-    refuse_if(is_long && matches!(scope, Scope::Group(_)), || {
+    refuse_if(is_long && matches!(call.scope, Scope::Group(_)), || {
         Failure::internal(&"the scope is too long")
     })?;
-    refuse_if(is_known(call, scope, variable)?, || {
+    refuse_if(is_key_taken(call, variable)?, || {
         Failure::model("key", format!("({}) has already been taken", variable.text("key")))
     })
 }
 
-/// Whether another variable has the key and the scope.
-fn is_known(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<bool> {
-    let namesakes = VARIABLES.rows.with(call, scope.holder(), "key", variable.text("key"))?;
-    let place = variable.text(ENVIRONMENT);
-    Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == place))
+/// True if another variable has the key and the scope.
+fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
+    let namesakes = VARIABLES.rows.with(call, call.scope.holder(), "key", variable.text("key"))?;
+    let scope = variable.text(ENVIRONMENT);
+    Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == scope))
 }
 
 /// Adds a variable of a seed; an existing one stays unchanged.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
+    let call = &CollectionCall { collection: &VARIABLES, scope, call };
     let mut variable = Record::new(call.now());
-    VARIABLES.take(call, &mut variable)?;
-    match is_known(call, scope, &variable)? {
-        true => Ok(()),
-        false => VARIABLES.save(call, scope, &mut variable),
-    }
+    call.take(&mut variable)?;
+    if is_key_taken(call, &variable)? { Ok(()) } else { call.save(&mut variable) }
 }
 
 /// The project or group, for callers who manage it. A project is closed while its CI/CD is
@@ -147,7 +145,7 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 pub(super) const PIPELINES: &[&str] = &["builds_access_level"];
 
 /// The answer for a variable that does not exist.
-fn absent(scope: &Scope) -> Failure {
+fn not_found(scope: &Scope) -> Failure {
     Failure::not_found(scope.either("Variable", "GroupVariable"))
 }
 
@@ -164,41 +162,41 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 }
 
 /// The variables with the key in the call, the least recently changed one first.
-fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Record>> {
-    let mut all = VARIABLES.rows.with(call, scope.holder(), "key", call.segment("key"))?;
+fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Record>> {
+    let mut all = VARIABLES.rows.with(call, call.scope.holder(), "key", call.segment("key"))?;
     all.retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter));
     all.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
     Ok(all)
 }
 
 /// The one variable with the key, and with the scope in the filter, if there is one.
-fn find(call: &Call<'_>, scope: &Scope) -> Result<Record> {
-    let mut found = with_key(call, scope, filter(call)?)?;
+fn find(call: &CollectionCall<'_>) -> Result<Record> {
+    let mut found = find_by_key(call, filter(call)?)?;
     if found.len() > 1 {
         return Err(Failure::conflict(
             "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'",
         ));
     }
-    found.pop().ok_or_else(|| absent(scope))
+    found.pop().ok_or_else(|| not_found(call.scope))
 }
 
 /// The variable that PUT changes. That of a group is found by key alone: among several, any one.
 /// Later releases use the filter, but also fall back to any one.
-fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Record> {
-    if matches!(scope, Scope::Project(_)) {
+fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
+    if matches!(call.scope, Scope::Project(_)) {
         if !call.service.profile.optional_variable_value {
             call.params.require(&["value"])?;
         }
-        return find(call, scope);
+        return find(call);
     }
     let filter = filter(call)?.filter(|_| call.service.profile.group_variable_filter);
-    let filtered = with_key(call, scope, filter)?;
-    let found = if filtered.is_empty() { with_key(call, scope, None)? } else { filtered };
-    found.into_iter().next().ok_or_else(|| absent(scope))
+    let filtered = find_by_key(call, filter)?;
+    let found = if filtered.is_empty() { find_by_key(call, None)? } else { filtered };
+    found.into_iter().next().ok_or_else(|| not_found(call.scope))
 }
 
 /// Completes a new or changed variable.
-fn settle(_: &Collection, call: &Call<'_>, scope: &Scope, variable: &mut Record) -> Result<()> {
+fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let is_new = variable.id == 0;
     if !is_new && call.service.profile.put_resets_omitted_flags {
         let is_flag = |field: &&Field| matches!(field.form, Form::Flag | Form::Word(_));
@@ -222,5 +220,5 @@ fn settle(_: &Collection, call: &Call<'_>, scope: &Scope, variable: &mut Record)
             "The visibility setting cannot be changed for masked and hidden variables.",
         ));
     }
-    check_place(call, scope, variable)
+    check_key_free(call, variable)
 }

@@ -15,9 +15,9 @@ use super::{avatars, custom_attributes, group_settings, shares};
 /// A JSON object, written member by member to a text. A page has a hundred projects with sixty
 /// members each, so none is built elsewhere first.
 #[derive(Debug, Default)]
-pub(crate) struct Object(Vec<u8>);
+pub(crate) struct ObjectWriter(Vec<u8>);
 
-impl Object {
+impl ObjectWriter {
     /// Starts a member; its value follows. Names are plain words.
     fn name(&mut self, name: &str) -> &mut Vec<u8> {
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
@@ -86,10 +86,10 @@ impl Extras {
 }
 
 /// The simple form.
-pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Object> {
+pub(crate) fn simple(call: &Call<'_>, project: &Project, extras: Extras) -> Result<ObjectWriter> {
     let stored = attributes(call, project)?;
     let level = call.level_in(project)?;
-    let view = ProjectView { call, project, stored: &stored, level, wanted };
+    let view = ProjectView { call, project, stored: &stored, level, extras };
     let mut body = view.simple_members()?;
     body.set_if(call.is_from(18, 2), "visibility", &project.visibility)?;
     if call.release() >= OBSERVED {
@@ -104,19 +104,22 @@ pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Resu
 /// The effective attributes, together with the groups above.
 fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
     let mut stored = serde_json::from_str(&project.stored).unwrap_or_default();
-    group_settings::settle(call, project, &mut stored)?;
+    group_settings::add_inherited(call, project, &mut stored)?;
     Ok(stored)
 }
 
 /// The full form.
-pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Object> {
+pub(crate) fn full(call: &Call<'_>, project: &Project, extras: Extras) -> Result<ObjectWriter> {
     let stored = attributes(call, project)?;
     let level = call.level_in(project)?;
-    let view = ProjectView { call, project, stored: &stored, level, wanted };
+    let view = ProjectView { call, project, stored: &stored, level, extras };
     let mut body = view.simple_members()?;
     view.repository_members(&mut body)?;
-    let shares =
-        if project.shared { shares::shown(call, Holder::Project(project.id))? } else { Vec::new() };
+    let shares = if project.shared {
+        shares::list_json(call, Holder::Project(project.id))?
+    } else {
+        Vec::new()
+    };
     let image = project.full_path.to_lowercase();
     body.set("creator_id", project.creator_id)?;
     body.set("visibility", &project.visibility)?;
@@ -126,7 +129,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     body.set("import_status", project.import_status_at(call.now()))?;
     body.object("_links", view.links());
     body.set("shared_with_groups", shares)?;
-    if let Some(user) = call.caller.as_ref().filter(|_| wanted.permissions) {
+    if let Some(user) = call.caller.as_ref().filter(|_| extras.permissions) {
         body.set("permissions", view.permissions(user)?)?;
     }
     for (name, value) in view.other_attributes() {
@@ -144,13 +147,13 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     body.set_if(observed, "description_html", description_html(&stored))?;
     view.maintainers_members(&mut body)?;
     view.optional_members(&mut body)?;
-    view.wanted_members(&mut body)?;
+    view.requested_members(&mut body)?;
     Ok(body)
 }
 
 impl ProjectView<'_> {
     /// The members for maintainers only.
-    fn maintainers_members(&self, body: &mut Object) -> Result<()> {
+    fn maintainers_members(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
         if self.level < MAINTAINER {
             return Ok(());
@@ -159,16 +162,16 @@ impl ProjectView<'_> {
         body.set("import_url", import_url(self.stored))?;
         body.set_if(call.is_from(15, 9), "import_type", Value::Null)?;
         let error = project.import_error_at(call.now());
-        body.set_if(self.wanted.import_error, "import_error", error)
+        body.set_if(self.extras.import_error, "import_error", error)
     }
 
     /// The members of the simple form.
-    fn simple_members(&self) -> Result<Object> {
+    fn simple_members(&self) -> Result<ObjectWriter> {
         let Self { call, project, .. } = self;
         let host = host(call);
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         let (base, path) = (call.base.as_str(), project.full_path.as_str());
-        let mut body = Object::default();
+        let mut body = ObjectWriter::default();
         body.set("id", project.id)?;
         body.set("name", &project.name)?;
         body.set("name_with_namespace", project.full_name())?;
@@ -187,7 +190,7 @@ impl ProjectView<'_> {
     }
 
     /// The members for callers who may read the repository.
-    fn repository_members(&self, body: &mut Object) -> Result<()> {
+    fn repository_members(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
         if self.reads_code() {
             let readme = format!("{}/{}/-/blob/HEAD/README.md", call.base, project.full_path);
@@ -198,7 +201,7 @@ impl ProjectView<'_> {
     }
 
     /// The members that only some projects or callers have.
-    fn optional_members(&self, body: &mut Object) -> Result<()> {
+    fn optional_members(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
         if let Some(id) = project.namespace.owner_id {
             body.set("owner", owner(call, id, &project.namespace)?)?;
@@ -207,7 +210,7 @@ impl ProjectView<'_> {
             body.set_if(call.shows_deletion(), name, &project.marked_for_deletion_on)?;
         }
         if let Some(upstream) = project.forked_from_id
-            && let Some(upstream) = upstream_of(call, upstream, self.wanted)?
+            && let Some(upstream) = upstream_of(call, upstream, self.extras)?
         {
             body.object("forked_from_project", upstream);
         }
@@ -215,11 +218,11 @@ impl ProjectView<'_> {
     }
 
     /// The members that the call requests.
-    fn wanted_members(&self, body: &mut Object) -> Result<()> {
+    fn requested_members(&self, body: &mut ObjectWriter) -> Result<()> {
         for name in ["license_url", "license"] {
-            body.set_if(self.wanted.license, name, Value::Null)?;
+            body.set_if(self.extras.license, name, Value::Null)?;
         }
-        if self.wanted.statistics && self.level >= REPORTER {
+        if self.extras.statistics && self.level >= REPORTER {
             let observed = self.call.release() >= OBSERVED;
             let registry = observed.then_some("container_registry_size");
             let sizes = STATISTICS.split(' ').chain(registry).map(|name| (name, 0));
@@ -228,24 +231,24 @@ impl ProjectView<'_> {
         self.custom_members(body)
     }
 
-    fn custom_members(&self, body: &mut Object) -> Result<()> {
-        if self.wanted.custom_attributes {
-            let all = custom_attributes::of(self.call, Holder::Project(self.project.id))?;
+    fn custom_members(&self, body: &mut ObjectWriter) -> Result<()> {
+        if self.extras.custom_attributes {
+            let all = custom_attributes::list_json(self.call, Holder::Project(self.project.id))?;
             body.set("custom_attributes", all)?;
         }
         Ok(())
     }
 
     /// The URLs of a project's parts.
-    fn links(&self) -> Object {
-        let own = format!("{}/api/v4/projects/{}", self.call.base, self.project.id);
-        let mut links = Object::default();
-        links.plain("self", format_args!("{own}"));
-        links.plain("repo_branches", format_args!("{own}/repository/branches"));
+    fn links(&self) -> ObjectWriter {
+        let address = format!("{}/api/v4/projects/{}", self.call.base, self.project.id);
+        let mut links = ObjectWriter::default();
+        links.plain("self", format_args!("{address}"));
+        links.plain("repo_branches", format_args!("{address}/repository/branches"));
         for name in ["issues", "merge_requests", "labels", "events", "members", "cluster_agents"] {
             let is_feature = ["issues", "merge_requests"].contains(&name);
             if !is_feature || self.uses(&format!("{name}_access_level")) {
-                links.plain(name, format_args!("{own}/{name}"));
+                links.plain(name, format_args!("{address}/{name}"));
             }
         }
         links
@@ -310,12 +313,12 @@ fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
 }
 
 /// The upstream of a fork, if the caller may see it.
-fn upstream_of(call: &Call<'_>, id: i64, wanted: Extras) -> Result<Option<Object>> {
+fn upstream_of(call: &Call<'_>, id: i64, extras: Extras) -> Result<Option<ObjectWriter>> {
     let upstream = match Project::by_id(call.db, id)? {
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),
     };
-    let mut brief = simple(call, &upstream, wanted)?;
+    let mut brief = simple(call, &upstream, extras)?;
     if call.release() < OBSERVED {
         brief.set("forks_count", upstream.forks_count)?;
         brief.set("license_url", Value::Null)?;
