@@ -28,7 +28,7 @@ mod by_data {
     use crate::{
         catalogue,
         field::{Accepted, Compare, Named, Scope, Tier},
-        kind::{Handle, HandlePlace, Home, Place, Section, Spec},
+        kind::{AddressKey, AddressKeyIn, Home, Place, Section, Spec},
         level::MAINTAINER,
         operation::{Method, Op, Write},
         sandbox::{self, Collection, Form, serves},
@@ -74,7 +74,7 @@ mod by_data {
         let mut told = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
         told.below = home.parent.map_or("", |parent| parent.argument);
         told.within = home.within.unwrap_or_default();
-        if let Some(Handle { field, place: HandlePlace::Path(name) }) = home.handle.first() {
+        if let Some(AddressKey { field, place: AddressKeyIn::Path(name) }) = home.handle.first() {
             (told.key, told.entry) = (field, name);
         }
         told.reads = home.seen_from().into();

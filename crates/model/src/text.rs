@@ -171,15 +171,15 @@ pub fn with_article(noun: &str) -> String {
 /// Words as a list in a sentence: `` `a`, `b` or `c` ``.
 pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<_> = words.iter().map(|word| format!("`{}`", escape(word.as_ref()))).collect();
-    in_a_row(&quoted, "or")
+    join_with(&quoted, "or")
 }
 
 /// Words as a list of all of them: `a, b and c`.
 pub fn joined<S: AsRef<str>>(words: &[S]) -> String {
-    in_a_row(words, "and")
+    join_with(words, "and")
 }
 
-fn in_a_row<S: AsRef<str>>(words: &[S], before_last: &str) -> String {
+fn join_with<S: AsRef<str>>(words: &[S], before_last: &str) -> String {
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
     match words.split_last() {
         Some((last, most @ [_, ..])) => format!("{} {before_last} {last}", most.join(", ")),

@@ -44,9 +44,9 @@ impl Observer {
         let mut known: Option<BTreeSet<String>> = None;
         let runners = self.runners_for(section.of).await?;
         for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
-            for (field, named, name) in forms::named_by(section.of, &entry.values()) {
+            for (field, named, name) in forms::referenced_names(section.of, &entry.values()) {
                 if named == Named::Runner {
-                    names.insert_all(named, &name, called(&runners, &name));
+                    names.insert_candidates(named, &name, called(&runners, &name));
                 } else if named == Named::Role {
                     let has_it = |live: &LiveEntry| {
                         section.of.name(live.fields.raw()) == entry.key

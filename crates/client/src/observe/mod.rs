@@ -298,7 +298,7 @@ impl Observer {
         let mut live = Live::of(presence, self.now());
         if let Some(fields) = container.create.fields().filter(|_| creates) {
             let (own, _) = catalogue::container(container.scope);
-            for (_, named, name) in forms::named_by(own, &fields.values()) {
+            for (_, named, name) in forms::referenced_names(own, &fields.values()) {
                 match or_cause(self.id(named, &name).await)? {
                     Ok(id) => live.names.insert(named, &name, id),
                     Err(cause) => {

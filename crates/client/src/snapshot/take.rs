@@ -397,7 +397,7 @@ impl Recorder {
             let Some(id) = contents.id(container.scope, &container.path) else { continue };
             let all_of = |section: Section| match section.home.place {
                 Place::List(op) | Place::Optional(op) => {
-                    Some(section.home.listing(op.request().arg("id", id)))
+                    Some(section.home.list_request(op.request().arg("id", id)))
                 }
                 _ => None,
             };

@@ -136,7 +136,7 @@ impl Selector {
     }
 
     /// Whether it has a part for entries.
-    pub fn is_of_entries(&self) -> bool {
+    pub fn selects_entries(&self) -> bool {
         self.written.split_once('#').is_some_and(|(_, rest)| rest.contains('/'))
     }
 

@@ -53,7 +53,7 @@ impl Rules for ApprovalRules {
 
     // Without a type, the service creates a rule without users and groups as the rule for any
     // approver.
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let with_type = |call: Call| Call { request: with_type(call.request), ..call };
         let calls = match job.act {
             Act::Change(declared, live, changed) if names_branches(declared) => {
@@ -259,7 +259,7 @@ mod tests {
         let mut names = names();
         assert_eq!(
             ids(raw(), declared.clone(), &names),
-            Err(Unable::DependsOnEntries("protected_branches".to_owned()))
+            Err(NoCalls::DependsOnEntries("protected_branches".to_owned()))
         );
         let known = [("main", Id::Known(4)), ("new", Id::OfStep("acme/shop#x/new".into()))];
         let known: BTreeMap<_, _> = known.map(|(name, id)| (name.to_owned(), Some(id))).into();
@@ -269,10 +269,10 @@ mod tests {
         let other = json!({"name": "Security", "protected_branches": ["other"]});
         assert!(matches!(
             ids(raw(), other.clone(), &names),
-            Err(Unable::Because(Fault { code: "unknown-entry", .. }))
+            Err(NoCalls::Impossible(Fault { code: "unknown-entry", .. }))
         ));
         names.insert_entries("protected_branches", Err(Cause::new("cut")));
-        assert_eq!(ids(raw(), other, &names), Err(Unable::Unseen(Cause::new("cut"))));
+        assert_eq!(ids(raw(), other, &names), Err(NoCalls::LiveUnknown(Cause::new("cut"))));
     }
 
     #[test]

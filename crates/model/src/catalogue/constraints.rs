@@ -103,7 +103,7 @@ pub fn over<'n>(
 impl Constraint {
     /// The key of the paths of the groups that have the setting, from the nearest on, in the object of a
     /// group. No field of a response has blanks in its name.
-    pub fn decided_by(&self) -> String {
+    pub fn deciding_groups_key(&self) -> String {
         format!("{} decided by", self.by.field)
     }
 
@@ -114,16 +114,16 @@ impl Constraint {
     }
 
     /// What a change of the group to `by` gives the field below.
-    pub fn gives<'j>(&'j self, by: &'j Json) -> Option<&'j Json> {
+    pub fn value_below<'j>(&'j self, by: &'j Json) -> Option<&'j Json> {
         let given = self.gives.iter().find(|case| case.by.contains(by));
         let same = || (self.how == How::Sets && self.gives.is_empty()).then_some(by);
         given.and_then(|case| case.over.first()).or_else(same)
     }
 
     /// What a change of the group to `by` makes of the same setting in the groups below it.
-    pub fn in_between<'j>(&self, by: &'j Json) -> Option<&'j Json> {
+    pub fn value_between<'j>(&self, by: &'j Json) -> Option<&'j Json> {
         let mut rows = over(&self.by.section, Some(&self.by.field));
-        rows.find(|row| row.by == self.by)?.gives(by)
+        rows.find(|row| row.by == self.by)?.value_below(by)
     }
 
     /// Whether the group's value `by` forbids creations in a container of `scope`.

@@ -27,7 +27,7 @@ impl Creation<'_> {
     ///
     /// # Errors
     /// If a field names something that the service does not have.
-    pub(super) fn calls(self, job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
+    pub(super) fn calls(self, job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, NoCalls> {
         let naming: Vec<_> = self.within.keys().cloned().collect();
         let mut first = self.within.clone();
         let mut then = Fields::new();
@@ -36,7 +36,7 @@ impl Creation<'_> {
             let own = job.section.table().get(name).map(|_| job.section);
             let Some(section) = own.or(settings) else { continue };
             let waits = section.waits(name, declared, None, true).is_some();
-            if waits || says_nothing(job.section, section, name, value) {
+            if waits || equals_default(job.section, section, name, value) {
                 continue;
             }
             let field = section.field(name);
@@ -105,7 +105,7 @@ pub(super) fn relocate(
 /// Whether the field can be left out of a create request because the result is the same: an empty
 /// avatar, or a switch of `create:` that is off. The service answered `use_custom_template: false`
 /// with an internal error, so switches that are off are left out.
-fn says_nothing(container: Section, section: Section, name: &str, value: &Value) -> bool {
+fn equals_default(container: Section, section: Section, name: &str, value: &Value) -> bool {
     let is_own = std::ptr::eq(section.kind, container.kind);
     (section.field(name).is_upload() && value.is_null())
         || (is_own && value.plain() == Some(&Json::Bool(false)))

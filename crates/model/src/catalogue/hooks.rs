@@ -78,7 +78,7 @@ impl Rules for Hooks {
 
     // The service adds the keys of an edit to the stored ones. When the URL changes, it removes all
     // headers, even those of the same request, and variables that keep their secret.
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let (Act::Change(declared, live, changed), Some(op)) =
             (job.act, job.section.home.operations.edit)
         else {
@@ -108,7 +108,7 @@ impl Rules for Hooks {
 }
 
 /// The side effect of a new URL for a hook whose headers are not declared. Lists do not show them.
-fn without_headers(live: &LiveEntry) -> Result<Option<&'static str>, Unable> {
+fn without_headers(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls> {
     let Some(shown) = live.whole.as_ref().and_then(|whole| whole.raw().get(HEADERS)) else {
         return Ok(Some(REMOVES_HEADERS));
     };

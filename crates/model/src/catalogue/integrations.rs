@@ -91,7 +91,7 @@ impl Rules for Integrations {
         check_channels(variant, declared, report);
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let mut calls = job.plain()?;
         let is_old = matches!(job.release, Known::Is(release) if release < INHERITS_SINCE);
         let of_group = job.section.home.scope == Scope::Group;

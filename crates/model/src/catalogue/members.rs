@@ -40,7 +40,7 @@ impl Rules for Members {
         (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let own = ["override", "membership"];
         if let Act::Create(declared) | Act::Change(declared, ..) = job.act
             && let Some(level) = declared.get("access_level").and_then(Value::plain)
@@ -102,7 +102,7 @@ impl Rules for Members {
 
 /// Whether the member gets the level of its declared custom role: the service refuses another one.
 /// Nobody has a role with another level, so a role that stays belongs to the live level.
-fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
+fn fits_role(job: &Job<'_>) -> Result<(), NoCalls> {
     let (declared, live) = match job.act {
         Act::Create(declared) => (declared, None),
         Act::Change(declared, live, _) => (declared, Some(live.fields.raw())),
@@ -210,7 +210,7 @@ mod tests {
             };
             let refused = matches!(
                 Members.calls(&job),
-                Err(Unable::Because(Fault { code: "top-level", .. }))
+                Err(NoCalls::Impossible(Fault { code: "top-level", .. }))
             );
             assert_eq!(refused, is_refused, "{path}");
         }

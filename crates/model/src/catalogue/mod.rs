@@ -46,9 +46,9 @@ use crate::{
 fn rules(name: &str) -> Option<&'static dyn Rules> {
     Some(match name {
         "approval_rules" => &approval_rules::ApprovalRules,
-        "approvals" => &approvals::Settings,
+        "approvals" => &approvals::ApprovalSettings,
         "archived" => &archived::Archived,
-        "fork_of" => &fork_of::Relation,
+        "fork_of" => &fork_of::ForkRelation,
         "group" => &group::Group,
         "hooks" => &hooks::Hooks,
         "integrations" => &integrations::Integrations,
@@ -56,7 +56,7 @@ fn rules(name: &str) -> Option<&'static dyn Rules> {
         "project" => &project::Project,
         "protected_branches" => &protected_branches::ProtectedBranches,
         "push_rule" => &push_rule::PushRule,
-        "pipeline_schedules" => &pipeline_schedules::Schedules,
+        "pipeline_schedules" => &pipeline_schedules::PipelineSchedules,
         "settings" => &settings::Settings,
         "shares" => &shares::Shares,
         "variables" => &variables::Variables,
@@ -100,7 +100,7 @@ impl Registry {
 
     /// With one more kind.
     #[must_use]
-    pub fn with(mut self, described: description::Described) -> Self {
+    pub fn with(mut self, described: description::DescribedKind) -> Self {
         self.kinds.push(described.kind);
         self.described.extend(described.operations);
         self

@@ -27,16 +27,20 @@ pub fn find(id: &str) -> Option<AnyOp> {
 }
 
 /// The fields of a section that a route accepts, as parameters.
-struct Body {
+struct FieldParameters {
     section: (Scope, &'static str),
     route: Route,
     parameters: Vec<Parameter>,
 }
 
-static BODIES: LazyLock<Vec<Body>> = LazyLock::new(|| {
+static BODIES: LazyLock<Vec<FieldParameters>> = LazyLock::new(|| {
     let named = all().filter_map(|op| op.row().fields);
     named
-        .map(|(section, route)| Body { section, route, parameters: accepted(section, route) })
+        .map(|(section, route)| FieldParameters {
+            section,
+            route,
+            parameters: accepted(section, route),
+        })
         .collect()
 });
 

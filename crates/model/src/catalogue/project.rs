@@ -29,7 +29,7 @@ pub(super) static LOOKUP: Lookup = Lookup {
 pub(super) struct Project;
 
 impl Rules for Project {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         match job.act {
             Act::Create(declared) => create(job, declared),
             Act::Container(Lifecycle::Move(former)) => {
@@ -38,7 +38,7 @@ impl Rules for Project {
             }
             Act::Container(Lifecycle::Delete) => Ok(vec![act(job, operation::PROJECT_DELETE)]),
             Act::Container(Lifecycle::Restore) => Ok(vec![act(job, operation::PROJECT_RESTORE)]),
-            Act::Change(..) | Act::Remove(_) => Err(Unable::Needless),
+            Act::Change(..) | Act::Remove(_) => Err(NoCalls::NotNeeded),
         }
     }
 
@@ -53,7 +53,7 @@ impl Rules for Project {
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
             return;
         };
-        for (name, _, most, limit) in needs::exceeding(settings, known) {
+        for (name, _, most, limit) in needs::fields_above_limit(settings, known) {
             if declared.contains_key(most) && !declared.contains_key(name) {
                 let fault = Fault::of(texts::TOO_VISIBLE, most).fill("name", name);
                 report(fault.fill("limit", &plain_text(&limit)));
@@ -63,7 +63,7 @@ impl Rules for Project {
 
     fn effects(&self, _who: Option<u64>, _before: &Object, after: &Object) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if source::fills(after) {
+        if source::has_undeclared_contents(after) {
             effects.push(Effect::Fills);
         }
         if after.get("initialize_with_readme") == Some(&Json::Bool(true)) {
@@ -135,10 +135,10 @@ fn level(permissions: &Json) -> u8 {
     level.and_then(|level| u8::try_from(level).ok()).unwrap_or(0)
 }
 
-fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
+fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, NoCalls> {
     // Without a namespace, the service would use the caller's: the project would be created in the
     // wrong place.
-    let Some(namespace) = &job.target.namespace else { return Err(Unable::Needless) };
+    let Some(namespace) = &job.target.namespace else { return Err(NoCalls::NotNeeded) };
     let mut calls = match source::calls(job, namespace, declared) {
         Some(calls) => calls?,
         None => create_plain(job, namespace, declared)?,
@@ -152,7 +152,7 @@ fn create_plain(
     job: &Job<'_>,
     namespace: &Namespace,
     declared: &Fields,
-) -> Result<Vec<Call>, Unable> {
+) -> Result<Vec<Call>, NoCalls> {
     let (post, route) = match namespace.owner {
         NamespaceOwner::User(user) => (
             operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user),

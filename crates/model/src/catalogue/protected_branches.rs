@@ -26,8 +26,8 @@ impl Rules for ProtectedBranches {
         }
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        self.keeps_the_right(job)?;
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+        self.check_right_to_unprotect(job)?;
         match job.act {
             Act::Change(declared, live, changed) if is_replaced(live, changed) => {
                 job.replace(declared, live)
@@ -48,7 +48,7 @@ impl ProtectedBranches {
     ///
     /// # Errors
     /// If the declared or live rows certainly exclude the user of the token.
-    fn keeps_the_right(&self, job: &Job<'_>) -> Result<(), Unable> {
+    fn check_right_to_unprotect(&self, job: &Job<'_>) -> Result<(), NoCalls> {
         let spec = job.section.table().get(UNPROTECT);
         let declared = |declared: &Fields| {
             Some(forms::comparable(spec, declared.get(UNPROTECT)?.plain()?, job.names))
@@ -61,7 +61,7 @@ impl ProtectedBranches {
             Act::Container(_) => (None, ""),
         };
         let caller = job.names.caller();
-        match rows.is_some_and(|rows| caller.is_some_and(|id| leave_out(&rows, id))) {
+        match rows.is_some_and(|rows| caller.is_some_and(|id| names_only_others(&rows, id))) {
             true => Err(Fault::of(texts::LOCKED_OUT, UNPROTECT).fill("what", what).into()),
             false => Ok(()),
         }
@@ -71,7 +71,7 @@ impl ProtectedBranches {
 const UNPROTECT: &str = "allowed_to_unprotect";
 
 /// Whether `rows` name only users, and not this one.
-fn leave_out(rows: &Json, id: u64) -> bool {
+fn names_only_others(rows: &Json, id: u64) -> bool {
     let users: Option<Vec<u64>> = rows
         .as_array()
         .and_then(|rows| rows.iter().map(|row| row.get("user_id")?.as_u64()).collect());
@@ -166,14 +166,17 @@ mod tests {
     #[test]
     fn locking_out_the_caller_is_refused() {
         let of = section("protected_branches");
-        let mut names = names().for_caller(4);
+        let mut names = names().with_caller(4);
         names.insert(Named::User, "me", Some(4));
         let target = target();
         let is_refused = |names: &Names, act: Act<'_>| {
             let release = Known::NotAsked;
             let (section, target) = (of, &target);
             let job = Job { section, target, names, release, is_alone: true, act };
-            matches!(of.rules.calls(&job), Err(Unable::Because(Fault { code: "locked-out", .. })))
+            matches!(
+                of.rules.calls(&job),
+                Err(NoCalls::Impossible(Fault { code: "locked-out", .. }))
+            )
         };
         for (rows, refused) in [
             (json!([{"user": "alice"}]), true),
@@ -296,10 +299,10 @@ mod tests {
         };
         let owners = "code_owner_approval_required";
         assert_eq!(why_not(premium(), &[]), None);
-        assert!(matches!(why_not(premium(), &[owners]), Some(Unable::Unseen(_))));
+        assert!(matches!(why_not(premium(), &[owners]), Some(NoCalls::LiveUnknown(_))));
         // A row for a user or group also proves a tier.
         let both = [owners, "unprotect_access_levels"];
-        assert!(matches!(why_not(premium(), &both), Some(Unable::Unseen(_))));
+        assert!(matches!(why_not(premium(), &both), Some(NoCalls::LiveUnknown(_))));
         assert_eq!(why_not(free(), &[]), None);
     }
 

@@ -17,7 +17,7 @@ pub fn needs(section: Section) -> Option<String> {
 
 /// The description of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
+pub struct FieldReference {
     /// The allowed values, as Markdown.
     pub value: String,
     /// Its meaning.
@@ -27,12 +27,12 @@ pub struct Described {
 }
 
 /// Describes `property`, one of the properties of `schema`.
-pub fn describe(property: &Json, schema: &Json) -> Described {
+pub fn describe(property: &Json, schema: &Json) -> FieldReference {
     let field = Field::of(property);
     // The replacing field may be newer than the release of the reference.
     let modern = field.replaced_by().map(|name| Field::of(&schema["properties"][name]));
     let replaced = modern.and_then(|modern| modern.available.since).filter(|since| since.is_late());
-    Described {
+    FieldReference {
         value: value(property),
         meaning: property["description"].as_str().unwrap_or_default().to_owned(),
         remarks: remarks(field, property, replaced),

@@ -112,7 +112,7 @@ pub fn suggest_field<'k>(
 
 /// The only unknown one of the `keys` of an entry, and the field for which it stands by its place: the
 /// one that tells entries apart and is missing.
-pub fn by_place<'k>(
+pub fn suggest_by_position<'k>(
     of: Section,
     keys: impl Iterator<Item = &'k str>,
 ) -> Option<(&'k str, &'static str)> {

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::{Absence, Handle, Place, Removal, Rules, Shape, Table};
+use super::{Absence, AddressKey, Place, Removal, Rules, Shape, Table};
 use crate::{
     field::{Accepted, Available, Field, Only, Range, Required, Scope, Valid, kept},
     level::Level,
@@ -117,7 +117,7 @@ impl Kind {
             // The path contains the id of the parent.
             let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
             // An entry may lack a part of its identity that has a default.
-            let is_always = self.always_named().any(|name| name == field.name)
+            let is_always = self.required_identity().any(|name| name == field.name)
                 && !field.nullable
                 && field.default.manifest.is_none();
             let only = match field.available.only {
@@ -351,7 +351,7 @@ pub struct Home {
     pub parent: Option<&'static Parent>,
     /// The fields that address an entry in requests. The first is its handle.
     #[serde(skip)]
-    pub handle: Vec<Handle>,
+    pub handle: Vec<AddressKey>,
     /// The keys that identify a live entry, and the other keys that each must have because matching
     /// needs them. All are names in responses.
     #[serde(skip)]

@@ -28,7 +28,7 @@ fn within(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// Whether `key` limits another key that is on in the mapping and must not be declared without it.
-pub fn are_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
+pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
     let required = spec.part(key).filter(|field| field.required == Required::WithLimited);
     let switch = required.and_then(|field| field.relations.limits);
     switch.is_some_and(|switch| field::is_on(&mapping[switch]))
@@ -247,7 +247,7 @@ mod tests {
             ("keep_n", json!({"enabled": true}), false),
             ("cadence", json!({"enabled": true}), false),
         ] {
-            assert_eq!(are_required(spec, key, &mapping), required, "{key} {mapping}");
+            assert_eq!(is_limit_required(spec, key, &mapping), required, "{key} {mapping}");
         }
     }
 }

@@ -215,7 +215,7 @@ impl LiveEntry {
         let mut entry = self.clone();
         for (name, value) in entry.fields.raw_mut() {
             if let Some(spec) = table.get(name) {
-                spec.drop_rows_of(value, named, ids);
+                spec.remove_rows_naming(value, named, ids);
             }
         }
         entry

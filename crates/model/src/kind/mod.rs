@@ -25,7 +25,7 @@ pub mod needs;
 mod property;
 mod reader;
 pub mod refs;
-pub mod stakes;
+pub mod risk;
 mod table;
 #[cfg(debug_assertions)]
 pub mod testing;
@@ -45,7 +45,7 @@ use crate::{
 };
 
 pub use crate::field::Risk;
-pub use calls::{Call, Job, Unable};
+pub use calls::{Call, Job, NoCalls};
 pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
@@ -97,7 +97,7 @@ pub enum Shape {
 
 impl Home {
     /// The request for the list, with its query.
-    pub fn listing(&self, request: Request<Read>) -> Request<Read> {
+    pub fn list_request(&self, request: Request<Read>) -> Request<Read> {
         self.query
             .iter()
             .fold(request, |request, (name, value)| request.query(*name, (*value).to_owned()))
@@ -124,7 +124,7 @@ impl Home {
     pub fn one(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
         match self.handle[..] {
-            [Handle { field, place: HandlePlace::Path(argument) }, ..] => {
+            [AddressKey { field, place: AddressKeyIn::Path(argument) }, ..] => {
                 Some(request.arg(argument, plain_text(raw.get(field)?)))
             }
             _ => None,
@@ -233,16 +233,16 @@ impl Lookup {
 
 /// A field that addresses a live entry in requests.
 #[derive(Clone, Copy, Debug)]
-pub struct Handle {
+pub struct AddressKey {
     /// Its name in responses.
     pub field: &'static str,
     /// Where requests contain it.
-    pub place: HandlePlace,
+    pub place: AddressKeyIn,
 }
 
 /// Where requests contain a field that addresses an entry.
 #[derive(Clone, Copy, Debug)]
-pub enum HandlePlace {
+pub enum AddressKeyIn {
     /// In this argument of the path.
     Path(&'static str),
     /// In this query parameter.
@@ -253,18 +253,18 @@ pub enum HandlePlace {
     Named,
 }
 
-impl Handle {
+impl AddressKey {
     /// `field` as the argument `name` of the path.
     pub const fn path(field: &'static str, name: &'static str) -> Self {
-        Self { field, place: HandlePlace::Path(name) }
+        Self { field, place: AddressKeyIn::Path(name) }
     }
 
     /// The id, by which entries of other sections refer to it.
-    pub const NAMED: Self = Self { field: "id", place: HandlePlace::Named };
+    pub const NAMED: Self = Self { field: "id", place: AddressKeyIn::Named };
 
     /// `field` as the parameter `name` of the query.
     pub const fn query(field: &'static str, name: &'static str) -> Self {
-        Self { field, place: HandlePlace::Query(name) }
+        Self { field, place: AddressKeyIn::Query(name) }
     }
 }
 
@@ -298,7 +298,7 @@ impl Kind {
     }
 
     /// The fields of the identity that every entry has.
-    pub fn always_named(&self) -> impl Iterator<Item = &'static str> {
+    pub fn required_identity(&self) -> impl Iterator<Item = &'static str> {
         self.identity.iter().copied().filter(|name| !self.either.contains(name))
     }
 
@@ -351,7 +351,7 @@ impl Section {
 
     /// Whether an edit can send the credential in `value`, the declared value of `name`, which answers do
     /// not contain.
-    pub fn keeps_credential(self, name: &str, value: &Value) -> bool {
+    pub fn can_send_credential(self, name: &str, value: &Value) -> bool {
         let field = self.field(name);
         matches!(value, Value::Secret(_))
             && matches!(field.compare, Compare::Location | Compare::Rows)
@@ -369,7 +369,7 @@ impl Section {
     }
 
     /// Whether manifests may say what happens to live entries that they do not list.
-    pub fn has_unlisted(self) -> bool {
+    pub fn allows_unlisted(self) -> bool {
         self.shape == Shape::List && !self.only_edits()
     }
 
@@ -380,7 +380,7 @@ impl Section {
     }
 
     /// Whether `raw` shows any field of the section.
-    pub fn shows_any(self, raw: &Object) -> bool {
+    pub fn shows_any_field(self, raw: &Object) -> bool {
         let mut names = self.table().specs().iter().filter_map(|spec| spec.field.live_name());
         names.any(|name| raw.contains_key(name))
     }
@@ -421,11 +421,11 @@ impl Section {
     /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody whom
     /// only that tier can name.
     pub fn tier_of(self, raw: &Object) -> Tier {
-        let tiers = self.table().telling_tier().map(|spec| {
+        let tiers = self.table().tier_evidence().map(|spec| {
             let live = spec.field.live_name();
             let own =
                 live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.available.tier);
-            own.max(spec.tier_of_rows(raw))
+            own.max(spec.highest_row_tier(raw))
         });
         tiers.max().flatten().unwrap_or_default()
     }
@@ -500,7 +500,7 @@ pub trait Rules: Sync {
     ///
     /// # Errors
     /// The reason, if there are no calls.
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         job.plain()
     }
 

@@ -76,7 +76,7 @@ pub fn exceeds(level: &Json, other: &Json) -> bool {
 
 /// The fields that show more than their limit: each with its level, and the limiting field with its
 /// level. `of` gives the declared or live value.
-pub fn exceeding<'s>(
+pub fn fields_above_limit<'s>(
     section: Section,
     of: impl Fn(&str) -> Option<Json> + 's,
 ) -> impl Iterator<Item = (&'static str, Json, &'static str, Json)> + 's {

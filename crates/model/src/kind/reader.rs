@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{Edit, Handle, LiveEntry, LiveFields, Place, Section, Spec, is_withheld, stakes};
+use super::{AddressKey, Edit, LiveEntry, LiveFields, Place, Section, Spec, is_withheld, risk};
 use crate::{
     field::Named,
     page::tells_apart,
@@ -32,7 +32,7 @@ impl Section {
     /// Whether `value` has the type of the field that responses call `key`. Levels are numbers in
     /// responses; the rows of a list may have any form.
     fn is_typed(self, key: &str, value: &Json) -> bool {
-        let Some(spec) = self.table().shown_as(key) else {
+        let Some(spec) = self.table().by_live_name(key) else {
             return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
         };
         if spec.field.is_level() {
@@ -105,8 +105,8 @@ impl Section {
         let kept = match wanted {
             Wanted::Only(names) if !is_replaced && !is_part => {
                 let named = self.identity.iter().copied().chain(self.called_by);
-                let named = named.chain(stakes::protecting(self));
-                table.read_with(names, named)
+                let named = named.chain(risk::protective_fields(self));
+                table.fields_to_read(names, named)
             }
             _ => table.specs().iter().collect(),
         };
@@ -176,7 +176,7 @@ impl Reader<'_> {
                 fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
             }
         }
-        let part = |handle: &Handle| raw.get(handle.field).cloned().unwrap_or_default();
+        let part = |handle: &AddressKey| raw.get(handle.field).cloned().unwrap_or_default();
         LiveEntry {
             handle: section.home.handle.iter().map(part).collect(),
             fields: LiveFields::new(fields, withheld),

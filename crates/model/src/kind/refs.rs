@@ -1,4 +1,4 @@
-//! Rules for branches and tags. Several rules can apply to the same branch.
+//! RuleIndex for branches and tags. Several rules can apply to the same branch.
 //!
 //! A branch without a rule is open to developers. If several rules apply, anyone whom one of them
 //! allows can push, merge, create or force. Code owners must approve if one rule requires it. To
@@ -83,22 +83,22 @@ pub struct Weaker {
 
 /// All the ways in which the rules `after` protect less than those `before`.
 pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
-    let (rules, after) = (&Rules::of(before), &Rules::of(after));
+    let (rules, after) = (&RuleIndex::of(before), &RuleIndex::of(after));
     // Each pair of rules needs these, and there may be many pairs.
     let counted: Vec<_> = after.all.iter().map(|is| rules.about_all_of(is)).collect();
     let sets = before.iter().map(|was| BranchSet { was, before: rules, after, counted: &counted });
     sets.flat_map(|set| set.weaker()).collect()
 }
 
-/// Rules by pattern, so that a rule for one branch is compared only with patterns and rules for the
+/// RuleIndex by pattern, so that a rule for one branch is compared only with patterns and rules for the
 /// same branch.
-struct Rules<'r> {
+struct RuleIndex<'r> {
     all: &'r [RefRule],
     patterns: Vec<usize>,
     names: HashMap<&'r str, Vec<usize>>,
 }
 
-impl<'r> Rules<'r> {
+impl<'r> RuleIndex<'r> {
     fn of(all: &'r [RefRule]) -> Self {
         let (mut patterns, mut names) = (Vec::new(), HashMap::<_, Vec<_>>::new());
         for (at, rule) in all.iter().enumerate() {
@@ -131,8 +131,8 @@ impl<'r> Rules<'r> {
 /// The branches of one rule.
 struct BranchSet<'r> {
     was: &'r RefRule,
-    before: &'r Rules<'r>,
-    after: &'r Rules<'r>,
+    before: &'r RuleIndex<'r>,
+    after: &'r RuleIndex<'r>,
     /// For each rule after, the rules before that apply to all of its branches.
     counted: &'r [Vec<&'r RefRule>],
 }

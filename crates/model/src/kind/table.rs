@@ -45,7 +45,7 @@ impl Spec {
     }
 
     /// The keys of the rows in the declared `value`, each with its tier.
-    pub fn tiers_of_rows(&self, value: &Value) -> Vec<(&'static str, Tier)> {
+    pub fn row_tiers(&self, value: &Value) -> Vec<(&'static str, Tier)> {
         let rows = || value.list().into_iter().flatten();
         let used = self.parts.iter().filter(|part| rows().any(|row| row.get(part.name).is_some()));
         used.map(|part| (part.name, part.available.tier)).collect()
@@ -190,20 +190,20 @@ impl Table {
     }
 
     /// The first field that responses call `key`.
-    pub fn shown_as(&self, key: &str) -> Option<&Spec> {
+    pub fn by_live_name(&self, key: &str) -> Option<&Spec> {
         self.by_shown_name.get(key).map(|i| &self.specs[*i])
     }
 
     /// The fields that can show that the service is licensed: only then it shows them, or they are
     /// lists whose rows can.
-    pub fn telling_tier(&self) -> impl Iterator<Item = &Spec> {
+    pub fn tier_evidence(&self) -> impl Iterator<Item = &Spec> {
         self.telling_tier.iter().map(|i| &self.specs[*i])
     }
 
     /// The fields to read if `wanted` are, in the order of their description: these, the `named`
     /// ones, those that [have to be read with](Self::needed_with) the wanted ones, and those that
     /// every edit repeats.
-    pub fn read_with(
+    pub fn fields_to_read(
         &self,
         wanted: &BTreeSet<&str>,
         named: impl Iterator<Item = &'static str>,

@@ -18,7 +18,7 @@ use crate::{
 
 use super::{
     Allowed, Piece, Reference, Secret, is_encoded, is_reserved, judge,
-    known::{Known, MARK},
+    matcher::{MARK, SecretMatcher},
     names::TOKEN_NAMES,
 };
 
@@ -85,7 +85,7 @@ pub struct Secrets {
     allowed: Allowed,
     own: Option<OwnToken>,
     found: BTreeMap<Reference, Result<Secret, Missing>>,
-    known: Known,
+    known: SecretMatcher,
     /// Whether only known secrets are redacted.
     shows_credentials: bool,
 }
@@ -94,7 +94,7 @@ pub struct Secrets {
 #[derive(Clone)]
 struct OwnToken {
     token: Secret,
-    known: Known,
+    known: SecretMatcher,
     /// The canonical path of its file.
     file: Option<PathBuf>,
 }
@@ -139,8 +139,8 @@ impl Secrets {
     /// Never uses undrift's own `token`, nor its `file`, as a value; and redacts it.
     #[must_use]
     pub fn with_own_token(mut self, token: Secret, file: Option<&Path>) -> Self {
-        let mut known = Known::default();
-        known.learn(token.expose());
+        let mut known = SecretMatcher::default();
+        known.add(token.expose());
         self.also_redact(token.clone());
         self.own =
             Some(OwnToken { token, known, file: file.and_then(|file| file.canonicalize().ok()) });
@@ -155,12 +155,12 @@ impl Secrets {
 
     /// Also redacts `secret`.
     pub fn also_redact(&mut self, secret: Secret) {
-        self.known.learn(secret.expose());
+        self.known.add(secret.expose());
     }
 
     /// Also redacts each run of `length` characters of `secret`.
     pub fn also_redact_pieces(&mut self, secret: &Secret, length: usize) {
-        self.known.learn_pieces(secret.expose(), length);
+        self.known.add_pieces(secret.expose(), length);
     }
 
     /// Resolves each of `references` once.
@@ -175,7 +175,7 @@ impl Secrets {
     }
 
     /// Searches each upload once for undrift's own token.
-    pub fn look_through(&mut self, uploads: impl IntoIterator<Item = impl AsRef<str>>) {
+    pub fn check_uploads(&mut self, uploads: impl IntoIterator<Item = impl AsRef<str>>) {
         for path in uploads {
             let path = path.as_ref();
             if let Err(missing @ Missing::OwnToken(_)) = self.read_file(path) {

@@ -8,8 +8,8 @@
 
 mod data;
 pub mod judge;
-mod known;
 mod lookup;
+mod matcher;
 mod names;
 mod view;
 
@@ -22,8 +22,8 @@ use serde_json::{Value as Json, json};
 use crate::text::MASK;
 
 pub use data::{Data, has_reference, written};
-pub use known::MARK;
 pub use lookup::{Missing, Secrets, without_newline};
+pub use matcher::MARK;
 pub use names::{Allowed, RESERVED, is_reserved};
 
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` is empty.

@@ -51,7 +51,7 @@ impl<'t> View<'t> {
 
     /// Removes one level of escapes; `None` if there are none.
     pub(super) fn unescaped(&self) -> Option<View<'static>> {
-        let mut plain = Building::default();
+        let mut plain = ViewBuilder::default();
         let (mut settled, mut any) = (0, false);
         self.has_escapes().then_some(())?;
         for (at, byte) in self.bytes.iter().enumerate() {
@@ -68,7 +68,7 @@ impl<'t> View<'t> {
     /// escape. All backslashes are removed, because their number depends on the levels, and a
     /// control character becomes the letter of its escape.
     pub(super) fn folded(&self) -> View<'static> {
-        let mut plain = Building::default();
+        let mut plain = ViewBuilder::default();
         for (at, byte) in self.bytes.iter().enumerate() {
             plain.push(*byte, self.span(at));
             while let Some((length, meant)) = number_at_end(&plain.bytes) {
@@ -87,7 +87,7 @@ impl<'t> View<'t> {
 
     /// Without the bytes that `left_out` selects.
     pub(super) fn without(&self, left_out: impl Fn(u8) -> bool) -> View<'static> {
-        let mut rest = Building::default();
+        let mut rest = ViewBuilder::default();
         for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !left_out(**byte)) {
             rest.push(*byte, self.span(at));
         }
@@ -98,7 +98,7 @@ impl<'t> View<'t> {
 impl From<Vec<(u8, Range<usize>)>> for View<'static> {
     fn from(parts: Vec<(u8, Range<usize>)>) -> Self {
         let offset = |at| u32::try_from(at).unwrap_or(u32::MAX);
-        let mut view = Building::default();
+        let mut view = ViewBuilder::default();
         for (byte, source) in parts {
             view.push(byte, (offset(source.start), offset(source.end)));
         }
@@ -106,20 +106,20 @@ impl From<Vec<(u8, Range<usize>)>> for View<'static> {
     }
 }
 
-impl From<Building> for View<'static> {
-    fn from(built: Building) -> Self {
+impl From<ViewBuilder> for View<'static> {
+    fn from(built: ViewBuilder) -> Self {
         Self { bytes: Cow::Owned(built.bytes), spans: Some(built.spans) }
     }
 }
 
 /// A view that grows at its end.
 #[derive(Default)]
-struct Building {
+struct ViewBuilder {
     bytes: Vec<u8>,
     spans: Vec<(u32, u32)>,
 }
 
-impl Building {
+impl ViewBuilder {
     fn push(&mut self, byte: u8, span: (u32, u32)) {
         self.bytes.push(byte);
         self.spans.push(span);

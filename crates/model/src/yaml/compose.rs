@@ -8,7 +8,7 @@ use std::{
 
 use granit_parser::{BorrowedInput, Event, Parser, ScalarStyle, Span, Tag};
 
-use super::{Data, Fault, Key, MAX_DEPTH, Node, Parsed, is_forbidden, number, texts};
+use super::{Data, Key, MAX_DEPTH, Node, Parsed, YamlFault, is_forbidden, number, texts};
 use crate::steps;
 
 /// The maximum number of nodes in the documents of one text, with its aliases expanded.
@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 16 << 20;
 pub fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     if let Some((at, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
-        parsed.faults.push(Fault::of(texts::CONTROL_CHARACTER, at..at + c.len_utf8()));
+        parsed.faults.push(YamlFault::of(texts::CONTROL_CHARACTER, at..at + c.len_utf8()));
         parsed.is_broken = true;
         return parsed;
     }
@@ -80,7 +80,7 @@ impl Counted {
 }
 
 /// A key in the text.
-struct Found<'t> {
+struct FoundKey<'t> {
     name: Cow<'t, str>,
     span: Range<usize>,
     /// Whether it is a plain `<<`.
@@ -91,7 +91,7 @@ struct Found<'t> {
 pub(super) struct Composer<'t, I: BorrowedInput<'t>> {
     events: Parser<'t, I>,
     anchors: HashMap<usize, Counted>,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<YamlFault>,
     dropped: Vec<Range<usize>>,
     nodes_left: usize,
     bytes_left: usize,
@@ -101,7 +101,7 @@ pub(super) struct Composer<'t, I: BorrowedInput<'t>> {
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// The next document; `None` at the end. An error means that the rest of the document is
     /// broken.
-    fn document(&mut self) -> Result<Option<Node>, Fault> {
+    fn document(&mut self) -> Result<Option<Node>, YamlFault> {
         loop {
             match self.next()? {
                 (Event::StreamEnd, _) => return Ok(None),
@@ -115,7 +115,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    fn next(&mut self) -> Result<(Event<'t>, Range<usize>), Fault> {
+    fn next(&mut self) -> Result<(Event<'t>, Range<usize>), YamlFault> {
         match self.events.next_event() {
             Some(Ok((event, span))) => Ok((event, bytes(span))),
             Some(Err(error)) => Err(self.syntax(&error)),
@@ -129,9 +129,9 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         event: Event<'t>,
         span: Range<usize>,
         depth: usize,
-    ) -> Result<Counted, Fault> {
+    ) -> Result<Counted, YamlFault> {
         if depth > MAX_DEPTH {
-            return Err(Fault::of(texts::TOO_DEEP, span));
+            return Err(YamlFault::of(texts::TOO_DEEP, span));
         }
         let (anchor, counted) = match event {
             Event::Alias(id) => return self.alias(id, span, depth),
@@ -147,7 +147,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 self.check_tag(tag.as_deref(), "map", &span);
                 (anchor, self.map(span, depth)?)
             }
-            _ => return Err(Fault::of(texts::NO_VALUE, span)),
+            _ => return Err(YamlFault::of(texts::NO_VALUE, span)),
         };
         let own = if counted.node.is_collection() { 0 } else { counted.bytes };
         self.spend(1, own, &counted.node.span)?;
@@ -159,20 +159,20 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         Ok(counted)
     }
 
-    fn alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+    fn alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
         let Some(target) = self.anchors.get(&id) else {
-            return Err(Fault::of(texts::ALIAS_OF_ITSELF, span));
+            return Err(YamlFault::of(texts::ALIAS_OF_ITSELF, span));
         };
         let (nodes, bytes, deeper) = (target.nodes, target.bytes, target.depth);
         if depth + deeper > MAX_DEPTH + 1 {
-            return Err(Fault::of(texts::TOO_DEEP, span));
+            return Err(YamlFault::of(texts::TOO_DEEP, span));
         }
         self.spend(nodes, bytes, &span)?;
         let data = self.anchors[&id].node.data.clone();
         Ok(Counted { node: Node { data, span }, nodes, bytes, depth: deeper })
     }
 
-    fn list(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+    fn list(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
         let mut list = Counted::collection(start);
         let mut items = Vec::new();
         loop {
@@ -186,7 +186,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    fn map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+    fn map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
         let mut map = Counted::collection(start);
         let (mut entries, mut merged) = (Vec::new(), Vec::new());
         let dropped = self.dropped.len();
@@ -205,23 +205,24 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             let key = self.key(event, span, depth)?;
             let (event, span) = self.next()?;
             let mut value = map.add(self.node(event, span, depth + 1)?);
-            let Some(Found { name, span, is_merge }) = key else {
+            let Some(FoundKey { name, span, is_merge }) = key else {
                 self.dropped.push(key_start..value.span.end.max(key_end));
                 continue;
             };
             map.bytes += name.len();
             if value.data == Data::Null && self.is_commented_out(key_end) {
-                self.faults.push(Fault::of(texts::COMMENTED_OUT, span.clone()));
+                self.faults.push(YamlFault::of(texts::COMMENTED_OUT, span.clone()));
                 value.data = Data::Unreadable;
             }
             self.comment_in_text(key_start..key_end, &value);
             if value.data == Data::Null && !self.has_colon(key_end) {
-                self.faults.push(Fault::of(texts::KEY_WITHOUT_VALUE, span.clone()));
+                self.faults.push(YamlFault::of(texts::KEY_WITHOUT_VALUE, span.clone()));
                 self.dropped.push(span);
             } else if let Some(first) = seen.get(&name) {
                 let is_collection = value.is_collection();
                 let name = if is_collection { texts::COLLECTION_TWICE } else { texts::KEY_TWICE };
-                self.faults.push(Fault { first: Some(first.clone()), ..Fault::of(name, span) });
+                self.faults
+                    .push(YamlFault { first: Some(first.clone()), ..YamlFault::of(name, span) });
                 self.dropped.push(key_end..value.span.end);
             } else {
                 seen.insert(name.clone(), span.clone());
@@ -240,13 +241,13 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         event: Event<'t>,
         span: Range<usize>,
         depth: usize,
-    ) -> Result<Option<Found<'t>>, Fault> {
+    ) -> Result<Option<FoundKey<'t>>, YamlFault> {
         if let Event::Scalar(text, style, _, tag) = event {
             let is_plain = style == ScalarStyle::Plain;
             let (name, found) = (text.clone(), self.scalar(text, style, tag.as_deref(), &span));
             if matches!(found, Data::Text(_)) {
                 self.spend(0, name.len(), &span)?;
-                return Ok(Some(Found { is_merge: is_plain && name == "<<", name, span }));
+                return Ok(Some(FoundKey { is_merge: is_plain && name == "<<", name, span }));
             }
             if found == Data::Unreadable {
                 return Ok(None);
@@ -254,7 +255,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         } else {
             self.node(event, span.clone(), depth + 1)?;
         }
-        self.faults.push(Fault::of(texts::KEY_OF_NO_TEXT, span));
+        self.faults.push(YamlFault::of(texts::KEY_OF_NO_TEXT, span));
         Ok(None)
     }
 
@@ -269,7 +270,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             Data::Unreadable => {}
             _ => {
                 self.dropped.push(value.span.clone());
-                self.faults.push(Fault::of(texts::NO_MERGE, value.span));
+                self.faults.push(YamlFault::of(texts::NO_MERGE, value.span));
             }
         }
     }
@@ -293,7 +294,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     fn check_tag(&mut self, tag: Option<&Tag>, expected: &str, span: &Range<usize>) {
         if tag.is_some_and(|tag| tag.core_suffix() != Some(expected)) {
-            self.faults.push(Fault::of(texts::TAG, span.clone()));
+            self.faults.push(YamlFault::of(texts::TAG, span.clone()));
         }
     }
 
@@ -307,14 +308,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     ) -> Data {
         // Only escapes can contain characters that the text must not.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
-            self.faults.push(Fault::of(texts::CONTROL_ESCAPE, span.clone()));
+            self.faults.push(YamlFault::of(texts::CONTROL_ESCAPE, span.clone()));
             return Data::Unreadable;
         }
         let tag = match tag.map(Tag::core_suffix) {
             None => None,
             Some(Some(tag @ ("str" | "int" | "float" | "bool" | "null"))) => Some(tag),
             Some(_) => {
-                self.faults.push(Fault::of(texts::TAG, span.clone()));
+                self.faults.push(YamlFault::of(texts::TAG, span.clone()));
                 return Data::Unreadable;
             }
         };
@@ -329,8 +330,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 Ok(Some(number)) => Data::Number(number),
                 Ok(None) => Data::Text(text.into_owned()),
                 Err(message) => {
-                    let fault = Fault::of(texts::NUMBER, span.clone());
-                    self.faults.push(Fault { message: message.into(), ..fault });
+                    let fault = YamlFault::of(texts::NUMBER, span.clone());
+                    self.faults.push(YamlFault { message: message.into(), ..fault });
                     return Data::Unreadable;
                 }
             },
@@ -344,17 +345,17 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             _ => false,
         };
         if !fits {
-            self.faults.push(Fault::of(texts::OTHER_TYPE, span.clone()));
+            self.faults.push(YamlFault::of(texts::OTHER_TYPE, span.clone()));
             return Data::Unreadable;
         }
         data
     }
 
-    fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), Fault> {
+    fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), YamlFault> {
         steps::add(nodes as u64);
         let left = self.nodes_left.checked_sub(nodes).zip(self.bytes_left.checked_sub(bytes));
         (self.nodes_left, self.bytes_left) = left.unwrap_or((0, 0));
-        left.map(|_| ()).ok_or_else(|| Fault::of(texts::TOO_LARGE, at.clone()))
+        left.map(|_| ()).ok_or_else(|| YamlFault::of(texts::TOO_LARGE, at.clone()))
     }
 }
 

@@ -59,7 +59,7 @@ pub struct Key {
 
 /// A fault of a text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
+pub struct YamlFault {
     /// The code, one of `syntax`, `duplicate-key`, `null`, `yaml-key`, `yaml-tag`, `yaml-number`,
     /// `yaml-limit` and `control-character`, or `no-effect` for a warning.
     pub code: &'static str,
@@ -79,7 +79,7 @@ mod texts {
     include!(concat!(env!("OUT_DIR"), "/tables/yaml/faults.rs"));
 }
 
-impl Fault {
+impl YamlFault {
     fn of([code, message, help]: [&'static str; 3], span: Range<usize>) -> Self {
         let help = Some(help).filter(|help| !help.is_empty());
         Self { code, message: message.into(), help, span, first: None }
@@ -92,7 +92,7 @@ pub struct Parsed {
     /// The documents with valid syntax.
     pub documents: Vec<Node>,
     /// The faults.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<YamlFault>,
     /// Parts of the text that are in no document: entries whose key is not text or has no value,
     /// values of duplicate keys, and what a merge dropped.
     pub dropped: Vec<Range<usize>>,

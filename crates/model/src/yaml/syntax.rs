@@ -6,7 +6,7 @@ use std::{borrow::Cow, ops::Range, sync::LazyLock};
 use granit_parser::{BorrowedInput, ErrorKind, ScanError};
 use serde::Deserialize;
 
-use super::{Data, Fault, Node, compose::Composer, texts};
+use super::{Data, Node, YamlFault, compose::Composer, texts};
 use crate::text;
 
 /// The message for some errors of the parser.
@@ -56,10 +56,10 @@ fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
 }
 
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
-    pub(super) fn syntax(&self, error: &ScanError) -> Fault {
+    pub(super) fn syntax(&self, error: &ScanError) -> YamlFault {
         let at = error.marker().byte_offset().unwrap_or(self.text.len());
         match error.kind() {
-            ErrorKind::RecursionLimitExceeded => Fault::of(texts::TOO_DEEP, at..at),
+            ErrorKind::RecursionLimitExceeded => YamlFault::of(texts::TOO_DEEP, at..at),
             ErrorKind::UnknownAnchor => {
                 let name = match () {
                     () if self.is_elsewhere(at) => texts::OTHER_DOCUMENT,
@@ -67,7 +67,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                     () if self.is_alias(at) => texts::NO_ANCHOR,
                     () => texts::STAR,
                 };
-                Fault::of(name, at..at)
+                YamlFault::of(name, at..at)
             }
             kind => {
                 if let Some(fault) = self.dollar(at) {
@@ -77,7 +77,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 let tab =
                     self.text.get(at..).filter(|_| is_tab(kind)).and_then(|rest| rest.find('\t'));
                 let at = tab.map_or(at, |tab| self.first_tab(at + tab));
-                Fault { code: "syntax", message, help, span: at..at, first: None }
+                YamlFault { code: "syntax", message, help, span: at..at, first: None }
             }
         }
     }
@@ -123,12 +123,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     /// The fault of `${NAME}` within brackets, if the error at the byte `at` is about its brace:
     /// YAML reads the brace as a mapping.
-    fn dollar(&self, at: usize) -> Option<Fault> {
+    fn dollar(&self, at: usize) -> Option<YamlFault> {
         let before = self.text.get(..at)?;
         if !before.ends_with('$') || !self.text[at..].starts_with('{') {
             return None;
         }
-        Some(Fault::of(texts::DOLLAR, at - 1..at))
+        Some(YamlFault::of(texts::DOLLAR, at - 1..at))
     }
 
     /// Whether a colon follows the key that ends at `key_end`. A key without one, as in `{word}`,
@@ -176,7 +176,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                     true if !is_parted && !is_beside => texts::COMMENT_IN_TEXT,
                     _ => return,
                 };
-                self.faults.push(Fault::of(fault, at..at + 1));
+                self.faults.push(YamlFault::of(fault, at..at + 1));
                 return;
             }
             if !is_blank {

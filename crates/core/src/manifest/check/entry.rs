@@ -10,7 +10,7 @@ use crate::{
     address::Glob,
     desired::{self, Declared, Entry},
     field::{Accepted, Among, Compare},
-    kind::{Handle, HandlePlace, Identity, Section, Shape, Spec, forms},
+    kind::{AddressKey, AddressKeyIn, Identity, Section, Shape, Spec, forms},
     manifest::{
         faults::{Part as Inner, Spot, missing},
         read::document::{Part, Sound, State, identity},
@@ -132,7 +132,7 @@ impl Check<'_> {
     /// No URL can contain `.` or `..` as a segment of its path, so such an entry could be created, but
     /// neither be changed nor removed.
     fn dots(&mut self, of: Section, part: &Part, values: &Fields) {
-        let in_path = |handle: &Handle| matches!(handle.place, HandlePlace::Path(_));
+        let in_path = |handle: &AddressKey| matches!(handle.place, AddressKeyIn::Path(_));
         let handles = of.home.handle.iter().filter(|handle| in_path(handle));
         for handle in handles {
             let specs = of.table().specs().iter();

@@ -55,7 +55,7 @@ impl Check<'_> {
             self.lacks(spec.name, spec.field.available.tier, Spot::key(&field.origin));
             return;
         }
-        for (part, needed) in spec.tiers_of_rows(&field.value) {
+        for (part, needed) in spec.row_tiers(&field.value) {
             if needed > of.tier() {
                 self.lacks(part, needed, spot(field, Part::Within(part)));
             }

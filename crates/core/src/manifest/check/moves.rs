@@ -126,7 +126,7 @@ fn still_former(container: &Container, moves: &Moves, formers: &Paths<'_>, fault
     }
     for section in &container.sections {
         for entry in &section.entries {
-            let named = forms::named_by(section.of, &entry.values());
+            let named = forms::referenced_names(section.of, &entry.values());
             let is_path = |named| matches!(named, Named::Group | Named::Project);
             for (field, of, name) in named.iter().filter(|(_, named, _)| is_path(*named)) {
                 if let Some((now, at)) = moves.now(name).zip(entry.fields.origin(field)) {

@@ -254,7 +254,7 @@ impl Findings {
     /// Adds the faults of the YAML.
     pub(super) fn add_yaml(&mut self, parsed: &Parsed) {
         for fault in &parsed.faults {
-            let yaml::Fault { code, message, help, span, first } = fault.clone();
+            let yaml::YamlFault { code, message, help, span, first } = fault.clone();
             let new = if code == "no-effect" { Finding::warning } else { Finding::error };
             let finding = self.push(new(code, message, span)).help_if(help);
             if let Some(first) = first {

@@ -366,7 +366,7 @@ impl<'t> Around<'t> {
         // Beside what is mended itself, more may be wrong behind the fault.
         let wrong = if rest <= self.start(line) { self.at } else { end };
         let mended = [&self.text[above..start], mended, &self.text[rest..below]].concat();
-        let is_below = |fault: &yaml::Fault| mended.len() - fault.span.start < below - wrong;
+        let is_below = |fault: &yaml::YamlFault| mended.len() - fault.span.start < below - wrong;
         yaml::parse(&mended).faults.iter().all(is_below)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    fault::{DATA, Fault, Fit, fault},
+    fault::{DATA, DescriptionFault, Fit, fault},
     make,
 };
 use crate::{
@@ -26,7 +26,7 @@ pub(super) fn check(
     written: &Json,
     known: &Registry,
     reserved: &[String],
-) -> Vec<Fault> {
+) -> Vec<DescriptionFault> {
     let mut check = Check { description, written, faults: Vec::new() };
     check.section(known, reserved);
     check.creation();
@@ -42,7 +42,7 @@ pub(super) fn check(
 struct Check<'d> {
     description: &'d Kind,
     written: &'d Json,
-    faults: Vec<Fault>,
+    faults: Vec<DescriptionFault>,
 }
 
 impl Check<'_> {
@@ -232,7 +232,7 @@ impl Check<'_> {
             if is_about && !types.contains(&field.value_type) {
                 let (at, message) =
                     (format!("{at}/{key}"), format!("`{key}` does not fit this type"));
-                self.faults.push(Fault { at, message, help });
+                self.faults.push(DescriptionFault { at, message, help });
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Sets the operations of `home`, at `path`, and returns those that only it has.
-pub(super) fn operate(
+pub(super) fn derive_operations(
     kind: &Kind,
     home: &mut Home,
     path: &EntryPath,
@@ -139,7 +139,7 @@ impl Collection<'_> {
         let is_of_entry = !["list", "create"].contains(&verb);
         let argument = path.argument.filter(|_| is_of_entry);
         let entry = argument.map(|argument| {
-            let field = make::addressing(kind, argument);
+            let field = make::response_field(kind, argument);
             let about = String::leak(format!("The {}, by its `{field}`.", kind.noun));
             Parameter::new(Place::Path, argument, Type::IdOrName, about)
         });

@@ -3,12 +3,13 @@
 //!
 //! A kind lives as long as the program and is made once.
 
-use super::{Described, convention};
+use super::{DescribedKind, convention};
 use crate::{
     catalogue::{self, Registry},
     field::{Field, Named, Required, Scope, ValueType},
     kind::{
-        Create, Handle, HandlePlace, Home, Kind, Operations, Parent, Place, Removal, Section, Shape,
+        AddressKey, AddressKeyIn, Create, Home, Kind, Operations, Parent, Place, Removal, Section,
+        Shape,
     },
     operation::{
         Op, Read,
@@ -21,7 +22,7 @@ use crate::{
 ///
 /// # Errors
 /// If a path is not that of a collection.
-pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath> {
+pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<DescribedKind, NoPath> {
     let mut operations = Vec::new();
     kind.fields = kind.fields.into_iter().map(Field::complete).collect();
     let needed = kind.fields.iter().filter(|field| field.required == Required::OnCreate);
@@ -39,9 +40,9 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
         match &path {
             Some(path) if home.operations == Operations::default() => {
                 parents = above(&kind, home, path, known)?;
-                operations.extend(convention::operate(&kind, home, path, parents));
+                operations.extend(convention::derive_operations(&kind, home, path, parents));
             }
-            _ => from_table(&kind, &mut home.operations),
+            _ => sort_operations(&kind, &mut home.operations),
         }
         resolve(&kind, home, path.as_ref(), parents);
     }
@@ -53,11 +54,11 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
         None => Box::leak(Box::new(kind.clone())),
     };
     kind.homes = homes;
-    Ok(Described { kind: Box::leak(Box::new(kind)), operations })
+    Ok(DescribedKind { kind: Box::leak(Box::new(kind)), operations })
 }
 
 /// Sorts the operations of the table by what the kind does with them.
-fn from_table(kind: &Kind, of: &mut Operations) {
+fn sort_operations(kind: &Kind, of: &mut Operations) {
     match kind.shape {
         // The rules choose what creates, moves and removes a container.
         Shape::Container => {
@@ -94,8 +95,8 @@ pub(super) fn above(
     let at = |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == above);
     let mut sections = known.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
     let of = sections.find(at).ok_or("must start with that of a section, for the parent entry")?;
-    let is_id = |handle: &Handle| {
-        handle.field == "id" && matches!(handle.place, HandlePlace::Path(name) if name == argument)
+    let is_id = |handle: &AddressKey| {
+        handle.field == "id" && matches!(handle.place, AddressKeyIn::Path(name) if name == argument)
     };
     if of.home.operations.edit.is_none() || !of.home.handle.iter().any(is_id) {
         return Err("must be below entries that keep an id in their paths, under the same name");
@@ -129,18 +130,18 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
     let addressed = argument.map(|argument| {
         let added = home.operations.delete.filter(|op| !takes(op.row().path, argument));
         let place = match added {
-            Some(_) => HandlePlace::Added(argument),
-            None => HandlePlace::Path(argument),
+            Some(_) => AddressKeyIn::Added(argument),
+            None => AddressKeyIn::Path(argument),
         };
-        Handle { field: addressing(kind, argument), place }
+        AddressKey { field: response_field(kind, argument), place }
     });
     let by_query: Vec<_> = path.map(|path| path.addresses.iter()).into_iter().flatten().collect();
     let is_named = addressed.is_some_and(|of| of.field != "id" && kind.keys.contains(&"id"));
     home.handle = addressed
         .into_iter()
-        .chain(by_query.iter().map(|(name, field)| Handle::query(field, name)))
-        .chain(is_named.then_some(Handle::NAMED))
-        .chain(home.parent.map(|parent| Handle::path(parent.argument, parent.argument)))
+        .chain(by_query.iter().map(|(name, field)| AddressKey::query(field, name)))
+        .chain(is_named.then_some(AddressKey::NAMED))
+        .chain(home.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
         .collect();
     let here = kind.fields.iter().filter(|field| field.is_in(home.scope));
     home.names_people = here.clone().any(names_people)
@@ -154,9 +155,9 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
     // have no description.
     let is_needed = |field: &&Field| {
         (field.names != Some(Named::Runner)
-            && kind.always_named().any(|name| name == field.name)
+            && kind.required_identity().any(|name| name == field.name)
             && home.parent.is_none_or(|parent| parent.field != field.name))
-            || (names_people(field) && comes_with(field, home))
+            || (names_people(field) && is_available_with(field, home))
     };
     let named = here.filter(is_needed).filter_map(Field::live_name);
     let shown = home.inherited.iter().filter(|of| of.is_not).map(|of| of.field);
@@ -165,13 +166,13 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
         .iter()
         .flat_map(|of| std::iter::once(of.field).chain(by_query.iter().map(|(_, field)| *field)));
     home.rows = Rows {
-        keys: given_or(kind.keys, addressing),
-        also: given_or(kind.shows, named.chain(shown)),
+        keys: given_or_derived(kind.keys, addressing),
+        also: given_or_derived(kind.shows, named.chain(shown)),
     };
 }
 
 /// The names that a description gives, or else those that follow.
-fn given_or(
+fn given_or_derived(
     given: &'static [&'static str],
     others: impl Iterator<Item = &'static str>,
 ) -> &'static [&'static str] {
@@ -193,7 +194,7 @@ fn takes(path: &str, name: &str) -> bool {
 }
 
 /// The response field that the argument `name` of a path contains.
-pub(super) fn addressing(kind: &Kind, name: &'static str) -> &'static str {
+pub(super) fn response_field(kind: &Kind, name: &'static str) -> &'static str {
     let field = kind.fields.iter().find(|field| field.name == name);
     match field.and_then(Field::live_name) {
         Some(field) => field,
@@ -203,7 +204,7 @@ pub(super) fn addressing(kind: &Kind, name: &'static str) -> &'static str {
 }
 
 /// Whether every release and licence that has `home` also has `field`.
-fn comes_with(field: &Field, home: &Home) -> bool {
+fn is_available_with(field: &Field, home: &Home) -> bool {
     let since = field.available.since.or(home.available.since);
     field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())
 }

@@ -12,7 +12,7 @@ mod fault;
 mod make;
 mod rules;
 
-pub use fault::Fault;
+pub use fault::DescriptionFault;
 
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
@@ -21,14 +21,14 @@ use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
 pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
 
 /// A kind made from a description.
-pub struct Described {
+pub struct DescribedKind {
     /// The kind.
     pub kind: &'static Kind,
     /// Its operations, in each of its scopes.
     pub operations: Vec<AnyOp>,
 }
 
-impl Described {
+impl DescribedKind {
     /// Makes the kind of a user, from how it is `written`. `known` are the kinds that exist already;
     /// the section must not have a name of `reserved`.
     ///
@@ -39,7 +39,7 @@ impl Described {
         written: &Json,
         known: &Registry,
         reserved: &[String],
-    ) -> Result<Self, Vec<Fault>> {
+    ) -> Result<Self, Vec<DescriptionFault>> {
         let faults = check::check(&kind, written, known, reserved);
         if !faults.is_empty() {
             return Err(faults);

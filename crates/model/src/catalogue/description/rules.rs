@@ -67,9 +67,10 @@ impl Rules for Kind {
             after: members::level(after, level.name),
             ends: false,
         });
-        let gives = |fields: &Object, name: &str| fields.get(name).is_some_and(|it| *it != false);
+        let grants_some =
+            |fields: &Object, name: &str| fields.get(name).is_some_and(|it| *it != false);
         let [had, has] =
-            [before, after].map(|fields| self.grants.iter().any(|name| gives(fields, name)));
+            [before, after].map(|fields| self.grants.iter().any(|name| grants_some(fields, name)));
         // Rules name its entries, which must grant something by then.
         let people = (self.called_by.is_some() && had != has).then_some(Effect::Capability {
             what: Capability::People,

@@ -22,7 +22,7 @@ use crate::{
 
 pub use compare::{identify, same};
 pub use request::{
-    add_needed, body, credential, edit_body, entry_id, is_hidden, is_kept_back, is_reset,
+    add_needed, body, credential, edit_body, entry_id, is_hidden, is_masked_in_logs, is_reset,
     is_secret, lacking, named_id, naming, repeated, send_single_level, sensitive, sent,
 };
 pub use rows::without_ids;
@@ -46,7 +46,7 @@ fn named<'v>(
 
 /// The things that `declared` names, in its fields and in the rows of its lists: the field, the
 /// sort of thing, and the name.
-pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, String)> {
+pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Named, String)> {
     let mut names = Vec::new();
     for (name, value) in declared {
         let Some((spec, value)) = section.table().get(name).zip(value.plain()) else { continue };
@@ -59,7 +59,7 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
 
 /// The ids of users and groups in `comparable`, in its lists and in the rows of its lists.
 /// [`shown`] needs their names.
-pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
+pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
     let mut ids = Vec::new();
     for (name, value) in comparable {
         let Some(spec) = section.table().get(name) else { continue };
@@ -71,7 +71,7 @@ pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
 
 /// The entries of other sections that the rows in `fields` name, declared or live: their section, and
 /// the name or the id.
-pub fn entries_named(
+pub fn referenced_entries(
     section: Section,
     fields: &Object,
 ) -> impl Iterator<Item = (&'static str, &Json)> {
@@ -131,7 +131,7 @@ pub const CONDITION: [&str; 2] = ["at_least", "none_of"];
 
 /// Declared to declared: replaces each condition on a list by the list that meets it and is closest
 /// to the `live` one. An unknown list counts as empty. `None` if there are no conditions.
-pub fn met(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
+pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
     let met = |(name, value): (&String, &Value)| {
         let condition = value.plain()?.as_object().filter(|object| {
             object.keys().all(|key| CONDITION.contains(&key.as_str())) && !object.is_empty()
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn named_things_are_found_by_field() {
         let named = |of: &str, declared: Json| -> Vec<_> {
-            let named = named_by(section(of), &fields(declared)).into_iter();
+            let named = referenced_names(section(of), &fields(declared)).into_iter();
             named.map(|(field, named, name)| format!("{field}: {} {name}", named.noun())).collect()
         };
         assert_eq!(named("shares", json!({"group": "acme/kids"})), ["group: group acme/kids"]);
@@ -322,10 +322,10 @@ mod tests {
             ["allowed_to_push: user bob", "allowed_to_push: group acme/kids"]
         );
         let there = live(section("protected_branches"), branch());
-        let ids = ids_in(section("protected_branches"), there.fields.raw());
+        let ids = referenced_ids(section("protected_branches"), there.fields.raw());
         assert_eq!(ids, [(Named::User, 3), (Named::Group, 5)]);
         let rule = object(json!({"users": [3, 4], "approvals_required": 5}));
-        let ids = ids_in(section("approval_rules"), &rule);
+        let ids = referenced_ids(section("approval_rules"), &rule);
         assert_eq!(ids, [(Named::User, 3), (Named::User, 4)]);
     }
 

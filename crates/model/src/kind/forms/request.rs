@@ -4,7 +4,7 @@ use super::plain_text;
 use crate::{
     cause::Cause,
     field::{Compare, Field, Named, Route, Secrecy},
-    kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on},
+    kind::{Id, LiveEntry, Names, NoCalls, Section, Spec, limits::is_on},
     level::Level,
     planted::Bug,
     secret::judge::{self, Credential},
@@ -22,15 +22,15 @@ pub fn body(
     declared: &Fields,
     route: Route,
     names: &Names,
-) -> Result<Fields, Unable> {
+) -> Result<Fields, NoCalls> {
     let accepted = declared.iter().filter(|(name, _)| section.field(name).accepted.on(route));
-    let accepted = without_unset_twins(section, accepted.collect());
+    let accepted = drop_unset_conflicts(section, accepted.collect());
     accepted.into_iter().map(|(name, value)| sent(section, name, value, names)).collect()
 }
 
 /// `fields` without those that are unset and that the service would refuse together with another
 /// field ([`Field::not_with`]).
-fn without_unset_twins<'d>(
+fn drop_unset_conflicts<'d>(
     section: Section,
     fields: Vec<(&'d String, &'d Value)>,
 ) -> Vec<(&'d String, &'d Value)> {
@@ -52,7 +52,7 @@ pub fn edit_body(
     live: &LiveEntry,
     changed: &[&str],
     names: &Names,
-) -> Result<Fields, Unable> {
+) -> Result<Fields, NoCalls> {
     let needed = section.needed(live.fields.raw());
     let sent_fields = declared.iter().filter(|(name, _)| {
         let field = section.field(name);
@@ -66,7 +66,7 @@ pub fn edit_body(
                     && !section.identity.contains(&name.as_str())))
     });
     let mut body = Fields::new();
-    for (name, value) in without_unset_twins(section, sent_fields.collect()) {
+    for (name, value) in drop_unset_conflicts(section, sent_fields.collect()) {
         let (sent_name, mut value) = sent(section, name, value, names)?;
         if let Some(spec) = section.table().get(name).filter(|spec| spec.has_rows())
             && let Value::Plain(rows) = &value
@@ -92,7 +92,7 @@ pub fn add_needed(
     body: &mut Fields,
     known: impl Fn(&str) -> Option<Value>,
     names: &Names,
-) -> Result<(), Unable> {
+) -> Result<(), NoCalls> {
     for spec in section.table().specs() {
         let is_carried = |_: &&str| body.contains_key(spec.field.sent_name());
         let switch = spec.field.relations.sent_with.filter(is_carried);
@@ -127,7 +127,7 @@ pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
 
 /// Whether a literal value of `field` is not shown although it is in Git: a value that is masked in
 /// job logs must not appear in undrift's output either.
-pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
+pub fn is_masked_in_logs(field: &Field, values: &Fields) -> bool {
     let is_on = |flag: &str| values.get(flag).and_then(Value::flag) == Some(true);
     field.secrecy() == Secrecy::Sensitive
         && (is_on("masked") || field.relations.hidden_by.is_some_and(is_on))
@@ -142,7 +142,7 @@ pub fn credential(value: &Json) -> Option<Credential> {
 /// spread from Git into reports.
 pub fn is_secret(field: &Field, value: &Json, values: &Fields) -> bool {
     let is_protected = || values.get("protected").and_then(Value::flag) == Some(true);
-    is_kept_back(field, values)
+    is_masked_in_logs(field, values)
         || field.secrecy() == Secrecy::Sensitive && is_protected()
         || field.secrecy() != Secrecy::Address && credential(value).is_some()
 }
@@ -156,7 +156,7 @@ pub fn repeated(
     declared: &Fields,
     live: &LiveEntry,
     names: &Names,
-) -> Result<Object, Unable> {
+) -> Result<Object, NoCalls> {
     if Bug::RepeatNothing.is_planted() {
         return Ok(Object::new());
     }
@@ -164,7 +164,9 @@ pub fn repeated(
     let open = |spec: &&Spec| is_repeated(spec) && !declared.contains_key(spec.name);
     if let Some(lacking) = lacking(section, live, open) {
         let cause = Cause::new(format!("{lacking}, which this edit would reset"));
-        return Err(Unable::Unseen(cause.help("declare it, and the edit sends what is declared")));
+        return Err(NoCalls::LiveUnknown(
+            cause.help("declare it, and the edit sends what is declared"),
+        ));
     }
     let repeated = section.table().specs().iter().filter(is_repeated).filter_map(|spec| {
         let value = live.fields.raw().get(spec.name).filter(|value| !value.is_null())?;
@@ -215,7 +217,7 @@ pub fn sent(
     name: &str,
     value: &Value,
     names: &Names,
-) -> Result<(String, Value), Unable> {
+) -> Result<(String, Value), NoCalls> {
     let field = section.field(name);
     let sent_name = section.table().sent_name(name).to_owned();
     let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
@@ -250,10 +252,10 @@ pub fn named_id(
     name: &str,
     names: &Names,
     field: &'static str,
-) -> Result<Id, Unable> {
+) -> Result<Id, NoCalls> {
     names.id(named, name).ok_or_else(|| match names.several(named, name) {
-        Some(ids) => Unable::several(named, name, ids, field),
-        None => Unable::unknown(named, name, field),
+        Some(ids) => NoCalls::several(named, name, ids, field),
+        None => NoCalls::unknown(named, name, field),
     })
 }
 
@@ -263,7 +265,7 @@ fn entries_sent(
     named: &[Json],
     names: &Names,
     field: &'static str,
-) -> Result<Json, Unable> {
+) -> Result<Json, NoCalls> {
     let id = |name: &Json| entry_id(section, &plain_text(name), names, field).map(Id::sent);
     named.iter().map(id).collect::<Result<Vec<_>, _>>().map(Json::Array)
 }
@@ -277,14 +279,14 @@ pub fn entry_id<'n>(
     name: &str,
     names: &'n Names,
     field: &'static str,
-) -> Result<&'n Id, Unable> {
+) -> Result<&'n Id, NoCalls> {
     match names.entries(section) {
-        None => Err(Unable::DependsOnEntries(section.to_owned())),
-        Some(Err(cause)) => Err(Unable::Unseen(cause.clone())),
+        None => Err(NoCalls::DependsOnEntries(section.to_owned())),
+        Some(Err(cause)) => Err(NoCalls::LiveUnknown(cause.clone())),
         Some(Ok(known)) => match known.get(name) {
             Some(Some(id)) => Ok(id),
-            Some(None) => Err(Unable::entry(section, name, field, true)),
-            None => Err(Unable::entry(section, name, field, false)),
+            Some(None) => Err(NoCalls::entry(section, name, field, true)),
+            None => Err(NoCalls::entry(section, name, field, false)),
         },
     }
 }
@@ -335,7 +337,7 @@ mod tests {
         release::Known,
     };
 
-    fn calls(section: Section, act: Act<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(section: Section, act: Act<'_>) -> Result<Vec<Call>, NoCalls> {
         let (target, names) = (target(), names());
         let (target, names, release) = (&target, &names, Known::NotAsked);
         section.rules.calls(&Job { section, target, names, release, is_alone: true, act })
@@ -361,7 +363,7 @@ mod tests {
             ),
         ] {
             match calls(section(of), Act::Create(&fields(declared.clone()))) {
-                Err(Unable::Because(Fault { code: found, field, .. })) => {
+                Err(NoCalls::Impossible(Fault { code: found, field, .. })) => {
                     assert_eq!((found, field), (code, at), "{declared}");
                 }
                 other => panic!("{declared}: {other:?}"),
@@ -396,7 +398,7 @@ mod tests {
     #[test]
     fn an_entry_that_is_never_removed_needs_no_call() {
         let gone = calls(section("settings"), Act::Remove(&live(section("settings"), json!({}))));
-        assert_eq!(gone, Err(Unable::Needless));
+        assert_eq!(gone, Err(NoCalls::NotNeeded));
     }
 
     /// Why a live entry without the field `lacks` cannot be changed, if so.
@@ -407,7 +409,7 @@ mod tests {
         let changed: Vec<_> = declared.keys().map(String::as_str).collect();
         match calls(section(of), Act::Change(&declared, &live, &changed)) {
             Ok(_) => None,
-            Err(Unable::Unseen(cause)) => Some(cause.to_string()),
+            Err(NoCalls::LiveUnknown(cause)) => Some(cause.to_string()),
             Err(other) => panic!("{other:?}"),
         }
     }

@@ -5,7 +5,7 @@
 use super::{entry_id, named_id};
 use crate::{
     field::{Compare, Field, Named, Secrecy, Tier},
-    kind::{Id, Names, Spec, Unable, is_readable},
+    kind::{Id, Names, NoCalls, Spec, is_readable},
     level::Level,
     value::{Json, Object},
 };
@@ -99,7 +99,7 @@ impl Spec {
     }
 
     /// Declared rows without the further values that are defaults; other values as they are.
-    pub fn without_presets(&self, declared: &Json) -> Json {
+    pub fn without_defaults(&self, declared: &Json) -> Json {
         let mut declared = declared.clone();
         let is_more = |name: &str, value: &Json| {
             self.part(name).is_none_or(|part| part.default.service.as_ref() != Some(value))
@@ -111,7 +111,7 @@ impl Spec {
     }
 
     /// Rows in the form of requests.
-    pub(super) fn rows_sent(&self, rows: &[Json], names: &Names) -> Result<Json, Unable> {
+    pub(super) fn rows_sent(&self, rows: &[Json], names: &Names) -> Result<Json, NoCalls> {
         let row = |row: &Json| {
             let mut fields = Object::new();
             for field in self.parts {
@@ -189,7 +189,7 @@ impl Spec {
     }
 
     /// Removes the rows that name one of `ids` from a comparable value.
-    pub fn drop_rows_of(&self, comparable: &mut Json, named: Named, ids: &[u64]) {
+    pub fn remove_rows_naming(&self, comparable: &mut Json, named: Named, ids: &[u64]) {
         let of_named = self.parts.iter().filter(|field| field.names == Some(named));
         let keys: Vec<_> = of_named.map(Field::sent_name).collect();
         let id = |row: &Json| keys.iter().find_map(|key| row.get(key)?.as_u64());
@@ -199,7 +199,7 @@ impl Spec {
     }
 
     /// The highest tier that a live row proves: only that tier has rows for users and groups.
-    pub fn tier_of_rows(&self, raw: &Object) -> Option<Tier> {
+    pub fn highest_row_tier(&self, raw: &Object) -> Option<Tier> {
         let rows = self.field.live_name().and_then(|name| raw.get(name)?.as_array());
         let rows = rows.filter(|_| self.has_rows())?;
         let is_set =

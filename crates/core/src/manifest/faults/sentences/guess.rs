@@ -80,7 +80,7 @@ impl<'d> Located<'d> {
             }
             "by_place" => {
                 let keys = node.entries().iter().map(|(key, _)| &*key.name);
-                let (only, field) = words::by_place(section()?, keys)?;
+                let (only, field) = words::suggest_by_position(section()?, keys)?;
                 (only == self.subject && self.near().is_none()).then(|| field.to_owned())
             }
             "likely" => {

@@ -10,7 +10,7 @@ use crate::{
 
 /// The effects of a change of the fields `changed`, from one comparable form to another. For a new
 /// entry, `before` has the defaults of the service; for one that is removed, `after` has nothing.
-pub fn changing(
+pub fn change_risks(
     section: Section,
     changed: &[&str],
     before: &Object,
@@ -21,7 +21,8 @@ pub fn changing(
         let (was, is) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
         let field = section.field(name);
         let risk = field.weakens.risk()?;
-        if field.weakens == Weakens::OpensWhenMoved && !keeps_secret(section, changed, after) {
+        if field.weakens == Weakens::OpensWhenMoved && !keeps_stored_secret(section, changed, after)
+        {
             return None;
         }
         let how = match risk {
@@ -35,26 +36,30 @@ pub fn changing(
 
 /// The effects of creating an entry with the fields `after`, which the service gives these
 /// defaults.
-pub fn creating(section: Section, default: impl Fn(&str) -> Json, after: &Object) -> Vec<Effect> {
+pub fn creation_risks(
+    section: Section,
+    default: impl Fn(&str) -> Json,
+    after: &Object,
+) -> Vec<Effect> {
     let names = after.keys().map(String::as_str);
     // Only these are compared, and there is one lookup for each default.
     let names: Vec<_> = names.filter(|name| section.field(name).weakens.risk().is_some()).collect();
     let before = names.iter().map(|name| ((*name).to_owned(), default(name))).collect();
-    changing(section, &names, &before, after)
+    change_risks(section, &names, &before, after)
 }
 
 /// The effects of removing the entry `before`, which unsets each of its fields.
-pub fn removing(section: Section, before: &Object) -> Vec<Effect> {
+pub fn removal_risks(section: Section, before: &Object) -> Vec<Effect> {
     if section.removal == Removal::Weakens {
         return vec![Effect::Risk(Risk::Weakens, format!("take the {} away", section.noun))];
     }
     let names: Vec<_> =
-        protecting(section).filter(|name: &&str| section.has(before, name)).collect();
-    changing(section, &names, before, &Object::new())
+        protective_fields(section).filter(|name: &&str| section.has(before, name)).collect();
+    change_risks(section, &names, before, &Object::new())
 }
 
 /// The fields of an entry that are a protection each, so that a removal needs their live values.
-pub fn protecting(section: Section) -> impl Iterator<Item = &'static str> {
+pub fn protective_fields(section: Section) -> impl Iterator<Item = &'static str> {
     let each = section.shape == Shape::List && section.removal == Removal::Nothing;
     let specs = section.table().specs().iter().filter(move |_| each);
     let specs = specs.filter(|spec| spec.field.weakens.risk() == Some(Risk::Weakens));
@@ -62,7 +67,7 @@ pub fn protecting(section: Section) -> impl Iterator<Item = &'static str> {
 }
 
 /// Whether an entry with the fields `after` may have a secret that is not written with `changed`.
-fn keeps_secret(section: Section, changed: &[&str], after: &Object) -> bool {
+fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bool {
     section.table().specs().iter().any(|spec| {
         spec.field.secrecy() == Secrecy::Reference
             && section.has(after, spec.name)

@@ -44,15 +44,15 @@ const LONGER: usize = 64;
 
 /// A set of secrets.
 #[derive(Clone, Default)]
-pub(super) struct Known {
+pub(super) struct SecretMatcher {
     forms: BTreeSet<Arc<[u8]>>,
     /// Built when first needed, because secrets are added one by one.
     finder: OnceLock<Finder>,
 }
 
-impl Known {
+impl SecretMatcher {
     /// Adds `secret`.
-    pub(super) fn learn(&mut self, secret: &str) {
+    pub(super) fn add(&mut self, secret: &str) {
         // A copy may lack the surrounding white space, or contain single lines.
         let parts = [secret, secret.trim()].into_iter().chain(secret.lines().map(str::trim));
         self.forms.extend(parts.flat_map(forms).map(Arc::from));
@@ -60,7 +60,7 @@ impl Known {
     }
 
     /// Adds each run of `length` characters of `secret` that has at least [`SHORTEST`] bytes.
-    pub(super) fn learn_pieces(&mut self, secret: &str, length: usize) {
+    pub(super) fn add_pieces(&mut self, secret: &str, length: usize) {
         let folded =
             String::from_utf8_lossy(View::of(secret.as_bytes()).folded().bytes()).into_owned();
         for whole in [secret, &folded] {
@@ -74,11 +74,11 @@ impl Known {
     /// The ranges of secrets in `text`, ordered and merged.
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
         let longest = self.forms.iter().map(|form| form.len()).max().unwrap_or_default();
-        self.find_by(text, WINDOW, OVERLAP.max(longest.saturating_mul(LONGER)))
+        self.find_in_windows(text, WINDOW, OVERLAP.max(longest.saturating_mul(LONGER)))
     }
 
     /// As [`Self::find`], in windows that begin at lines.
-    fn find_by(&self, text: &str, window: usize, overlap: usize) -> Vec<Range<usize>> {
+    fn find_in_windows(&self, text: &str, window: usize, overlap: usize) -> Vec<Range<usize>> {
         if self.forms.is_empty() || text.len() < SHORTEST {
             return Vec::new();
         }
@@ -351,13 +351,13 @@ mod tests {
 
     use super::*;
 
-    fn known<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Known {
-        let mut known = Known::default();
-        secrets.into_iter().for_each(|secret| known.learn(secret));
+    fn known<'s>(secrets: impl IntoIterator<Item = &'s str>) -> SecretMatcher {
+        let mut known = SecretMatcher::default();
+        secrets.into_iter().for_each(|secret| known.add(secret));
         known
     }
 
-    fn struck(known: &Known, text: &str) -> String {
+    fn struck(known: &SecretMatcher, text: &str) -> String {
         text::marked(text, &known.find(text), MARK).into_owned()
     }
 
@@ -374,7 +374,7 @@ mod tests {
         ] {
             assert_eq!(struck(&known, text), result, "{text}");
         }
-        assert_eq!(struck(&super::Known::default(), "abcdefgh"), "abcdefgh");
+        assert_eq!(struck(&super::SecretMatcher::default(), "abcdefgh"), "abcdefgh");
     }
 
     #[test]
@@ -410,11 +410,11 @@ mod tests {
     #[test]
     fn forms_are_prepared_once_and_not_for_every_text() {
         let mut known = known(["one secret"]);
-        let finder = |known: &Known| known.finder.get().map(std::ptr::from_ref);
+        let finder = |known: &SecretMatcher| known.finder.get().map(std::ptr::from_ref);
         assert_eq!((finder(&known), struck(&known, "one secret")), (None, MARK.to_owned()));
         let first = finder(&known);
         assert!(first.is_some() && struck(&known, "one secret") == MARK && finder(&known) == first);
-        known.learn("another");
+        known.add("another");
         assert_eq!((finder(&known), struck(&known, "another")), (None, MARK.to_owned()));
     }
 
@@ -485,7 +485,7 @@ mod tests {
     }
 
     /// The part of `text` that is not redacted, if any.
-    fn left(known: &Known, text: &str) -> Option<String> {
+    fn left(known: &SecretMatcher, text: &str) -> Option<String> {
         let found = known.find(text);
         let all = struck(known, text);
         (!found.is_empty()).then(|| all.replace(MARK, ""))
@@ -548,7 +548,7 @@ mod tests {
             let known = known([secret]);
             let whole = known.find(&text);
             prop_assert!(whole.len() >= 2);
-            prop_assert_eq!(known.find_by(&text, window, written.len()), whole);
+            prop_assert_eq!(known.find_in_windows(&text, window, written.len()), whole);
         }
 
         #[test]
