@@ -23,7 +23,7 @@ impl Known {
 
     /// Whether the release of the service is known and at least `release`.
     pub fn has(self, release: Release) -> bool {
-        matches!(self, Self::Is(known) if known >= release)
+        matches!(self, Self::Is(release_found) if release_found >= release)
     }
 }
 

@@ -300,28 +300,28 @@ fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
 fn size(glob: &str) -> (usize, usize) {
     // The number of texts of the earlier choices and of the current choice in the innermost open
     // brace. The stack has the same for the outer ones.
-    let (mut before, mut own) = (0_usize, 1_usize);
+    let (mut before, mut choices) = (0_usize, 1_usize);
     let (mut around, mut deepest) = (Vec::new(), 0);
     let unclosed = glob.bytes().filter(|byte| *byte == b'{').map(|_| b'}');
     for byte in glob.bytes().chain(unclosed) {
         match byte {
             b'{' => {
-                around.push((std::mem::take(&mut before), std::mem::replace(&mut own, 1)));
+                around.push((std::mem::take(&mut before), std::mem::replace(&mut choices, 1)));
                 deepest = deepest.max(around.len());
             }
             b',' if !around.is_empty() => {
-                before = before.saturating_add(std::mem::replace(&mut own, 1));
+                before = before.saturating_add(std::mem::replace(&mut choices, 1));
             }
             b'}' => {
                 if let Some((outer, text)) = around.pop() {
-                    own = text.saturating_mul(before.saturating_add(own));
+                    choices = text.saturating_mul(before.saturating_add(choices));
                     before = outer;
                 }
             }
             _ => {}
         }
     }
-    (deepest, own)
+    (deepest, choices)
 }
 
 #[cfg(test)]

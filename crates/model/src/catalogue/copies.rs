@@ -110,9 +110,12 @@ fn difference(
     };
     let (one, two) = (one.raw(), two.raw());
     let mut names = one.keys().chain(two.keys()).filter(|name| !COMPUTED.contains(&name.as_str()));
-    let is_same = |name: &str| match parts.contains(&name) {
-        true => has_part(name, one, two),
-        false => one.get(name) == two.get(name),
+    let is_same = |name: &str| {
+        if parts.contains(&name) {
+            has_part(name, one, two)
+        } else {
+            one.get(name) == two.get(name)
+        }
     };
     if let Some(name) = names.find(|name| !is_same(name)) {
         return Some(format!("differ in `{}`", text::escape(name)));

@@ -33,8 +33,8 @@ impl Creation<'_> {
         let mut then = Fields::new();
         let settings = super::section(job.target.scope, super::settings::SECTION);
         for (name, value) in declared {
-            let own = job.section.table().get(name).map(|_| job.section);
-            let Some(section) = own.or(settings) else { continue };
+            let container = job.section.table().get(name).map(|_| job.section);
+            let Some(section) = container.or(settings) else { continue };
             let waits = section.waits(name, declared, None, true).is_some();
             if waits || equals_default(job.section, section, name, value) {
                 continue;
@@ -52,8 +52,8 @@ impl Creation<'_> {
             body.extend([forms::sent(section, name, value, job.names)?]);
         }
         if let Some(settings) = settings {
-            let known = |name: &str| declared.get(name).cloned();
-            forms::add_needed(settings, &mut then, known, job.names)?;
+            let declared_value = |name: &str| declared.get(name).cloned();
+            forms::add_needed(settings, &mut then, declared_value, job.names)?;
         }
         let mut calls = Vec::new();
         let post = self.post.fields(first).naming(naming);
@@ -106,9 +106,9 @@ pub(super) fn relocate(
 /// avatar, or a switch of `create:` that is off. The service answered `use_custom_template: false`
 /// with an internal error, so switches that are off are left out.
 fn equals_default(container: Section, section: Section, name: &str, value: &Value) -> bool {
-    let is_own = std::ptr::eq(section.kind, container.kind);
+    let is_of_container = std::ptr::eq(section.kind, container.kind);
     (section.field(name).is_upload() && value.is_null())
-        || (is_own && value.plain() == Some(&Json::Bool(false)))
+        || (is_of_container && value.plain() == Some(&Json::Bool(false)))
 }
 
 /// The edits with `body`: one for the data, and one for each file.

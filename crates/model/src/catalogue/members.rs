@@ -20,9 +20,10 @@ pub(super) static PENDING: SideList = SideList {
     value: |member, pending| {
         let is_it = |row: &&Object| {
             let name = row.get("username").and_then(Json::as_str).unwrap_or_default();
-            let own = member.fields.raw().get("user").and_then(Json::as_str).unwrap_or_default();
+            let username =
+                member.fields.raw().get("user").and_then(Json::as_str).unwrap_or_default();
             row.get("approved") == Some(&Json::Bool(false))
-                && name.to_lowercase() == own.to_lowercase()
+                && name.to_lowercase() == username.to_lowercase()
         };
         if pending.iter().any(|row| is_it(&row)) { "awaiting".into() } else { "active".into() }
     },
@@ -41,7 +42,7 @@ impl Rules for Members {
     }
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
-        let own = ["override", "membership"];
+        let by_separate_calls = ["override", "membership"];
         if let Act::Create(declared) | Act::Change(declared, ..) = job.act
             && let Some(level) = declared.get("access_level").and_then(Value::plain)
             && Level::parse(level).is_some_and(|level| level.number == MINIMAL)
@@ -61,10 +62,12 @@ impl Rules for Members {
         let is_wanted = |name: &str| match changed {
             Some(changed) => changed.contains(&name),
             // A new membership is active and has the level of the directory.
-            None => own.contains(&name) && declared.contains_key(name),
+            None => by_separate_calls.contains(&name) && declared.contains_key(name),
         };
         let mut calls = match changed {
-            Some(changed) if changed.iter().all(|name| own.contains(name)) => Vec::new(),
+            Some(changed) if changed.iter().all(|name| by_separate_calls.contains(name)) => {
+                Vec::new()
+            }
             _ => job.plain()?,
         };
         let to = |op: Op<Write>| {

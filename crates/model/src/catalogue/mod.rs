@@ -76,7 +76,7 @@ pub struct Registry {
     kinds: Vec<&'static Kind>,
     described: Vec<AnyOp>,
     /// The number of built-in kinds.
-    own: usize,
+    built_in_count: usize,
 }
 
 /// The result of [`all`]. Set once: by [`add`], or when first read.
@@ -90,12 +90,12 @@ impl Registry {
     /// The built-in kinds.
     pub fn built_in() -> Self {
         let all = description::built_in();
-        Self { own: all.kinds.len(), ..all }
+        Self { built_in_count: all.kinds.len(), ..all }
     }
 
     /// The kinds that a user describes.
     pub fn added(&self) -> &[&'static Kind] {
-        self.kinds.get(self.own..).unwrap_or_default()
+        self.kinds.get(self.built_in_count..).unwrap_or_default()
     }
 
     /// With one more kind.

@@ -47,14 +47,14 @@ static BODIES: LazyLock<Vec<FieldParameters>> = LazyLock::new(|| {
 /// All parameters of a request for `operation`: first those of the path, then of the query, then of
 /// the body.
 pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
-    let own = || operation.parameters();
+    let row_parameters = || operation.parameters();
     let body = BODIES.iter().find(|body| operation.fields == Some((body.section, body.route)));
     // Parameters of the row win: a key in the path is not in the body.
     let fields = body
         .into_iter()
         .flat_map(|body| &body.parameters)
-        .filter(|field| own().all(|p| p.name != field.name));
-    let mut all: Vec<_> = own().chain(fields).collect();
+        .filter(|field| row_parameters().all(|p| p.name != field.name));
+    let mut all: Vec<_> = row_parameters().chain(fields).collect();
     all.sort_by_key(|parameter| parameter.place);
     all
 }

@@ -46,14 +46,14 @@ impl Rules for Project {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         check_create(declared, report);
         // An undeclared setting gets the service's default.
-        let known = |name: &str| match declared.get(name) {
+        let declared_or_default = |name: &str| match declared.get(name) {
             Some(value) => value.plain().cloned(),
             None => Some("enabled".into()),
         };
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
             return;
         };
-        for (name, _, most, limit) in needs::fields_above_limit(settings, known) {
+        for (name, _, most, limit) in needs::fields_above_limit(settings, declared_or_default) {
             if declared.contains_key(most) && !declared.contains_key(name) {
                 let fault = Fault::of(texts::TOO_VISIBLE, most).fill("name", name);
                 report(fault.fill("limit", &plain_text(&limit)));
@@ -113,14 +113,14 @@ const LICENSED: [&str; 2] = ["mirror", "approvals_before_merge"];
 /// The state of an import. The reference names two words of `import_status` (1, 3); unknown words
 /// count as running. A pull mirror uses the same field for its regular updates.
 fn arrival(raw: &Object) -> Option<Arrival> {
-    let says = |name| raw.get(name).and_then(Json::as_str);
+    let text_of = |name| raw.get(name).and_then(Json::as_str);
     if raw.get("mirror") == Some(&Json::Bool(true)) {
         return None;
     }
-    match says("import_status")? {
+    match text_of("import_status")? {
         "none" | "finished" => None,
         "failed" => {
-            let why = says("import_error").map(crate::secret::judge::mask_url);
+            let why = text_of("import_error").map(crate::secret::judge::mask_url);
             Some(Arrival::Failed(why.map(|why| text::escape(&why).into_owned())))
         }
         "canceled" => Some(Arrival::Failed(Some("it was canceled".to_owned()))),

@@ -61,17 +61,17 @@ impl ProtectedBranches {
             Act::Container(_) => (None, ""),
         };
         let caller = job.names.caller();
-        match rows.is_some_and(|rows| caller.is_some_and(|id| names_only_others(&rows, id))) {
-            true => Err(Fault::of(texts::LOCKED_OUT, UNPROTECT).fill("what", what).into()),
-            false => Ok(()),
+        if rows.is_some_and(|rows| caller.is_some_and(|id| excludes_user(&rows, id))) {
+            return Err(Fault::of(texts::LOCKED_OUT, UNPROTECT).fill("what", what).into());
         }
+        Ok(())
     }
 }
 
 const UNPROTECT: &str = "allowed_to_unprotect";
 
 /// Whether `rows` name only users, and not this one.
-fn names_only_others(rows: &Json, id: u64) -> bool {
+fn excludes_user(rows: &Json, id: u64) -> bool {
     let users: Option<Vec<u64>> = rows
         .as_array()
         .and_then(|rows| rows.iter().map(|row| row.get("user_id")?.as_u64()).collect());
@@ -101,8 +101,8 @@ pub(super) fn effects(
             rows.filter_map(|row| row.get(key)?.as_u64()).collect()
         };
         let new = lists.iter().flat_map(move |list| {
-            let known = if is_edited { ids(before, list) } else { Vec::new() };
-            ids(after, list).into_iter().filter(move |id| !known.contains(id))
+            let known_ids = if is_edited { ids(before, list) } else { Vec::new() };
+            ids(after, list).into_iter().filter(move |id| !known_ids.contains(id))
         });
         new.map(move |id| Effect::needs_access(of, id)).collect::<Vec<_>>()
     };

@@ -55,7 +55,8 @@ fn fork_of(
     let id = forms::named_id(Named::Project, upstream, job.names, FORK_OF)?;
     let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.known());
     let parameters = post.operation.parameters();
-    let body: Vec<_> = parameters.filter(|own| own.place == Place::Body).map(|p| p.name).collect();
+    let body: Vec<_> =
+        parameters.filter(|parameter| parameter.place == Place::Body).map(|p| p.name).collect();
     let takes = |_: &str, field: &Field, sent: &str| {
         field.accepted != Accepted::Never && body.contains(&sent)
     };

@@ -40,9 +40,9 @@ impl Rules for Variables {
         }
         // In older releases, an edit of a group's variable ignores the filter and changes any
         // variable with the key.
-        let says_so = live.fields.raw().contains_key(HIDDEN);
+        let shows_hidden = live.fields.raw().contains_key(HIDDEN);
         match job.release {
-            _ if says_so || job.release.has(RESPECTS_FILTER_SINCE) => job.plain(),
+            _ if shows_hidden || job.release.has(RESPECTS_FILTER_SINCE) => job.plain(),
             Known::NotAsked => Err(NoCalls::DependsOnRelease),
             Known::Hidden | Known::Is(_) => job.replace(declared, live),
         }
@@ -109,10 +109,10 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.contains(char::is_whitespace) {
         return Err("must not have white space");
     }
-    match raw || value.chars().all(|c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)) {
-        true => Ok(()),
-        false => Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true"),
+    if !raw && !value.chars().all(|c| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)) {
+        return Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true");
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -175,9 +175,9 @@ impl Diagnostics {
         }
         let all = self.len();
         self.0.retain(|one| {
-            let left = old.get_mut(&about(one, paths)).filter(|left| **left > 0);
-            let left = left.filter(|_| one.severity == Severity::Warning);
-            left.map(|left| *left -= 1).is_none()
+            let remaining = old.get_mut(&about(one, paths)).filter(|remaining| **remaining > 0);
+            let remaining = remaining.filter(|_| one.severity == Severity::Warning);
+            remaining.map(|remaining| *remaining -= 1).is_none()
         });
         let old = all - self.len();
         if old > 0 {

@@ -166,9 +166,9 @@ impl<'t> Source<'t> {
         let at = boundary(self.text, at);
         let line = self.lines.partition_point(|start| *start <= at);
         let start = self.lines[line - 1];
-        let (known, column) = self.last.get();
+        let (cached_at, column) = self.last.get();
         let (from, column) =
-            if (start..=at).contains(&known) { (known, column) } else { (start, 1) };
+            if (start..=at).contains(&cached_at) { (cached_at, column) } else { (start, 1) };
         let text = &self.text[from..at];
         let text = if from == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         let column = column.saturating_add(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
@@ -178,8 +178,8 @@ impl<'t> Source<'t> {
 
     /// The end of the code of a line.
     fn code_end(&self, line: u32) -> usize {
-        let (known, end) = self.code.get();
-        if known == line {
+        let (cached_line, end) = self.code.get();
+        if cached_line == line {
             return end;
         }
         let start = self.lines[line as usize - 1];

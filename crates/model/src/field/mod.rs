@@ -318,7 +318,7 @@ pub struct Word {
 #[serde(default, deny_unknown_fields)]
 pub struct Variant {
     /// The fields that each request must contain.
-    #[serde(deserialize_with = "kept")]
+    #[serde(deserialize_with = "leaked_list")]
     pub needs: &'static [&'static str],
     /// Lists of the fields that it may have besides.
     pub has: Vec<Vec<&'static str>>,
@@ -333,7 +333,7 @@ pub struct Variant {
 }
 
 /// A list that lives as long as the program, like all that describes kinds.
-pub fn kept<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub fn leaked_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     list: D,
 ) -> Result<&'static [T], D::Error> {
     Vec::deserialize(list).map(|list| &*list.leak())

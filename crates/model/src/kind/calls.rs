@@ -233,8 +233,8 @@ impl Job<'_> {
         let Some(parent) = self.section.home.parent else { return Ok(request) };
         let name = fields.get(parent.field).and_then(Value::text).unwrap_or_default();
         let id = forms::entry_id(parent.section, name, self.names, parent.field)?;
-        let own = Address::container(self.target.path.clone());
-        let address = own.section(parent.section).entry(name).to_string();
+        let container = Address::container(self.target.path.clone());
+        let address = container.section(parent.section).entry(name).to_string();
         Ok(request.arg_of(parent.argument, &address, id.known()))
     }
 
@@ -346,9 +346,9 @@ impl Job<'_> {
             let cause = format!("{lacking}, which a new {} would not have", self.section.noun);
             return Err(NoCalls::LiveUnknown(Cause::new(cause)));
         }
-        let kept = whole.fields.raw().iter().filter(|(_, value)| !value.is_null());
+        let live_values = whole.fields.raw().iter().filter(|(_, value)| !value.is_null());
         let mut new: Fields =
-            kept.map(|(name, value)| (name.clone(), value.clone().into())).collect();
+            live_values.map(|(name, value)| (name.clone(), value.clone().into())).collect();
         new.extend(declared.clone());
         let what = "it is added again, and then the old one is removed";
         let add = Call { side_effect: Some(what), ..self.create(&new)?.into() };

@@ -52,12 +52,12 @@ impl Section {
 
     /// Reports invalid regular expressions in `value`, also within a mapping.
     fn expressions(self, spec: &'static Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
-        let own = (None, spec.field.is_expression(), value.text());
+        let whole_value = (None, spec.field.is_expression(), value.text());
         let parts = spec.parts.iter().map(|field| {
             let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
             (Some(field.name), field.is_expression(), text)
         });
-        for (within, is_expression, text) in std::iter::once(own).chain(parts) {
+        for (within, is_expression, text) in std::iter::once(whole_value).chain(parts) {
             let name = within.unwrap_or(spec.name);
             if let Some(text) = text.filter(|_| is_expression)
                 && let Some((message, severity)) = fault(name, text)
@@ -204,9 +204,10 @@ fn placeholder(field: &str, text: &str) -> Option<&'static str> {
     text.match_indices('{').find_map(|(at, _)| {
         let name = text[at + 1..].split('}').next()?;
         let exact = names().find(|one| *one == name);
-        match text[..at].ends_with('%') {
-            true => text::nearest(name, names()).filter(|_| exact.is_none()),
-            false => exact,
+        if text[..at].ends_with('%') {
+            text::nearest(name, names()).filter(|_| exact.is_none())
+        } else {
+            exact
         }
     })
 }
@@ -245,8 +246,8 @@ fn cron(text: &str) -> Option<String> {
     if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
         return Some("must have five fields".to_owned());
     }
-    let is_known = |c: char| c.is_ascii_alphanumeric() || " */,-#?@".contains(c);
-    if let Some(odd) = text.chars().find(|c| !is_known(*c)) {
+    let is_cron_char = |c: char| c.is_ascii_alphanumeric() || " */,-#?@".contains(c);
+    if let Some(odd) = text.chars().find(|c| !is_cron_char(*c)) {
         return Some(format!("must not have `{}`", odd.escape_debug()));
     }
     let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
@@ -255,9 +256,9 @@ fn cron(text: &str) -> Option<String> {
         let words = field.split(|c: char| !c.is_ascii_alphabetic()).map(str::to_ascii_lowercase);
         words.filter(|word| word.len() > 1).collect::<Vec<_>>()
     };
-    let odd = fields.iter().zip(CRON_FIELDS).zip(names).find_map(|((field, (name, ..)), known)| {
-        let odd = words(field).into_iter().find(|word| !known.contains(&word.as_str()))?;
-        Some(match known.first() {
+    let odd = fields.iter().zip(CRON_FIELDS).zip(names).find_map(|((field, (name, ..)), names)| {
+        let odd = words(field).into_iter().find(|word| !names.contains(&word.as_str()))?;
+        Some(match names.first() {
             Some(first) => format!("has `{odd}` for the {name}, whose names are as `{first}`"),
             None => format!("has `{odd}` for the {name}, which is a number"),
         })

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Absence, AddressKey, Place, Removal, Rules, Shape, Table};
 use crate::{
-    field::{Accepted, Available, Field, Only, Range, Required, Scope, Valid, kept},
+    field::{Accepted, Available, Field, Only, Range, Required, Scope, Valid, leaked_list},
     level::Level,
     operation::{Answer, AnyOp, Method, Op, Read, Write},
     page::Rows,
@@ -44,10 +44,10 @@ pub struct Kind {
     pub shape: Shape,
     /// The fields that identify an entry, in the order in which addresses show them. If the path has
     /// a parent entry, the first one names it, and is in no request.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     pub identity: &'static [&'static str],
     /// Fields of the identity of which each entry has exactly one.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     pub either: &'static [&'static str],
     /// The field with the name that the service stores. An entry is found by this name first, then
     /// by its identity.
@@ -58,7 +58,7 @@ pub struct Kind {
     pub removal: Removal,
     /// Fields that give access if they are set and not `false`. The guard `protection` also asks
     /// before an entry with one of them is created.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     pub grants: &'static [&'static str],
     /// What the service does differently here than with most collections.
     #[serde(default)]
@@ -72,10 +72,10 @@ pub struct Kind {
     /// The response fields that tell entries apart (default: those in the path). An argument of the path
     /// that is not called like a field contains the first of them. Entries of other sections name an
     /// entry by an `id` among them.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     pub keys: &'static [&'static str],
     /// The other response fields that each entry has (default: those of `identity`).
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     #[schemars(skip)]
     pub shows: &'static [&'static str],
     /// How a single entry is read, if the list shows only a part of each.
@@ -90,10 +90,10 @@ pub struct Kind {
     #[schemars(length(min = 1))]
     pub fields: Vec<Field>,
     /// Fields of responses that manifests do not have. `export` names those that are set.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     pub unmanaged: &'static [&'static str],
     /// Fields of responses that the rules in Rust read and that are not in `fields`.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     #[schemars(skip)]
     pub looked_at: &'static [&'static str],
     /// Where the collection is: one path below projects, one below groups, or both.
@@ -273,7 +273,7 @@ pub struct Detail {
     pub nested: &'static str,
     /// The fields that only this request shows: it is sent for every entry, but only if one of them is
     /// declared. Empty if it is sent for each declared entry.
-    #[serde(deserialize_with = "kept")]
+    #[serde(deserialize_with = "leaked_list")]
     pub fields: &'static [&'static str],
 }
 
@@ -440,8 +440,8 @@ impl From<Vec<AnyOp>> for Operations {
 
 fn level<'de, D: Deserializer<'de>>(level: D) -> Result<Option<u8>, D::Error> {
     let written = Json::deserialize(level)?;
-    let known = Level::parse(&written).ok_or_else(|| serde::de::Error::custom("no such level"));
-    known.map(|level| Some(level.number))
+    let level = Level::parse(&written).ok_or_else(|| serde::de::Error::custom("no such level"));
+    level.map(|level| Some(level.number))
 }
 
 const fn of_projects() -> Scope {

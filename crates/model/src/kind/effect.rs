@@ -55,7 +55,7 @@ pub const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 
 /// The rank of a visibility.
 pub fn visibility_rank(word: &str) -> Option<usize> {
-    VISIBILITIES.iter().position(|known| *known == word)
+    VISIBILITIES.iter().position(|visibility| *visibility == word)
 }
 
 /// What a change does in addition to the object itself.

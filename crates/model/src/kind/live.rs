@@ -116,8 +116,8 @@ pub struct Facts {
 /// deletion. The suffix frees the old path (since 15.8: 9).
 pub fn unmarked_path(path: &str, id: u64) -> &str {
     let marks = ["-deletion_scheduled-", "-deleted-"];
-    let mut own = marks.iter().filter_map(|mark| path.strip_suffix(&format!("{mark}{id}")));
-    own.next().unwrap_or(path)
+    let mut unmarked = marks.iter().filter_map(|mark| path.strip_suffix(&format!("{mark}{id}")));
+    unmarked.next().unwrap_or(path)
 }
 
 /// The first group in `path` whose own path shows that it is marked for deletion.

@@ -423,9 +423,9 @@ impl Section {
     pub fn tier_of(self, raw: &Object) -> Tier {
         let tiers = self.table().tier_evidence().map(|spec| {
             let live = spec.field.live_name();
-            let own =
+            let field_tier =
                 live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.available.tier);
-            own.max(spec.highest_row_tier(raw))
+            field_tier.max(spec.highest_row_tier(raw))
         });
         tiers.max().flatten().unwrap_or_default()
     }

@@ -82,7 +82,8 @@ impl Id {
 impl Created {
     /// The id of the `scope` at `path`, if the run creates it or did.
     pub fn id(&self, scope: Scope, path: &str) -> Option<Id> {
-        let creation = self.0.get(&path.to_lowercase()).filter(|known| known.scope == scope)?;
+        let creation =
+            self.0.get(&path.to_lowercase()).filter(|creation| creation.scope == scope)?;
         Some(creation.id.map_or_else(|| Id::OfStep(creation.path.clone()), Id::Known))
     }
 

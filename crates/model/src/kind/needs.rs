@@ -70,7 +70,7 @@ pub(super) const LEVELS: [&str; 4] = ["disabled", "private", "enabled", "public"
 
 /// Whether one level of access shows more than another.
 pub fn exceeds(level: &Json, other: &Json) -> bool {
-    let rank = |level: &Json| LEVELS.iter().position(|known| *level == **known);
+    let rank = |level: &Json| LEVELS.iter().position(|name| *level == **name);
     rank(level) > rank(other) && rank(other).is_some()
 }
 
@@ -82,8 +82,8 @@ pub fn fields_above_limit<'s>(
 ) -> impl Iterator<Item = (&'static str, Json, &'static str, Json)> + 's {
     section.table().specs().iter().filter_map(move |spec| {
         let most = spec.field.relations.at_most?;
-        let (own, limit) = (of(spec.name)?, of(most)?);
-        exceeds(&own, &limit).then_some((spec.name, own, most, limit))
+        let (value, limit) = (of(spec.name)?, of(most)?);
+        exceeds(&value, &limit).then_some((spec.name, value, most, limit))
     })
 }
 

@@ -85,8 +85,8 @@ impl Section {
     pub fn flat(self, raw: &Object) -> Cow<'_, Object> {
         let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
         nested.map_or(Cow::Borrowed(raw), |nested| {
-            let own = nested.iter().chain(raw);
-            Cow::Owned(own.map(|(name, value)| (name.clone(), value.clone())).collect())
+            let flattened = nested.iter().chain(raw);
+            Cow::Owned(flattened.map(|(name, value)| (name.clone(), value.clone())).collect())
         })
     }
 
@@ -102,7 +102,7 @@ impl Section {
             || (operations.edit.is_none() && operations.create.is_some());
         let is_part = matches!(self.home.place, Place::Part { .. });
         let table = self.table();
-        let kept = match wanted {
+        let specs = match wanted {
             Wanted::Only(names) if !is_replaced && !is_part => {
                 let named = self.identity.iter().copied().chain(self.called_by);
                 let named = named.chain(risk::protective_fields(self));
@@ -116,7 +116,7 @@ impl Section {
             Wanted::Known => Some(Vec::new()),
             Wanted::Only(names) => Some(names.iter().copied().filter(is_extra).collect()),
         };
-        Reader { section: self, kept, extra }
+        Reader { section: self, specs, extra }
     }
 }
 
@@ -137,7 +137,7 @@ pub enum Wanted<'n> {
 /// object, which is small.
 pub struct Reader<'n> {
     section: Section,
-    kept: Vec<&'static Spec>,
+    specs: Vec<&'static Spec>,
     /// The other keys to keep, which the kind does not know; `None` for all.
     extra: Option<Vec<&'n str>>,
 }
@@ -148,17 +148,17 @@ impl Reader<'_> {
         let section = self.section;
         let raw = &*section.flat(raw);
         // A field is decoded from others too: its replacement, for example.
-        let mut known = Cow::Borrowed(raw);
+        let mut shown_values = Cow::Borrowed(raw);
         if raw.values().any(is_withheld) {
-            known.to_mut().retain(|_, value| !is_withheld(value));
+            shown_values.to_mut().retain(|_, value| !is_withheld(value));
         }
         let mut fields = Object::new();
         let mut withheld = Vec::new();
-        for spec in self.kept.iter().filter(|spec| section.has(raw, spec.name)) {
+        for spec in self.specs.iter().filter(|spec| section.has(raw, spec.name)) {
             let hides = |name: &str| raw.get(name).is_some_and(is_withheld);
             if spec.field.live_name().is_some_and(hides) {
                 withheld.push(spec.name.to_owned());
-            } else if let Some(value) = section.rules.decode(spec, &known) {
+            } else if let Some(value) = section.rules.decode(spec, &shown_values) {
                 fields.insert(spec.name.to_owned(), value);
             } else if spec.field.replaced_by().is_some_and(hides) {
                 withheld.push(spec.name.to_owned());
@@ -167,12 +167,14 @@ impl Reader<'_> {
         match &self.extra {
             Some(names) => {
                 for name in names {
-                    fields
-                        .extend(known.get(*name).map(|value| ((*name).to_owned(), value.clone())));
+                    fields.extend(
+                        shown_values.get(*name).map(|value| ((*name).to_owned(), value.clone())),
+                    );
                 }
             }
             None => {
-                let extra = known.iter().filter(|(name, _)| section.table().get(name).is_none());
+                let extra =
+                    shown_values.iter().filter(|(name, _)| section.table().get(name).is_none());
                 fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
             }
         }

@@ -67,7 +67,7 @@ impl RefRule {
     }
 
     fn lets(&self, does: &str) -> &[Json] {
-        let found = self.lets.iter().find(|(known, _)| *known == does);
+        let found = self.lets.iter().find(|(permission, _)| *permission == does);
         found.map_or(&[], |(_, rows)| rows)
     }
 }
@@ -102,9 +102,10 @@ impl<'r> RuleIndex<'r> {
     fn of(all: &'r [RefRule]) -> Self {
         let (mut patterns, mut names) = (Vec::new(), HashMap::<_, Vec<_>>::new());
         for (at, rule) in all.iter().enumerate() {
-            match rule.is_pattern() {
-                true => patterns.push(at),
-                false => names.entry(rule.pattern.as_str()).or_default().push(at),
+            if rule.is_pattern() {
+                patterns.push(at);
+            } else {
+                names.entry(rule.pattern.as_str()).or_default().push(at);
             }
         }
         Self { all, patterns, names }
@@ -143,7 +144,7 @@ impl BranchSet<'_> {
         // The rules that still apply to all of them.
         let still = self.after.about_all_of(self.was);
         if still.is_empty() {
-            found.push(self.own("take the protection away"));
+            found.push(self.weaker_by_itself("take the protection away"));
         }
         let counted = self.before.about_all_of(self.was);
         for at in self.after.near(self.was) {
@@ -153,16 +154,16 @@ impl BranchSet<'_> {
             }
         }
         if self.was.code_owners && !still.iter().any(|rule| rule.code_owners) {
-            found.push(self.own("no longer require the approval of code owners"));
+            found.push(self.weaker_by_itself("no longer require the approval of code owners"));
         }
         let holds = |rule: &&RefRule| !lets_more(self.was.unprotect.iter(), &rule.unprotect);
         if !still.is_empty() && !still.iter().any(holds) {
-            found.push(self.own("let more people unprotect"));
+            found.push(self.weaker_by_itself("let more people unprotect"));
         }
         found
     }
 
-    fn own(&self, how: &str) -> Weaker {
+    fn weaker_by_itself(&self, how: &str) -> Weaker {
         Weaker { by: self.was.pattern.clone(), how: how.to_owned() }
     }
 
@@ -171,7 +172,7 @@ impl BranchSet<'_> {
     fn lets_more<'k>(
         &self,
         is: &RefRule,
-        known: impl Iterator<Item = &'k &'k RefRule> + Clone,
+        covering_before: impl Iterator<Item = &'k &'k RefRule> + Clone,
         found: &mut Vec<Weaker>,
     ) {
         let (on, to) = if is.pattern == self.was.pattern {
@@ -182,11 +183,11 @@ impl BranchSet<'_> {
         };
         let mut add = |how| found.push(Weaker { by: is.pattern.clone(), how });
         for (does, rows) in &is.lets {
-            if lets_more(known.clone().flat_map(|rule| rule.lets(does)), rows) {
+            if lets_more(covering_before.clone().flat_map(|rule| rule.lets(does)), rows) {
                 add(format!("let more people {does}{on}"));
             }
         }
-        if is.force && !known.clone().any(|rule| rule.force) {
+        if is.force && !covering_before.clone().any(|rule| rule.force) {
             add(format!("allow force pushes{to}"));
         }
     }

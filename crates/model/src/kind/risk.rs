@@ -79,26 +79,26 @@ fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bo
 fn weakened(field: &Field, name: &str, was: Option<&Json>, is: &Json) -> Option<String> {
     let flag = |value: &Json| value.as_bool().unwrap_or(false);
     let number = |value: &Json| value.as_u64().unwrap_or(0);
-    let known = |weaker: &dyn Fn(&Json) -> bool| was.is_none_or(weaker);
+    let unknown_or = |weaker: &dyn Fn(&Json) -> bool| was.is_none_or(weaker);
     let differs = |was: &Json| !forms::same(field.compare, is, was);
     let replaces = |was: &Json| !is_nothing(was) && differs(was);
     let (is_weaker, how) = match field.weakens {
-        Weakens::WhenOff | Weakens::OpensWhenOff => (!flag(is) && known(&flag), "switch off"),
+        Weakens::WhenOff | Weakens::OpensWhenOff => (!flag(is) && unknown_or(&flag), "switch off"),
         Weakens::WhenOn | Weakens::OpensWhenOn => {
-            (flag(is) && known(&|was| !flag(was)), "switch on")
+            (flag(is) && unknown_or(&|was| !flag(was)), "switch on")
         }
-        Weakens::WhenLower => (known(&|was| number(is) < number(was)), "lower"),
+        Weakens::WhenLower => (unknown_or(&|was| number(is) < number(was)), "lower"),
         Weakens::WhenHigher => (number(is) > was.map_or(0, number), "raise"),
-        Weakens::WhenCleared => (is_nothing(is) && known(&|was| !is_nothing(was)), "clear"),
-        Weakens::OpensWhenMoved => (known(&replaces), "send a stored secret to a new"),
+        Weakens::WhenCleared => (is_nothing(is) && unknown_or(&|was| !is_nothing(was)), "clear"),
+        Weakens::OpensWhenMoved => (unknown_or(&replaces), "send a stored secret to a new"),
         Weakens::OpensWhenOutside => {
-            (is_outside(is) && known(&differs), "load the pipeline from outside with")
+            (is_outside(is) && unknown_or(&differs), "load the pipeline from outside with")
         }
-        Weakens::WhenMoreListed => (known(&|was| is_wider(was, is)), "widen"),
+        Weakens::WhenMoreListed => (unknown_or(&|was| is_wider(was, is)), "widen"),
         Weakens::WhenLater | Weakens::WhenLaterIn(_) => {
             (rank(field, is) > was.map_or(0, |was| rank(field, was)), "lower")
         }
-        _ => (known(&replaces), "change"),
+        _ => (unknown_or(&replaces), "change"),
     };
     let shows_values = matches!(how, "lower" | "raise");
     let values = |was: &Json| format!(" from {} to {}", word(was), word(is));
@@ -122,7 +122,7 @@ fn seen(level: &Json) -> usize {
     match level {
         Json::Bool(true) => 2,
         Json::String(word) if word == "internal" => 2,
-        Json::String(word) => needs::LEVELS.iter().position(|known| known == word).unwrap_or(0),
+        Json::String(word) => needs::LEVELS.iter().position(|level| level == word).unwrap_or(0),
         _ => 0,
     }
 }

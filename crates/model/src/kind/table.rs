@@ -64,8 +64,8 @@ impl Spec {
         let mut parts =
             self.parts.iter().filter(|part| part.available.since.is_some() && is_there(part.name));
         let of_row = || parts.next().and_then(|part| Some((part.name, part.available.since?)));
-        let own = || Some((self.name, self.field.available.since?));
-        of_level.or_else(of_word).or_else(of_row).or_else(own)
+        let of_field = || Some((self.name, self.field.available.since?));
+        of_level.or_else(of_word).or_else(of_row).or_else(of_field)
     }
 
     /// The part of the declared `value` that a release removed, and that release: the field itself,
@@ -304,15 +304,15 @@ impl Table {
 /// Which fields have to be read with which others: pairs of positions in `specs`.
 fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, usize)> {
     let mut needed_with = Vec::new();
-    for (own, Spec { field, .. }) in specs.iter().enumerate() {
+    for (position, Spec { field, .. }) in specs.iter().enumerate() {
         let place = |name: &str| by_name.get(name).copied();
         let switch = field.relations.switch().and_then(place);
-        needed_with.extend(switch.map(|switch| (own, switch)));
+        needed_with.extend(switch.map(|switch| (position, switch)));
         let most = field.relations.at_most.and_then(place);
-        needed_with.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
+        needed_with.extend(most.into_iter().flat_map(|most| [(position, most), (most, position)]));
         // Who sees a part also depends on the visibility of the container.
         let seen = place("visibility").filter(|_| field.weakens == Weakens::Shows);
-        needed_with.extend(seen.map(|seen| (own, seen)));
+        needed_with.extend(seen.map(|seen| (position, seen)));
     }
     needed_with
 }

@@ -127,7 +127,7 @@ pub struct Pager {
     /// The kept entries, or those of the last page.
     objects: Vec<Object>,
     /// The identities of the kept entries.
-    known: BTreeSet<String>,
+    identities: BTreeSet<String>,
     /// The page size, once known.
     size: Option<usize>,
     /// The last total.
@@ -223,7 +223,7 @@ impl Pager {
             received: 0,
             bytes: 0,
             objects: Vec::new(),
-            known: BTreeSet::new(),
+            identities: BTreeSet::new(),
             size: None,
             total: None,
             total_pages: None,
@@ -311,7 +311,7 @@ impl Pager {
             return Err(PageError::TooLong("100,000 entries"));
         }
         for object in page {
-            if !self.known.insert(self.identity(&object)?) {
+            if !self.identities.insert(self.identity(&object)?) {
                 return Err(Contradiction::of(self.pages, "repeats an entry").into());
             }
             self.objects.push(object);

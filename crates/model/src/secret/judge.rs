@@ -352,7 +352,7 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
         return None;
     }
     if let Some((scheme, _)) = text.split_once("://")
-        && SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme))
+        && SCHEMES.iter().any(|expected| expected.eq_ignore_ascii_case(scheme))
     {
         return Some(secrets(text, Secrecy::Address));
     }

@@ -83,9 +83,9 @@ pub struct Secrets {
     root: Option<PathBuf>,
     environment: BTreeMap<String, Secret>,
     allowed: Allowed,
-    own: Option<OwnToken>,
+    token: Option<OwnToken>,
     found: BTreeMap<Reference, Result<Secret, Missing>>,
-    known: SecretMatcher,
+    matcher: SecretMatcher,
     /// Whether only known secrets are redacted.
     shows_credentials: bool,
 }
@@ -94,7 +94,7 @@ pub struct Secrets {
 #[derive(Clone)]
 struct OwnToken {
     token: Secret,
-    known: SecretMatcher,
+    matcher: SecretMatcher,
     /// The canonical path of its file.
     file: Option<PathBuf>,
 }
@@ -103,7 +103,7 @@ impl OwnToken {
     /// Whether `value` is the token or contains it in any form.
     fn is_in(&self, value: &[u8]) -> bool {
         let value = String::from_utf8_lossy(value);
-        value.trim() == self.token.expose().trim() || !self.known.find(&value).is_empty()
+        value.trim() == self.token.expose().trim() || !self.matcher.find(&value).is_empty()
     }
 
     fn is_from(&self, file: &Path) -> bool {
@@ -139,11 +139,11 @@ impl Secrets {
     /// Never uses undrift's own `token`, nor its `file`, as a value; and redacts it.
     #[must_use]
     pub fn with_own_token(mut self, token: Secret, file: Option<&Path>) -> Self {
-        let mut known = SecretMatcher::default();
-        known.add(token.expose());
+        let mut matcher = SecretMatcher::default();
+        matcher.add(token.expose());
         self.also_redact(token.clone());
-        self.own =
-            Some(OwnToken { token, known, file: file.and_then(|file| file.canonicalize().ok()) });
+        self.token =
+            Some(OwnToken { token, matcher, file: file.and_then(|file| file.canonicalize().ok()) });
         self
     }
 
@@ -155,12 +155,12 @@ impl Secrets {
 
     /// Also redacts `secret`.
     pub fn also_redact(&mut self, secret: Secret) {
-        self.known.add(secret.expose());
+        self.matcher.add(secret.expose());
     }
 
     /// Also redacts each run of `length` characters of `secret`.
     pub fn also_redact_pieces(&mut self, secret: &Secret, length: usize) {
-        self.known.add_pieces(secret.expose(), length);
+        self.matcher.add_pieces(secret.expose(), length);
     }
 
     /// Resolves each of `references` once.
@@ -218,7 +218,7 @@ impl Secrets {
     pub fn read_file(&self, path: &str) -> Result<Vec<u8>, Missing> {
         let bytes = self.bytes(path)?;
         let reference = Reference::File(path.to_owned());
-        if self.is_own_token(&reference, &bytes) {
+        if self.contains_token(&reference, &bytes) {
             Err(Missing::OwnToken(reference))
         } else {
             Ok(bytes)
@@ -232,8 +232,8 @@ impl Secrets {
             return Err(Missing::Empty(reference.clone()));
         }
         self.also_redact(secret.clone());
-        let is_own = self.is_own_token(reference, secret.expose().as_bytes());
-        if is_own { Err(Missing::OwnToken(reference.clone())) } else { Ok(secret) }
+        let is_token = self.contains_token(reference, secret.expose().as_bytes());
+        if is_token { Err(Missing::OwnToken(reference.clone())) } else { Ok(secret) }
     }
 
     /// A text or data, made of secrets that were resolved. Inside a URL, they are percent-encoded where
@@ -263,10 +263,8 @@ impl Secrets {
                 pieces.iter().enumerate().map(piece).collect::<Result<String, _>>()?
             }
         };
-        match self.is_own_token(reference, text.as_bytes()) {
-            true => Err(Missing::OwnToken(reference.clone())),
-            false => Ok(Secret(text)),
-        }
+        let is_token = self.contains_token(reference, text.as_bytes());
+        if is_token { Err(Missing::OwnToken(reference.clone())) } else { Ok(Secret(text)) }
     }
 
     fn read(&mut self, reference: &Reference) -> Result<Secret, Missing> {
@@ -299,11 +297,11 @@ impl Secrets {
     }
 
     /// Whether `value`, from `reference`, is or contains undrift's own token.
-    fn is_own_token(&self, reference: &Reference, value: &[u8]) -> bool {
-        let Some(own) = &self.own else { return false };
+    fn contains_token(&self, reference: &Reference, value: &[u8]) -> bool {
+        let Some(token) = &self.token else { return false };
         let root = self.root.as_deref().unwrap_or(Path::new(""));
-        own.is_in(value)
-            || matches!(reference, Reference::File(path) if own.is_from(&root.join(path)))
+        token.is_in(value)
+            || matches!(reference, Reference::File(path) if token.is_from(&root.join(path)))
     }
 
     /// Whether the environment variable may be used at all. A command line may name more than a
@@ -322,7 +320,7 @@ impl Secrets {
 
     /// The ranges of secrets in `text`, in any form, ordered and merged.
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
-        self.known.find(text)
+        self.matcher.find(text)
     }
 
     /// The same secrets, of which only known ones are hidden: [`Self::redact`] shows credentials

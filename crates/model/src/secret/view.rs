@@ -56,8 +56,8 @@ impl<'t> View<'t> {
         self.has_escapes().then_some(())?;
         for (at, byte) in self.bytes.iter().enumerate() {
             plain.push(*byte, self.span(at));
-            if let Some((length, meant)) = escape_at_end(&plain.bytes[settled..]) {
-                plain.replace_end(length, &meant);
+            if let Some((length, decoded)) = escape_at_end(&plain.bytes[settled..]) {
+                plain.replace_end(length, &decoded);
                 (settled, any) = (plain.bytes.len(), true);
             }
         }
@@ -71,8 +71,8 @@ impl<'t> View<'t> {
         let mut plain = ViewBuilder::default();
         for (at, byte) in self.bytes.iter().enumerate() {
             plain.push(*byte, self.span(at));
-            while let Some((length, meant)) = number_at_end(&plain.bytes) {
-                plain.replace_end(length, &meant);
+            while let Some((length, decoded)) = number_at_end(&plain.bytes) {
+                plain.replace_end(length, &decoded);
             }
         }
         let mut folded = View::from(plain).without(|byte| byte == b'\\');
@@ -86,9 +86,9 @@ impl<'t> View<'t> {
     }
 
     /// Without the bytes that `left_out` selects.
-    pub(super) fn without(&self, left_out: impl Fn(u8) -> bool) -> View<'static> {
+    pub(super) fn without(&self, is_dropped: impl Fn(u8) -> bool) -> View<'static> {
         let mut rest = ViewBuilder::default();
-        for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !left_out(**byte)) {
+        for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !is_dropped(**byte)) {
             rest.push(*byte, self.span(at));
         }
         rest.into()
@@ -126,12 +126,12 @@ impl ViewBuilder {
     }
 
     /// Replaces the last `length` bytes by `meant`.
-    fn replace_end(&mut self, length: usize, meant: &Decoded) {
+    fn replace_end(&mut self, length: usize, decoded: &Decoded) {
         let from = self.bytes.len() - length;
         let span = (self.spans[from].0, self.spans[self.spans.len() - 1].1);
         self.bytes.truncate(from);
         self.spans.truncate(from);
-        match meant {
+        match decoded {
             Decoded::Byte(byte) => self.push(*byte, span),
             Decoded::Char(c) => {
                 let mut buffer = [0; 4];
@@ -154,8 +154,10 @@ fn escape_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
             Some((2, Decoded::Byte(*last)))
         }
         [.., b'\\', last] => {
-            let meant = LETTERS.iter().find(|(letter, _)| letter == last);
-            meant.map(|(_, meant)| (2, Decoded::Byte(*meant))).or_else(|| number_at_end(bytes))
+            let decoded = LETTERS.iter().find(|(letter, _)| letter == last);
+            decoded
+                .map(|(_, decoded)| (2, Decoded::Byte(*decoded)))
+                .or_else(|| number_at_end(bytes))
         }
         _ => number_at_end(bytes),
     }
@@ -185,7 +187,7 @@ const LETTERS: [(u8, u8); 8] = [
 
 /// `byte`, or the letter of its escape.
 fn letter(byte: u8) -> u8 {
-    LETTERS.iter().find(|(_, meant)| *meant == byte).map_or(byte, |(letter, _)| *letter)
+    LETTERS.iter().find(|(_, control)| *control == byte).map_or(byte, |(letter, _)| *letter)
 }
 
 /// `&lt;`, `&#60;`, `&#x3c;`.
@@ -194,7 +196,7 @@ fn entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let name = &tail[tail.iter().rposition(|byte| *byte == b'&')? + 1..];
     let name = str::from_utf8(name).ok()?;
     let c = match name.strip_prefix('#') {
-        None => ENTITIES.split(' ').find_map(|known| known.strip_prefix(name)?.parse().ok())?,
+        None => ENTITIES.split(' ').find_map(|entity| entity.strip_prefix(name)?.parse().ok())?,
         Some(number) => match number.strip_prefix(['x', 'X']) {
             Some(digits) => char::from_u32(u32::from_str_radix(digits, 16).ok()?)?,
             None => char::from_u32(number.parse().ok()?)?,

@@ -32,8 +32,8 @@ pub fn parse(text: &str) -> Parsed {
         anchors: HashMap::new(),
         faults: Vec::new(),
         dropped: Vec::new(),
-        nodes_left: MAX_NODES,
-        bytes_left: MAX_BYTES,
+        nodes_budget: MAX_NODES,
+        bytes_budget: MAX_BYTES,
         text,
     };
     loop {
@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Parsed {
             Ok(None) => break,
             Err(fault) => {
                 parsed.is_broken = true;
-                let is_exhausted = composer.nodes_left == 0 || composer.bytes_left == 0;
+                let is_exhausted = composer.nodes_budget == 0 || composer.bytes_budget == 0;
                 composer.faults.push(fault);
                 if is_exhausted || !composer.events.proceed_next_document().unwrap_or(false) {
                     break;
@@ -93,8 +93,8 @@ pub(super) struct Composer<'t, I: BorrowedInput<'t>> {
     anchors: HashMap<usize, Counted>,
     pub(super) faults: Vec<YamlFault>,
     dropped: Vec<Range<usize>>,
-    nodes_left: usize,
-    bytes_left: usize,
+    nodes_budget: usize,
+    bytes_budget: usize,
     pub(super) text: &'t str,
 }
 
@@ -149,8 +149,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             }
             _ => return Err(YamlFault::of(texts::NO_VALUE, span)),
         };
-        let own = if counted.node.is_collection() { 0 } else { counted.bytes };
-        self.spend(1, own, &counted.node.span)?;
+        let scalar_bytes = if counted.node.is_collection() { 0 } else { counted.bytes };
+        self.spend(1, scalar_bytes, &counted.node.span)?;
         if anchor != 0 {
             // The copy for aliases counts too, because anchors may be nested.
             self.spend(counted.nodes, counted.bytes, &counted.node.span)?;
@@ -353,9 +353,10 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), YamlFault> {
         steps::add(nodes as u64);
-        let left = self.nodes_left.checked_sub(nodes).zip(self.bytes_left.checked_sub(bytes));
-        (self.nodes_left, self.bytes_left) = left.unwrap_or((0, 0));
-        left.map(|_| ()).ok_or_else(|| YamlFault::of(texts::TOO_LARGE, at.clone()))
+        let remaining =
+            self.nodes_budget.checked_sub(nodes).zip(self.bytes_budget.checked_sub(bytes));
+        (self.nodes_budget, self.bytes_budget) = remaining.unwrap_or((0, 0));
+        remaining.map(|_| ()).ok_or_else(|| YamlFault::of(texts::TOO_LARGE, at.clone()))
     }
 }
 

@@ -151,25 +151,28 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     pub(super) fn comment_in_text(&mut self, key: Range<usize>, value: &Node) {
         let Data::Text(text) = &value.data else { return };
         // Most values are none of these: nothing else of the text is read for them.
-        let own = self.text.get(key.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));
-        if !own.is_some_and(|own| own.trim_start().starts_with(['|', '>'])) {
+        let after_colon =
+            self.text.get(key.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));
+        if !after_colon.is_some_and(|after_colon| after_colon.trim_start().starts_with(['|', '>']))
+        {
             return;
         }
         let start = key.start;
         let column = |line: &str| line.len() - line.trim_start().len();
-        let own = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
+        let key_column = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
         let mut lines = self.text[start..].split_inclusive('\n');
         let head = lines.next().unwrap_or_default();
         let mut at = start + head.len();
         let (mut depth, mut is_parted) = (None, false);
         for line in lines.by_ref() {
             let is_blank = line.trim().is_empty();
-            let is_inside = column(line) >= depth.unwrap_or(own + 1);
+            let is_inside = column(line) >= depth.unwrap_or(key_column + 1);
             if !is_blank && !is_inside {
                 let next =
                     lines.find(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
-                let is_beside = column(line) == own && next.is_some_and(|line| column(line) == own);
-                let is_comment = line.trim_start().starts_with('#') && column(line) >= own;
+                let is_beside = column(line) == key_column
+                    && next.is_some_and(|line| column(line) == key_column);
+                let is_comment = line.trim_start().starts_with('#') && column(line) >= key_column;
                 let at = at + column(line);
                 let fault = match is_comment {
                     true if text.is_empty() => texts::TEXT_COMMENTED_OUT,

@@ -19,23 +19,23 @@ use crate::{
     value::Json,
 };
 
-/// All faults of `description`, as it is `written`. `known` are the kinds that exist already; the
+/// All faults of `description`, as it is `written`. `registry` are the kinds that exist already; the
 /// section must not have a name of `reserved`.
 pub(super) fn check(
     description: &Kind,
     written: &Json,
-    known: &Registry,
+    registry: &Registry,
     reserved: &[String],
 ) -> Vec<DescriptionFault> {
     let mut check = Check { description, written, faults: Vec::new() };
-    check.section(known, reserved);
+    check.section(registry, reserved);
     check.creation();
     check.document();
     check.names();
     for (at, field) in description.fields.iter().enumerate() {
         check.field(&format!("fields/{at}"), field);
     }
-    check.homes(known);
+    check.homes(registry);
     check.faults
 }
 
@@ -54,8 +54,8 @@ impl Check<'_> {
         self.faults.push(fault(at, name, about));
     }
 
-    fn section(&mut self, known: &Registry, reserved: &[String]) {
-        let is_section = |name: &str| known.kinds().iter().any(|kind| kind.section == name);
+    fn section(&mut self, registry: &Registry, reserved: &[String]) {
+        let is_section = |name: &str| registry.kinds().iter().any(|kind| kind.section == name);
         let is_reserved = |name: &str| reserved.iter().any(|other| other == name);
         let Kind { section, aliases, removal, .. } = self.description;
         if is_section(section) {
@@ -123,11 +123,11 @@ impl Check<'_> {
         let Kind { identity, name_field, .. } = self.description;
         for key in ["identity", "either", "grants"] {
             for (at, name) in texts(&self.written[key]).enumerate() {
-                self.known(format!("{key}/{at}"), Some(name));
+                self.check_field_name(format!("{key}/{at}"), Some(name));
             }
         }
         for key in ["name_field", "called_by"] {
-            self.known(key.to_owned(), self.written[key].as_str());
+            self.check_field_name(key.to_owned(), self.written[key].as_str());
         }
         for (at, name) in identity.iter().enumerate() {
             if let Some(why) = self.of(name).and_then(|field| self.why_not_identifying(field)) {
@@ -168,7 +168,7 @@ impl Check<'_> {
         self.description.fields.iter().any(|field| field.value_type == value)
     }
 
-    fn known(&mut self, at: String, name: Option<&str>) {
+    fn check_field_name(&mut self, at: String, name: Option<&str>) {
         if let Some(name) = name.filter(|name| self.of(name).is_none()) {
             self.add_about(at, "no_field", &text::escape(name));
         }
@@ -213,7 +213,10 @@ impl Check<'_> {
         }
         let written = self.written.pointer(&format!("/{at}")).unwrap_or(&Json::Null);
         for key in ["reset_by", "not_with", "not_before", "limits"] {
-            self.known(format!("{at}/relations/{key}"), written["relations"][key].as_str());
+            self.check_field_name(
+                format!("{at}/relations/{key}"),
+                written["relations"][key].as_str(),
+            );
         }
         self.fits(at, field, written);
         self.words(at, field);
@@ -332,9 +335,9 @@ impl Check<'_> {
         }
     }
 
-    fn homes(&mut self, known: &Registry) {
+    fn homes(&mut self, registry: &Registry) {
         let mut scopes = BTreeSet::new();
-        let described = known.described().iter().map(|op| op.row());
+        let described = registry.described().iter().map(|op| op.row());
         let operations: Vec<_> = OPERATIONS.iter().map(|op| op.row()).chain(described).collect();
         for (at, home) in self.description.homes.iter().enumerate() {
             let at = format!("homes/{at}/path");
@@ -347,7 +350,7 @@ impl Check<'_> {
             };
             if !scopes.insert(path.scope) {
                 self.add_about(at, "scope_twice", path.scope.noun());
-            } else if let Err(why) = make::above(self.description, home, &path, known) {
+            } else if let Err(why) = make::above(self.description, home, &path, registry) {
                 self.add_about(at, "no_path", why);
             } else {
                 self.address(&at, &path);
@@ -362,7 +365,7 @@ impl Check<'_> {
     /// The path must address an entry in one way.
     fn address(&mut self, at: &str, path: &EntryPath) {
         for (_, field) in &path.addresses {
-            self.known(at.to_owned(), Some(field));
+            self.check_field_name(at.to_owned(), Some(field));
         }
         let mut names = path.addresses.iter().chain(&path.listing).map(|(name, _)| *name);
         if let Some(name) = names.find(|name| DATA.paths["of_the_client"].contains(name)) {
@@ -398,7 +401,7 @@ impl Check<'_> {
             .chain(described.iter().filter(|row| path.shares_path_with(row, is_document)));
         let ids: Vec<_> = collection::ids(path.scope, self.description.noun).collect();
         match same.next() {
-            Some(own) => Some(("path_twice", own.path)),
+            Some(other) => Some(("path_twice", other.path)),
             None if has("contents") => Some(("contents", "")),
             None if has("without_grants") && !self.has(ValueType::Grants) => {
                 Some(("without_grants", ""))
@@ -407,8 +410,8 @@ impl Check<'_> {
                 Some(("without_level", ""))
             }
             None => {
-                let own = operations.iter().find(|row| ids.iter().any(|id| id == row.id))?;
-                Some(("operation_twice", own.id))
+                let other = operations.iter().find(|row| ids.iter().any(|id| id == row.id))?;
+                Some(("operation_twice", other.id))
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::{
     },
     operation::{
         Again, Answer, AnyOp, List, Method, Op, Operation, Parameter, Place, Read, Type, Write,
-        collection::{self, EntryPath, kept, read, write},
+        collection::{self, EntryPath, leaked_parameters, read, write},
     },
     text,
     value::Json,
@@ -144,7 +144,7 @@ impl Collection<'_> {
             Parameter::new(Place::Path, argument, Type::IdOrName, about)
         });
         let named = above.into_iter().chain(entry).map(|of| Parameter { required: true, ..of });
-        let parameters = vec![List::Named(path.scope.noun()), kept(named.chain(more))];
+        let parameters = vec![List::Named(path.scope.noun()), leaked_parameters(named.chain(more))];
         let end = argument.map(|argument| format!("/:{argument}")).unwrap_or_default();
         Operation {
             id: collection::id(path.scope, kind.noun, verb).leak(),

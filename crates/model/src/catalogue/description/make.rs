@@ -18,11 +18,11 @@ use crate::{
     page::Rows,
 };
 
-/// Makes the kind. Only the paths are checked. `known` has the parent section.
+/// Makes the kind. Only the paths are checked. `registry` has the parent section.
 ///
 /// # Errors
 /// If a path is not that of a collection.
-pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<DescribedKind, NoPath> {
+pub(super) fn make(mut kind: Kind, registry: &Registry) -> Result<DescribedKind, NoPath> {
     let mut operations = Vec::new();
     kind.fields = kind.fields.into_iter().map(Field::complete).collect();
     let needed = kind.fields.iter().filter(|field| field.required == Required::OnCreate);
@@ -39,7 +39,7 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<DescribedKind, No
         let mut parents = None;
         match &path {
             Some(path) if home.operations == Operations::default() => {
-                parents = above(&kind, home, path, known)?;
+                parents = above(&kind, home, path, registry)?;
                 operations.extend(convention::derive_operations(&kind, home, path, parents));
             }
             _ => sort_operations(&kind, &mut home.operations),
@@ -89,11 +89,11 @@ pub(super) fn above(
     kind: &Kind,
     home: &Home,
     path: &EntryPath,
-    known: &Registry,
+    registry: &Registry,
 ) -> Result<Option<Parents>, NoPath> {
     let Some((above, argument)) = path.parent() else { return Ok(None) };
     let at = |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == above);
-    let mut sections = known.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
+    let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
     let of = sections.find(at).ok_or("must start with that of a section, for the parent entry")?;
     let is_id = |handle: &AddressKey| {
         handle.field == "id" && matches!(handle.place, AddressKeyIn::Path(name) if name == argument)
@@ -104,7 +104,7 @@ pub(super) fn above(
     let [field, _, ..] = *kind.identity else {
         return Err("has a parent entry, so `identity` must name it first, and another field");
     };
-    let one = known.reads_one(&format!("{above}/:{argument}")).filter(|_| home.within.is_some());
+    let one = registry.reads_one(&format!("{above}/:{argument}")).filter(|_| home.within.is_some());
     if one.is_none() && home.within.is_some() {
         return Err("must be below entries that are read one by one");
     }

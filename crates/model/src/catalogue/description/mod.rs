@@ -29,7 +29,7 @@ pub struct DescribedKind {
 }
 
 impl DescribedKind {
-    /// Makes the kind of a user, from how it is `written`. `known` are the kinds that exist already;
+    /// Makes the kind of a user, from how it is `written`. `registry` are the kinds that exist already;
     /// the section must not have a name of `reserved`.
     ///
     /// # Errors
@@ -37,14 +37,14 @@ impl DescribedKind {
     pub fn of(
         kind: Kind,
         written: &Json,
-        known: &Registry,
+        registry: &Registry,
         reserved: &[String],
     ) -> Result<Self, Vec<DescriptionFault>> {
-        let faults = check::check(&kind, written, known, reserved);
+        let faults = check::check(&kind, written, registry, reserved);
         if !faults.is_empty() {
             return Err(faults);
         }
-        make::make(kind, known).map_err(|why| vec![fault::fault("homes", "no_path", why)])
+        make::make(kind, registry).map_err(|why| vec![fault::fault("homes", "no_path", why)])
     }
 }
 
@@ -63,9 +63,9 @@ fn read() -> Vec<Kind> {
 
 /// The kinds of undrift's own, in their order.
 pub(super) fn built_in() -> Registry {
-    read().into_iter().fold(Registry::default(), |known, kind| {
-        let made = make::make(kind, &known);
-        known.with(made.expect("every file describes a kind, as a test holds"))
+    read().into_iter().fold(Registry::default(), |registry, kind| {
+        let made = make::make(kind, &registry);
+        registry.with(made.expect("every file describes a kind, as a test holds"))
     })
 }
 

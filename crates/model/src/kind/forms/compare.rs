@@ -69,8 +69,8 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
             .iter()
             .all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null))),
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
-            let known: HashSet<_> = live.iter().collect();
-            declared.len() == live.len() && declared.iter().all(|value| known.contains(value))
+            let live_items: HashSet<_> = live.iter().collect();
+            declared.len() == live.len() && declared.iter().all(|value| live_items.contains(value))
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Topics => {
             topics(declared) == topics(live)

@@ -142,8 +142,8 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
         let mut items = list(live.get(name));
         let none_of: HashSet<_> = none_of.iter().collect();
         items.retain(|item| !none_of.contains(item));
-        let known: HashSet<_> = items.iter().cloned().collect();
-        items.extend(at_least.into_iter().filter(|item| !known.contains(item)));
+        let present: HashSet<_> = items.iter().cloned().collect();
+        items.extend(at_least.into_iter().filter(|item| !present.contains(item)));
         Some((name.clone(), Value::Plain(Json::Array(items))))
     };
     let met: Vec<_> = declared.iter().filter_map(met).collect();
@@ -191,8 +191,8 @@ pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return declared.clone() };
     let Json::Array(items) = declared else {
         let named = spec.field.names.filter(|_| is_by_id(spec));
-        let known = named.map(|named| comparable_name(named, declared, names));
-        return known.unwrap_or_else(|| declared.clone());
+        let by_id = named.map(|named| comparable_name(named, declared, names));
+        return by_id.unwrap_or_else(|| declared.clone());
     };
     let item = |item: &Json| match spec.field.names {
         _ if spec.has_rows() => spec.comparable_row(item, names),

@@ -37,8 +37,8 @@ fn drop_unset_conflicts<'d>(
     let excludes = |one: &str, other: &str| section.field(one).relations.not_with == Some(other);
     let twins =
         |name: &str| fields.iter().any(|(other, _)| excludes(name, other) || excludes(other, name));
-    let is_kept = |(name, value): &(&String, &Value)| is_on(value) || !twins(name);
-    fields.iter().copied().filter(is_kept).collect()
+    let is_sendable = |(name, value): &(&String, &Value)| is_on(value) || !twins(name);
+    fields.iter().copied().filter(is_sendable).collect()
 }
 
 /// The body of an edit: the changed fields, and the declared values of fields that the service
@@ -75,14 +75,14 @@ pub fn edit_body(
         }
         body.insert(sent_name, value);
     }
-    let known = |name: &str| {
+    let value_of = |name: &str| {
         // A live URL has lost its credentials.
         let found = || {
             live.fields.raw().get(name).filter(|_| section.field(name).secrecy() == Secrecy::Open)
         };
         declared.get(name).cloned().or_else(|| found().map(|value| Value::Plain(value.clone())))
     };
-    add_needed(section, &mut body, known, names)?;
+    add_needed(section, &mut body, value_of, names)?;
     Ok(body)
 }
 
@@ -90,7 +90,7 @@ pub fn edit_body(
 pub fn add_needed(
     section: Section,
     body: &mut Fields,
-    known: impl Fn(&str) -> Option<Value>,
+    value_of: impl Fn(&str) -> Option<Value>,
     names: &Names,
 ) -> Result<(), NoCalls> {
     for spec in section.table().specs() {
@@ -100,7 +100,7 @@ pub fn add_needed(
         if body.contains_key(switch.field.sent_name()) {
             continue;
         }
-        if let Some(value) = known(switch.name) {
+        if let Some(value) = value_of(switch.name) {
             body.extend([sent(section, switch.name, &value, names)?]);
         }
     }
@@ -182,7 +182,7 @@ pub fn repeated(
 pub fn lacking(
     section: Section,
     live: &LiveEntry,
-    has_to_be_known: impl Fn(&&'static Spec) -> bool,
+    is_relevant: impl Fn(&&'static Spec) -> bool,
 ) -> Option<String> {
     let is_shown = |spec: &&Spec| {
         spec.field.is_always_shown()
@@ -191,7 +191,7 @@ pub fn lacking(
             && spec.field.available.tier <= live.tier
             && section.has(live.fields.raw(), spec.name)
     };
-    let specs = section.table().specs().iter().filter(is_shown).filter(has_to_be_known);
+    let specs = section.table().specs().iter().filter(is_shown).filter(is_relevant);
     let lacking = specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
     let lacking: Vec<_> = lacking.map(|spec| spec.name).collect();
     (!lacking.is_empty()).then(|| format!("the service's answer lacks {}", text::listed(&lacking)))
@@ -283,7 +283,7 @@ pub fn entry_id<'n>(
     match names.entries(section) {
         None => Err(NoCalls::DependsOnEntries(section.to_owned())),
         Some(Err(cause)) => Err(NoCalls::LiveUnknown(cause.clone())),
-        Some(Ok(known)) => match known.get(name) {
+        Some(Ok(ids)) => match ids.get(name) {
             Some(Some(id)) => Ok(id),
             Some(None) => Err(NoCalls::entry(section, name, field, true)),
             None => Err(NoCalls::entry(section, name, field, false)),

@@ -51,14 +51,15 @@ impl Spec {
         let who = self.parts.iter().filter(|field| field.default.service.is_none());
         let mut fields: Vec<_> = who.collect();
         fields.sort_by_key(|field| field.is_level());
-        let told = fields.into_iter().find_map(|field| {
+        let subject = fields.into_iter().find_map(|field| {
             let name = field.sent_name();
             let value = row.get(name).filter(|value| !value.is_null())?;
             Some((name, if field.is_level() { Level::word_of(value) } else { value.clone() }))
         });
         let id = row.get("id").map(|id| ("id", id.clone()));
-        let own = id.into_iter().chain(told).map(|(name, value)| (name.to_owned(), value));
-        self.complete(row, own.collect())
+        let comparable =
+            id.into_iter().chain(subject).map(|(name, value)| (name.to_owned(), value));
+        self.complete(row, comparable.collect())
     }
 
     /// A declared row in comparable form: names become ids where known.
@@ -90,7 +91,7 @@ impl Spec {
                 return None;
             }
             Some(match called(field, value) {
-                Some(known) => (field.name.to_owned(), known),
+                Some(name) => (field.name.to_owned(), name),
                 None if value.is_string() => (field.name.to_owned(), value.clone()),
                 None => (field.sent_name().to_owned(), value.clone()),
             })
@@ -156,11 +157,11 @@ impl Spec {
         let mut added: Vec<_> = wanted
             .map(|row| self.complete(row, row.as_object().cloned().unwrap_or_default()))
             .collect();
-        let is_kept = |live: &Json, added: &[Json]| {
+        let is_unchanged = |live: &Json, added: &[Json]| {
             added.iter().any(|row| without_id(live) == without_id(row))
         };
-        let kept: Vec<_> = live.extract_if(.., |live| is_kept(live, &added)).collect();
-        added.retain(|row| !kept.iter().any(|live| without_id(live) == without_id(row)));
+        let unchanged: Vec<_> = live.extract_if(.., |live| is_unchanged(live, &added)).collect();
+        added.retain(|row| !unchanged.iter().any(|live| without_id(live) == without_id(row)));
         let who = |row: &Json| {
             let mut who = without_id(row);
             self.values().for_each(|(name, _)| drop(who.remove(name)));

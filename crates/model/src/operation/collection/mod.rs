@@ -150,7 +150,7 @@ fn root(scope: Scope) -> String {
 }
 
 /// A list of parameters that lives as long as the program, like those of the table.
-pub fn kept(parameters: impl IntoIterator<Item = Parameter>) -> List {
+pub fn leaked_parameters(parameters: impl IntoIterator<Item = Parameter>) -> List {
     List::Made(Vec::leak(parameters.into_iter().collect()))
 }
 
