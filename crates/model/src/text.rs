@@ -109,9 +109,12 @@ pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
         a.iter().any(|word| word.len() > 2)
             && a.iter().all(|a| b.iter().any(|b| is_same_word(a, b)))
     };
-    let rated = |is: &dyn Fn(&[String]) -> bool| -> Vec<(usize, &'c str)> {
+    let rated = |selects: &dyn Fn(&[String]) -> bool| -> Vec<(usize, &'c str)> {
         let rated = candidates.iter().map(|candidate| (words(candidate), *candidate));
-        rated.filter(|(words, _)| is(words)).map(|(words, of)| (words.len(), of)).collect()
+        rated
+            .filter(|(words, _)| selects(words))
+            .map(|(words, candidate)| (words.len(), candidate))
+            .collect()
     };
     let mut found = rated(&|words| within(&name, words));
     if found.is_empty() {
@@ -152,8 +155,8 @@ pub fn count(n: usize, noun: &str) -> String {
 
 /// The plural of a noun: `variables`, `entries`, `addresses`.
 pub fn plural(noun: &str) -> String {
-    if let Some(of) = noun.strip_suffix("group or project") {
-        return format!("{of}groups and projects");
+    if let Some(prefix) = noun.strip_suffix("group or project") {
+        return format!("{prefix}groups and projects");
     }
     match noun.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),

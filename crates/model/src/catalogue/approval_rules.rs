@@ -81,11 +81,13 @@ impl Rules for ApprovalRules {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let has = |list: &&str| {
+        let has_names = |list: &&str| {
             let names = declared.get(list).and_then(Value::list);
             names.is_some_and(|names| !names.is_empty())
         };
-        if let Some(list) = ["users", "groups"].into_iter().find(has).filter(|_| is_any(declared)) {
+        if let Some(list) =
+            ["users", "groups"].into_iter().find(has_names).filter(|_| is_any(declared))
+        {
             report(Fault::of(texts::APPROVERS_OF_ANY, list));
         }
         let is_for_all = declared.get(ALL).and_then(Value::flag) == Some(true);
@@ -120,21 +122,23 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     let named = |fields: &Object| {
         ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array).cloned())
     };
-    let (was, is) = (named(before), named(after));
+    let (old, new_approvers) = (named(before), named(after));
     // The service treats a rule without possible approvers as approved.
     let is_empty = |list: &Option<Vec<Json>>| list.as_ref().is_some_and(Vec::is_empty);
     let is_nobody = |lists: &[Option<Vec<Json>>; 2]| lists.iter().all(is_empty);
-    if is_nobody(&was) {
+    if is_nobody(&old) {
         return found;
     }
-    if was.iter().zip(&is).any(|(was, is): (&Option<Vec<Json>>, &Option<Vec<Json>>)| {
-        was.as_ref()
-            .zip(is.as_ref())
-            .is_some_and(|(was, is)| is.iter().any(|new| !was.contains(new)))
-    }) {
+    if old.iter().zip(&new_approvers).any(
+        |(old, new_approvers): (&Option<Vec<Json>>, &Option<Vec<Json>>)| {
+            old.as_ref().zip(new_approvers.as_ref()).is_some_and(|(old, new_approvers)| {
+                new_approvers.iter().any(|new| !old.contains(new))
+            })
+        },
+    ) {
         found.push("let more people approve");
     }
-    if is_nobody(&is) {
+    if is_nobody(&new_approvers) {
         found.push("leave nobody who may approve");
     }
     found
@@ -159,10 +163,10 @@ fn covered(rule: &Object) -> Option<Covered<'_>> {
 /// Whether a rule no longer applies to a branch.
 fn covers_less(before: &Object, after: &Object) -> bool {
     match (covered(before), covered(after)) {
-        (Some(Covered::All), Some(is)) => !matches!(is, Covered::All),
+        (Some(Covered::All), Some(new)) => !matches!(new, Covered::All),
         (Some(Covered::Protected), Some(Covered::These(_))) => true,
-        (Some(Covered::These(was)), Some(Covered::These(is))) => {
-            was.iter().any(|name| !is.contains(name))
+        (Some(Covered::These(old)), Some(Covered::These(new))) => {
+            old.iter().any(|name| !new.contains(name))
         }
         _ => false,
     }

@@ -109,8 +109,8 @@ impl Constraint {
 
     /// Whether the group's value `by` contradicts the value `over`.
     pub fn contradicts(&self, by: &Json, over: &Json) -> bool {
-        let has = |case: &&Case| case.over.is_empty() || case.over.contains(over);
-        self.when.iter().filter(has).any(|case| case.by.contains(by))
+        let applies = |case: &&Case| case.over.is_empty() || case.over.contains(over);
+        self.when.iter().filter(applies).any(|case| case.by.contains(by))
     }
 
     /// What a change of the group to `by` gives the field below.

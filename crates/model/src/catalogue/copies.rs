@@ -76,8 +76,8 @@ enum Hidden {
 
 /// The sections whose entries belong to those of `section`.
 pub fn parts(section: Section) -> impl Iterator<Item = (Section, &'static Parent)> {
-    let below =
-        catalogue::sections(section.home.scope).filter_map(|of| Some((of, of.home.parent?)));
+    let below = catalogue::sections(section.home.scope)
+        .filter_map(|section| Some((section, section.home.parent?)));
     below.filter(move |(_, parent)| parent.section == section.section)
 }
 

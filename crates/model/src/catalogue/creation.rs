@@ -59,7 +59,8 @@ impl Creation<'_> {
         let post = self.post.fields(first).naming(naming);
         for request in std::iter::once(post).chain(edits(job, self.edit, then)) {
             let body = request.body_fields();
-            let undone = settings.zip(body).map(|(of, body)| limits::undone(of, body, None));
+            let undone =
+                settings.zip(body).map(|(section, body)| limits::undone(section, body, None));
             calls.push(Call::from(request));
             for undo in edits(job, self.edit, undone.unwrap_or_default()) {
                 calls.push(Call { undoes: true, ..undo.into() });

@@ -95,8 +95,9 @@ impl Rules for Members {
     fn effects(&self, user: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let level = |fields| level(fields, "access_level");
         let ends = ends(before, after);
-        let [had, has] = [before, after].map(|fields| fields.get("member_role"));
-        let lost_role = had.and_then(Json::as_str).filter(|_| has.is_some() && has != had);
+        let [old_role, new_role] = [before, after].map(|fields| fields.get("member_role"));
+        let lost_role =
+            old_role.and_then(Json::as_str).filter(|_| new_role.is_some() && new_role != old_role);
         let lost_role = lost_role.map(str::to_owned);
         let (before, after) = (level(before), level(after));
         vec![Effect::Access { user, before, after, ends, lost_role }]
@@ -113,16 +114,16 @@ fn fits_role(job: &Job<'_>) -> Result<(), NoCalls> {
     };
     let Some(role) = declared.get("member_role").and_then(Value::text) else { return Ok(()) };
     let before = |name: &str| live.and_then(|live| live.get(name));
-    let had = before("access_level").and_then(Level::parse);
-    let has = declared.get("access_level").and_then(Value::plain).and_then(Level::parse);
+    let old_level = before("access_level").and_then(Level::parse);
+    let new_level = declared.get("access_level").and_then(Value::plain).and_then(Level::parse);
     let stays = before("member_role").and_then(Json::as_str) == Some(role);
     let of_role = || Level::parse(&job.names.level_of_role(role)?.into());
-    let needed = if stays { had } else { of_role() };
-    let (Some(needed), Some(has)) = (needed, has.or(had)) else { return Ok(()) };
-    if needed == has {
+    let needed = if stays { old_level } else { of_role() };
+    let (Some(needed), Some(new_level)) = (needed, new_level.or(old_level)) else { return Ok(()) };
+    if needed == new_level {
         return Ok(());
     }
-    let fault = Fault::of(texts::LEVEL_OF_ROLE, "member_role").fill("level", has.word);
+    let fault = Fault::of(texts::LEVEL_OF_ROLE, "member_role").fill("level", new_level.word);
     Err(fault.fill("needed", needed.word).fill("role", &text::escape(role)).into())
 }
 

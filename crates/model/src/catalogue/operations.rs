@@ -72,7 +72,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
         Some(Parameter::new(Place::Body, name, Type::Integer, about))
     };
-    let singles: Vec<_> = specs.clone().filter_map(|of| alone(&of)).collect();
+    let singles: Vec<_> = specs.clone().filter_map(|pair| alone(&pair)).collect();
     specs
         .filter(|(_, spec)| spec.field.accepted.on(route))
         .map(|(section, spec)| {

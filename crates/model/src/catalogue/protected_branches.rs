@@ -95,7 +95,7 @@ pub(super) fn effects(
     is_edited: bool,
 ) -> Vec<Effect> {
     let is_new = before.is_empty();
-    let named = |of: Named, key: &'static str| {
+    let access_needs = |named: Named, key: &'static str| {
         let ids = move |fields: &Object, list: &str| -> Vec<u64> {
             let rows = fields.get(list).and_then(Json::as_array).into_iter().flatten();
             rows.filter_map(|row| row.get(key)?.as_u64()).collect()
@@ -104,10 +104,10 @@ pub(super) fn effects(
             let known_ids = if is_edited { ids(before, list) } else { Vec::new() };
             ids(after, list).into_iter().filter(move |id| !known_ids.contains(id))
         });
-        new.map(move |id| Effect::needs_access(of, id)).collect::<Vec<_>>()
+        new.map(move |id| Effect::needs_access(named, id)).collect::<Vec<_>>()
     };
-    let people = named(Named::User, "user_id");
-    let groups = named(Named::Group, "group_id");
+    let people = access_needs(Named::User, "user_id");
+    let groups = access_needs(Named::Group, "group_id");
     let [before, rule] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
     std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
 }

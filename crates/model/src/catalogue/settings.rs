@@ -131,7 +131,7 @@ fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
 
 /// The settings that close a section of a project, each with its deprecated form.
 static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
-    let closing = super::sections(Scope::Project).flat_map(|of| &of.home.closed_by);
+    let closing = super::sections(Scope::Project).flat_map(|section| &section.home.closed_by);
     let names: BTreeSet<&str> = closing.flatten().copied().collect();
     let table = super::section(Scope::Project, SECTION).map(Section::table);
     let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by() == Some(name);
@@ -158,7 +158,7 @@ fn has_user(url: &str) -> bool {
 fn policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
     let settings = super::section(Scope::Project, SECTION);
-    let parts = settings.and_then(|of| of.table().get("container_expiration_policy"));
+    let parts = settings.and_then(|section| section.table().get("container_expiration_policy"));
     let parts = parts.map(|spec| spec.parts);
     let mut policy = Object::new();
     for part in parts.into_iter().flatten() {

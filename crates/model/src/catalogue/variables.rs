@@ -50,11 +50,11 @@ impl Rules for Variables {
 
     // Variables of type file hold long values: keys, certificates, configurations with passwords.
     fn confidential(&self, live: &Object) -> Option<&'static str> {
-        let is = |name: &str, value: Json| live.get(name) == Some(&value);
+        let equals = |name: &str, value: Json| live.get(name) == Some(&value);
         let why = [
-            (is("masked", true.into()), "masked"),
-            (is("protected", true.into()), "protected"),
-            (is("variable_type", "file".into()), "a file"),
+            (equals("masked", true.into()), "masked"),
+            (equals("protected", true.into()), "protected"),
+            (equals("variable_type", "file".into()), "a file"),
         ];
         why.into_iter().find_map(|(holds, why)| holds.then_some(why))
     }

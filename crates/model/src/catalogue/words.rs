@@ -50,9 +50,10 @@ type Place = BTreeMap<&'static str, Json>;
 /// Meanings of words by place: of those that are no alias of a field.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::new(|| {
     let places: BTreeMap<&str, Place> = yaml::built_in!("catalogue/tables/words");
-    let words =
-        |of: Place| of.into_iter().flat_map(|(sort, words)| words_of(sort, words)).collect();
-    places.into_iter().map(|(place, of)| (place, words(of))).collect()
+    let words = |place_words: Place| {
+        place_words.into_iter().flat_map(|(sort, words)| words_of(sort, words)).collect()
+    };
+    places.into_iter().map(|(place, place_words)| (place, words(place_words))).collect()
 });
 
 /// The words of one sort, each with its meaning.
@@ -113,14 +114,14 @@ pub fn suggest_field<'k>(
 /// The only unknown one of the `keys` of an entry, and the field for which it stands by its place: the
 /// one that tells entries apart and is missing.
 pub fn suggest_by_position<'k>(
-    of: Section,
+    section: Section,
     keys: impl Iterator<Item = &'k str>,
 ) -> Option<(&'k str, &'static str)> {
     let (fields, unknown): (Vec<_>, Vec<_>) =
-        keys.partition(|key| of.table().get(key).is_some() || OF_ENTRIES.contains(key));
+        keys.partition(|key| section.table().get(key).is_some() || OF_ENTRIES.contains(key));
     let [only] = unknown[..] else { return None };
-    let required = of.table().schema["required"].as_array()?;
-    let mut missing = of.identity.iter().copied().filter(|field: &&str| {
+    let required = section.table().schema["required"].as_array()?;
+    let mut missing = section.identity.iter().copied().filter(|field: &&str| {
         required.iter().any(|name| name == field) && !fields.contains(field)
     });
     let field = missing.next().filter(|_| missing.next().is_none() && !fields.is_empty())?;

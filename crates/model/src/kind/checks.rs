@@ -63,7 +63,7 @@ impl Section {
                 && let Some((message, severity)) = fault(name, text)
             {
                 let negative = spec.name.replace("_regex", "_negative_regex");
-                let of = if is_delimited(name, text) && severity == Severity::Warning {
+                let template = if is_delimited(name, text) && severity == Severity::Warning {
                     texts::EXPRESSION_IN_SLASHES
                 } else if text.starts_with('*') || text.contains("|*") {
                     texts::EXPRESSION_OF_GLOB
@@ -74,7 +74,7 @@ impl Section {
                 } else {
                     texts::EXPRESSION
                 };
-                let fault = Fault::of(of, spec.name).fill("negative", &negative);
+                let fault = Fault::of(template, spec.name).fill("negative", &negative);
                 report(Fault { severity, within, ..fault.fill("why", &message) });
             }
         }
@@ -126,9 +126,9 @@ fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fau
         report(Fault { within: Some("no_access"), ..fault });
     }
     let Some(text) = value.text() else { return };
-    let mut is_wrong = |applies: bool, of: Texts, about: (&str, &str)| {
+    let mut is_wrong = |applies: bool, template: Texts, about: (&str, &str)| {
         if applies {
-            report(Fault::of(of, field).fill(about.0, about.1));
+            report(Fault::of(template, field).fill(about.0, about.1));
         }
     };
     let none = ("", "");

@@ -113,7 +113,7 @@ pub struct Kind {
 impl Kind {
     /// An entry in `home` as a mapping.
     pub(super) fn entry(&self, home: &Home) -> Field {
-        let of = |field: &Field| {
+        let here = |field: &Field| {
             // The path contains the id of the parent.
             let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
             // An entry may lack a part of its identity that has a default.
@@ -138,7 +138,7 @@ impl Kind {
         let is_here =
             |field: &&Field| field.is_in(home.scope) && field.accepted != Accepted::ByCall;
         let least = matches!(home.place, Place::Optional(_)).then_some(1);
-        let mut keys: Vec<_> = self.fields.iter().filter(is_here).map(of).collect();
+        let mut keys: Vec<_> = self.fields.iter().filter(is_here).map(here).collect();
         describe_variants(&mut keys, home.scope);
         Field {
             about: self.about,
@@ -164,22 +164,22 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
         _ => format!("{about} {what} {}.", text::listed(names)),
     };
     for field in others {
-        let having = first.variants().filter(|(_, of)| of.fields.contains(field.name));
+        let having = first.variants().filter(|(_, variant)| variant.fields.contains(field.name));
         let (needing, having): (Vec<_>, Vec<_>) =
-            having.partition(|(_, of)| of.needs.contains(&field.name));
-        let [needing, having] =
-            [needing, having].map(|of| of.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
+            having.partition(|(_, variant)| variant.needs.contains(&field.name));
+        let [needing, having] = [needing, having]
+            .map(|variant| variant.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
         let about = listed(field.about, "Required for", &needing);
         field.about = listed(&about, "For", &having).leak();
     }
     for word in &mut first.words {
-        let needs = word.entry.as_ref().map_or(&[][..], |of| of.needs);
+        let needs = word.entry.as_ref().map_or(&[][..], |variant| variant.needs);
         word.about = listed(word.about, "Needs", needs).leak();
     }
     let variants: Vec<_> = first.words.iter().filter_map(|word| word.entry.clone()).collect();
     let identity = first.name;
     keys.retain(|field| {
-        field.name == identity || variants.iter().any(|of| of.fields.contains(field.name))
+        field.name == identity || variants.iter().any(|variant| variant.fields.contains(field.name))
     });
 }
 
@@ -416,25 +416,25 @@ pub struct Operations {
 impl From<Vec<AnyOp>> for Operations {
     /// The first operation with a method is the one for it; further ones are others.
     fn from(operations: Vec<AnyOp>) -> Self {
-        let mut of = Self::default();
+        let mut sorted = Self::default();
         for op in operations {
             match op {
-                AnyOp::Read(op) if op.row().answer == Answer::List => of.list = Some(op),
-                AnyOp::Read(op) => of.get = Some(op),
+                AnyOp::Read(op) if op.row().answer == Answer::List => sorted.list = Some(op),
+                AnyOp::Read(op) => sorted.get = Some(op),
                 AnyOp::Write(op) => {
                     let place = match op.row().method {
-                        Method::Post => &mut of.create,
-                        Method::Delete => &mut of.delete,
-                        _ => &mut of.edit,
+                        Method::Post => &mut sorted.create,
+                        Method::Delete => &mut sorted.delete,
+                        _ => &mut sorted.edit,
                     };
                     match place {
                         None => *place = Some(op),
-                        Some(_) => of.others.push(op),
+                        Some(_) => sorted.others.push(op),
                     }
                 }
             }
         }
-        of
+        sorted
     }
 }
 

@@ -75,14 +75,14 @@ pub fn exceeds(level: &Json, other: &Json) -> bool {
 }
 
 /// The fields that show more than their limit: each with its level, and the limiting field with its
-/// level. `of` gives the declared or live value.
+/// level. `value_of` gives the declared or live value.
 pub fn fields_above_limit<'s>(
     section: Section,
-    of: impl Fn(&str) -> Option<Json> + 's,
+    value_of: impl Fn(&str) -> Option<Json> + 's,
 ) -> impl Iterator<Item = (&'static str, Json, &'static str, Json)> + 's {
     section.table().specs().iter().filter_map(move |spec| {
         let most = spec.field.relations.at_most?;
-        let (value, limit) = (of(spec.name)?, of(most)?);
+        let (value, limit) = (value_of(spec.name)?, value_of(most)?);
         exceeds(&value, &limit).then_some((spec.name, value, most, limit))
     })
 }

@@ -30,25 +30,25 @@ pub fn row(field: &'static Field) -> &'static Field {
     }
 }
 
-/// The schema of a mapping with the keys of `of` only.
-pub(super) fn mapping(of: &'static Field) -> Json {
-    let properties = of.keys.iter().map(|field| (field.name.to_owned(), property(field)));
+/// The schema of a mapping with the keys of `entry` only.
+pub(super) fn mapping(entry: &'static Field) -> Json {
+    let properties = entry.keys.iter().map(|field| (field.name.to_owned(), property(field)));
     let properties: Object = properties.collect();
-    debug_assert_eq!(properties.len(), of.keys.len(), "each name is used once");
+    debug_assert_eq!(properties.len(), entry.keys.len(), "each name is used once");
     let mut mapping = json!({
-        "description": of.about,
+        "description": entry.about,
         "type": "object",
         "properties": properties,
         "additionalProperties": false,
     });
-    let always = of.keys.iter().filter(|field| field.required == Required::Always);
+    let always = entry.keys.iter().filter(|field| field.required == Required::Always);
     let always: Vec<_> = always.map(|field| field.name).collect();
     let required = (!always.is_empty()).then(|| json!(always));
     // The limits of a list are about its rows.
-    let number = of.valid.items;
-    let number = Some(number).filter(|_| of.value_type != ValueType::Rows).unwrap_or_default();
+    let number = entry.valid.items;
+    let number = Some(number).filter(|_| entry.value_type != ValueType::Rows).unwrap_or_default();
     let limits = [
-        (ALIASES, aliases(&of.aliases)),
+        (ALIASES, aliases(&entry.aliases)),
         ("required", required),
         ("minProperties", number.min.map(Json::from)),
         ("maxProperties", number.max.map(Json::from)),

@@ -17,8 +17,12 @@ impl Section {
         let named = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
         let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
-        let tells_inherited =
-            |key: &&str| self.home.inherited.iter().any(|of| of.is_not && *of.field == **key);
+        let tells_inherited = |key: &&str| {
+            self.home
+                .inherited
+                .iter()
+                .any(|condition| condition.is_not && *condition.field == **key)
+        };
         let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
         keys.find(|key| {
             if tells_inherited(key) {

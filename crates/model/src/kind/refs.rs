@@ -44,12 +44,12 @@ impl RefRule {
         let pattern = fields.get(name)?.as_str()?.to_owned();
         let default = || vec![json!({"access_level": "maintainer"})];
         let rows = |list: &str| fields.get(list).and_then(Json::as_array).cloned();
-        let of = |list| rows(list).or_else(|| is_new.then(default)).unwrap_or_default();
+        let grants = |list| rows(list).or_else(|| is_new.then(default)).unwrap_or_default();
         let unprotect = rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
         let flag = |name| fields.get(name) == Some(&Json::Bool(true));
         Some(Box::new(Self {
             pattern,
-            lets: lists.iter().map(|(list, does)| (*does, of(list))).collect(),
+            lets: lists.iter().map(|(list, does)| (*does, grants(list))).collect(),
             // Without rows, maintainers may.
             unprotect: unprotect.unwrap_or_else(default),
             force: flag("allow_force_push"),
@@ -85,7 +85,7 @@ pub struct Weaker {
 pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
     let (rules, after) = (&RuleIndex::of(before), &RuleIndex::of(after));
     // Each pair of rules needs these, and there may be many pairs.
-    let counted: Vec<_> = after.all.iter().map(|is| rules.about_all_of(is)).collect();
+    let counted: Vec<_> = after.all.iter().map(|rule| rules.about_all_of(rule)).collect();
     let sets = before.iter().map(|was| BranchSet { was, before: rules, after, counted: &counted });
     sets.flat_map(|set| set.weaker()).collect()
 }
@@ -148,9 +148,9 @@ impl BranchSet<'_> {
         }
         let counted = self.before.about_all_of(self.was);
         for at in self.after.near(self.was) {
-            let is = &self.after.all[at];
-            if overlap(&is.pattern, &self.was.pattern) {
-                self.lets_more(is, counted.iter().chain(&self.counted[at]), &mut found);
+            let rule = &self.after.all[at];
+            if overlap(&rule.pattern, &self.was.pattern) {
+                self.lets_more(rule, counted.iter().chain(&self.counted[at]), &mut found);
             }
         }
         if self.was.code_owners && !still.iter().any(|rule| rule.code_owners) {
@@ -171,23 +171,23 @@ impl BranchSet<'_> {
     /// branches of one of the two, gave for branches of both.
     fn lets_more<'k>(
         &self,
-        is: &RefRule,
+        rule: &RefRule,
         covering_before: impl Iterator<Item = &'k &'k RefRule> + Clone,
         found: &mut Vec<Weaker>,
     ) {
-        let (on, to) = if is.pattern == self.was.pattern {
+        let (on, to) = if rule.pattern == self.was.pattern {
             Default::default()
         } else {
             let other = format!("what `{}` protects", crate::text::escape(&self.was.pattern));
             (format!(" {other}"), format!(" to {other}"))
         };
-        let mut add = |how| found.push(Weaker { by: is.pattern.clone(), how });
-        for (does, rows) in &is.lets {
+        let mut add = |how| found.push(Weaker { by: rule.pattern.clone(), how });
+        for (does, rows) in &rule.lets {
             if lets_more(covering_before.clone().flat_map(|rule| rule.lets(does)), rows) {
                 add(format!("let more people {does}{on}"));
             }
         }
-        if is.force && !covering_before.clone().any(|rule| rule.force) {
+        if rule.force && !covering_before.clone().any(|rule| rule.force) {
             add(format!("allow force pushes{to}"));
         }
     }

@@ -18,7 +18,7 @@ pub fn change_risks(
 ) -> Vec<Effect> {
     let is_private = after.get("visibility").is_some_and(|visibility| visibility == "private");
     let effect = |name: &&str| {
-        let (was, is) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
+        let (old, new) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
         let field = section.field(name);
         let risk = field.weakens.risk()?;
         if field.weakens == Weakens::OpensWhenMoved && !keeps_stored_secret(section, changed, after)
@@ -26,8 +26,8 @@ pub fn change_risks(
             return None;
         }
         let how = match risk {
-            Risk::Shows => shown(name, was, is, is_private),
-            Risk::Weakens | Risk::Opens => weakened(field, name, was, is),
+            Risk::Shows => shown(name, old, new, is_private),
+            Risk::Weakens | Risk::Opens => weakened(field, name, old, new),
         };
         Some(Effect::Risk(risk, how?))
     };
@@ -76,45 +76,45 @@ fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bo
 }
 
 /// How the new value protects less, as the end of a sentence that starts with "would".
-fn weakened(field: &Field, name: &str, was: Option<&Json>, is: &Json) -> Option<String> {
+fn weakened(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option<String> {
     let flag = |value: &Json| value.as_bool().unwrap_or(false);
     let number = |value: &Json| value.as_u64().unwrap_or(0);
-    let unknown_or = |weaker: &dyn Fn(&Json) -> bool| was.is_none_or(weaker);
-    let differs = |was: &Json| !forms::same(field.compare, is, was);
-    let replaces = |was: &Json| !is_nothing(was) && differs(was);
+    let unknown_or = |weaker: &dyn Fn(&Json) -> bool| old.is_none_or(weaker);
+    let differs = |old: &Json| !forms::same(field.compare, new, old);
+    let replaces = |old: &Json| !is_nothing(old) && differs(old);
     let (is_weaker, how) = match field.weakens {
-        Weakens::WhenOff | Weakens::OpensWhenOff => (!flag(is) && unknown_or(&flag), "switch off"),
+        Weakens::WhenOff | Weakens::OpensWhenOff => (!flag(new) && unknown_or(&flag), "switch off"),
         Weakens::WhenOn | Weakens::OpensWhenOn => {
-            (flag(is) && unknown_or(&|was| !flag(was)), "switch on")
+            (flag(new) && unknown_or(&|old| !flag(old)), "switch on")
         }
-        Weakens::WhenLower => (unknown_or(&|was| number(is) < number(was)), "lower"),
-        Weakens::WhenHigher => (number(is) > was.map_or(0, number), "raise"),
-        Weakens::WhenCleared => (is_nothing(is) && unknown_or(&|was| !is_nothing(was)), "clear"),
+        Weakens::WhenLower => (unknown_or(&|old| number(new) < number(old)), "lower"),
+        Weakens::WhenHigher => (number(new) > old.map_or(0, number), "raise"),
+        Weakens::WhenCleared => (is_nothing(new) && unknown_or(&|old| !is_nothing(old)), "clear"),
         Weakens::OpensWhenMoved => (unknown_or(&replaces), "send a stored secret to a new"),
         Weakens::OpensWhenOutside => {
-            (is_outside(is) && unknown_or(&differs), "load the pipeline from outside with")
+            (is_outside(new) && unknown_or(&differs), "load the pipeline from outside with")
         }
-        Weakens::WhenMoreListed => (unknown_or(&|was| is_wider(was, is)), "widen"),
+        Weakens::WhenMoreListed => (unknown_or(&|old| is_wider(old, new)), "widen"),
         Weakens::WhenLater | Weakens::WhenLaterIn(_) => {
-            (rank(field, is) > was.map_or(0, |was| rank(field, was)), "lower")
+            (rank(field, new) > old.map_or(0, |old| rank(field, old)), "lower")
         }
         _ => (unknown_or(&replaces), "change"),
     };
     let shows_values = matches!(how, "lower" | "raise");
-    let values = |was: &Json| format!(" from {} to {}", word(was), word(is));
-    let more = was.filter(|_| shows_values).map(values).unwrap_or_default();
-    let how = if is_nothing(is) && how == "change" { "clear" } else { how };
+    let values = |old: &Json| format!(" from {} to {}", word(old), word(new));
+    let more = old.filter(|_| shows_values).map(values).unwrap_or_default();
+    let how = if is_nothing(new) && how == "change" { "clear" } else { how };
     is_weaker.then(|| format!("{how} `{name}`{more}"))
 }
 
 /// How the new value shows more.
-fn shown(name: &str, was: Option<&Json>, is: &Json, is_private: bool) -> Option<String> {
+fn shown(name: &str, old: Option<&Json>, new: &Json, is_private: bool) -> Option<String> {
     // In a private container, others see only parts that are open to everybody.
     let least = seen(&Json::from(if is_private { "public" } else { "enabled" }));
-    let now = seen(is);
-    let is_more = now >= least && was.is_none_or(|was| seen(was) < now);
-    let from = was.map(|was| format!(" from {}", word(was))).unwrap_or_default();
-    is_more.then(|| format!("widen `{name}`{from} to {}", word(is)))
+    let now = seen(new);
+    let is_more = now >= least && old.is_none_or(|old| seen(old) < now);
+    let from = old.map(|old| format!(" from {}", word(old))).unwrap_or_default();
+    is_more.then(|| format!("widen `{name}`{from} to {}", word(new)))
 }
 
 /// The rank of a level of access. A flag that is on counts as `enabled`; so does `internal`.
@@ -136,14 +136,14 @@ fn is_outside(path: &Json) -> bool {
     path.as_str().is_some_and(|path| path.contains("://") || path.contains('@'))
 }
 
-/// Whether the list `is` contains an item that `was` does not. An empty list means everything.
-fn is_wider(was: &Json, is: &Json) -> bool {
+/// Whether the list `new` contains an item that `old` does not. An empty list means everything.
+fn is_wider(old: &Json, new: &Json) -> bool {
     let items = |list: &Json| -> Vec<String> {
         let items = list.as_str().unwrap_or_default().split(',').map(str::trim);
         items.filter(|item| !item.is_empty()).map(str::to_lowercase).collect()
     };
-    let (was, is) = (items(was), items(is));
-    !was.is_empty() && (is.is_empty() || is.iter().any(|item| !was.contains(item)))
+    let (old, new) = (items(old), items(new));
+    !old.is_empty() && (new.is_empty() || new.iter().any(|item| !old.contains(item)))
 }
 
 /// The position of a value among those of `field`, from the one that protects most. An unknown

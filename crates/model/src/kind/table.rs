@@ -213,7 +213,7 @@ impl Table {
             is_wanted[*place] = true;
         }
         let needed =
-            self.needed_with.iter().filter(|(of, _)| is_wanted[*of]).map(|(_, other)| *other);
+            self.needed_with.iter().filter(|(field, _)| is_wanted[*field]).map(|(_, other)| *other);
         let named = named.filter_map(|name| self.by_name.get(name).copied());
         let also = self.with_every_edit.iter().copied();
         let also: Vec<_> = needed.chain(named).chain(also).collect();
@@ -230,8 +230,8 @@ impl Table {
     /// The fields that have to be read with the `wanted` ones: those that they depend on, and those
     /// that may not show more than they do.
     pub fn needed_with(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static str> {
-        let named = self.needed_with.iter().map(|(of, other)| (self.specs[*of].name, *other));
-        named.filter(move |(of, _)| wanted(of)).map(|(_, other)| self.specs[other].name)
+        let named = self.needed_with.iter().map(|(field, other)| (self.specs[*field].name, *other));
+        named.filter(move |(field, _)| wanted(field)).map(|(_, other)| self.specs[other].name)
     }
 
     /// Whether `name` is a mapping whose keys are separate fields.
@@ -244,17 +244,17 @@ impl Table {
     /// Whether manifests for a service of `release` should use `spec`: the service has the field
     /// and no replacement for it. An unknown release counts as that of the reference.
     pub fn is_current(&self, spec: &Spec, release: Known) -> bool {
-        let has = |spec: &Spec| {
+        let is_available = |spec: &Spec| {
             let Available { since, until, .. } = spec.field.available;
             since.is_none_or(|since| !since.is_late() || release.has(since))
                 && until.is_none_or(|until| !release.has(until))
         };
         let modern = spec.field.replaced_by().map(|modern| self.get(modern));
         let is_old = match modern {
-            Some(modern) => modern.is_none_or(has),
+            Some(modern) => modern.is_none_or(is_available),
             None => spec.schema.get("deprecated").is_some(),
         };
-        has(spec) && !is_old
+        is_available(spec) && !is_old
     }
 
     /// Why a service of `release` cannot do what `spec` and `value` declare, if so.

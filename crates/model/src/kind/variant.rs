@@ -45,20 +45,20 @@ impl Section {
             &self.table().get(name).map_or(&Json::Null, |spec| &spec.schema)["examples"][0]
         };
         let Some(first) = self.identity.first() else { return Object::new() };
-        let variants = self.field(first).variants().filter(|(word, of)| {
+        let variants = self.field(first).variants().filter(|(word, variant)| {
             let is_example = name == *first && example(name) == word;
-            is_example || of.fields.contains(name) && !of.example.contains_key(name)
+            is_example || variant.fields.contains(name) && !variant.example.contains_key(name)
         });
-        let of =
-            variants.min_by_key(|(_, of)| of.needs.iter().filter(|name| is_secret(name)).count());
-        let Some((word, of)) = of else { return Object::new() };
-        let needed = of.needs.iter().map(|name| {
+        let variant = variants
+            .min_by_key(|(_, variant)| variant.needs.iter().filter(|name| is_secret(name)).count());
+        let Some((word, variant)) = variant else { return Object::new() };
+        let needed = variant.needs.iter().map(|name| {
             let secret = || json!({"env": name.to_uppercase()});
             ((*name).to_owned(), if is_secret(name) { secret() } else { example(name).clone() })
         });
         let mut all: Object =
             [((*first).to_owned(), word.into())].into_iter().chain(needed).collect();
-        all.extend(of.example.clone().into_iter().filter(|(_, value)| !value.is_null()));
+        all.extend(variant.example.clone().into_iter().filter(|(_, value)| !value.is_null()));
         all
     }
 }

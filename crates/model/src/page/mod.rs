@@ -405,8 +405,8 @@ impl Pager {
         }
         let size = self.page_size(headers)?;
         if entries > size {
-            let has = format!("has {entries} entries, more than the {size} of a page");
-            return Err(Contradiction::of(page, &has));
+            let what = format!("has {entries} entries, more than the {size} of a page");
+            return Err(Contradiction::of(page, &what));
         }
         if self.filtered {
             return self.position_in_filtered(headers, entries);
@@ -416,8 +416,8 @@ impl Pager {
                 return Err(Contradiction::of(page, "is empty although it was announced"));
             }
             Expected::Nothing if entries > 0 => {
-                let has = "has entries although the page before it was the last";
-                return Err(Contradiction::of(page, has));
+                let what = "has entries although the page before it was the last";
+                return Err(Contradiction::of(page, what));
             }
             _ => {}
         }

@@ -158,7 +158,9 @@ fn found(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
             2 => found.extend(key(text, start).map(|range| (Credential::PrivateKey, range))),
             pattern => {
                 let is_like = pattern >= *first_like;
-                found.extend(token(text, start, end, is_like).map(|of| (Credential::Token, of)));
+                found.extend(
+                    token(text, start, end, is_like).map(|range| (Credential::Token, range)),
+                );
             }
         }
     }
@@ -167,7 +169,8 @@ fn found(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
     let encoded = text.contains('%').then(|| text.split(ends)).into_iter().flatten();
     for part in encoded.filter(|part| part.contains('%')) {
         let decoded = percent_decode_str(part).decode_utf8_lossy();
-        let what = Some(&decoded).filter(|decoded| *decoded != part).and_then(|of| credential(of));
+        let what =
+            Some(&decoded).filter(|decoded| *decoded != part).and_then(|text| credential(text));
         found.extend(what.map(|what| (what, range_of(text, part))));
     }
     match secrecy {
@@ -375,16 +378,16 @@ fn is_of_token(c: char) -> bool {
 /// only `with_hex`.
 fn is_random(run: &str, with_hex: bool) -> bool {
     let hex: String = run.chars().filter(|c| *c != '-').collect();
-    let has = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
+    let has_char = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
     let is_hex = hex.len() >= LONG_HEX && hex.chars().all(|c| c.is_ascii_hexdigit());
     if is_hex {
-        return with_hex && has(char::is_ascii_digit);
+        return with_hex && has_char(char::is_ascii_digit);
     }
     // Words joined by separators, as in paths, are not a run.
     let longest = run.split(['/', '-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
     let kinds = [char::is_ascii_lowercase, char::is_ascii_uppercase, char::is_ascii_digit];
     let kinds = kinds.into_iter().filter(|kind| longest.chars().any(|c| kind(&c))).count();
-    longest.len() >= LONG && kinds >= 2 && has(char::is_ascii_digit) && bits(longest) >= BITS
+    longest.len() >= LONG && kinds >= 2 && has_char(char::is_ascii_digit) && bits(longest) >= BITS
 }
 
 /// The entropy of `text` in bits per character, from the frequency of its characters.

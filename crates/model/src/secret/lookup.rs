@@ -250,15 +250,15 @@ impl Secrets {
                 return Err(Missing::File { path: path.clone(), why });
             }
             Reference::Data(data) => {
-                data.to_json(&mut |of| Ok(found(of)?.expose().into()))?.to_string()
+                data.to_json(&mut |reference| Ok(found(reference)?.expose().into()))?.to_string()
             }
             Reference::Text(pieces) => {
                 let piece = |(at, piece): (usize, &Piece)| match piece {
                     Piece::Shown(shown) => Ok(shown.clone()),
-                    Piece::Secret(of) if is_encoded(pieces, at) => {
-                        Ok(encode(found(of)?.expose()).to_string())
+                    Piece::Secret(reference) if is_encoded(pieces, at) => {
+                        Ok(encode(found(reference)?.expose()).to_string())
                     }
-                    Piece::Secret(of) => Ok(found(of)?.expose().to_owned()),
+                    Piece::Secret(reference) => Ok(found(reference)?.expose().to_owned()),
                 };
                 pieces.iter().enumerate().map(piece).collect::<Result<String, _>>()?
             }

@@ -121,9 +121,9 @@ impl Reference {
         match self {
             Self::Env(_) | Self::File(_) => None,
             Self::Text(pieces) => Some(pieces.iter().map(Piece::masked).collect::<String>().into()),
-            Self::Data(data) => {
-                data.to_json(&mut |of| Some(of.masked().unwrap_or(MASK.into())).ok_or(())).ok()
-            }
+            Self::Data(data) => data
+                .to_json(&mut |reference| Some(reference.masked().unwrap_or(MASK.into())).ok_or(()))
+                .ok(),
         }
     }
 
@@ -134,7 +134,7 @@ impl Reference {
             Self::File(path) => json!({"file": path}),
             Self::Text(_) => json!({"text": self.to_string()}),
             Self::Data(data) => {
-                data.to_json(&mut |of| Ok::<_, ()>(of.written())).unwrap_or_default()
+                data.to_json(&mut |reference| Ok::<_, ()>(reference.written())).unwrap_or_default()
             }
         }
     }

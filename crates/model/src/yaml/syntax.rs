@@ -13,7 +13,7 @@ use crate::text;
 #[derive(Deserialize)]
 struct Message {
     /// The names of the errors.
-    of: Vec<&'static str>,
+    errors: Vec<&'static str>,
     message: &'static str,
     help: &'static str,
     /// A text with one of the errors.
@@ -39,20 +39,20 @@ const fn is_tab(kind: &ErrorKind) -> bool {
 fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     let name = format!("{kind:?}");
     let name = name.split(' ').next().unwrap_or_default();
-    let Some(of) = MESSAGES.iter().find(|message| message.of.contains(&name)) else {
+    let Some(text) = MESSAGES.iter().find(|message| message.errors.contains(&name)) else {
         return (kind.to_string().into(), None);
     };
     let message = match kind {
         ErrorKind::UnclosedFlowCollection { open } => {
-            of.message.replace("{open}", &open.to_string()).into()
+            text.message.replace("{open}", &open.to_string()).into()
         }
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
-            let message = of.message.replace("{open}", &open.to_string());
+            let message = text.message.replace("{open}", &open.to_string());
             message.replace("{close}", &close.to_string()).into()
         }
-        _ => of.message.into(),
+        _ => text.message.into(),
     };
-    (message, Some(of.help))
+    (message, Some(text.help))
 }
 
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
@@ -84,12 +84,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     /// The tab that indents the first of the lines up to the one of the byte `at` that are indented so.
     fn first_tab(&self, at: usize) -> usize {
-        let of = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+        let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
         let mut first = at;
         let mut end = self.text[..at].rfind('\n');
         while let Some(line) = end.map(|end| &self.text[..end]) {
             let start = line.rfind('\n').map_or(0, |end| end + 1);
-            let Some(tab) = line[start..start + of(&line[start..])].find('\t') else { break };
+            let Some(tab) = line[start..start + indent(&line[start..])].find('\t') else { break };
             (first, end) = (start + tab, start.checked_sub(1));
         }
         first

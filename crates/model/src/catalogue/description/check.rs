@@ -76,14 +76,16 @@ impl Check<'_> {
     fn creation(&mut self) {
         let Kind { create, edit, identity, fields, before_removal, .. } = self.description;
         let paths = self.paths();
-        let is_named =
-            paths.iter().all(|path| path.argument.is_some_and(|of| [of] == identity[..]));
+        let is_named = paths
+            .iter()
+            .all(|path| path.argument.is_some_and(|argument| [argument] == identity[..]));
         let is_removed = *edit == Edit::Replace
             || before_removal.is_some()
             || paths.iter().any(|path| !path.addresses.is_empty());
         match create {
             Create::Never
-                if is_removed || fields.iter().any(|of| of.required == Required::OnCreate) =>
+                if is_removed
+                    || fields.iter().any(|field| field.required == Required::OnCreate) =>
             {
                 self.add("create", "no_request");
             }
@@ -101,17 +103,17 @@ impl Check<'_> {
 
     /// A document has no entries; other descriptions identify theirs.
     fn document(&mut self) {
-        let of = self.description;
-        let has_entries = !of.identity.is_empty()
-            || of.name_field.is_some()
-            || of.before_removal.is_some()
-            || of.removal != Removal::Nothing
-            || of.create != Create::Post
-            || of.edit == Edit::Replace
+        let kind = self.description;
+        let has_entries = !kind.identity.is_empty()
+            || kind.name_field.is_some()
+            || kind.before_removal.is_some()
+            || kind.removal != Removal::Nothing
+            || kind.create != Create::Post
+            || kind.edit == Edit::Replace
             || self.has(ValueType::Grants)
             || self.has(ValueType::Approvals);
-        match of.shape {
-            Shape::List if of.identity.is_empty() => self.add("identity", "no_identity"),
+        match kind.shape {
+            Shape::List if kind.identity.is_empty() => self.add("identity", "no_identity"),
             Shape::List => {}
             _ if has_entries => self.add("shape", "no_entries"),
             _ => {}
@@ -135,7 +137,8 @@ impl Check<'_> {
             }
         }
         let named = name_field.and_then(|name| self.of(name));
-        let is_name = |of: &Field| of.value_type == ValueType::Text && !identity.contains(&of.name);
+        let is_name =
+            |field: &Field| field.value_type == ValueType::Text && !identity.contains(&field.name);
         if named.is_some_and(|field| !is_name(field)) {
             self.add("name_field", "no_name");
         }
@@ -231,7 +234,7 @@ impl Check<'_> {
     fn fits(&mut self, at: &str, field: &Field, written: &Json) {
         for Fit { key, values, types, help } in &DATA.keys {
             let value = written.pointer(&format!("/{key}"));
-            let is_about = value.is_some_and(|of| values.is_empty() || values.contains(of));
+            let is_about = value.is_some_and(|value| values.is_empty() || values.contains(value));
             if is_about && !types.contains(&field.value_type) {
                 let (at, message) =
                     (format!("{at}/{key}"), format!("`{key}` does not fit this type"));
@@ -388,9 +391,9 @@ impl Check<'_> {
         path: &EntryPath,
         operations: &[&'o Operation],
     ) -> Option<(&'static str, &'o str)> {
-        let has = |name: &str| path.names().any(|part| DATA.paths[name].contains(&part));
+        let names_any = |name: &str| path.names().any(|part| DATA.paths[name].contains(&part));
         let names_runners = |field: &Field| field.names == Some(Named::Runner);
-        if has("shown_once") && !self.description.fields.iter().any(names_runners) {
+        if names_any("shown_once") && !self.description.fields.iter().any(names_runners) {
             return Some(("shown_once", ""));
         }
         let is_document = self.description.shape == Shape::Mapping;
@@ -402,11 +405,11 @@ impl Check<'_> {
         let ids: Vec<_> = collection::ids(path.scope, self.description.noun).collect();
         match same.next() {
             Some(other) => Some(("path_twice", other.path)),
-            None if has("contents") => Some(("contents", "")),
-            None if has("without_grants") && !self.has(ValueType::Grants) => {
+            None if names_any("contents") => Some(("contents", "")),
+            None if names_any("without_grants") && !self.has(ValueType::Grants) => {
                 Some(("without_grants", ""))
             }
-            None if has("without_level") && !self.has(ValueType::Level) => {
+            None if names_any("without_level") && !self.has(ValueType::Level) => {
                 Some(("without_level", ""))
             }
             None => {

@@ -70,8 +70,8 @@ impl Collection<'_> {
         }
     }
 
-    fn has(&self, it: Trait) -> bool {
-        self.kind.traits.contains(&it)
+    fn has(&self, difference: Trait) -> bool {
+        self.kind.traits.contains(&difference)
     }
 
     fn list(&self) -> Op<Read> {
@@ -91,7 +91,8 @@ impl Collection<'_> {
 
     fn edit(&self, method: Method) -> Op<Write> {
         let beside = self.kind.fields.iter().filter(|field| field.accepted == Accepted::ByCall);
-        let parameter = |of: &Field| Parameter::new(Place::Body, of.name, Type::Text, of.about);
+        let parameter =
+            |field: &Field| Parameter::new(Place::Body, field.name, Type::Text, field.about);
         let row = self.row("edit", method, Answer::One, beside.map(parameter));
         self.with_fields(row, Route::Edit)
     }
@@ -99,15 +100,15 @@ impl Collection<'_> {
     fn act_before_removal(&self) -> Option<Op<Write>> {
         let RemovalAction { name: act, parameter, .. } = self.kind.before_removal?;
         let about = "Without it, the service refuses some entries.";
-        let of = |(name, _)| Parameter::new(Place::Query, name, Type::Text, about);
-        let row = self.row(act, Method::Post, Answer::Unsaid, parameter.map(of));
+        let query_parameter = |(name, _)| Parameter::new(Place::Query, name, Type::Text, about);
+        let row = self.row(act, Method::Post, Answer::Unsaid, parameter.map(query_parameter));
         let path = String::leak(format!("{}/{act}", row.path));
         Some(write(Operation { path, again: Again::Same, ..row }))
     }
 
     fn delete(&self) -> Op<Write> {
         let about = |field: &str| {
-            let field = self.kind.fields.iter().find(|of| of.name == field);
+            let field = self.kind.fields.iter().find(|candidate| candidate.name == field);
             field.map_or("", |field| field.about)
         };
         let by_query = self.path.addresses.iter().map(|(name, field): &(&'static str, &str)| {
@@ -133,7 +134,7 @@ impl Collection<'_> {
     ) -> Operation {
         let Self { kind, path, .. } = self;
         let above = self.parents.map(|parents| {
-            let about = String::leak(format!("The id of the {}.", parents.of.noun));
+            let about = String::leak(format!("The id of the {}.", parents.section.noun));
             Parameter::new(Place::Path, parents.parent.argument, Type::Integer, about)
         });
         let is_of_entry = !["list", "create"].contains(&verb);
@@ -143,7 +144,10 @@ impl Collection<'_> {
             let about = String::leak(format!("The {}, by its `{field}`.", kind.noun));
             Parameter::new(Place::Path, argument, Type::IdOrName, about)
         });
-        let named = above.into_iter().chain(entry).map(|of| Parameter { required: true, ..of });
+        let named = above
+            .into_iter()
+            .chain(entry)
+            .map(|parameter| Parameter { required: true, ..parameter });
         let parameters = vec![List::Named(path.scope.noun()), leaked_parameters(named.chain(more))];
         let end = argument.map(|argument| format!("/:{argument}")).unwrap_or_default();
         Operation {
@@ -175,11 +179,11 @@ impl Collection<'_> {
 
 /// A query parameter of the list, with the value that undrift sends.
 fn list_query(name: &'static str, value: &str) -> Parameter {
-    let of = match serde_json::from_str(value) {
+    let value_type = match serde_json::from_str(value) {
         Ok(Json::Bool(_)) => Type::Boolean,
         Ok(Json::Number(_)) => Type::Integer,
         _ => Type::Text,
     };
     let about = String::leak(format!("Which entries the list has: undrift sends `{value}`."));
-    Parameter::new(Place::Query, name, of, about)
+    Parameter::new(Place::Query, name, value_type, about)
 }

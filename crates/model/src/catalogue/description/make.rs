@@ -58,17 +58,17 @@ pub(super) fn make(mut kind: Kind, registry: &Registry) -> Result<DescribedKind,
 }
 
 /// Sorts the operations of the table by what the kind does with them.
-fn sort_operations(kind: &Kind, of: &mut Operations) {
+fn sort_operations(kind: &Kind, operations: &mut Operations) {
     match kind.shape {
         // The rules choose what creates, moves and removes a container.
         Shape::Container => {
-            let all = [of.create.take(), of.edit.take(), of.delete.take()];
-            of.others.splice(..0, all.into_iter().flatten());
+            let all = [operations.create.take(), operations.edit.take(), operations.delete.take()];
+            operations.others.splice(..0, all.into_iter().flatten());
         }
-        Shape::Switch => of.others.extend(of.create.take()),
+        Shape::Switch => operations.others.extend(operations.create.take()),
         // One request does both.
-        _ if kind.create == Create::Put => of.create = of.edit,
-        Shape::Mapping => of.edit = of.edit.or(of.create),
+        _ if kind.create == Create::Put => operations.create = operations.edit,
+        Shape::Mapping => operations.edit = operations.edit.or(operations.create),
         Shape::List => {}
     }
 }
@@ -77,7 +77,7 @@ fn sort_operations(kind: &Kind, of: &mut Operations) {
 #[derive(Clone, Copy)]
 pub(super) struct Parents {
     pub(super) parent: &'static Parent,
-    pub(super) of: Section,
+    pub(super) section: Section,
     pub(super) one: Option<Op<Read>>,
 }
 
@@ -92,13 +92,14 @@ pub(super) fn above(
     registry: &Registry,
 ) -> Result<Option<Parents>, NoPath> {
     let Some((above, argument)) = path.parent() else { return Ok(None) };
-    let at = |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == above);
+    let at = |section: &Section| matches!(section.home.place, Place::List(list) if list.row().path == above);
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
-    let of = sections.find(at).ok_or("must start with that of a section, for the parent entry")?;
+    let section =
+        sections.find(at).ok_or("must start with that of a section, for the parent entry")?;
     let is_id = |handle: &AddressKey| {
         handle.field == "id" && matches!(handle.place, AddressKeyIn::Path(name) if name == argument)
     };
-    if of.home.operations.edit.is_none() || !of.home.handle.iter().any(is_id) {
+    if section.home.operations.edit.is_none() || !section.home.handle.iter().any(is_id) {
         return Err("must be below entries that keep an id in their paths, under the same name");
     }
     let [field, _, ..] = *kind.identity else {
@@ -108,8 +109,8 @@ pub(super) fn above(
     if one.is_none() && home.within.is_some() {
         return Err("must be below entries that are read one by one");
     }
-    let parent = Parent { section: of.section, field, argument };
-    Ok(Some(Parents { parent: Box::leak(Box::new(parent)), of, one }))
+    let parent = Parent { section: section.section, field, argument };
+    Ok(Some(Parents { parent: Box::leak(Box::new(parent)), section, one }))
 }
 
 /// Resolves what follows from the keys of `home` and from its operations.
@@ -136,7 +137,7 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
         AddressKey { field: response_field(kind, argument), place }
     });
     let by_query: Vec<_> = path.map(|path| path.addresses.iter()).into_iter().flatten().collect();
-    let is_named = addressed.is_some_and(|of| of.field != "id" && kind.keys.contains(&"id"));
+    let is_named = addressed.is_some_and(|key| key.field != "id" && kind.keys.contains(&"id"));
     home.handle = addressed
         .into_iter()
         .chain(by_query.iter().map(|(name, field)| AddressKey::query(field, name)))
@@ -145,11 +146,11 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
         .collect();
     let here = kind.fields.iter().filter(|field| field.is_in(home.scope));
     home.names_people = here.clone().any(names_people)
-        || parents.is_some_and(|parents| parents.of.home.names_people);
+        || parents.is_some_and(|parents| parents.section.home.names_people);
     if home.closed_by.is_empty()
         && let Some(parents) = parents
     {
-        home.closed_by.clone_from(&parents.of.home.closed_by);
+        home.closed_by.clone_from(&parents.section.home.closed_by);
     }
     // A row of the list must have these fields; without them it counts as not read. A runner may
     // have no description.
@@ -160,11 +161,12 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
             || (names_people(field) && is_available_with(field, home))
     };
     let named = here.filter(is_needed).filter_map(Field::live_name);
-    let shown = home.inherited.iter().filter(|of| of.is_not).map(|of| of.field);
+    let shown =
+        home.inherited.iter().filter(|condition| condition.is_not).map(|condition| condition.field);
     // The entries that only the query addresses may lack a part of it.
     let addressing = addressed
         .iter()
-        .flat_map(|of| std::iter::once(of.field).chain(by_query.iter().map(|(_, field)| *field)));
+        .flat_map(|key| std::iter::once(key.field).chain(by_query.iter().map(|(_, field)| *field)));
     home.rows = Rows {
         keys: given_or_derived(kind.keys, addressing),
         also: given_or_derived(kind.shows, named.chain(shown)),

@@ -63,8 +63,8 @@ pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(Named, u64)
     let mut ids = Vec::new();
     for (name, value) in comparable {
         let Some(spec) = section.table().get(name) else { continue };
-        let of = named(spec, value, Field::sent_name);
-        ids.extend(of.filter_map(|(named, id)| Some((named, id.as_u64()?))));
+        let references = named(spec, value, Field::sent_name);
+        ids.extend(references.filter_map(|(named, id)| Some((named, id.as_u64()?))));
     }
     ids
 }

@@ -204,7 +204,7 @@ impl Spec {
         let rows = self.field.live_name().and_then(|name| raw.get(name)?.as_array());
         let rows = rows.filter(|_| self.has_rows())?;
         let is_set =
-            |name: &str| rows.iter().any(|row| row.get(name).is_some_and(|it| !it.is_null()));
+            |name: &str| rows.iter().any(|row| row.get(name).is_some_and(|value| !value.is_null()));
         let parts = self.parts.iter().filter(|field| is_set(field.sent_name()));
         parts.map(|field| field.available.tier).max()
     }
