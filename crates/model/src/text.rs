@@ -95,7 +95,7 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
 
 /// A name in lower case, with `_` between its words.
 pub fn snake_case(name: &str) -> String {
-    words(name).join("_")
+    split_words(name).join("_")
 }
 
 /// The candidates that `name` may have been meant to be: the nearest one, or those that have all its
@@ -104,13 +104,13 @@ pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
     if let Some(near) = nearest(name, candidates.iter().copied()) {
         return vec![near];
     }
-    let name = words(name);
+    let name = split_words(name);
     let within = |a: &[String], b: &[String]| {
         a.iter().any(|word| word.len() > 2)
             && a.iter().all(|a| b.iter().any(|b| is_same_word(a, b)))
     };
     let rated = |selects: &dyn Fn(&[String]) -> bool| -> Vec<(usize, &'c str)> {
-        let rated = candidates.iter().map(|candidate| (words(candidate), *candidate));
+        let rated = candidates.iter().map(|candidate| (split_words(candidate), *candidate));
         rated
             .filter(|(words, _)| selects(words))
             .map(|(words, candidate)| (words.len(), candidate))
@@ -126,7 +126,7 @@ pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
 }
 
 /// The words of a name, in lower case.
-fn words(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(name.len());
     for c in name.chars().take(80) {
         let is_capital =
@@ -208,7 +208,7 @@ pub fn few_listed(names: &[&str]) -> String {
 
 /// `url` in normal form without user and password.
 pub fn location(url: &str) -> String {
-    let Some(mut parsed) = parsed(url) else { return url.to_owned() };
+    let Some(mut parsed) = parse_url(url) else { return url.to_owned() };
     // Fails only for URLs that cannot have a user.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);
@@ -219,7 +219,7 @@ pub fn location(url: &str) -> String {
 /// port, no dot segments, `/` for an empty path, and no unnecessary percent-encoding. Text that is
 /// not a URL is returned unchanged.
 pub fn normal_url(url: &str) -> String {
-    let Some(parsed) = parsed(url) else { return url.to_owned() };
+    let Some(parsed) = parse_url(url) else { return url.to_owned() };
     let mut normal = String::new();
     let mut rest = parsed.as_str();
     while let Some(at) = rest.find('%') {
@@ -244,7 +244,7 @@ pub fn normal_url(url: &str) -> String {
 
 /// `None` for text that is not a URL. With a `*` in the place of a host it is a pattern, whose normal
 /// form would be another pattern.
-fn parsed(url: &str) -> Option<url::Url> {
+fn parse_url(url: &str) -> Option<url::Url> {
     let parsed = url::Url::parse(url).ok()?;
     let is_pattern = parsed.host_str().is_some_and(|host| host.contains('*'));
     (!is_pattern).then_some(parsed)

@@ -256,7 +256,7 @@ const DEEPEST_GLOB: usize = 8;
 const MOST_CHOICES: usize = 1000;
 
 /// Why a glob matches no path.
-fn no_path(text: &str) -> Option<String> {
+fn path_glob_fault(text: &str) -> Option<String> {
     Some(match text {
         _ if text.starts_with(['/', '!']) => format!("it starts with `{}`", &text[..1]),
         _ if text.contains(['\\', '#']) => "it has a `\\` or a `#` where none can be".to_owned(),
@@ -277,10 +277,10 @@ fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
     if text.len() > LONGEST_GLOB {
         return Err(format!("it is longer than {LONGEST_GLOB} bytes"));
     }
-    if let Some(why) = no_path(text).filter(|_| within_segments) {
+    if let Some(why) = path_glob_fault(text).filter(|_| within_segments) {
         return Err(why);
     }
-    let (depth, choices) = size(text);
+    let (depth, choices) = brace_size(text);
     if depth > DEEPEST_GLOB {
         return Err(format!("more than {DEEPEST_GLOB} braces are within each other"));
     }
@@ -297,7 +297,7 @@ fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
 
 /// The nesting of braces in a glob, and the number of texts that they expand to, as upper bounds:
 /// escaped braces count too.
-fn size(glob: &str) -> (usize, usize) {
+fn brace_size(glob: &str) -> (usize, usize) {
     // The number of texts of the earlier choices and of the current choice in the innermost open
     // brace. The stack has the same for the outer ones.
     let (mut before, mut choices) = (0_usize, 1_usize);

@@ -54,7 +54,7 @@ impl Rules for ApprovalRules {
     // Without a type, the service creates a rule without users and groups as the rule for any
     // approver.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
-        let with_type = |call: Call| Call { request: with_type(call.request), ..call };
+        let with_type = |call: Call| Call { request: with_rule_type(call.request), ..call };
         let calls = match job.act {
             Act::Change(declared, live, changed) if names_branches(declared) => {
                 // An edit repeats the live value, so the rule would still apply to all of them.
@@ -152,7 +152,7 @@ enum Covered<'r> {
 }
 
 /// `None` if unknown.
-fn covered(rule: &Object) -> Option<Covered<'_>> {
+fn covered_branches(rule: &Object) -> Option<Covered<'_>> {
     if rule.get(ALL) == Some(&Json::Bool(true)) {
         return Some(Covered::Protected);
     }
@@ -162,7 +162,7 @@ fn covered(rule: &Object) -> Option<Covered<'_>> {
 
 /// Whether a rule no longer applies to a branch.
 fn covers_less(before: &Object, after: &Object) -> bool {
-    match (covered(before), covered(after)) {
+    match (covered_branches(before), covered_branches(after)) {
         (Some(Covered::All), Some(new)) => !matches!(new, Covered::All),
         (Some(Covered::Protected), Some(Covered::These(_))) => true,
         (Some(Covered::These(old)), Some(Covered::These(new))) => {
@@ -172,7 +172,7 @@ fn covers_less(before: &Object, after: &Object) -> bool {
     }
 }
 
-fn with_type(request: Request<Write>) -> Request<Write> {
+fn with_rule_type(request: Request<Write>) -> Request<Write> {
     if request.operation != operation::APPROVAL_RULE_CREATE.row() {
         return request;
     }

@@ -53,10 +53,10 @@ impl<'l> Copies<'l> {
             return Ok(Self { stays: only, copies: Vec::new() });
         }
         let parts: Vec<_> = parts(section).map(|(part, _)| part.section).collect();
-        copies.sort_by_key(|entry| (Reverse(count(&parts, entry)), entry.id()));
-        let hidden = copies.first().map_or(Hidden::Nothing, |first| hidden(section, first));
+        copies.sort_by_key(|entry| (Reverse(count_parts(&parts, entry)), entry.id()));
+        let hidden = copies.first().map_or(Hidden::Nothing, |first| hidden_values(section, first));
         for other in copies.iter().skip(1) {
-            if let Some(difference) = difference(hidden, &parts, copies[0], other) {
+            if let Some(difference) = find_difference(hidden, &parts, copies[0], other) {
                 return Err(difference);
             }
         }
@@ -82,7 +82,7 @@ pub fn parts(section: Section) -> impl Iterator<Item = (Section, &'static Parent
 }
 
 /// The number of its `parts` of an entry, as far as they were read.
-fn count(parts: &[&str], entry: &LiveEntry) -> usize {
+fn count_parts(parts: &[&str], entry: &LiveEntry) -> usize {
     let Some(whole) = &entry.whole else { return 0 };
     let rows = parts.iter().filter_map(|part| whole.raw().get(*part)?.as_array());
     rows.map(Vec::len).sum()
@@ -99,7 +99,7 @@ fn has_part(name: &str, first: &Object, other: &Object) -> bool {
 }
 
 /// How `other` differs from `first`.
-fn difference(
+fn find_difference(
     hidden: Hidden,
     parts: &[&str],
     first: &LiveEntry,
@@ -133,7 +133,7 @@ fn difference(
 
 /// What the service hides of an entry like this: write-only fields, credentials in URLs, and entries
 /// of other sections that belong to it.
-fn hidden(section: Section, entry: &LiveEntry) -> Hidden {
+fn hidden_values(section: Section, entry: &LiveEntry) -> Hidden {
     let Some(whole) = entry.whole.as_ref().map(LiveFields::raw) else { return Hidden::More };
     let specs = section.table().specs();
     let is_spec = |name: &str| specs.iter().any(|spec| spec.field.live_name() == Some(name));

@@ -50,7 +50,7 @@ impl Rules for Members {
         {
             return Err(Fault::of(texts::MINIMAL_ACCESS, "access_level").into());
         }
-        fits_role(job)?;
+        check_role_level(job)?;
         let (declared, user, changed) = match job.act {
             Act::Remove(_) | Act::Container(_) => return job.plain(),
             Act::Create(declared) => {
@@ -93,8 +93,8 @@ impl Rules for Members {
     }
 
     fn effects(&self, user: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let level = |fields| level(fields, "access_level");
-        let ends = ends(before, after);
+        let level = |fields| level_number(fields, "access_level");
+        let ends = gets_end_date(before, after);
         let [old_role, new_role] = [before, after].map(|fields| fields.get("member_role"));
         let lost_role =
             old_role.and_then(Json::as_str).filter(|_| new_role.is_some() && new_role != old_role);
@@ -106,7 +106,7 @@ impl Rules for Members {
 
 /// Whether the member gets the level of its declared custom role: the service refuses another one.
 /// Nobody has a role with another level, so a role that stays belongs to the live level.
-fn fits_role(job: &Job<'_>) -> Result<(), NoCalls> {
+fn check_role_level(job: &Job<'_>) -> Result<(), NoCalls> {
     let (declared, live) = match job.act {
         Act::Create(declared) => (declared, None),
         Act::Change(declared, live, _) => (declared, Some(live.fields.raw())),
@@ -128,12 +128,12 @@ fn fits_role(job: &Job<'_>) -> Result<(), NoCalls> {
 }
 
 /// The number of a level of access; 0 means none.
-pub(super) fn level(fields: &Object, name: &str) -> u8 {
+pub(super) fn level_number(fields: &Object, name: &str) -> u8 {
     fields.get(name).and_then(Level::parse).map_or(0, |level| level.number)
 }
 
 /// Whether access gets an end date that it did not have.
-pub(super) fn ends(before: &Object, after: &Object) -> bool {
+pub(super) fn gets_end_date(before: &Object, after: &Object) -> bool {
     let day = |fields: &Object| {
         let day = fields.get("expires_at").and_then(Json::as_str);
         day.filter(|day| !day.is_empty()).map(str::to_owned)

@@ -36,8 +36,12 @@ impl Rules for Project {
                 let (edit, to) = (operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER);
                 Ok(creation::relocate(job, former, edit, to, "namespace"))
             }
-            Act::Container(Lifecycle::Delete) => Ok(vec![act(job, operation::PROJECT_DELETE)]),
-            Act::Container(Lifecycle::Restore) => Ok(vec![act(job, operation::PROJECT_RESTORE)]),
+            Act::Container(Lifecycle::Delete) => {
+                Ok(vec![container_call(job, operation::PROJECT_DELETE)])
+            }
+            Act::Container(Lifecycle::Restore) => {
+                Ok(vec![container_call(job, operation::PROJECT_RESTORE)])
+            }
             Act::Change(..) | Act::Remove(_) => Err(NoCalls::NotNeeded),
         }
     }
@@ -94,7 +98,7 @@ fn facts(raw: &Object) -> Facts {
         archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
         is_empty: raw.get("empty_repo") == Some(&Json::Bool(true)),
         personal_owner: owner.and_then(|owner| owner["id"].as_u64()),
-        level: raw.get("permissions").map(level),
+        level: raw.get("permissions").map(caller_level),
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
         arrival: arrival(raw),
         tier: if is_licensed { Tier::Premium } else { Tier::Free },
@@ -129,9 +133,9 @@ fn arrival(raw: &Object) -> Option<Arrival> {
 }
 
 /// The caller's highest level of access; 0 means none.
-fn level(permissions: &Json) -> u8 {
-    let level = |name| permissions[name]["access_level"].as_u64();
-    let level = level("project_access").max(level("group_access"));
+fn caller_level(permissions: &Json) -> u8 {
+    let level_of = |name| permissions[name]["access_level"].as_u64();
+    let level = level_of("project_access").max(level_of("group_access"));
     level.and_then(|level| u8::try_from(level).ok()).unwrap_or(0)
 }
 
@@ -170,7 +174,7 @@ fn create_plain(
     Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
-fn act(job: &Job<'_>, op: Op<Write>) -> Call {
+fn container_call(job: &Job<'_>, op: Op<Write>) -> Call {
     job.target.addressed(op.request()).into()
 }
 

@@ -29,7 +29,7 @@ impl Rules for Settings {
             return live.filter(|_| raw.get("mirror").and_then(Json::as_bool) == Some(true));
         }
         if spec.name == "container_expiration_policy" {
-            return live.as_ref().map(policy);
+            return live.as_ref().map(cleanup_policy);
         }
         let modern = spec.field.replaced_by();
         let twin = modern.and_then(|name| Some((name, raw.get(name)?)));
@@ -39,7 +39,7 @@ impl Rules for Settings {
             Some((_, Json::Bool(on))) if spec.field.is_opposite() => {
                 Some(if *on && spec.field.nullable { Json::Null } else { (!on).into() })
             }
-            Some((name, twin)) if live.is_none() => old_form(spec, name, twin),
+            Some((name, twin)) if live.is_none() => deprecated_form(spec, name, twin),
             _ => live,
         }
     }
@@ -119,7 +119,7 @@ const FOR_NEW: [&str; 4] = [
 ];
 
 /// The value of the deprecated field of `spec` if its replacement `modern` has the value `twin`.
-fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
+fn deprecated_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
     if spec.schema["type"] != "boolean" || twin.is_boolean() {
         Some(twin.clone())
     } else if modern.ends_with("_access_level") {
@@ -155,7 +155,7 @@ fn has_user(url: &str) -> bool {
 
 /// The clean-up policy with the keys that manifests can declare. The reference shows one of them
 /// under two names.
-fn policy(live: &Json) -> Json {
+fn cleanup_policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
     let settings = super::section(Scope::Project, SECTION);
     let parts = settings.and_then(|section| section.table().get("container_expiration_policy"));

@@ -51,13 +51,13 @@ type Place = BTreeMap<&'static str, Json>;
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::new(|| {
     let places: BTreeMap<&str, Place> = yaml::built_in!("catalogue/tables/words");
     let words = |place_words: Place| {
-        place_words.into_iter().flat_map(|(sort, words)| words_of(sort, words)).collect()
+        place_words.into_iter().flat_map(|(sort, words)| words_with_meaning(sort, words)).collect()
     };
     places.into_iter().map(|(place, place_words)| (place, words(place_words))).collect()
 });
 
 /// The words of one sort, each with its meaning.
-fn words_of(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'static>)> {
+fn words_with_meaning(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'static>)> {
     let by_meaning: Vec<_> = match words {
         Json::Object(texts) => {
             texts.into_iter().map(|(text, words)| (json!({sort: text}), words)).collect()

@@ -248,7 +248,7 @@ impl Diagnostics {
         let texts = shown.into_iter().map(|(diagnostic, rest, text)| {
             lines += text.lines().count();
             let is_whole = lines <= render::SCREEN / 2 || diagnostic.code == render::GUARD;
-            if is_whole { text } else { render::in_brief(diagnostic, rest) }
+            if is_whole { text } else { render::brief_form(diagnostic, rest) }
         });
         texts.collect::<String>() + "(--full shows the lines of all)\n\n"
     }

@@ -202,7 +202,7 @@ impl Job<'_> {
                 None => self.replace(declared, live)?,
             },
         };
-        let before = self.before().into_iter().flatten().cloned();
+        let before = self.parent_calls().into_iter().flatten().cloned();
         Ok(self.action_before_removal().into_iter().chain(before).chain(calls).collect())
     }
 
@@ -224,12 +224,17 @@ impl Job<'_> {
     /// As [`Self::plain`].
     pub fn create(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
-        let new = self.add(op, forms::body(self.section, declared, Route::Create, self.names)?);
-        self.below(new, declared)
+        let new = self
+            .create_request(op, forms::body(self.section, declared, Route::Create, self.names)?);
+        self.with_parent_id(new, declared)
     }
 
     /// `request` with the id of the parent that `fields` name in its path.
-    fn below(&self, request: Request<Write>, fields: &Fields) -> Result<Request<Write>, NoCalls> {
+    fn with_parent_id(
+        &self,
+        request: Request<Write>,
+        fields: &Fields,
+    ) -> Result<Request<Write>, NoCalls> {
         let Some(parent) = self.section.home.parent else { return Ok(request) };
         let name = fields.get(parent.field).and_then(Value::text).unwrap_or_default();
         let id = forms::entry_id(parent.section, name, self.names, parent.field)?;
@@ -239,7 +244,7 @@ impl Job<'_> {
     }
 
     /// The calls that must precede a change below the parent, if it has one.
-    fn before(&self) -> Option<&[Call]> {
+    fn parent_calls(&self) -> Option<&[Call]> {
         let parent = self.section.home.parent?;
         let id = match self.act {
             Act::Create(declared) => {
@@ -255,7 +260,7 @@ impl Job<'_> {
         self.names.before(parent.section, id?)
     }
 
-    fn add(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
+    fn create_request(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
         forms::send_single_level(self.section, &mut body);
         let mut request = self.target.addressed(op.request());
         // An entry that is added at its own path has its name there, and not in the body.
@@ -270,7 +275,7 @@ impl Job<'_> {
                 request = request.arg(argument, forms::plain_text(&name));
             }
         }
-        self.annotated(request.fields(body))
+        self.annotate(request.fields(body))
     }
 
     /// The requests that edit it: one for the data, and one for each file.
@@ -292,7 +297,7 @@ impl Job<'_> {
             let repeated = forms::repeated(self.section, declared, live, self.names)?;
             let undone = limits::undone(self.section, &data, Some(live));
             let edit = |data| {
-                self.annotated(self.addressed(op, live).fields(data).repeating(repeated.clone()))
+                self.annotate(self.addressed(op, live).fields(data).repeating(repeated.clone()))
             };
             let edited = Call::from(edit(data));
             let undo = (!undone.is_empty()).then(|| Call { undoes: true, ..edit(undone).into() });
@@ -320,7 +325,7 @@ impl Job<'_> {
             declared.map(|(name, value)| (name.clone(), value.clone())).collect();
         new.extend(forms::body(self.section, &declared, Route::Create, self.names)?);
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
-        let add = |body| self.below(self.add(op, body), &declared);
+        let add = |body| self.with_parent_id(self.create_request(op, body), &declared);
         Ok(vec![
             self.remove(live)?.once().into(),
             add(new)?.into(),
@@ -356,7 +361,7 @@ impl Job<'_> {
     }
 
     /// Marks the secret fields of the body and those with ids of named things.
-    fn annotated(&self, request: Request<Write>) -> Request<Write> {
+    fn annotate(&self, request: Request<Write>) -> Request<Write> {
         request.sensitive(forms::sensitive(self.section)).naming(forms::naming(self.section))
     }
 

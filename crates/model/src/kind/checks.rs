@@ -34,11 +34,11 @@ impl Section {
         for (name, value) in declared {
             let Some(spec) = self.table().get(name) else { continue };
             if written {
-                self.expressions(spec, value, report);
+                self.check_expressions(spec, value, report);
             }
-            of_format(spec, value).into_iter().for_each(&mut *report);
-            of_text(self.section, spec, value, report);
-            of_others(spec, value, declared, report);
+            check_format(spec, value).into_iter().for_each(&mut *report);
+            check_text(self.section, spec, value, report);
+            check_relations(spec, value, declared, report);
         }
         let mut reported = None;
         self.rules.check(declared, written, &mut |fault| {
@@ -46,12 +46,12 @@ impl Section {
             report(fault);
         });
         if written {
-            self.credentials(declared, reported, report);
+            self.check_credentials(declared, reported, report);
         }
     }
 
     /// Reports invalid regular expressions in `value`, also within a mapping.
-    fn expressions(self, spec: &'static Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
+    fn check_expressions(self, spec: &'static Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
         let whole_value = (None, spec.field.is_expression(), value.text());
         let parts = spec.parts.iter().map(|field| {
             let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
@@ -60,7 +60,7 @@ impl Section {
         for (within, is_expression, text) in std::iter::once(whole_value).chain(parts) {
             let name = within.unwrap_or(spec.name);
             if let Some(text) = text.filter(|_| is_expression)
-                && let Some((message, severity)) = fault(name, text)
+                && let Some((message, severity)) = expression_fault(name, text)
             {
                 let negative = spec.name.replace("_regex", "_negative_regex");
                 let template = if is_delimited(name, text) && severity == Severity::Warning {
@@ -81,7 +81,12 @@ impl Section {
     }
 
     /// Reports credentials in plain text. Skips the field that the rules `reported` already.
-    fn credentials(self, declared: &Fields, reported: Option<&str>, report: &mut dyn FnMut(Fault)) {
+    fn check_credentials(
+        self,
+        declared: &Fields,
+        reported: Option<&str>,
+        report: &mut dyn FnMut(Fault),
+    ) {
         for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
             let Some(spec) = self.table().get(name) else { continue };
             let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
@@ -96,17 +101,17 @@ impl Section {
 }
 
 /// The fault of a value with a form of its own.
-fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
+fn check_format(spec: &Spec, value: &Value) -> Option<Fault> {
     let text = value.text()?;
     match spec.field.value_type {
         ValueType::TimeZone if !time_zone::is_known(text.trim()) => {
             Some(unknown_zone(spec.name, text.trim()))
         }
         ValueType::Cron => {
-            let why = cron(text)?;
+            let why = cron_fault(text)?;
             let name = match text {
                 _ if text.contains(['–', '—', '−']) => texts::CRON_WITH_DASH,
-                _ if has_hash(text) => texts::CRON_WITH_HASH,
+                _ if has_jenkins_hash(text) => texts::CRON_WITH_HASH,
                 _ => texts::CRON,
             };
             Some(Fault::of(name, spec.name).fill("why", &why))
@@ -119,7 +124,7 @@ fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
 }
 
 /// Reports faults of a text, or of a list of who may do something.
-fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
+fn check_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
     let (field, compare) = (spec.name, spec.field.compare);
     if value.plain().is_some_and(is_nobody_beside_others) {
         let fault = Fault::of(texts::NOBODY_BESIDE_OTHERS, field);
@@ -134,14 +139,14 @@ fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fau
     let none = ("", "");
     let is_branch = field == "name" && ["protected_branches", "protected_tags"].contains(&section);
     let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
-    let is_expression = is_branch && is_expression(text);
+    let is_expression = is_branch && looks_like_expression(text);
     let odd = if text.starts_with("refs/") { "refs/" } else { " " };
     is_wrong(compare == Compare::PublicKey && !is_whole_key(text), texts::PART_OF_KEY, none);
-    is_wrong(compare == Compare::Location && is_short(text), texts::SHORT_ADDRESS, none);
+    is_wrong(compare == Compare::Location && is_scp_address(text), texts::SHORT_ADDRESS, none);
     is_wrong(is_branch && text.contains(odd), texts::NO_REF, ("odd", odd));
     let is_pattern = compare == Compare::Ref && text.contains(['*', '?', '[', ' ']);
     is_wrong(is_pattern, texts::REF_PATTERN, none);
-    if let Some(near) = placeholder(field, text) {
+    if let Some(near) = suggest_placeholder(field, text) {
         is_wrong(true, texts::PLACEHOLDER, ("near", near));
     }
     let what = if is_scope { "environment" } else { "branch or tag" };
@@ -154,7 +159,7 @@ fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fau
     is_wrong(is_url && text.trim().contains(' '), texts::BLANK_IN_URL, none);
     let is_address = spec.field.secrecy() == Secrecy::Address && compare != Compare::Url;
     let has_scheme = text.is_empty() || text.contains("://") || text.starts_with(['{', '$']);
-    is_wrong(is_address && !has_scheme && !is_short(text), texts::NO_SCHEME, none);
+    is_wrong(is_address && !has_scheme && !is_scp_address(text), texts::NO_SCHEME, none);
     if (is_url || compare == Compare::Trimmed) && text.trim() != text {
         let is_line = text.ends_with('\n');
         is_wrong(true, if is_line { texts::LINE_END } else { texts::BLANK_AROUND }, none);
@@ -162,7 +167,7 @@ fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fau
 }
 
 /// Reports faults of a value beside others.
-fn of_others(spec: &Spec, value: &Value, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+fn check_relations(spec: &Spec, value: &Value, declared: &Fields, report: &mut dyn FnMut(Fault)) {
     let (field, text) = (spec.name, value.text().unwrap_or_default());
     let first = spec.field.relations.not_before;
     let first = first.and_then(|first| Some((first, declared.get(first)?.text()?)));
@@ -192,7 +197,7 @@ const OF_BADGES: &str = "commit_sha default_branch gitlab_pages_domain gitlab_se
 
 /// The placeholder that is nearly the same as an unknown one in the `text` of a template, or that
 /// lacks its `%`.
-fn placeholder(field: &str, text: &str) -> Option<&'static str> {
+fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
     let all = match field {
         "merge_commit_template" | "squash_commit_template" | "suggestion_commit_message" => {
             PLACEHOLDERS
@@ -215,7 +220,7 @@ fn placeholder(field: &str, text: &str) -> Option<&'static str> {
 /// Whether the name of a branch or tag is meant as a regular expression or as a glob of a shell: names
 /// have no such characters, or hardly any, and only `*` stands for others. `v1.*` is a wildcard behind a
 /// dot.
-fn is_expression(text: &str) -> bool {
+fn looks_like_expression(text: &str) -> bool {
     let is_choice = |text: &str| text.contains('{') && text.contains(',');
     let is_after_text = |at: usize| text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '*');
     text.starts_with('^')
@@ -238,9 +243,9 @@ const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// What is wrong with a cron expression: other fields than five, or a number out of its limits, or a
 /// word that is none of the names.
-fn cron(text: &str) -> Option<String> {
+fn cron_fault(text: &str) -> Option<String> {
     let fields: Vec<_> = text.split_whitespace().collect();
-    if has_hash(text) {
+    if has_jenkins_hash(text) {
         return Some("has an `H`, which is no number".to_owned());
     }
     if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
@@ -275,7 +280,7 @@ fn cron(text: &str) -> Option<String> {
 }
 
 /// Whether `text` has the short form of an SSH address, as in `git@HOST:PATH`.
-fn is_short(text: &str) -> bool {
+fn is_scp_address(text: &str) -> bool {
     let host = text.split_once(':').filter(|_| !text.contains("://"));
     host.is_some_and(|(host, path)| host.contains('@') && !path.is_empty())
 }
@@ -308,7 +313,7 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
 
 /// Why `text` is not a valid regular expression. The parser's grammar is close to RE2 but not the
 /// same: a fault that RE2 may accept is a warning.
-fn fault(name: &str, text: &str) -> Option<(String, Severity)> {
+fn expression_fault(name: &str, text: &str) -> Option<(String, Severity)> {
     let error = Parser::new().parse(text).err();
     let is_certain = error.as_ref().is_some_and(|error| is_certain(error) && !text.contains("\\Q"));
     if !is_certain && is_delimited(name, text) {
@@ -338,7 +343,7 @@ fn is_delimited(name: &str, text: &str) -> bool {
 }
 
 /// Whether a cron expression has an `H`, for which Jenkins fills in a number.
-fn has_hash(text: &str) -> bool {
+fn has_jenkins_hash(text: &str) -> bool {
     text.split([' ', ',']).any(|part| part.split(['/', '(']).next() == Some("H"))
 }
 
@@ -401,7 +406,7 @@ mod tests {
             ("H(0-29)/10 2 * * *", false),
             ("0 4 * mar THU", true),
         ] {
-            assert_eq!(cron(text).is_none(), is_valid, "{text}");
+            assert_eq!(cron_fault(text).is_none(), is_valid, "{text}");
         }
     }
 
@@ -416,7 +421,7 @@ mod tests {
     #[test]
     fn a_broken_expression_between_slashes_is_an_error() {
         for (text, severity) in [("/(a/i", Severity::Error), ("/^a/i", Severity::Warning)] {
-            let (message, found) = fault("file_name_regex", text).unwrap();
+            let (message, found) = expression_fault("file_name_regex", text).unwrap();
             assert_eq!(found, severity, "{message}");
             assert_eq!(
                 message.contains("unclosed group"),
@@ -439,9 +444,9 @@ mod tests {
 
     #[test]
     fn a_short_ssh_address_is_no_url() {
-        assert!(is_short("git@git.example.org:acme/shop.git"));
-        assert!(!is_short("ssh://git@git.example.org/acme/shop.git"));
-        assert!(!is_short("https://git.example.org/acme/shop.git"));
+        assert!(is_scp_address("git@git.example.org:acme/shop.git"));
+        assert!(!is_scp_address("ssh://git@git.example.org/acme/shop.git"));
+        assert!(!is_scp_address("https://git.example.org/acme/shop.git"));
     }
 
     #[test]
@@ -466,7 +471,11 @@ mod tests {
             (r"\Qa(b\E", Some(Severity::Warning)),
             ("a{,5}", Some(Severity::Warning)),
         ] {
-            assert_eq!(fault("", text).map(|(_, severity)| severity), expected, "{text}");
+            assert_eq!(
+                expression_fault("", text).map(|(_, severity)| severity),
+                expected,
+                "{text}"
+            );
         }
     }
 }

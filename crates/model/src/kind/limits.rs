@@ -23,7 +23,7 @@ pub fn of(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec>
 }
 
 /// The keys of a mapping that limit another key of it, each with that key.
-fn within(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn limits_within(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
     spec.parts.iter().filter_map(|field| Some((field.name, field.relations.limits?)))
 }
 
@@ -50,7 +50,7 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
         }
         let object = value.plain()?.as_object()?;
         let mut off = Object::new();
-        for (limit, switch) in within(spec) {
+        for (limit, switch) in limits_within(spec) {
             let before = now(spec.name).and_then(|live| live.get(switch));
             if object.contains_key(limit) && was_on(object.get(switch)) && !was_on(before) {
                 off.insert(switch.to_string(), false.into());
@@ -81,7 +81,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
         let Some(sent) = sent.as_object() else { continue };
         let shown = shown();
         let shown = shown.as_ref().and_then(Json::as_object);
-        for (limit, switch) in within(spec) {
+        for (limit, switch) in limits_within(spec) {
             let is_on = |object: &Object| object.get(switch).is_some_and(field::is_on);
             // A mapping that the response lacks was not accepted, or the caller cannot see it.
             if let (Some(value), Some(shown)) = (sent.get(limit), shown)

@@ -61,7 +61,7 @@ impl RefRule {
         self.pattern.contains('*')
     }
 
-    fn is_about_all_of(&self, other: &Self) -> bool {
+    fn covers(&self, other: &Self) -> bool {
         // A pattern that matches a character which occurs in no pattern matches any text.
         overlap(&self.pattern, &other.pattern.replace('*', "\0"))
     }
@@ -85,7 +85,7 @@ pub struct Weaker {
 pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
     let (rules, after) = (&RuleIndex::of(before), &RuleIndex::of(after));
     // Each pair of rules needs these, and there may be many pairs.
-    let counted: Vec<_> = after.all.iter().map(|rule| rules.about_all_of(rule)).collect();
+    let counted: Vec<_> = after.all.iter().map(|rule| rules.covering(rule)).collect();
     let sets = before.iter().map(|was| BranchSet { was, before: rules, after, counted: &counted });
     sets.flat_map(|set| set.weaker()).collect()
 }
@@ -112,7 +112,7 @@ impl<'r> RuleIndex<'r> {
     }
 
     /// The positions of the rules that may apply to the same branch as `other`, in order.
-    fn near(&self, other: &RefRule) -> Vec<usize> {
+    fn candidates_for(&self, other: &RefRule) -> Vec<usize> {
         if other.is_pattern() {
             return (0..self.all.len()).collect();
         }
@@ -123,9 +123,9 @@ impl<'r> RuleIndex<'r> {
     }
 
     /// The rules that apply to all branches of `other`.
-    fn about_all_of(&self, other: &RefRule) -> Vec<&'r RefRule> {
-        let near = self.near(other).into_iter().map(|at| &self.all[at]);
-        near.filter(|rule| rule.is_about_all_of(other)).collect()
+    fn covering(&self, other: &RefRule) -> Vec<&'r RefRule> {
+        let near = self.candidates_for(other).into_iter().map(|at| &self.all[at]);
+        near.filter(|rule| rule.covers(other)).collect()
     }
 }
 
@@ -142,12 +142,12 @@ impl BranchSet<'_> {
     fn weaker(&self) -> Vec<Weaker> {
         let mut found = Vec::new();
         // The rules that still apply to all of them.
-        let still = self.after.about_all_of(self.was);
+        let still = self.after.covering(self.was);
         if still.is_empty() {
             found.push(self.weaker_by_itself("take the protection away"));
         }
-        let counted = self.before.about_all_of(self.was);
-        for at in self.after.near(self.was) {
+        let counted = self.before.covering(self.was);
+        for at in self.after.candidates_for(self.was) {
             let rule = &self.after.all[at];
             if overlap(&rule.pattern, &self.was.pattern) {
                 self.lets_more(rule, counted.iter().chain(&self.counted[at]), &mut found);

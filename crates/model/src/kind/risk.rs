@@ -26,8 +26,8 @@ pub fn change_risks(
             return None;
         }
         let how = match risk {
-            Risk::Shows => shown(name, old, new, is_private),
-            Risk::Weakens | Risk::Opens => weakened(field, name, old, new),
+            Risk::Shows => widened_visibility(name, old, new, is_private),
+            Risk::Weakens | Risk::Opens => weakened_protection(field, name, old, new),
         };
         Some(Effect::Risk(risk, how?))
     };
@@ -76,12 +76,17 @@ fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bo
 }
 
 /// How the new value protects less, as the end of a sentence that starts with "would".
-fn weakened(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option<String> {
+fn weakened_protection(
+    field: &Field,
+    name: &str,
+    old: Option<&Json>,
+    new: &Json,
+) -> Option<String> {
     let flag = |value: &Json| value.as_bool().unwrap_or(false);
     let number = |value: &Json| value.as_u64().unwrap_or(0);
     let unknown_or = |weaker: &dyn Fn(&Json) -> bool| old.is_none_or(weaker);
     let differs = |old: &Json| !forms::same(field.compare, new, old);
-    let replaces = |old: &Json| !is_nothing(old) && differs(old);
+    let replaces = |old: &Json| !is_unset(old) && differs(old);
     let (is_weaker, how) = match field.weakens {
         Weakens::WhenOff | Weakens::OpensWhenOff => (!flag(new) && unknown_or(&flag), "switch off"),
         Weakens::WhenOn | Weakens::OpensWhenOn => {
@@ -89,7 +94,7 @@ fn weakened(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option
         }
         Weakens::WhenLower => (unknown_or(&|old| number(new) < number(old)), "lower"),
         Weakens::WhenHigher => (number(new) > old.map_or(0, number), "raise"),
-        Weakens::WhenCleared => (is_nothing(new) && unknown_or(&|old| !is_nothing(old)), "clear"),
+        Weakens::WhenCleared => (is_unset(new) && unknown_or(&|old| !is_unset(old)), "clear"),
         Weakens::OpensWhenMoved => (unknown_or(&replaces), "send a stored secret to a new"),
         Weakens::OpensWhenOutside => {
             (is_outside(new) && unknown_or(&differs), "load the pipeline from outside with")
@@ -101,24 +106,29 @@ fn weakened(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option
         _ => (unknown_or(&replaces), "change"),
     };
     let shows_values = matches!(how, "lower" | "raise");
-    let values = |old: &Json| format!(" from {} to {}", word(old), word(new));
+    let values = |old: &Json| format!(" from {} to {}", value_text(old), value_text(new));
     let more = old.filter(|_| shows_values).map(values).unwrap_or_default();
-    let how = if is_nothing(new) && how == "change" { "clear" } else { how };
+    let how = if is_unset(new) && how == "change" { "clear" } else { how };
     is_weaker.then(|| format!("{how} `{name}`{more}"))
 }
 
 /// How the new value shows more.
-fn shown(name: &str, old: Option<&Json>, new: &Json, is_private: bool) -> Option<String> {
+fn widened_visibility(
+    name: &str,
+    old: Option<&Json>,
+    new: &Json,
+    is_private: bool,
+) -> Option<String> {
     // In a private container, others see only parts that are open to everybody.
-    let least = seen(&Json::from(if is_private { "public" } else { "enabled" }));
-    let now = seen(new);
-    let is_more = now >= least && old.is_none_or(|old| seen(old) < now);
-    let from = old.map(|old| format!(" from {}", word(old))).unwrap_or_default();
-    is_more.then(|| format!("widen `{name}`{from} to {}", word(new)))
+    let least = access_rank(&Json::from(if is_private { "public" } else { "enabled" }));
+    let now = access_rank(new);
+    let is_more = now >= least && old.is_none_or(|old| access_rank(old) < now);
+    let from = old.map(|old| format!(" from {}", value_text(old))).unwrap_or_default();
+    is_more.then(|| format!("widen `{name}`{from} to {}", value_text(new)))
 }
 
 /// The rank of a level of access. A flag that is on counts as `enabled`; so does `internal`.
-fn seen(level: &Json) -> usize {
+fn access_rank(level: &Json) -> usize {
     match level {
         Json::Bool(true) => 2,
         Json::String(word) if word == "internal" => 2,
@@ -127,7 +137,7 @@ fn seen(level: &Json) -> usize {
     }
 }
 
-fn is_nothing(value: &Json) -> bool {
+fn is_unset(value: &Json) -> bool {
     value.is_null() || value == ""
 }
 
@@ -153,6 +163,6 @@ fn rank(field: &Field, value: &Json) -> usize {
     values.iter().position(|one| plain_text(one) == value).unwrap_or(values.len())
 }
 
-fn word(value: &Json) -> String {
+fn value_text(value: &Json) -> String {
     if value.is_null() { "none".to_owned() } else { text::escape(&plain_text(value)).into_owned() }
 }

@@ -70,7 +70,7 @@ impl Spec {
 
     /// The part of the declared `value` that a release removed, and that release: the field itself,
     /// or a word.
-    fn ends(&self, value: &Value) -> Option<(&str, Release)> {
+    fn removal_release(&self, value: &Value) -> Option<(&str, Release)> {
         let of_field = self.field.available.until.map(|until| (self.name, until));
         of_field
             .or_else(|| self.word(value).and_then(|word| Some((word.word, word.available.until?))))
@@ -85,7 +85,8 @@ impl Spec {
     /// Whether some supported releases lack what `value` declares: it is newer than the reference,
     /// or a later release removed it.
     pub fn depends_on_release(&self, value: &Value) -> bool {
-        self.ends(value).is_some() || self.needs(value).is_some_and(|(_, since)| since.is_late())
+        self.removal_release(value).is_some()
+            || self.needs(value).is_some_and(|(_, since)| since.is_late())
     }
 }
 
@@ -139,9 +140,9 @@ impl Table {
     /// The table of `entry`, a mapping that is [complete](Field::complete).
     pub fn new(entry: Field) -> Self {
         let entry: &'static Field = Box::leak(Box::new(entry));
-        let schema = property::mapping(entry);
+        let schema = property::mapping_schema(entry);
         let mut specs = Vec::new();
-        gather(None, entry, &schema, &mut specs);
+        collect_specs(None, entry, &schema, &mut specs);
         let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name, i)).collect();
         let needed_with = needed_with(&specs, &by_name);
         let positions = |is_it: fn(&Spec) -> bool| {
@@ -260,7 +261,9 @@ impl Table {
     /// Why a service of `release` cannot do what `spec` and `value` declare, if so.
     pub fn unfit(&self, spec: &Spec, value: &Value, release: Release) -> Option<Unsupported> {
         let name = spec.name;
-        if let Some((what, until)) = spec.ends(value).filter(|(_, until)| release >= *until) {
+        if let Some((what, until)) =
+            spec.removal_release(value).filter(|(_, until)| release >= *until)
+        {
             let message = format!("`{what}` is gone from release {until} on");
             let help = match several(&spec.schema) {
                 _ if what != name => {
@@ -318,12 +321,17 @@ fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, u
 }
 
 /// Adds the keys of `mapping`, whose schema is `schema`. `above` is the name of one that is spread.
-fn gather(above: Option<&str>, mapping: &'static Field, schema: &Json, specs: &mut Vec<Spec>) {
+fn collect_specs(
+    above: Option<&str>,
+    mapping: &'static Field,
+    schema: &Json,
+    specs: &mut Vec<Spec>,
+) {
     for field in &mapping.keys {
         let schema = &schema["properties"][field.name];
         let name = above.map_or(field.name, |above| format!("{above}.{}", field.name).leak());
         if field.value_type == ValueType::Spread {
-            gather(Some(name), field, schema, specs);
+            collect_specs(Some(name), field, schema, specs);
             continue;
         }
         let (field, schema) = match above {

@@ -168,7 +168,7 @@ impl Secrets {
         for reference in references {
             let reference = reference.borrow();
             if !self.found.contains_key(reference) {
-                let found = self.look_up(reference);
+                let found = self.resolve_one(reference);
                 self.found.insert(reference.clone(), found);
             }
         }
@@ -192,7 +192,7 @@ impl Secrets {
     /// The value of a reference whose parts were resolved, as it is sent: text, or data.
     pub fn value(&self, reference: &Reference) -> Option<Json> {
         let resolved = self.found.get(reference).cloned();
-        let secret = resolved.unwrap_or_else(|| self.composed(reference)).ok()?;
+        let secret = resolved.unwrap_or_else(|| self.compose(reference)).ok()?;
         match reference {
             Reference::Data(_) => serde_json::from_str(secret.expose()).ok(),
             _ => Some(secret.expose().into()),
@@ -216,7 +216,7 @@ impl Secrets {
     /// # Errors
     /// [`Missing::File`] with the reason; [`Missing::OwnToken`] if it contains undrift's token.
     pub fn read_file(&self, path: &str) -> Result<Vec<u8>, Missing> {
-        let bytes = self.bytes(path)?;
+        let bytes = self.read_bytes(path)?;
         let reference = Reference::File(path.to_owned());
         if self.contains_token(&reference, &bytes) {
             Err(Missing::OwnToken(reference))
@@ -226,8 +226,8 @@ impl Secrets {
     }
 
     /// Resolves `reference`. The value is redacted from now on, even if it is refused.
-    fn look_up(&mut self, reference: &Reference) -> Result<Secret, Missing> {
-        let secret = self.read(reference)?;
+    fn resolve_one(&mut self, reference: &Reference) -> Result<Secret, Missing> {
+        let secret = self.read_reference(reference)?;
         if secret.expose().is_empty() {
             return Err(Missing::Empty(reference.clone()));
         }
@@ -238,10 +238,10 @@ impl Secrets {
 
     /// A text or data, made of secrets that were resolved. Inside a URL, they are percent-encoded where
     /// it needs that.
-    fn composed(&self, reference: &Reference) -> Result<Secret, Missing> {
+    fn compose(&self, reference: &Reference) -> Result<Secret, Missing> {
         let found = |source: &Reference| match self.found.get(source) {
             Some(found) => Ok(found.clone()?),
-            None => self.composed(source),
+            None => self.compose(source),
         };
         let text = match reference {
             Reference::Env(name) => return Err(Missing::Env(name.clone())),
@@ -267,14 +267,14 @@ impl Secrets {
         if is_token { Err(Missing::OwnToken(reference.clone())) } else { Ok(Secret(text)) }
     }
 
-    fn read(&mut self, reference: &Reference) -> Result<Secret, Missing> {
+    fn read_reference(&mut self, reference: &Reference) -> Result<Secret, Missing> {
         match reference {
             Reference::Env(name) => {
                 self.check_name(name)?;
                 self.environment.get(name).cloned().ok_or_else(|| Missing::Env(name.clone()))
             }
             Reference::File(path) => {
-                let text = String::from_utf8(self.bytes(path)?);
+                let text = String::from_utf8(self.read_bytes(path)?);
                 let text = text.map_err(|_| Missing::File {
                     path: path.clone(),
                     why: "it is not UTF-8 text".into(),
@@ -283,12 +283,12 @@ impl Secrets {
             }
             Reference::Text(_) | Reference::Data(_) => {
                 self.resolve(reference.sources());
-                self.composed(reference)
+                self.compose(reference)
             }
         }
     }
 
-    fn bytes(&self, path: &str) -> Result<Vec<u8>, Missing> {
+    fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Missing> {
         let read = match &self.root {
             Some(root) => read_below(root, path),
             None => read_regular(Path::new(path), MAX_TYPED_FILE),
@@ -313,7 +313,7 @@ impl Secrets {
             }
             None => Ok(()),
             Some(_) if is_reserved(name) => Err(Missing::Reserved(name.to_owned())),
-            Some(_) if !self.allowed.holds(name) => Err(Missing::NotAllowed(name.to_owned())),
+            Some(_) if !self.allowed.allows(name) => Err(Missing::NotAllowed(name.to_owned())),
             Some(_) => Ok(()),
         }
     }
@@ -358,7 +358,7 @@ fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
     let mut full = root.to_owned();
     for component in relative.components() {
         full.push(component);
-        let kind = std::fs::symlink_metadata(&full).map_err(|e| plain_io(&e))?.file_type();
+        let kind = std::fs::symlink_metadata(&full).map_err(|e| io_message(&e))?.file_type();
         if kind.is_symlink() {
             return Err("symbolic links are not followed".into());
         }
@@ -369,13 +369,13 @@ fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
 /// The bytes of a regular file of at most `limit` MiB.
 fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
     // Checked before it is opened: opening a pipe would wait for a writer.
-    let metadata = std::fs::metadata(path).map_err(|e| plain_io(&e))?;
+    let metadata = std::fs::metadata(path).map_err(|e| io_message(&e))?;
     if !metadata.is_file() {
         return Err("it is not a regular file".into());
     }
-    let file = std::fs::File::open(path).map_err(|e| plain_io(&e))?;
+    let file = std::fs::File::open(path).map_err(|e| io_message(&e))?;
     let mut bytes = Vec::new();
-    file.take((limit << 20) + 1).read_to_end(&mut bytes).map_err(|e| plain_io(&e))?;
+    file.take((limit << 20) + 1).read_to_end(&mut bytes).map_err(|e| io_message(&e))?;
     if bytes.len() as u64 > limit << 20 {
         return Err(format!("it is larger than {limit} MiB"));
     }
@@ -383,7 +383,7 @@ fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
 }
 
 /// The error of the system without its number.
-fn plain_io(error: &std::io::Error) -> String {
+fn io_message(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".into(),
         std::io::ErrorKind::PermissionDenied => "permission denied".into(),

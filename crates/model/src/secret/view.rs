@@ -76,7 +76,7 @@ impl<'t> View<'t> {
             }
         }
         let mut folded = View::from(plain).without(|byte| byte == b'\\');
-        folded.bytes.to_mut().iter_mut().for_each(|byte| *byte = letter(*byte));
+        folded.bytes.to_mut().iter_mut().for_each(|byte| *byte = escape_letter(*byte));
         folded
     }
 
@@ -166,9 +166,9 @@ fn escape_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
 /// The escape by number or name at the end of `bytes`: its length and its result.
 fn number_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
     match bytes.last()? {
-        b';' => entity(bytes),
-        b'}' => braced(bytes),
-        last if last.is_ascii_hexdigit() => numbered(bytes),
+        b';' => html_entity(bytes),
+        b'}' => braced_escape(bytes),
+        last if last.is_ascii_hexdigit() => numeric_escape(bytes),
         _ => None,
     }
 }
@@ -186,12 +186,12 @@ const LETTERS: [(u8, u8); 8] = [
 ];
 
 /// `byte`, or the letter of its escape.
-fn letter(byte: u8) -> u8 {
+fn escape_letter(byte: u8) -> u8 {
     LETTERS.iter().find(|(_, control)| *control == byte).map_or(byte, |(letter, _)| *letter)
 }
 
 /// `&lt;`, `&#60;`, `&#x3c;`.
-fn entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn html_entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = &bytes[bytes.len().saturating_sub(LONGEST)..bytes.len() - 1];
     let name = &tail[tail.iter().rposition(|byte| *byte == b'&')? + 1..];
     let name = str::from_utf8(name).ok()?;
@@ -206,25 +206,25 @@ fn entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
 }
 
 /// `\u{3c}`, `\x{3c}`.
-fn braced(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn braced_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = &bytes[bytes.len().saturating_sub(LONGEST)..bytes.len() - 1];
     let open = tail.iter().rposition(|byte| *byte == b'{')?;
     let begins = matches!(tail[..open], [.., b'\\', b'u' | b'x']);
-    let c = char::from_u32(hex(&tail[open + 1..])?).filter(|_| begins)?;
+    let c = char::from_u32(hex_value(&tail[open + 1..])?).filter(|_| begins)?;
     Some((tail.len() - open + 3, Decoded::Char(c)))
 }
 
 /// `%3c`, `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and surrogate pairs such as
 /// `\ud83d\ude00`.
-fn numbered(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn numeric_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = |length: usize| bytes.get(bytes.len().checked_sub(length)?..);
     if let Some([b'%', digits @ ..]) = tail(3)
-        && let Some(byte) = hex(digits)
+        && let Some(byte) = hex_value(digits)
     {
         return Some((3, Decoded::Byte(u8::try_from(byte).ok()?)));
     }
     if let Some([b'\\', b'x', digits @ ..]) = tail(4) {
-        return Some((4, Decoded::Byte(u8::try_from(hex(digits)?).ok()?)));
+        return Some((4, Decoded::Byte(u8::try_from(hex_value(digits)?).ok()?)));
     }
     if let Some([b'\\', digits @ ..]) = tail(4)
         && digits.iter().all(|digit| matches!(digit, b'0'..=b'7'))
@@ -233,23 +233,23 @@ fn numbered(bytes: &[u8]) -> Option<(usize, Decoded)> {
         return Some((4, Decoded::Byte(u8::try_from(value).ok()?)));
     }
     if let Some([b'\\', b'U', digits @ ..]) = tail(10) {
-        return Some((10, Decoded::Char(char::from_u32(hex(digits)?)?)));
+        return Some((10, Decoded::Char(char::from_u32(hex_value(digits)?)?)));
     }
     if let Some([b'\\', b'u', high @ .., b'\\', b'u', _, _, _, _]) = tail(12)
-        && let Some(high @ 0xd800..=0xdbff) = hex(high)
-        && let Some(low @ 0xdc00..=0xdfff) = hex(&bytes[bytes.len() - 4..])
+        && let Some(high @ 0xd800..=0xdbff) = hex_value(high)
+        && let Some(low @ 0xdc00..=0xdfff) = hex_value(&bytes[bytes.len() - 4..])
     {
         let c = 0x1_0000 + ((high & 0x3ff) << 10 | low & 0x3ff);
         return Some((12, Decoded::Char(char::from_u32(c)?)));
     }
     if let Some([b'\\' | b'%', b'u', digits @ ..]) = tail(6) {
-        return Some((6, Decoded::Char(char::from_u32(hex(digits)?)?)));
+        return Some((6, Decoded::Char(char::from_u32(hex_value(digits)?)?)));
     }
     None
 }
 
 /// The value of up to eight hexadecimal digits.
-fn hex(digits: &[u8]) -> Option<u32> {
+fn hex_value(digits: &[u8]) -> Option<u32> {
     let all = (1..=8).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
     u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| all)?, 16).ok()
 }

@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Parsed {
         text,
     };
     loop {
-        match composer.document() {
+        match composer.read_document() {
             Ok(Some(document)) => parsed.documents.push(document),
             Ok(None) => break,
             Err(fault) => {
@@ -101,14 +101,14 @@ pub(super) struct Composer<'t, I: BorrowedInput<'t>> {
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// The next document; `None` at the end. An error means that the rest of the document is
     /// broken.
-    fn document(&mut self) -> Result<Option<Node>, YamlFault> {
+    fn read_document(&mut self) -> Result<Option<Node>, YamlFault> {
         loop {
             match self.next()? {
                 (Event::StreamEnd, _) => return Ok(None),
                 (Event::DocumentStart(..), _) => {
                     self.anchors.clear();
                     let (event, span) = self.next()?;
-                    return Ok(Some(self.node(event, span, 0)?.node));
+                    return Ok(Some(self.read_node(event, span, 0)?.node));
                 }
                 _ => {}
             }
@@ -117,14 +117,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     fn next(&mut self) -> Result<(Event<'t>, Range<usize>), YamlFault> {
         match self.events.next_event() {
-            Some(Ok((event, span))) => Ok((event, bytes(span))),
-            Some(Err(error)) => Err(self.syntax(&error)),
+            Some(Ok((event, span))) => Ok((event, byte_range(span))),
+            Some(Err(error)) => Err(self.syntax_fault(&error)),
             None => Ok((Event::StreamEnd, self.text.len()..self.text.len())),
         }
     }
 
     /// The node that `event` starts, at this depth.
-    fn node(
+    fn read_node(
         &mut self,
         event: Event<'t>,
         span: Range<usize>,
@@ -134,32 +134,38 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             return Err(YamlFault::of(texts::TOO_DEEP, span));
         }
         let (anchor, counted) = match event {
-            Event::Alias(id) => return self.alias(id, span, depth),
+            Event::Alias(id) => return self.expand_alias(id, span, depth),
             Event::Scalar(text, style, anchor, tag) => {
-                let (bytes, data) = (text.len(), self.scalar(text, style, tag.as_deref(), &span));
+                let (bytes, data) =
+                    (text.len(), self.read_scalar(text, style, tag.as_deref(), &span));
                 (anchor, Counted { node: Node { data, span }, nodes: 1, bytes, depth: 0 })
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), "seq", &span);
-                (anchor, self.list(span, depth)?)
+                (anchor, self.read_list(span, depth)?)
             }
             Event::MappingStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), "map", &span);
-                (anchor, self.map(span, depth)?)
+                (anchor, self.read_map(span, depth)?)
             }
             _ => return Err(YamlFault::of(texts::NO_VALUE, span)),
         };
         let scalar_bytes = if counted.node.is_collection() { 0 } else { counted.bytes };
-        self.spend(1, scalar_bytes, &counted.node.span)?;
+        self.spend_budget(1, scalar_bytes, &counted.node.span)?;
         if anchor != 0 {
             // The copy for aliases counts too, because anchors may be nested.
-            self.spend(counted.nodes, counted.bytes, &counted.node.span)?;
+            self.spend_budget(counted.nodes, counted.bytes, &counted.node.span)?;
             self.anchors.insert(anchor, Counted { node: counted.node.clone(), ..counted });
         }
         Ok(counted)
     }
 
-    fn alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
+    fn expand_alias(
+        &mut self,
+        id: usize,
+        span: Range<usize>,
+        depth: usize,
+    ) -> Result<Counted, YamlFault> {
         let Some(target) = self.anchors.get(&id) else {
             return Err(YamlFault::of(texts::ALIAS_OF_ITSELF, span));
         };
@@ -167,12 +173,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         if depth + deeper > MAX_DEPTH + 1 {
             return Err(YamlFault::of(texts::TOO_DEEP, span));
         }
-        self.spend(nodes, bytes, &span)?;
+        self.spend_budget(nodes, bytes, &span)?;
         let data = self.anchors[&id].node.data.clone();
         Ok(Counted { node: Node { data, span }, nodes, bytes, depth: deeper })
     }
 
-    fn list(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
+    fn read_list(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
         let mut list = Counted::collection(start);
         let mut items = Vec::new();
         loop {
@@ -182,11 +188,11 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 list.node.data = Data::List(items);
                 return Ok(list);
             }
-            items.push(list.add(self.node(event, span, depth + 1)?));
+            items.push(list.add(self.read_node(event, span, depth + 1)?));
         }
     }
 
-    fn map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
+    fn read_map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
         let mut map = Counted::collection(start);
         let (mut entries, mut merged) = (Vec::new(), Vec::new());
         let dropped = self.dropped.len();
@@ -194,7 +200,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
-                self.merge(&mut entries, &mut seen, merged);
+                self.merge_entries(&mut entries, &mut seen, merged);
                 map.node.span.end = span.end.max(map.node.span.end);
                 // All that is left of keys that are none has a fault already.
                 let is_lost = entries.is_empty() && self.dropped.len() > dropped;
@@ -202,9 +208,9 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 return Ok(map);
             }
             let (key_start, key_end) = (span.start, span.end);
-            let key = self.key(event, span, depth)?;
+            let key = self.read_key(event, span, depth)?;
             let (event, span) = self.next()?;
-            let mut value = map.add(self.node(event, span, depth + 1)?);
+            let mut value = map.add(self.read_node(event, span, depth + 1)?);
             let Some(FoundKey { name, span, is_merge }) = key else {
                 self.dropped.push(key_start..value.span.end.max(key_end));
                 continue;
@@ -214,7 +220,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 self.faults.push(YamlFault::of(texts::COMMENTED_OUT, span.clone()));
                 value.data = Data::Unreadable;
             }
-            self.comment_in_text(key_start..key_end, &value);
+            self.report_comment_in_text(key_start..key_end, &value);
             if value.data == Data::Null && !self.has_colon(key_end) {
                 self.faults.push(YamlFault::of(texts::KEY_WITHOUT_VALUE, span.clone()));
                 self.dropped.push(span);
@@ -227,7 +233,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             } else {
                 seen.insert(name.clone(), span.clone());
                 if is_merge {
-                    self.mergeable(value, &mut merged);
+                    self.collect_merged(value, &mut merged);
                 } else {
                     entries.push((Key { name: name.into_owned(), span }, value));
                 }
@@ -236,7 +242,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     }
 
     /// A key. A key that is not text is reported and skipped.
-    fn key(
+    fn read_key(
         &mut self,
         event: Event<'t>,
         span: Range<usize>,
@@ -244,27 +250,28 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     ) -> Result<Option<FoundKey<'t>>, YamlFault> {
         if let Event::Scalar(text, style, _, tag) = event {
             let is_plain = style == ScalarStyle::Plain;
-            let (name, found) = (text.clone(), self.scalar(text, style, tag.as_deref(), &span));
+            let (name, found) =
+                (text.clone(), self.read_scalar(text, style, tag.as_deref(), &span));
             if matches!(found, Data::Text(_)) {
-                self.spend(0, name.len(), &span)?;
+                self.spend_budget(0, name.len(), &span)?;
                 return Ok(Some(FoundKey { is_merge: is_plain && name == "<<", name, span }));
             }
             if found == Data::Unreadable {
                 return Ok(None);
             }
         } else {
-            self.node(event, span.clone(), depth + 1)?;
+            self.read_node(event, span.clone(), depth + 1)?;
         }
         self.faults.push(YamlFault::of(texts::KEY_OF_NO_TEXT, span));
         Ok(None)
     }
 
-    fn mergeable(&mut self, value: Node, merged: &mut Vec<(Key, Node)>) {
+    fn collect_merged(&mut self, value: Node, merged: &mut Vec<(Key, Node)>) {
         match value.data {
             Data::Map(entries) => merged.extend(entries),
             Data::List(items) if !items.iter().any(|item| matches!(item.data, Data::List(_))) => {
                 for item in items {
-                    self.mergeable(item, merged);
+                    self.collect_merged(item, merged);
                 }
             }
             Data::Unreadable => {}
@@ -276,7 +283,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     }
 
     /// Written keys win over merged ones, and earlier merges over later ones.
-    fn merge(
+    fn merge_entries(
         &mut self,
         entries: &mut Vec<(Key, Node)>,
         seen: &mut BTreeMap<Cow<'t, str>, Range<usize>>,
@@ -299,7 +306,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     }
 
     /// The value of a scalar. A forbidden one is reported.
-    fn scalar(
+    fn read_scalar(
         &mut self,
         text: Cow<'t, str>,
         style: ScalarStyle,
@@ -351,7 +358,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         data
     }
 
-    fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), YamlFault> {
+    fn spend_budget(
+        &mut self,
+        nodes: usize,
+        bytes: usize,
+        at: &Range<usize>,
+    ) -> Result<(), YamlFault> {
         steps::add(nodes as u64);
         let remaining =
             self.nodes_budget.checked_sub(nodes).zip(self.bytes_budget.checked_sub(bytes));
@@ -360,6 +372,6 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     }
 }
 
-fn bytes(span: Span) -> Range<usize> {
+fn byte_range(span: Span) -> Range<usize> {
     span.byte_range().unwrap_or(0..0)
 }

@@ -36,7 +36,7 @@ const fn is_tab(kind: &ErrorKind) -> bool {
 }
 
 /// The message for a syntax error, and its usual cause.
-fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
+fn describe_error(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     let name = format!("{kind:?}");
     let name = name.split(' ').next().unwrap_or_default();
     let Some(text) = MESSAGES.iter().find(|message| message.errors.contains(&name)) else {
@@ -56,13 +56,13 @@ fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
 }
 
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
-    pub(super) fn syntax(&self, error: &ScanError) -> YamlFault {
+    pub(super) fn syntax_fault(&self, error: &ScanError) -> YamlFault {
         let at = error.marker().byte_offset().unwrap_or(self.text.len());
         match error.kind() {
             ErrorKind::RecursionLimitExceeded => YamlFault::of(texts::TOO_DEEP, at..at),
             ErrorKind::UnknownAnchor => {
                 let name = match () {
-                    () if self.is_elsewhere(at) => texts::OTHER_DOCUMENT,
+                    () if self.is_in_other_document(at) => texts::OTHER_DOCUMENT,
                     () if self.is_merged(at) => texts::MERGED_ANCHOR,
                     () if self.is_alias(at) => texts::NO_ANCHOR,
                     () => texts::STAR,
@@ -70,10 +70,10 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 YamlFault::of(name, at..at)
             }
             kind => {
-                if let Some(fault) = self.dollar(at) {
+                if let Some(fault) = self.dollar_fault(at) {
                     return fault;
                 }
-                let (message, help) = in_words(kind);
+                let (message, help) = describe_error(kind);
                 let tab =
                     self.text.get(at..).filter(|_| is_tab(kind)).and_then(|rest| rest.find('\t'));
                 let at = tab.map_or(at, |tab| self.first_tab(at + tab));
@@ -96,7 +96,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     }
 
     /// Whether the alias at the byte `at` has an anchor before its document.
-    fn is_elsewhere(&self, at: usize) -> bool {
+    fn is_in_other_document(&self, at: usize) -> bool {
         let (before, rest) = self.text.split_at_checked(at).unwrap_or_default();
         let ends = |c: char| c.is_whitespace() || ",]}".contains(c);
         let name = rest.split(ends).next().and_then(|alias| alias.strip_prefix('*'));
@@ -123,7 +123,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     /// The fault of `${NAME}` within brackets, if the error at the byte `at` is about its brace:
     /// YAML reads the brace as a mapping.
-    fn dollar(&self, at: usize) -> Option<YamlFault> {
+    fn dollar_fault(&self, at: usize) -> Option<YamlFault> {
         let before = self.text.get(..at)?;
         if !before.ends_with('$') || !self.text[at..].starts_with('{') {
             return None;
@@ -148,7 +148,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     /// Reports a line with `#` that seems to belong to the text over several lines that is the `value` of
     /// `key`, and is a comment because of its indentation.
-    pub(super) fn comment_in_text(&mut self, key: Range<usize>, value: &Node) {
+    pub(super) fn report_comment_in_text(&mut self, key: Range<usize>, value: &Node) {
         let Data::Text(text) = &value.data else { return };
         // Most values are none of these: nothing else of the text is read for them.
         let after_colon =
@@ -203,7 +203,7 @@ mod tests {
         let texts = MESSAGES.iter().filter_map(|message| Some((message, message.text?)));
         for (expected, text) in texts {
             let error = Parser::new_from_str(text).find_map(Result::err).unwrap();
-            let (message, help) = in_words(error.kind());
+            let (message, help) = describe_error(error.kind());
             assert_eq!(help, Some(expected.help), "{text}: {:?}", error.kind());
             assert!(expected.message.contains('{') || message == expected.message, "{message}");
         }

@@ -153,7 +153,7 @@ impl Collection<'_> {
         Operation {
             id: collection::id(path.scope, kind.noun, verb).leak(),
             path: (path.collection() + &end).leak(),
-            purpose: format!("{verb} {}", self.object_of(verb)).leak(),
+            purpose: format!("{verb} {}", self.purpose_object(verb)).leak(),
             answer,
             parameters: parameters.leak(),
             tier: self.home.available.tier,
@@ -164,7 +164,7 @@ impl Collection<'_> {
     }
 
     /// What `verb` is done to, in its purpose.
-    fn object_of(&self, verb: &str) -> String {
+    fn purpose_object(&self, verb: &str) -> String {
         let noun = self.kind.noun;
         match (verb, self.path.scope) {
             ("list", Scope::Group) => format!("a group's {}", text::plural(noun)),

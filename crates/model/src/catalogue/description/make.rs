@@ -39,7 +39,7 @@ pub(super) fn make(mut kind: Kind, registry: &Registry) -> Result<DescribedKind,
         let mut parents = None;
         match &path {
             Some(path) if home.operations == Operations::default() => {
-                parents = above(&kind, home, path, registry)?;
+                parents = parents_of(&kind, home, path, registry)?;
                 operations.extend(convention::derive_operations(&kind, home, path, parents));
             }
             _ => sort_operations(&kind, &mut home.operations),
@@ -85,7 +85,7 @@ pub(super) struct Parents {
 ///
 /// # Errors
 /// If the path does not start with that of a section, or if nothing names the parent.
-pub(super) fn above(
+pub(super) fn parents_of(
     kind: &Kind,
     home: &Home,
     path: &EntryPath,
@@ -129,7 +129,7 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
     home.query = path.map(|path| path.listing.clone()).unwrap_or_default();
     let argument = path.and_then(|path| path.argument);
     let addressed = argument.map(|argument| {
-        let added = home.operations.delete.filter(|op| !takes(op.row().path, argument));
+        let added = home.operations.delete.filter(|op| !has_argument(op.row().path, argument));
         let place = match added {
             Some(_) => AddressKeyIn::Added(argument),
             None => AddressKeyIn::Path(argument),
@@ -145,7 +145,7 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
         .chain(home.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
         .collect();
     let here = kind.fields.iter().filter(|field| field.is_in(home.scope));
-    home.names_people = here.clone().any(names_people)
+    home.names_people = here.clone().any(requires_members)
         || parents.is_some_and(|parents| parents.section.home.names_people);
     if home.closed_by.is_empty()
         && let Some(parents) = parents
@@ -158,7 +158,7 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
         (field.names != Some(Named::Runner)
             && kind.required_identity().any(|name| name == field.name)
             && home.parent.is_none_or(|parent| parent.field != field.name))
-            || (names_people(field) && is_available_with(field, home))
+            || (requires_members(field) && is_available_with(field, home))
     };
     let named = here.filter(is_needed).filter_map(Field::live_name);
     let shown =
@@ -182,7 +182,7 @@ fn given_or_derived(
 }
 
 /// Whether the users and groups that the field names need access.
-fn names_people(field: &Field) -> bool {
+fn requires_members(field: &Field) -> bool {
     match field.value_type {
         ValueType::Grants | ValueType::Approvals => true,
         ValueType::Texts => field.names.is_some(),
@@ -191,7 +191,7 @@ fn names_people(field: &Field) -> bool {
 }
 
 /// Whether `path` has the argument `name`.
-fn takes(path: &str, name: &str) -> bool {
+fn has_argument(path: &str, name: &str) -> bool {
     path.split('/').any(|part| part.strip_prefix(':') == Some(name))
 }
 

@@ -66,8 +66,8 @@ impl Rules for Kind {
         let level = self.fields.iter().find(|field| field.value_type == ValueType::Level);
         let access = level.map(|level| Effect::Share {
             group: None,
-            before: members::level(before, level.name),
-            after: members::level(after, level.name),
+            before: members::level_number(before, level.name),
+            after: members::level_number(after, level.name),
             ends: false,
         });
         let grants_some =

@@ -29,7 +29,7 @@ pub use rows::without_ids;
 
 /// The things that a value names by `spec`: alone, in a list, or in the rows of a list. `key` gives
 /// the name of a part of a row.
-fn named<'v>(
+fn things_named<'v>(
     spec: &'v Spec,
     value: &'v Json,
     key: fn(&'static Field) -> &'static str,
@@ -50,7 +50,7 @@ pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Nam
     let mut names = Vec::new();
     for (name, value) in declared {
         let Some((spec, value)) = section.table().get(name).zip(value.plain()) else { continue };
-        names.extend(named(spec, value, |part| part.name).filter_map(
+        names.extend(things_named(spec, value, |part| part.name).filter_map(
             |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned())),
         ));
     }
@@ -63,7 +63,7 @@ pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(Named, u64)
     let mut ids = Vec::new();
     for (name, value) in comparable {
         let Some(spec) = section.table().get(name) else { continue };
-        let references = named(spec, value, Field::sent_name);
+        let references = things_named(spec, value, Field::sent_name);
         ids.extend(references.filter_map(|(named, id)| Some((named, id.as_u64()?))));
     }
     ids
@@ -96,7 +96,7 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
         *value = Level::word_of(value);
     }
     for row in value.as_array_mut().into_iter().flatten().filter(|_| spec.has_rows()) {
-        for field in spec.levels() {
+        for field in spec.level_keys() {
             if let Some(level) = row.get_mut(field.name) {
                 *level = Level::word_of(level);
             }
@@ -172,7 +172,7 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
         Json::Array(named) if spec.field.names.is_some() => {
             named.iter().filter_map(|thing| thing.get("id").cloned()).collect()
         }
-        Json::String(url) if spec.field.names == Some(Named::Group) => path_in(url).into(),
+        Json::String(url) if spec.field.names == Some(Named::Group) => group_path(url).into(),
         Json::Object(role) if spec.field.names == Some(Named::Role) => role.get("name")?.clone(),
         _ => live.clone(),
     })
@@ -180,7 +180,7 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
 
 /// The path of a group whose page is at `url`. Some responses show only that; any other text is
 /// returned unchanged.
-fn path_in(url: &str) -> &str {
+fn group_path(url: &str) -> &str {
     let after_host = url.split_once("://").and_then(|(_, rest)| rest.split_once("/groups/"));
     after_host.map_or(url, |(_, path)| path)
 }

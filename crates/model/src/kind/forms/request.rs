@@ -71,7 +71,7 @@ pub fn edit_body(
         if let Some(spec) = section.table().get(name).filter(|spec| spec.has_rows())
             && let Value::Plain(rows) = &value
         {
-            value = Value::Plain(spec.delta(rows, live.fields.raw().get(name)));
+            value = Value::Plain(spec.row_changes(rows, live.fields.raw().get(name)));
         }
         body.insert(sent_name, value);
     }
@@ -238,7 +238,7 @@ pub fn sent(
             }
         }
         _ if field.is_level() => Level::number_of(plain),
-        _ => cleared(plain),
+        _ => null_as_empty(plain),
     };
     Ok((sent_name, Value::Plain(sent)))
 }
@@ -293,11 +293,11 @@ pub fn entry_id<'n>(
 
 /// `null` is sent as empty text. Both clear a text, but client libraries of the service send `null`
 /// for "not set". Likewise within mappings.
-fn cleared(value: &Json) -> Json {
+fn null_as_empty(value: &Json) -> Json {
     match value {
         Json::Null => "".into(),
         Json::Object(object) => {
-            object.iter().map(|(name, value)| (name.clone(), cleared(value))).collect()
+            object.iter().map(|(name, value)| (name.clone(), null_as_empty(value))).collect()
         }
         _ => value.clone(),
     }

@@ -27,18 +27,18 @@ impl Spec {
     }
 
     /// The keys of a row with a level.
-    pub(super) fn levels(&self) -> impl Iterator<Item = &'static Field> {
+    pub(super) fn level_keys(&self) -> impl Iterator<Item = &'static Field> {
         self.parts.iter().filter(|field| field.is_level())
     }
 
     /// The further values of a row, with their defaults.
-    fn values(&self) -> impl Iterator<Item = (&'static str, &'static Json)> {
+    fn extra_values(&self) -> impl Iterator<Item = (&'static str, &'static Json)> {
         self.parts.iter().filter_map(|field| Some((field.name, field.default.service.as_ref()?)))
     }
 
     /// `row` with its further values, and with their defaults for those that it lacks.
-    fn complete(&self, row: &Json, mut comparable: Object) -> Json {
-        for (name, preset) in self.values() {
+    fn with_defaults(&self, row: &Json, mut comparable: Object) -> Json {
+        for (name, preset) in self.extra_values() {
             let value = row.get(name).filter(|value| !value.is_null());
             comparable.insert(name.to_owned(), value.unwrap_or(preset).clone());
         }
@@ -59,7 +59,7 @@ impl Spec {
         let id = row.get("id").map(|id| ("id", id.clone()));
         let comparable =
             id.into_iter().chain(subject).map(|(name, value)| (name.to_owned(), value));
-        self.complete(row, comparable.collect())
+        self.with_defaults(row, comparable.collect())
     }
 
     /// A declared row in comparable form: names become ids where known.
@@ -76,7 +76,7 @@ impl Spec {
             };
             Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
         });
-        self.complete(row, fields.collect())
+        self.with_defaults(row, fields.collect())
     }
 
     /// A comparable row in the form that people read. `called` gives names.
@@ -141,11 +141,11 @@ impl Spec {
     /// The rows that change the live list to the `wanted` one: rows to add or to change, and ids of
     /// rows to remove. The service keeps rows that are not mentioned. Rows with further values are
     /// changed in place, and a removal repeats whom they name: the service refuses it otherwise.
-    pub(super) fn delta(&self, wanted: &Json, live: Option<&Json>) -> Json {
+    pub(super) fn row_changes(&self, wanted: &Json, live: Option<&Json>) -> Json {
         let live = live.and_then(Json::as_array).into_iter().flatten();
         let numbered = |row: &Json| {
             let mut row = row.clone();
-            for field in self.levels() {
+            for field in self.level_keys() {
                 if let Some(level) = row.get_mut(field.sent_name()) {
                     *level = Level::number_of(level);
                 }
@@ -155,7 +155,7 @@ impl Spec {
         let mut live: Vec<Json> = live.map(numbered).collect();
         let wanted = wanted.as_array().into_iter().flatten();
         let mut added: Vec<_> = wanted
-            .map(|row| self.complete(row, row.as_object().cloned().unwrap_or_default()))
+            .map(|row| self.with_defaults(row, row.as_object().cloned().unwrap_or_default()))
             .collect();
         let is_unchanged = |live: &Json, added: &[Json]| {
             added.iter().any(|row| without_id(live) == without_id(row))
@@ -164,10 +164,10 @@ impl Spec {
         added.retain(|row| !unchanged.iter().any(|live| without_id(live) == without_id(row)));
         let who = |row: &Json| {
             let mut who = without_id(row);
-            self.values().for_each(|(name, _)| drop(who.remove(name)));
+            self.extra_values().for_each(|(name, _)| drop(who.remove(name)));
             who
         };
-        let has_values = self.values().next().is_some();
+        let has_values = self.extra_values().next().is_some();
         for row in added.iter_mut().filter(|_| has_values) {
             let same = live.iter().position(|live| who(live) == who(row));
             let id = same.and_then(|at| live.remove(at).get_mut("id").map(Json::take));
