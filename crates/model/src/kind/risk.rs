@@ -26,8 +26,8 @@ pub fn change_risks(
             return None;
         }
         let how = match risk {
-            Risk::Shows => widened_visibility(name, old, new, is_private),
-            Risk::Weakens | Risk::Opens => weakened_protection(field, name, old, new),
+            Risk::Shows => widening(name, old, new, is_private),
+            Risk::Weakens | Risk::Opens => weakening(field, name, old, new),
         };
         Some(Effect::Risk(risk, how?))
     };
@@ -76,12 +76,7 @@ fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bo
 }
 
 /// How the new value protects less, as the end of a sentence that starts with "would".
-fn weakened_protection(
-    field: &Field,
-    name: &str,
-    old: Option<&Json>,
-    new: &Json,
-) -> Option<String> {
+fn weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option<String> {
     let flag = |value: &Json| value.as_bool().unwrap_or(false);
     let number = |value: &Json| value.as_u64().unwrap_or(0);
     let unknown_or = |weaker: &dyn Fn(&Json) -> bool| old.is_none_or(weaker);
@@ -113,12 +108,7 @@ fn weakened_protection(
 }
 
 /// How the new value shows more.
-fn widened_visibility(
-    name: &str,
-    old: Option<&Json>,
-    new: &Json,
-    is_private: bool,
-) -> Option<String> {
+fn widening(name: &str, old: Option<&Json>, new: &Json, is_private: bool) -> Option<String> {
     // In a private container, others see only parts that are open to everybody.
     let least = access_rank(&Json::from(if is_private { "public" } else { "enabled" }));
     let now = access_rank(new);
@@ -132,7 +122,7 @@ fn access_rank(level: &Json) -> usize {
     match level {
         Json::Bool(true) => 2,
         Json::String(word) if word == "internal" => 2,
-        Json::String(word) => needs::LEVELS.iter().position(|level| level == word).unwrap_or(0),
+        Json::String(word) => needs::LEVELS.iter().position(|rank| rank == word).unwrap_or(0),
         _ => 0,
     }
 }

@@ -151,10 +151,10 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             _ => return Err(YamlFault::of(texts::NO_VALUE, span)),
         };
         let scalar_bytes = if counted.node.is_collection() { 0 } else { counted.bytes };
-        self.spend_budget(1, scalar_bytes, &counted.node.span)?;
+        self.spend(1, scalar_bytes, &counted.node.span)?;
         if anchor != 0 {
             // The copy for aliases counts too, because anchors may be nested.
-            self.spend_budget(counted.nodes, counted.bytes, &counted.node.span)?;
+            self.spend(counted.nodes, counted.bytes, &counted.node.span)?;
             self.anchors.insert(anchor, Counted { node: counted.node.clone(), ..counted });
         }
         Ok(counted)
@@ -173,7 +173,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         if depth + deeper > MAX_DEPTH + 1 {
             return Err(YamlFault::of(texts::TOO_DEEP, span));
         }
-        self.spend_budget(nodes, bytes, &span)?;
+        self.spend(nodes, bytes, &span)?;
         let data = self.anchors[&id].node.data.clone();
         Ok(Counted { node: Node { data, span }, nodes, bytes, depth: deeper })
     }
@@ -253,7 +253,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             let (name, found) =
                 (text.clone(), self.read_scalar(text, style, tag.as_deref(), &span));
             if matches!(found, Data::Text(_)) {
-                self.spend_budget(0, name.len(), &span)?;
+                self.spend(0, name.len(), &span)?;
                 return Ok(Some(FoundKey { is_merge: is_plain && name == "<<", name, span }));
             }
             if found == Data::Unreadable {
@@ -358,12 +358,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         data
     }
 
-    fn spend_budget(
-        &mut self,
-        nodes: usize,
-        bytes: usize,
-        at: &Range<usize>,
-    ) -> Result<(), YamlFault> {
+    fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), YamlFault> {
         steps::add(nodes as u64);
         let remaining =
             self.nodes_budget.checked_sub(nodes).zip(self.bytes_budget.checked_sub(bytes));

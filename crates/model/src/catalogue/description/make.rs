@@ -92,10 +92,9 @@ pub(super) fn parents_of(
     registry: &Registry,
 ) -> Result<Option<Parents>, NoPath> {
     let Some((above, argument)) = path.parent() else { return Ok(None) };
-    let at = |section: &Section| matches!(section.home.place, Place::List(list) if list.row().path == above);
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
     let section =
-        sections.find(at).ok_or("must start with that of a section, for the parent entry")?;
+        sections.find(|section: &Section| matches!(section.home.place, Place::List(list) if list.row().path == above)).ok_or("must start with that of a section, for the parent entry")?;
     let is_id = |handle: &AddressKey| {
         handle.field == "id" && matches!(handle.place, AddressKeyIn::Path(name) if name == argument)
     };
