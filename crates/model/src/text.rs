@@ -38,7 +38,7 @@ fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// Whether `c` is a control character (C0, DEL, C1), a line separator, a direction control, or has
+/// True if `c` is a control character (C0, DEL, C1), a line separator, a direction control, or has
 /// no width.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
@@ -47,7 +47,7 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Whether `text` looks like the name of a field. Other text may be anything, such as a secret
+/// True if `text` looks like the name of a field. Other text may be anything, such as a secret
 /// without its quotes.
 pub fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
@@ -137,7 +137,7 @@ fn split_words(name: &str) -> Vec<String> {
     spaced.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Whether one word is the other, or its beginning.
+/// True if one word is the other, or its beginning.
 fn is_same_word(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     short == long || (short.len() > 2 && long.starts_with(short))

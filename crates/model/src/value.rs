@@ -58,7 +58,7 @@ impl Fields {
         self.place(name).ok().map(|at| &mut self.0[at].1)
     }
 
-    /// Whether there is a value of `name`.
+    /// True if there is a value of `name`.
     pub fn contains_key(&self, name: &str) -> bool {
         self.place(name).is_ok()
     }
@@ -86,7 +86,7 @@ impl Fields {
         self.0.shrink_to_fit();
     }
 
-    /// Whether there are no values.
+    /// True if there are no values.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -215,7 +215,7 @@ impl Value {
         }
     }
 
-    /// Whether it is `null`.
+    /// True if it is `null`.
     pub fn is_null(&self) -> bool {
         self.plain().is_some_and(Json::is_null)
     }

@@ -78,7 +78,7 @@ impl Globs {
         candidates.filter(move |glob| glob.matches(path))
     }
 
-    /// Whether a glob matches `path`, which must be in lower case.
+    /// True if a glob matches `path`, which must be in lower case.
     pub fn matches(&self, path: &str) -> bool {
         self.matching(path).next().is_some()
     }

@@ -135,18 +135,18 @@ impl Selector {
         self.written.split('#').next().unwrap_or_default()
     }
 
-    /// Whether it has a part for entries.
+    /// True if it has a part for entries.
     pub fn selects_entries(&self) -> bool {
         self.written.split_once('#').is_some_and(|(_, rest)| rest.contains('/'))
     }
 
-    /// Whether the project at `path` may contain something selected. Paths are case-insensitive.
+    /// True if the project at `path` may contain something selected. Paths are case-insensitive.
     pub fn touches(&self, path: &str) -> bool {
         steps::step();
         self.path.is_match(path.to_lowercase())
     }
 
-    /// Whether something in the section of `address` may be selected.
+    /// True if something in the section of `address` may be selected.
     pub fn touches_section(&self, address: &Address) -> bool {
         self.touches(&address.path)
             && self
@@ -155,7 +155,7 @@ impl Selector {
                 .is_none_or(|glob| address.section.is_none_or(|section| glob.is_match(section)))
     }
 
-    /// Whether `address`, or the section or project that contains it, is selected.
+    /// True if `address`, or the section or project that contains it, is selected.
     pub fn matches(&self, address: &Address) -> bool {
         if !self.touches(&address.path) {
             return false;
@@ -220,7 +220,7 @@ impl Glob {
         &self.written[..glob_is_literal_until(&self.written)]
     }
 
-    /// Whether it matches `text`. Paths must be in lower case.
+    /// True if it matches `text`. Paths must be in lower case.
     pub fn matches(&self, text: &str) -> bool {
         steps::step();
         match &self.matcher {
@@ -238,7 +238,7 @@ fn glob_is_literal_until(glob: &str) -> usize {
     glob.find(SPECIAL).unwrap_or(glob.len())
 }
 
-/// Whether `glob` only matches itself.
+/// True if `glob` only matches itself.
 pub fn is_literal(glob: &str) -> bool {
     glob_is_literal_until(glob) == glob.len()
 }

@@ -20,7 +20,7 @@ const NARROWS: &str = "is no longer for all protected branches";
 /// The setting of a project from which the service makes the rule "All Members".
 pub const BEFORE_MERGE: &str = "approvals_before_merge";
 
-/// Whether an entry is the rule for any approver. A project has at most one.
+/// True if an entry is the rule for any approver. A project has at most one.
 pub fn is_any(declared: &Fields) -> bool {
     declared.get("rule_type").and_then(Value::text) == Some(ANY)
 }
@@ -160,7 +160,7 @@ fn covered_branches(rule: &Object) -> Option<Covered<'_>> {
     Some(if named.is_empty() { Covered::All } else { Covered::These(named) })
 }
 
-/// Whether a rule no longer applies to a branch.
+/// True if a rule no longer applies to a branch.
 fn covers_less(before: &Object, after: &Object) -> bool {
     match (covered_branches(before), covered_branches(after)) {
         (Some(Covered::All), Some(new)) => !matches!(new, Covered::All),

@@ -1,4 +1,4 @@
-//! Copies: live entries that nothing tells apart. Two runs at once leave them behind, and a create
+//! Copies: live entries that nothing tells apart. Two runs at once leave them, and a create
 //! whose answer was lost.
 
 use std::cmp::Reverse;
@@ -88,7 +88,7 @@ fn count_parts(parts: &[&str], entry: &LiveEntry) -> usize {
     rows.map(Vec::len).sum()
 }
 
-/// Whether `first` has the part `name` of `other`: all of its rows.
+/// True if `first` has the part `name` of `other`: all of its rows.
 fn has_part(name: &str, first: &Object, other: &Object) -> bool {
     match (first.get(name), other.get(name)) {
         (Some(Json::Array(all)), Some(Json::Array(some))) => {
@@ -131,7 +131,7 @@ fn find_difference(
     }
 }
 
-/// What the service hides of an entry like this: write-only fields, credentials in URLs, and entries
+/// The values that the service hides of an entry: write-only fields, credentials in URLs, and entries
 /// of other sections that belong to it.
 fn hidden_values(section: Section, entry: &LiveEntry) -> Hidden {
     let Some(whole) = entry.whole.as_ref().map(LiveFields::raw) else { return Hidden::More };

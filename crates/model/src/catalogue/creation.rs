@@ -69,7 +69,7 @@ impl Creation<'_> {
         Ok(calls)
     }
 
-    /// Whether the create request accepts a field and all its limits.
+    /// True if the create request accepts a field and all its limits.
     fn takes(&self, section: Section, name: &str, declared: &Fields) -> bool {
         let takes =
             |name: &str| (self.takes)(name, section.field(name), section.table().sent_name(name));
@@ -103,7 +103,7 @@ pub(super) fn relocate(
     renamed.into_iter().chain(moved).map(Call::from).collect()
 }
 
-/// Whether the field can be left out of a create request because the result is the same: an empty
+/// True if the field can be left out of a create request because the result is the same: an empty
 /// avatar, or a switch of `create:` that is off. The service answered `use_custom_template: false`
 /// with an internal error, so switches that are off are left out.
 fn equals_default(container: Section, section: Section, name: &str, value: &Value) -> bool {

@@ -139,7 +139,7 @@ fn toggle_final_slash(url: &str) -> String {
 /// The maximum number of characters in the URL of a hook.
 const LONGEST: usize = 8192;
 
-/// Whether the service accepts `url` as one to call: `http` or `https` in lower case, with a host.
+/// True if the service accepts `url` as one to call: `http` or `https` in lower case, with a host.
 /// White space inside is accepted.
 fn validate_url(url: &str) -> Result<(), &'static str> {
     const SCHEME: &str = "must start with `http://` or `https://`, in lower case";

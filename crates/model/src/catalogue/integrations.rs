@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Whether a PUT says that nothing is inherited.
+    /// True if a PUT says that nothing is inherited.
     #[test]
     fn what_is_declared_is_not_inherited() {
         let declared =

@@ -104,7 +104,7 @@ impl Rules for Members {
     }
 }
 
-/// Whether the member gets the level of its declared custom role: the service refuses another one.
+/// True if the member gets the level of its declared custom role: the service refuses another one.
 /// Nobody has a role with another level, so a role that stays belongs to the live level.
 fn check_role_level(job: &Job<'_>) -> Result<(), NoCalls> {
     let (declared, live) = match job.act {
@@ -132,7 +132,7 @@ pub(super) fn level_number(fields: &Object, name: &str) -> u8 {
     fields.get(name).and_then(Level::parse).map_or(0, |level| level.number)
 }
 
-/// Whether access gets an end date that it did not have.
+/// True if access gets an end date that it did not have.
 pub(super) fn gets_end_date(before: &Object, after: &Object) -> bool {
     let day = |fields: &Object| {
         let day = fields.get("expires_at").and_then(Json::as_str);

@@ -70,7 +70,7 @@ impl ProtectedBranches {
 
 const UNPROTECT: &str = "allowed_to_unprotect";
 
-/// Whether `rows` name only users, and not this one.
+/// True if `rows` name only users, and not this one.
 fn excludes_user(rows: &Json, id: u64) -> bool {
     let users: Option<Vec<u64>> = rows
         .as_array()
@@ -78,7 +78,7 @@ fn excludes_user(rows: &Json, id: u64) -> bool {
     users.is_some_and(|users| !users.is_empty() && !users.contains(&id))
 }
 
-/// Whether a change needs a replacement: without tiers, the service only edits one flag.
+/// True if a change needs a replacement: without tiers, the service only edits one flag.
 fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
     live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
 }

@@ -104,7 +104,7 @@ impl Rules for Settings {
     }
 }
 
-/// Whether the create request also creates the first branch. A fork, an import or a template
+/// True if the create request also creates the first branch. A fork, an import or a template
 /// creates it later, in the background.
 fn makes_a_branch(declared: &Fields) -> bool {
     declared.get("initialize_with_readme").and_then(Value::flag) == Some(true)
@@ -139,13 +139,13 @@ static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     names.into_iter().map(|name| (name, old(name).map(|spec| spec.name))).collect()
 });
 
-/// Whether a feature is on; `None` if unknown.
+/// True if a feature is on; `None` if unknown.
 fn is_on(fields: &Object, (name, old): &(&str, Option<&str>)) -> Option<bool> {
     let level = fields.get(*name).and_then(enabled);
     level.or_else(|| fields.get((*old)?).and_then(Json::as_bool))
 }
 
-/// Whether a URL contains a user, and so perhaps a password.
+/// True if a URL contains a user, and so perhaps a password.
 fn has_user(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     // In `git@host:path`, the user has no password.

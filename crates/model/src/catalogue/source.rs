@@ -96,12 +96,12 @@ pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, 
     Ok(Some(request.arg_of("project_id", from, id.known()).into()))
 }
 
-/// Whether a new project is imported by a request without visibility.
+/// True if a new project is imported by a request without visibility.
 pub(super) fn is_imported(declared: &Object) -> bool {
     declared.keys().any(|name| HOSTS.iter().any(|(prefix, _)| name.starts_with(prefix)))
 }
 
-/// Whether a new project contains things that no field declares.
+/// True if a new project contains things that no field declares.
 pub(super) fn has_undeclared_contents(declared: &Object) -> bool {
     let is_there = |name: &str| declared.contains_key(name);
     is_there(FORK_OF) || is_there(MEMBERS_FROM) || is_imported(declared)

@@ -94,7 +94,7 @@ impl Rules for Variables {
     }
 }
 
-/// Whether the service accepts `value` as masked: one line of at least 8 characters and, unless
+/// True if the service accepts `value` as masked: one line of at least 8 characters and, unless
 /// `raw`, only `[a-zA-Z0-9_+=/@:.~-]`.
 ///
 /// # Errors

@@ -82,20 +82,20 @@ pub const ANY: &str = "*";
 static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
     LazyLock::new(|| yaml::built_in!("catalogue/tables/values"));
 
-/// The one of `options` that `written` stands for.
+/// The option that `written` most likely means.
 pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> Option<&'o str> {
     let values: Vec<_> = self::options(written).collect();
     options.into_iter().find(|option| values.contains(option))
 }
 
-/// All values that `written` may stand for.
+/// All values that `written` may mean.
 pub fn options(written: &str) -> impl Iterator<Item = &'static str> {
     let written = written.trim().to_lowercase().replace(['_', '-'], " ");
     let means = move |(_, words): &(_, &Vec<&str>)| words.contains(&&*written);
     VALUES.iter().filter(means).map(|(option, _)| *option)
 }
 
-/// The one of `fields` in `schema`, that of `section`, that `word` most likely stands for.
+/// The field of `section`, whose `schema` is given, that an unknown `word` most likely means.
 pub fn suggest_field<'k>(
     schema: &Json,
     section: &str,
@@ -138,7 +138,7 @@ pub fn alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
     })
 }
 
-/// What else a property with this schema, or the section of its entries, is called.
+/// The aliases of a property with this schema, or of the section of its entries.
 pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
     let aliases = property.get(ALIASES).or_else(|| property["items"].get(ALIASES));
     aliases.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)

@@ -191,7 +191,7 @@ impl Diagnostics {
         self.0.retain(wanted);
     }
 
-    /// Whether one is an error.
+    /// True if one is an error.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
     }
@@ -201,7 +201,7 @@ impl Diagnostics {
         self.0.iter().filter(|diagnostic| diagnostic.severity == severity).count()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -52,7 +52,7 @@ impl From<Request<Write>> for Call {
 }
 
 impl Call {
-    /// Whether it is sent only after a failure.
+    /// True if it is sent only after a failure.
     pub const fn is_spare(&self) -> bool {
         self.restores || self.undoes
     }
@@ -333,7 +333,7 @@ impl Job<'_> {
         ])
     }
 
-    /// Whether a secret has to be sent again that no edit can change.
+    /// True if a secret has to be sent again that no edit can change.
     fn renews(&self, declared: &Fields, changed: &[&str]) -> bool {
         changed.iter().any(|name: &&str| {
             declared.get(name).is_some_and(|value| self.section.renews(name, value))

@@ -217,8 +217,8 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether the name of a branch or tag is meant as a regular expression or as a glob of a shell: names
-/// have no such characters, or hardly any, and only `*` stands for others. `v1.*` is a wildcard behind a
+/// True if the name of a branch or tag is meant as a regular expression or as a glob of a shell: names
+/// have no such characters, or hardly any, and only `*` stands for others. `v1.*` is a wildcard after a
 /// dot.
 fn looks_like_expression(text: &str) -> bool {
     let is_choice = |text: &str| text.contains('{') && text.contains(',');
@@ -230,7 +230,7 @@ fn looks_like_expression(text: &str) -> bool {
         || is_choice(text)
 }
 
-/// Whether the scope of a variable is a word for all environments.
+/// True if the scope of a variable is a word for all environments.
 fn is_word_for_all(text: &str) -> bool {
     ["all", "all default", "all environments"]
         .contains(&&*text.to_lowercase().replace(['_', '-'], " "))
@@ -241,7 +241,7 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// What is wrong with a cron expression: other fields than five, or a number out of its limits, or a
+/// The fault of a cron expression: not five fields, a number out of its limits, or a
 /// word that is none of the names.
 fn cron_fault(text: &str) -> Option<String> {
     let fields: Vec<_> = text.split_whitespace().collect();
@@ -279,13 +279,13 @@ fn cron_fault(text: &str) -> Option<String> {
     Some(format!("must have {from} to {to} for the {name}"))
 }
 
-/// Whether `text` has the short form of an SSH address, as in `git@HOST:PATH`.
+/// True if `text` has the short form of an SSH address, as in `git@HOST:PATH`.
 fn is_scp_address(text: &str) -> bool {
     let host = text.split_once(':').filter(|_| !text.contains("://"));
     host.is_some_and(|(host, path)| host.contains('@') && !path.is_empty())
 }
 
-/// Whether `rows` lets nobody, and others.
+/// True if `rows` lets nobody, and others.
 fn is_nobody_beside_others(rows: &Json) -> bool {
     let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
     let level = |row: &Json| row.get("access_level").and_then(Level::parse);
@@ -329,7 +329,7 @@ fn expression_fault(name: &str, text: &str) -> Option<(String, Severity)> {
     })
 }
 
-/// Whether the expression `text` of the field `name` has slashes around it, as some languages write it.
+/// True if the expression `text` of the field `name` has slashes around it, as some languages write it.
 /// Names of files and branches have slashes of their own.
 fn is_delimited(name: &str, text: &str) -> bool {
     let parts = text.strip_prefix('/').and_then(|text| text.rsplit_once('/'));
@@ -342,12 +342,12 @@ fn is_delimited(name: &str, text: &str) -> bool {
     })
 }
 
-/// Whether a cron expression has an `H`, for which Jenkins fills in a number.
+/// True if a cron expression has an `H`, for which Jenkins fills in a number.
 fn has_jenkins_hash(text: &str) -> bool {
     text.split([' ', ',']).any(|part| part.split(['/', '(']).next() == Some("H"))
 }
 
-/// Whether the material of an SSH key is whole: parts, each behind its length; the first is its type.
+/// True if the material of an SSH key is whole: parts, each after its length; the first is its type.
 fn is_whole_key(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let (Some(kind), Some(key)) = (words.next(), words.next()) else { return true };
@@ -362,7 +362,7 @@ fn is_whole_key(text: &str) -> bool {
     rest.is_empty() && parts.len() > 1 && parts[0] == kind.as_bytes()
 }
 
-/// Whether RE2 also refuses it.
+/// True if RE2 also refuses it.
 fn is_certain(error: &Error) -> bool {
     let rest = &error.pattern()[error.span().start.offset..];
     match error.kind() {

@@ -389,7 +389,7 @@ impl From<String> for Condition {
 }
 
 impl Condition {
-    /// Whether it holds of `raw`. A field that is missing has no value.
+    /// True if it holds of `raw`. A field that is missing has no value.
     pub fn holds(&self, raw: &Object) -> bool {
         (raw.get(self.field) == Some(&self.value)) != self.is_not
     }

@@ -159,7 +159,7 @@ impl Effect {
         Self::Capability { what, before: false, after: false }
     }
 
-    /// Whether the container has the capability before and after, as far as that is known; `None` if it
+    /// True if the container has the capability before and after, as far as that is known; `None` if it
     /// keeps it.
     pub fn capability(what: Capability, before: Option<bool>, after: Option<bool>) -> Option<Self> {
         let (before, after) = (before.unwrap_or(true), after?);

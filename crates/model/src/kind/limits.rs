@@ -11,7 +11,7 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// Whether the declared `value` turns a switch on.
+/// True if the declared `value` turns a switch on.
 pub fn is_on(value: &Value) -> bool {
     value.plain().is_none_or(field::is_on)
 }
@@ -27,7 +27,7 @@ fn limits_within(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static st
     spec.parts.iter().filter_map(|field| Some((field.name, field.relations.limits?)))
 }
 
-/// Whether `key` limits another key that is on in the mapping and must not be declared without it.
+/// True if `key` limits another key that is on in the mapping and must not be declared without it.
 pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
     let required = spec.part(key).filter(|field| field.required == Required::WithLimited);
     let switch = required.and_then(|field| field.relations.limits);
@@ -97,14 +97,14 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
     open
 }
 
-/// Whether a request with `body` turns `switch` on and the response shows that.
+/// True if a request with `body` turns `switch` on and the response shows that.
 fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
     let Some(spec) = section.table().get(switch) else { return false };
     let sent = body.get(spec.field.sent_name()).is_some_and(is_on);
     sent && section.rules.decode(spec, raw).is_none_or(|shown| field::is_on(&shown))
 }
 
-/// Whether the response shows the value that was sent.
+/// True if the response shows the value that was sent.
 fn is_shown(field: &Field, sent: &Json, shown: Option<&Json>) -> bool {
     let sent = if field.is_level() { Level::word_of(sent) } else { sent.clone() };
     forms::same(field.compare, &sent, shown.unwrap_or(&Json::Null))

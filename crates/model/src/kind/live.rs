@@ -137,15 +137,15 @@ pub enum Arrival {
     Failed(Option<String>),
 }
 
-/// The key of the object that stands for a value which a snapshot withholds.
+/// The key of the placeholder for a value that a snapshot withholds.
 const WITHHELD: &str = "undrift_withheld";
 
-/// What stands for a value that a snapshot withholds: it is unknown, not null.
+/// The placeholder for a value that a snapshot withholds: it is unknown, not null.
 pub fn withheld_field() -> Json {
     Json::Object(Object::from_iter([(WITHHELD.to_owned(), true.into())]))
 }
 
-/// Whether `value` stands for a value that a snapshot withholds.
+/// True if `value` is the placeholder for a withheld value.
 pub fn is_withheld(value: &Json) -> bool {
     value.get(WITHHELD).is_some()
 }
@@ -174,7 +174,7 @@ impl LiveFields {
         &mut self.raw
     }
 
-    /// Whether a snapshot withholds the field `name`.
+    /// True if a snapshot withholds the field `name`.
     pub fn is_withheld(&self, name: &str) -> bool {
         self.withheld.iter().any(|withheld| withheld == name)
     }

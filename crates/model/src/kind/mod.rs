@@ -131,7 +131,7 @@ impl Home {
         }
     }
 
-    /// Whether a raw entry of the list belongs to a group above.
+    /// True if a raw entry of the list belongs to a group above.
     pub fn is_inherited(&self, raw: &Object) -> bool {
         self.inherited.iter().any(|condition| condition.holds(raw))
     }
@@ -320,28 +320,28 @@ impl Section {
         self.table().field(name)
     }
 
-    /// Whether only top-level groups have the section.
+    /// True if only top-level groups have the section.
     pub fn is_of_top(self) -> bool {
         self.table().specs().first().is_some_and(|spec| spec.field.available.is_of_top())
     }
 
-    /// Whether the live entries are parts of the container's own object.
+    /// True if the live entries are parts of the container's own object.
     pub const fn is_in_object(self) -> bool {
         matches!(self.home.place, Place::Object | Place::In(_) | Place::Part { .. })
     }
 
-    /// Whether `null` in a manifest removes it.
+    /// True if `null` in a manifest removes it.
     pub const fn is_removable(self) -> bool {
         matches!(self.home.place, Place::Optional(_) | Place::Part { .. })
             && self.home.operations.delete.is_some()
     }
 
-    /// Whether the service accepts duplicates: no field that manifests can declare is unique there.
+    /// True if the service accepts duplicates: no field that manifests can declare is unique there.
     pub fn may_come_twice(self) -> bool {
         self.home.operations.create.is_some_and(|op| op.row().again == Again::Second)
     }
 
-    /// Whether only another entry can get the secret in `value`, the declared value of `name`: no
+    /// True if only another entry can get the secret in `value`, the declared value of `name`: no
     /// edit changes it, and the service accepts the new entry beside the old one.
     pub fn renews(self, name: &str, value: &Value) -> bool {
         matches!(value, Value::Secret(_))
@@ -349,7 +349,7 @@ impl Section {
             && self.may_come_twice()
     }
 
-    /// Whether an edit can send the credential in `value`, the declared value of `name`, which answers do
+    /// True if an edit can send the credential in `value`, the declared value of `name`, which answers do
     /// not contain.
     pub fn can_send_credential(self, name: &str, value: &Value) -> bool {
         let field = self.field(name);
@@ -358,17 +358,17 @@ impl Section {
             && field.accepted.on(Route::Edit)
     }
 
-    /// Whether the entry is the container's own object and is created with it.
+    /// True if the entry is the container's own object and is created with it.
     pub const fn comes_with_container(self) -> bool {
         matches!(self.kind.create, Create::WithContainer)
     }
 
-    /// Whether entries come and go with something else, and are only edited.
+    /// True if entries come and go with something else, and are only edited.
     pub const fn only_edits(self) -> bool {
         matches!(self.kind.create, Create::Never)
     }
 
-    /// Whether manifests may say what happens to live entries that they do not list.
+    /// True if manifests may say what happens to live entries that they do not list.
     pub fn allows_unlisted(self) -> bool {
         self.shape == Shape::List && !self.only_edits()
     }
@@ -379,7 +379,7 @@ impl Section {
         handles.find(|(handle, _)| handle.field == "id")?.1.as_u64()
     }
 
-    /// Whether `raw` shows any field of the section.
+    /// True if `raw` shows any field of the section.
     pub fn shows_any_field(self, raw: &Object) -> bool {
         let mut names = self.table().specs().iter().filter_map(|spec| spec.field.live_name());
         names.any(|name| raw.contains_key(name))
@@ -418,7 +418,7 @@ impl Section {
         specs.map(|spec| spec.field.available.since).min().flatten()
     }
 
-    /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody whom
+    /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody that
     /// only that tier can name.
     pub fn tier_of(self, raw: &Object) -> Tier {
         let tiers = self.table().tier_evidence().map(|spec| {
@@ -504,7 +504,7 @@ pub trait Rules: Sync {
         job.plain()
     }
 
-    /// What a change from one comparable form of an entry to another does in addition to the entry
+    /// The side effects of a change from one comparable form of an entry to another, besides the entry
     /// itself. `who` is the user or group of the entry, if it has one. It is also called with equal
     /// forms: a capability that neither form grants is one that the container lacks.
     fn effects(&self, _who: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
@@ -512,7 +512,7 @@ pub trait Rules: Sync {
     }
 }
 
-/// Whether the service may return a field.
+/// True if the service may return a field.
 pub const fn is_readable(field: &Field) -> bool {
     !matches!(field.read, Readback::Never)
 }

@@ -7,7 +7,7 @@ use crate::{
     value::{Fields, Json, Value},
 };
 
-/// Whether `value` means off.
+/// True if `value` means off.
 pub fn is_off(value: &Json) -> bool {
     !field::is_on(value) || *value == "disabled"
 }
@@ -68,7 +68,7 @@ fn waits(
 /// The levels of access to a part, from the narrowest to the widest.
 pub(super) const LEVELS: [&str; 4] = ["disabled", "private", "enabled", "public"];
 
-/// Whether one level of access shows more than another.
+/// True if one level of access shows more than another.
 pub fn exceeds(level: &Json, other: &Json) -> bool {
     let rank = |level: &Json| LEVELS.iter().position(|name| *level == **name);
     rank(level) > rank(other) && rank(other).is_some()

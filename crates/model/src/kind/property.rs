@@ -115,7 +115,7 @@ pub fn property(field: &'static Field) -> Json {
     property
 }
 
-/// What the type of the field allows.
+/// The schema of the type of the field.
 fn type_schema(field: &'static Field) -> Json {
     let rows = || mapping_schema(row(field));
     match field.value_type {
@@ -171,7 +171,7 @@ fn type_schema(field: &'static Field) -> Json {
     }
 }
 
-/// What else a field or section is called.
+/// The aliases of a field or section; `None` if it has none.
 fn alias_list(names: &[&str]) -> Option<Json> {
     (!names.is_empty()).then(|| json!(names))
 }

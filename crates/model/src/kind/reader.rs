@@ -33,7 +33,7 @@ impl Section {
         })
     }
 
-    /// Whether `value` has the type of the field that responses call `key`. Levels are numbers in
+    /// True if `value` has the type of the field that responses call `key`. Levels are numbers in
     /// responses; the rows of a list may have any form.
     fn is_typed(self, key: &str, value: &Json) -> bool {
         let Some(spec) = self.table().by_live_name(key) else {

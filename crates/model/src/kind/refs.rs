@@ -1,6 +1,6 @@
 //! RuleIndex for branches and tags. Several rules can apply to the same branch.
 //!
-//! A branch without a rule is open to developers. If several rules apply, anyone whom one of them
+//! A branch without a rule is open to developers. If several rules apply, anyone that one of them
 //! allows can push, merge, create or force. Code owners must approve if one rule requires it. To
 //! unprotect, one needs permission from each rule.
 
@@ -193,7 +193,7 @@ impl BranchSet<'_> {
     }
 }
 
-/// Whether the rows `after` allow somebody who is not allowed by those `before`.
+/// True if the rows `after` allow somebody who is not allowed by those `before`.
 fn lets_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json]) -> bool {
     fn lowest<'r>(rows: impl Iterator<Item = &'r Json>) -> u8 {
         let levels = rows.filter_map(|row| Level::parse(row.get("access_level")?));
@@ -208,7 +208,7 @@ fn lets_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json])
         || new.any(|new| !before.clone().filter_map(named).any(|old| old == new))
 }
 
-/// Whether any text matches both patterns.
+/// True if any text matches both patterns.
 pub fn overlap(one: &str, other: &str) -> bool {
     steps::step();
     let one: Vec<char> = one.chars().collect();
@@ -426,7 +426,7 @@ mod tests {
         Some((may, own.iter().any(|rule| rule.code_owners), unprotect))
     }
 
-    /// Whether any branch is protected less.
+    /// True if any branch is protected less.
     fn is_really_weaker(before: &[RefRule], after: &[RefRule]) -> bool {
         names().iter().any(|name| match (holds(before, name), holds(after, name)) {
             (None, _) => false,

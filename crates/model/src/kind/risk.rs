@@ -66,7 +66,7 @@ pub fn protective_fields(section: Section) -> impl Iterator<Item = &'static str>
     specs.map(|spec| spec.name)
 }
 
-/// Whether an entry with the fields `after` may have a secret that is not written with `changed`.
+/// True if an entry with the fields `after` may have a secret that is not written with `changed`.
 fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bool {
     section.table().specs().iter().any(|spec| {
         spec.field.secrecy() == Secrecy::Reference
@@ -131,12 +131,12 @@ fn is_unset(value: &Json) -> bool {
     value.is_null() || value == ""
 }
 
-/// Whether a path is a URL, or in another project.
+/// True if a path is a URL, or in another project.
 fn is_outside(path: &Json) -> bool {
     path.as_str().is_some_and(|path| path.contains("://") || path.contains('@'))
 }
 
-/// Whether the list `new` contains an item that `old` does not. An empty list means everything.
+/// True if the list `new` contains an item that `old` does not. An empty list means everything.
 fn is_wider(old: &Json, new: &Json) -> bool {
     let items = |list: &Json| -> Vec<String> {
         let items = list.as_str().unwrap_or_default().split(',').map(str::trim);

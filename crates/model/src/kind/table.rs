@@ -29,12 +29,12 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Whether there is a default, so that nobody has to write the value.
+    /// True if there is a default, so that nobody has to write the value.
     pub const fn has_default(&self) -> bool {
         self.field.default.manifest.is_some()
     }
 
-    /// Whether its value is a mapping that is one field.
+    /// True if its value is a mapping that is one field.
     pub const fn is_mapping(&self) -> bool {
         matches!(self.field.value_type, ValueType::Mapping | ValueType::File)
     }
@@ -82,7 +82,7 @@ impl Spec {
         self.field.words.iter().find(|word| word.word == text)
     }
 
-    /// Whether some supported releases lack what `value` declares: it is newer than the reference,
+    /// True if some supported releases lack what `value` declares: it is newer than the reference,
     /// or a later release removed it.
     pub fn depends_on_release(&self, value: &Value) -> bool {
         self.removal_release(value).is_some()
@@ -90,7 +90,7 @@ impl Spec {
     }
 }
 
-/// What to use instead of a field that several others replace, by its description.
+/// The advice for a field that several others replace, from its description.
 pub fn several(schema: &Json) -> Option<String> {
     let (_, instead) = schema["description"].as_str()?.split_once(": use ")?;
     Some(format!("use {}", instead.trim_end_matches('.')))
@@ -105,7 +105,7 @@ pub struct Unsupported {
     pub help: String,
 }
 
-/// Whether `schema` describes a list.
+/// True if `schema` describes a list.
 pub fn is_list(schema: &Json) -> bool {
     match &schema["type"] {
         Json::Array(types) => types.iter().any(|kind| kind == "array"),
@@ -170,7 +170,7 @@ impl Table {
         }
     }
 
-    /// Whether entries differ in their fields.
+    /// True if entries differ in their fields.
     pub fn has_variants(&self) -> bool {
         !self.variants.is_empty()
     }
@@ -235,14 +235,14 @@ impl Table {
         named.filter(move |(field, _)| wanted(field)).map(|(_, other)| self.specs[other].name)
     }
 
-    /// Whether `name` is a mapping whose keys are separate fields.
+    /// True if `name` is a mapping whose keys are separate fields.
     pub fn is_spread(&self, name: &str) -> bool {
         let below = format!("{name}.");
         let next = self.by_name.range(&*below..).next();
         next.is_some_and(|(next, _)| next.starts_with(&below))
     }
 
-    /// Whether manifests for a service of `release` should use `spec`: the service has the field
+    /// True if manifests for a service of `release` should use `spec`: the service has the field
     /// and no replacement for it. An unknown release counts as that of the reference.
     pub fn is_current(&self, spec: &Spec, release: Known) -> bool {
         let is_available = |spec: &Spec| {
@@ -304,7 +304,7 @@ impl Table {
     }
 }
 
-/// Which fields have to be read with which others: pairs of positions in `specs`.
+/// The fields that have to be read with others: pairs of positions in `specs`.
 fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, usize)> {
     let mut needed_with = Vec::new();
     for (position, Spec { field, .. }) in specs.iter().enumerate() {

@@ -16,7 +16,7 @@ impl Section {
         self.table().variant(word.as_str()?)
     }
 
-    /// Whether an entry with these `fields` has the field `name`.
+    /// True if an entry with these `fields` has the field `name`.
     pub fn has(self, fields: &Object, name: &str) -> bool {
         if self.either.contains(&name) {
             return fields.get(name).is_some_and(|value| !value.is_null());
@@ -31,7 +31,7 @@ impl Section {
         self.variant(fields).map_or(&[], |variant| variant.needs)
     }
 
-    /// What the entry of this name is, if a project can have only one of these.
+    /// The exclusive group of this entry (such as "issue tracker"), of which a project has only one.
     pub fn only_one(self, name: &str) -> Option<&'static str> {
         let variant = self.table().variant(name).filter(|_| self.home.scope == Scope::Project);
         variant?.only_one

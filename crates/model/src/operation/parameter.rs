@@ -112,7 +112,7 @@ impl Type {
         }
     }
 
-    /// Whether it accepts several values.
+    /// True if it accepts several values.
     pub const fn is_list(self) -> bool {
         matches!(self, Self::Texts | Self::Words(_) | Self::Integers | Self::Objects(_))
     }

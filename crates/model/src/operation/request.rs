@@ -151,7 +151,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// Whether the query has a parameter of this name.
+    /// True if the query has a parameter of this name.
     pub fn has_query(&self, name: &str) -> bool {
         self.query.iter().any(|(n, _)| n == name)
     }
@@ -211,7 +211,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// Whether the value of this field must not be quoted.
+    /// True if the value of this field must not be quoted.
     pub fn is_sensitive(&self, field: &str) -> bool {
         self.sensitive.iter().any(|name| name == field)
     }
@@ -289,7 +289,7 @@ impl<E> Request<E> {
         if self.goes_by_path() { Err(self.path()) } else { Ok(self) }
     }
 
-    /// Whether it addresses a group or project by path instead of by id.
+    /// True if it addresses a group or project by path instead of by id.
     pub fn goes_by_path(&self) -> bool {
         let path = self.operation.path;
         let addresses_container =
@@ -298,7 +298,7 @@ impl<E> Request<E> {
         addresses_container && !has_id()
     }
 
-    /// Whether it becomes wrong when live state changes: it repeats live values, or it would create
+    /// True if it becomes wrong when live state changes: it repeats live values, or it would create
     /// a duplicate of something that was created meanwhile.
     pub fn goes_stale(&self) -> bool {
         self.again() == Again::Second || self.repeated().next().is_some()
@@ -311,7 +311,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// What happens if it is sent again.
+    /// The effect of sending it again.
     pub fn again(&self) -> Again {
         if self.once && !Bug::RemoveTwice.is_planted() {
             Again::Second

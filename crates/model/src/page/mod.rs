@@ -466,7 +466,7 @@ impl Pager {
         }
     }
 
-    /// Whether `Link` and `X-Next-Page` announce another page; `None` if neither is present.
+    /// True if `Link` and `X-Next-Page` announce another page; `None` if neither is present.
     fn announced_next(&self, headers: &Headers) -> Result<Option<bool>, Contradiction> {
         let page = self.pages;
         let page_of = |link: &Link| link.page.ok_or_else(|| Contradiction::header(page, "Link"));
@@ -500,7 +500,7 @@ impl Pager {
         Ok(())
     }
 
-    /// Whether another page follows, by `announced` and the last total; `None` if unknown.
+    /// True if another page follows, by `announced` and the last total; `None` if unknown.
     fn has_next(
         &mut self,
         headers: &Headers,
@@ -544,7 +544,7 @@ fn is_path(name: &str) -> bool {
     name.split('_').any(|word| word == "path")
 }
 
-/// Whether `value` can identify something under this name: an id must be a number, a path must be
+/// True if `value` can identify something under this name: an id must be a number, a path must be
 /// text, and a mapping identifies nothing.
 pub fn tells_apart(name: &str, value: &Json) -> bool {
     match value {

@@ -86,7 +86,7 @@ impl Credential {
     }
 }
 
-/// Whether `name` is a typical name of a secret: it contains or ends with one of the words.
+/// True if `name` is a typical name of a secret: it contains or ends with one of the words.
 pub fn is_named_like_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
@@ -116,12 +116,12 @@ pub fn masked_name(name: &str) -> String {
     masked(name, Secrecy::Open).into_owned()
 }
 
-/// Whether `text` has a part that may be secret.
+/// True if `text` has a part that may be secret.
 pub fn may_be_secret(text: &str, secrecy: Secrecy) -> bool {
     masked(text, secrecy) != text
 }
 
-/// Whether a text in `value`, or in a list or mapping in it, has a part that may be secret.
+/// True if a text in `value`, or in a list or mapping in it, has a part that may be secret.
 pub fn holds_secret(value: &Json, secrecy: Secrecy) -> bool {
     value::texts(value).any(|text| may_be_secret(text, secrecy))
 }
@@ -140,7 +140,7 @@ pub fn credential(text: &str) -> Option<Credential> {
     find_candidates(text, Secrecy::Open).into_iter().map(|(what, _)| what).min()
 }
 
-/// Whether `text` is too irregular to be written by a person. Digests and UUIDs are not.
+/// True if `text` is too irregular to be written by a person. Digests and UUIDs are not.
 pub fn has_random(text: &str) -> bool {
     text.split(|c| !is_token_char(c)).any(|part| is_random(part, false))
 }
@@ -201,7 +201,7 @@ fn range_of(text: &str, part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-/// Whether `word` starts with `beginning` and has at least `least` more bytes.
+/// True if `word` starts with `beginning` and has at least `least` more bytes.
 fn is_longer(word: &str, beginning: &str, least: usize) -> bool {
     word.strip_prefix(beginning).is_some_and(|rest| rest.len() >= least)
 }
@@ -249,14 +249,14 @@ fn secret_parameter(text: &str, equals: usize) -> Option<Range<usize>> {
         .then(|| equals + 1..equals + 1 + value.len())
 }
 
-/// Whether `value` may be a secret because of its name.
+/// True if `value` may be a secret because of its name.
 fn is_secret_parameter(name: &str, value: &str) -> bool {
     value.chars().take_while(|c: &char| is_token_char(*c) || ".~%@!:".contains(*c)).count() >= NAMED
         && is_named_like_secret(name)
         && !is_placeholder(value)
 }
 
-/// Whether `text` only stands for a secret.
+/// True if `text` is a placeholder for a secret.
 fn is_placeholder(text: &str) -> bool {
     let is_variable = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_{}".contains(c);
     let first = text.chars().next();
@@ -347,7 +347,7 @@ fn add_path_parts(
     }
 }
 
-/// Whether the part of `authority` after the host is empty or a port.
+/// True if the part of `authority` after the host is empty or a port.
 fn has_plain_port(authority: &str) -> bool {
     let after_address = authority.rfind(']').unwrap_or_default();
     let port = authority[after_address..].split_once(':').map_or("", |(_, port)| port);
@@ -382,7 +382,7 @@ fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+/=_-".contains(c)
 }
 
-/// Whether a run of letters, digits and other characters of tokens is random. Digests and UUIDs count
+/// True if a run of letters, digits and other characters of tokens is random. Digests and UUIDs count
 /// only `with_hex`.
 fn is_random(run: &str, with_hex: bool) -> bool {
     let hex: String = run.chars().filter(|c| *c != '-').collect();

@@ -59,7 +59,7 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// Whether it must never be used as a value.
+    /// True if it must never be used as a value.
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Reserved(_) | Self::OwnToken(_))
     }
@@ -100,7 +100,7 @@ struct OwnToken {
 }
 
 impl OwnToken {
-    /// Whether `value` is the token or contains it in any form.
+    /// True if `value` is the token or contains it in any form.
     fn is_in(&self, value: &[u8]) -> bool {
         let value = String::from_utf8_lossy(value);
         value.trim() == self.token.expose().trim() || !self.matcher.find(&value).is_empty()
@@ -296,7 +296,7 @@ impl Secrets {
         read.map_err(|why| Missing::File { path: path.to_owned(), why })
     }
 
-    /// Whether `value`, from `reference`, is or contains undrift's own token.
+    /// True if `value`, from `reference`, is or contains undrift's own token.
     fn contains_token(&self, reference: &Reference, value: &[u8]) -> bool {
         let Some(token) = &self.token else { return false };
         let root = self.root.as_deref().unwrap_or(Path::new(""));
@@ -304,7 +304,7 @@ impl Secrets {
             || matches!(reference, Reference::File(path) if token.is_from(&root.join(path)))
     }
 
-    /// Whether the environment variable may be used at all. A command line may name more than a
+    /// True if the environment variable may be used at all. A command line may name more than a
     /// manifest.
     fn check_name(&self, name: &str) -> Result<(), Missing> {
         match self.root {
@@ -391,7 +391,7 @@ fn io_message(error: &std::io::Error) -> String {
     }
 }
 
-/// What is taken from a file with `text`: all of it, without one newline at its end.
+/// `text` without one newline at its end, as it is taken from a file.
 pub fn without_newline(text: &str) -> &str {
     text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text))
 }

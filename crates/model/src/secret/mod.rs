@@ -93,7 +93,7 @@ impl Reference {
         starts.find(|start| text.starts_with(start))
     }
 
-    /// Whether the name of the variable or file has braces to fill in. `${NAME}` names no variable.
+    /// True if the name of the variable or file has braces to fill in. `${NAME}` names no variable.
     pub fn is_template(&self) -> bool {
         match self {
             Self::Env(name) if name.starts_with('$') => false,
@@ -156,7 +156,7 @@ impl Piece {
     }
 }
 
-/// Whether the piece at `at` is in the user, the password or the query of a URL.
+/// True if the piece at `at` is in the user, the password or the query of a URL.
 fn is_encoded(pieces: &[Piece], at: usize) -> bool {
     let [before, after] = [&pieces[..at], &pieces[at + 1..]]
         .map(|pieces| pieces.iter().map(Piece::masked).collect::<String>());

@@ -10,7 +10,7 @@ pub const RESERVED: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 pub(super) const TOKEN_NAMES: [&str; 3] =
     ["UNDRIFT_TOKEN", "GITLAB_TOKEN", "UNDRIFT_SANDBOX_TOKEN"];
 
-/// Whether `name` belongs to the CI system or undrift, so that manifests must not name it.
+/// True if `name` belongs to the CI system or undrift, so that manifests must not name it.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|beginning| name.starts_with(beginning))
 }
@@ -33,7 +33,7 @@ impl Allowed {
         globs.into_iter().map(glob).collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
     }
 
-    /// Whether `name` is allowed.
+    /// True if `name` is allowed.
     pub(super) fn allows(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.matches(name)))
     }

@@ -80,7 +80,7 @@ impl<'t> View<'t> {
         folded
     }
 
-    /// Whether there may be escapes.
+    /// True if there may be escapes.
     pub(super) fn has_escapes(&self) -> bool {
         self.bytes.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'&'))
     }

@@ -23,7 +23,7 @@ struct Message {
 
 static MESSAGES: LazyLock<Vec<Message>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
 
-/// Whether the error is a tab. The parser reports it at the position of the token before, which may
+/// True if the error is a tab. The parser reports it at the position of the token before, which may
 /// be a line earlier.
 const fn is_tab(kind: &ErrorKind) -> bool {
     matches!(
@@ -95,7 +95,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         first
     }
 
-    /// Whether the alias at the byte `at` has an anchor before its document.
+    /// True if the alias at the byte `at` has an anchor before its document.
     fn is_in_other_document(&self, at: usize) -> bool {
         let (before, rest) = self.text.split_at_checked(at).unwrap_or_default();
         let ends = |c: char| c.is_whitespace() || ",]}".contains(c);
@@ -105,7 +105,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         found.any(|(at, _)| before[at + anchor.len()..].chars().next().is_none_or(ends))
     }
 
-    /// Whether what is at the byte `at` has the form of an alias, and not of a glob or a schedule.
+    /// True if what is at the byte `at` has the form of an alias, and not of a glob or a schedule.
     fn is_alias(&self, at: usize) -> bool {
         let rest = self.text.get(at + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         let name = rest.split([' ', ',', ']', '}']).next().unwrap_or_default();
@@ -115,7 +115,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             && (after.is_empty() || after.starts_with(['#', ',', ']', '}']))
     }
 
-    /// Whether what is at the byte `at` is merged into a mapping.
+    /// True if what is at the byte `at` is merged into a mapping.
     fn is_merged(&self, at: usize) -> bool {
         let before = self.text.get(..at).map(|before| before.trim_end_matches([' ', '[', ',']));
         before.is_some_and(|before| before.ends_with("<<:"))
@@ -131,13 +131,13 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         Some(YamlFault::of(texts::DOLLAR, at - 1..at))
     }
 
-    /// Whether a colon follows the key that ends at `key_end`. A key without one, as in `{word}`,
+    /// True if a colon follows the key that ends at `key_end`. A key without one, as in `{word}`,
     /// may be a secret that was meant as a value.
     pub(super) fn has_colon(&self, key_end: usize) -> bool {
         self.text.get(key_end..).is_some_and(|rest| rest.trim_start().starts_with(':'))
     }
 
-    /// Whether what looks like the value of the key that ends at `key_end` is a comment, as in
+    /// True if what looks like the value of the key that ends at `key_end` is a comment, as in
     /// `color: #ff0000`.
     pub(super) fn is_commented_out(&self, key_end: usize) -> bool {
         let on_line = |rest: &'t str| rest.trim_start_matches([' ', '\t']);

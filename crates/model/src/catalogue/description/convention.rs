@@ -163,7 +163,7 @@ impl Collection<'_> {
         }
     }
 
-    /// What `verb` is done to, in its purpose.
+    /// The object of `verb` in the purpose of an operation.
     fn purpose_object(&self, verb: &str) -> String {
         let noun = self.kind.noun;
         match (verb, self.path.scope) {

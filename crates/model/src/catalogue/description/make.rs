@@ -93,8 +93,11 @@ pub(super) fn parents_of(
 ) -> Result<Option<Parents>, NoPath> {
     let Some((above, argument)) = path.parent() else { return Ok(None) };
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
-    let section =
-        sections.find(|section: &Section| matches!(section.home.place, Place::List(list) if list.row().path == above)).ok_or("must start with that of a section, for the parent entry")?;
+    let lists_parents =
+        |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == above);
+    let section = sections
+        .find(lists_parents)
+        .ok_or("must start with that of a section, for the parent entry")?;
     let is_id = |handle: &AddressKey| {
         handle.field == "id" && matches!(handle.place, AddressKeyIn::Path(name) if name == argument)
     };
@@ -180,7 +183,7 @@ fn given_or_derived(
     if given.is_empty() { others.collect::<Vec<_>>().leak() } else { given }
 }
 
-/// Whether the users and groups that the field names need access.
+/// True if the users and groups that the field names need access.
 fn requires_members(field: &Field) -> bool {
     match field.value_type {
         ValueType::Grants | ValueType::Approvals => true,
@@ -189,7 +192,7 @@ fn requires_members(field: &Field) -> bool {
     }
 }
 
-/// Whether `path` has the argument `name`.
+/// True if `path` has the argument `name`.
 fn has_argument(path: &str, name: &str) -> bool {
     path.split('/').any(|part| part.strip_prefix(':') == Some(name))
 }
@@ -204,7 +207,7 @@ pub(super) fn response_field(kind: &Kind, name: &'static str) -> &'static str {
     }
 }
 
-/// Whether every release and licence that has `home` also has `field`.
+/// True if every release and licence that has `home` also has `field`.
 fn is_available_with(field: &Field, home: &Home) -> bool {
     let since = field.available.since.or(home.available.since);
     field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())

@@ -53,7 +53,7 @@ impl DescribedKind {
 const FIRST: &str = "create settings variables members shares protected_branches approvals \
     approval_rules pipeline_schedules hooks integrations push_rule fork_of archived";
 
-/// What the files in this folder describe, in the order of output.
+/// The kinds that the files in this folder describe, in the order of output.
 fn read() -> Vec<Kind> {
     let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
     let place = |kind: &Kind| FIRST.split(' ').position(|first| first == kind.section);

@@ -89,7 +89,7 @@ impl Rules for Kind {
 /// The keys of a row of which it has one.
 const WHO: [&str; 3] = ["access_level", "user", "group"];
 
-/// Whether an approval that `before` requires is no longer required, or can be given by others too.
+/// True if an approval that `before` requires is no longer required, or can be given by others too.
 fn are_fewer(before: &[Json], after: &[Json]) -> bool {
     let number = |row: &Json, name: &str| row[name].as_u64().unwrap_or_default();
     let still = |old: &Json, new: &Json| {

@@ -59,7 +59,7 @@ fn normal_form(compare: Compare, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a declared and a live value, both comparable, are equal. Mappings are compared by the
+/// True if a declared and a live value, both comparable, are equal. Mappings are compared by the
 /// declared keys. `null` means "not set": it equals empty text, and a live `null` equals `false`.
 pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
     match (declared, live) {

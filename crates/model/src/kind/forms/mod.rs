@@ -202,7 +202,7 @@ pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
     items.iter().map(item).collect()
 }
 
-/// Whether responses contain the id of the named thing under the same name as requests.
+/// True if responses contain the id of the named thing under the same name as requests.
 fn is_by_id(spec: &Spec) -> bool {
     spec.field.live_name() == Some(spec.field.sent_name())
 }

@@ -107,25 +107,25 @@ pub fn add_needed(
     Ok(())
 }
 
-/// Whether the service resets `field` when `changed` fields change.
+/// True if the service resets `field` when `changed` fields change.
 pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
     field.relations.reset_by.is_some_and(|other| changed.contains(&other))
         && !Bug::ForgetToken.is_planted()
 }
 
-/// Whether an edit that changes `changed` turns on a switch that `field` limits.
+/// True if an edit that changes `changed` turns on a switch that `field` limits.
 fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
     let Some(switch) = field.relations.limits else { return false };
     changed.contains(&switch) && declared.get(switch).is_some_and(is_on)
 }
 
-/// Whether responses contain `null` instead of the value of the field.
+/// True if responses contain `null` instead of the value of the field.
 pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
     let hides = |flag| live.fields.raw().get(flag) == Some(&Json::Bool(true));
     field.relations.hidden_by.is_some_and(hides)
 }
 
-/// Whether a literal value of `field` is not shown although it is in Git: a value that is masked in
+/// True if a literal value of `field` is not shown although it is in Git: a value that is masked in
 /// job logs must not appear in undrift's output either.
 pub fn is_masked_in_logs(field: &Field, values: &Fields) -> bool {
     let is_on = |flag: &str| values.get(flag).and_then(Value::flag) == Some(true);
@@ -138,7 +138,7 @@ pub fn credential(value: &Json) -> Option<Credential> {
     value::texts(value).find_map(judge::credential)
 }
 
-/// Whether a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
+/// True if a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
 /// spread from Git into reports.
 pub fn is_secret(field: &Field, value: &Json, values: &Fields) -> bool {
     let is_protected = || values.get("protected").and_then(Value::flag) == Some(true);

@@ -11,17 +11,17 @@ use crate::{
 };
 
 impl Spec {
-    /// Whether it is a list of rows.
+    /// True if it is a list of rows.
     pub fn has_rows(&self) -> bool {
         self.field.compare == Compare::Rows
     }
 
-    /// Whether the service finds the rows by their names: they name nobody, and have no ids.
+    /// True if the service finds the rows by their names: they name nobody, and have no ids.
     pub fn has_named_rows(&self) -> bool {
         self.has_rows() && self.part("name").is_some()
     }
 
-    /// Whether its rows contain secrets.
+    /// True if its rows contain secrets.
     pub fn has_secret_rows(&self) -> bool {
         self.has_rows() && self.parts.iter().any(|part| part.secrecy() != Secrecy::Open)
     }
@@ -140,7 +140,7 @@ impl Spec {
 
     /// The rows that change the live list to the `wanted` one: rows to add or to change, and ids of
     /// rows to remove. The service keeps rows that are not mentioned. Rows with further values are
-    /// changed in place, and a removal repeats whom they name: the service refuses it otherwise.
+    /// changed in place, and a removal repeats who is named: the service refuses it otherwise.
     pub(super) fn row_changes(&self, wanted: &Json, live: Option<&Json>) -> Json {
         let live = live.and_then(Json::as_array).into_iter().flatten();
         let numbered = |row: &Json| {
