@@ -29,7 +29,7 @@ mod described {
     use crate::{
         catalogue,
         field::{Accepted, Compare, Named, Scope, Tier},
-        kind::{Handle, HandlePlace, Home, Place, Section, Spec},
+        kind::{AddressKey, AddressKeyIn, Home, Place, Section, Spec},
         level::MAINTAINER,
         operation::{Method, Op, Write},
         sandbox::{self, Collection, Form, serves},
@@ -77,7 +77,7 @@ mod described {
         let mut collection = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
         collection.below = home.parent.map_or("", |parent| parent.argument);
         collection.within = home.within.unwrap_or_default();
-        if let Some(Handle { field, place: HandlePlace::Path(name) }) = home.handle.first() {
+        if let Some(AddressKey { field, place: AddressKeyIn::Path(name) }) = home.handle.first() {
             (collection.key, collection.entry) = (field, name);
         }
         collection.reads = home.seen_from().into();

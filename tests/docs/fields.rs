@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use undrift::{
     catalogue::{
         self,
-        reference::{Described, describe, needs},
+        reference::{FieldReference, describe, needs},
     },
     field::Scope,
     kind::Section,
@@ -109,7 +109,7 @@ pub(crate) fn table(head: &str, schema: &Json) -> String {
 /// One row for each property of `schema`, those within it and in its lists included.
 fn rows(page: &mut String, prefix: &str, schema: &Json) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let Described { value, meaning, remarks } = describe(property, schema);
+        let FieldReference { value, meaning, remarks } = describe(property, schema);
         let remarks =
             if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
         let cells = [format!("`{prefix}{name}`"), value, format!("{meaning}{remarks}")];

@@ -609,8 +609,9 @@ async fn described_objects_are_created_and_removed() {
     for is_absent in [false, true] {
         let document = |scope: Scope| {
             // Those below entries of another section are in `nested`.
-            let is_plain =
-                |of: &Section| is_described(*of) && of.has_unlisted() && of.home.parent.is_none();
+            let is_plain = |of: &Section| {
+                is_described(*of) && of.allows_unlisted() && of.home.parent.is_none()
+            };
             let described = catalogue::sections(scope).filter(is_plain);
             let entry = |section: Section| {
                 let mut entry = base(section, 0);

@@ -105,7 +105,7 @@ async fn export(
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
         let (estate, lives) = &mut *estate.lock().unwrap();
         estate.add(container.scope, &container.path, &live, &names);
-        live.names.extend(names.found_by_name());
+        live.names.extend(names.with_names_found_by_id());
         lives.insert(container.path.clone(), live);
         Ok(())
     };

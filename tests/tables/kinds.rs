@@ -7,8 +7,8 @@ use undrift::{
     catalogue::{self, description::FILES, everywhere},
     field::{Accepted, Compare, Field, Named, Relations, Route, Scope, Secrecy},
     kind::{
-        Former, Handle, HandlePlace, Id, Job, Names, Namespace, NamespaceOwner, Operations, Place,
-        Section, Shape, Spec, Table, Target, Wanted,
+        AddressKey, AddressKeyIn, Former, Id, Job, Names, Namespace, NamespaceOwner, Operations,
+        Place, Section, Shape, Spec, Table, Target, Wanted,
         calls::{Act, Lifecycle},
         forms, plain_text,
     },
@@ -145,8 +145,8 @@ fn every_entry_that_can_be_written_can_be_addressed() {
             .handle
             .iter()
             .filter_map(|handle| match handle.place {
-                HandlePlace::Path(name) => Some(name),
-                HandlePlace::Query(_) | HandlePlace::Added(_) | HandlePlace::Named => None,
+                AddressKeyIn::Path(name) => Some(name),
+                AddressKeyIn::Query(_) | AddressKeyIn::Added(_) | AddressKeyIn::Named => None,
             })
             .collect();
         let arguments = |op: Op<Write>| -> Vec<_> {
@@ -167,10 +167,10 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         }
         let known: BTreeSet<_> = home.rows.keys.iter().chain(home.rows.also).collect();
         // An entry without an id can only be named.
-        let is_addressed = |handle: &&Handle| !matches!(handle.place, HandlePlace::Named);
+        let is_addressed = |handle: &&AddressKey| !matches!(handle.place, AddressKeyIn::Named);
         // Of two fields that exclude each other, an entry has one.
         let has = |name: &str| section.has(&Object::new(), name);
-        let is_own = |handle: &&Handle| !above.contains(&handle.field) && has(handle.field);
+        let is_own = |handle: &&AddressKey| !above.contains(&handle.field) && has(handle.field);
         for handle in home.handle.iter().filter(is_addressed).filter(is_own) {
             assert!(known.contains(&handle.field), "{at}: rows without `{}`", handle.field);
         }
@@ -389,7 +389,8 @@ fn sent_values_read_back_as_declared() {
                 forms::modern(spec, &mut value);
                 let declared = Fields::from([(spec.name.to_owned(), value.clone())]);
                 let mut names = Names::default();
-                for (id, (_, named, name)) in (5..).zip(forms::named_by(section, &declared)) {
+                for (id, (_, named, name)) in (5..).zip(forms::referenced_names(section, &declared))
+                {
                     names.insert(named, &name, Some(id));
                 }
                 let entries = match (&spec.field.relations.names_entries, value.plain()) {
@@ -505,7 +506,7 @@ fn whole(section: Section) -> Vec<(Fields, Names)> {
     let all = (0..3).map(|at| specs().filter_map(|spec| sample(spec, at)).collect());
     let named = |declared: Fields| {
         let mut names = Names::default();
-        for (id, (_, named, name)) in (5..).zip(forms::named_by(section, &declared)) {
+        for (id, (_, named, name)) in (5..).zip(forms::referenced_names(section, &declared)) {
             names.insert(named, &name, Some(id));
         }
         (declared, names)

@@ -79,7 +79,7 @@ impl JsonSchema for Level {
         "Level".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        choice(&LEVELS, &["developer".into(), 30.into()])
+        level_schema(&LEVELS, &["developer".into(), 30.into()])
     }
 }
 
@@ -89,12 +89,12 @@ pub fn in_rules() -> Schema {
     let pushing =
         LEVELS.into_iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number));
     let levels: Vec<_> = [nobody].into_iter().chain(pushing).chain([admin]).collect();
-    choice(&levels, &["maintainer".into(), 40.into()])
+    level_schema(&levels, &["maintainer".into(), 40.into()])
 }
 
 /// The schema of one of `levels`. Words come first because editors offer them. JSON schema patterns
 /// cannot ignore case, so each letter lists both cases.
-fn choice(levels: &[Level], examples: &[Json]) -> Schema {
+fn level_schema(levels: &[Level], examples: &[Json]) -> Schema {
     let either_case = |c: char| {
         if c.is_ascii_lowercase() { format!("[{}{c}]", c.to_ascii_uppercase()) } else { c.into() }
     };

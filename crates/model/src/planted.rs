@@ -61,7 +61,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// Whether the bug is planted on this thread.
+    /// True if the bug is planted on this thread.
     #[cfg(feature = "planted")]
     pub fn is_planted(self) -> bool {
         PLANTED.get() == Some(self)

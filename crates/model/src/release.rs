@@ -21,9 +21,9 @@ impl Known {
         if let Self::Is(release) = self { Some(release) } else { None }
     }
 
-    /// Whether the release of the service is known and at least `release`.
+    /// True if the release of the service is known and at least `release`.
     pub fn has(self, release: Release) -> bool {
-        matches!(self, Self::Is(known) if known >= release)
+        matches!(self, Self::Is(release_found) if release_found >= release)
     }
 }
 

@@ -38,7 +38,7 @@ fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// Whether `c` is a control character (C0, DEL, C1), a line separator, a direction control, or has
+/// True if `c` is a control character (C0, DEL, C1), a line separator, a direction control, or has
 /// no width.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
@@ -47,7 +47,7 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Whether `text` looks like the name of a field. Other text may be anything, such as a secret
+/// True if `text` looks like the name of a field. Other text may be anything, such as a secret
 /// without its quotes.
 pub fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
@@ -95,7 +95,7 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
 
 /// A name in lower case, with `_` between its words.
 pub fn snake_case(name: &str) -> String {
-    words(name).join("_")
+    split_words(name).join("_")
 }
 
 /// The candidates that `name` may have been meant to be: the nearest one, or those that have all its
@@ -104,14 +104,17 @@ pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
     if let Some(near) = nearest(name, candidates.iter().copied()) {
         return vec![near];
     }
-    let name = words(name);
+    let name = split_words(name);
     let within = |a: &[String], b: &[String]| {
         a.iter().any(|word| word.len() > 2)
             && a.iter().all(|a| b.iter().any(|b| is_same_word(a, b)))
     };
-    let rated = |is: &dyn Fn(&[String]) -> bool| -> Vec<(usize, &'c str)> {
-        let rated = candidates.iter().map(|candidate| (words(candidate), *candidate));
-        rated.filter(|(words, _)| is(words)).map(|(words, of)| (words.len(), of)).collect()
+    let rated = |selects: &dyn Fn(&[String]) -> bool| -> Vec<(usize, &'c str)> {
+        let rated = candidates.iter().map(|candidate| (split_words(candidate), *candidate));
+        rated
+            .filter(|(words, _)| selects(words))
+            .map(|(words, candidate)| (words.len(), candidate))
+            .collect()
     };
     let mut found = rated(&|words| within(&name, words));
     if found.is_empty() {
@@ -123,7 +126,7 @@ pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
 }
 
 /// The words of a name, in lower case.
-fn words(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(name.len());
     for c in name.chars().take(80) {
         let is_capital =
@@ -134,7 +137,7 @@ fn words(name: &str) -> Vec<String> {
     spaced.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Whether one word is the other, or its beginning.
+/// True if one word is the other, or its beginning.
 fn is_same_word(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     short == long || (short.len() > 2 && long.starts_with(short))
@@ -152,8 +155,8 @@ pub fn count(n: usize, noun: &str) -> String {
 
 /// The plural of a noun: `variables`, `entries`, `addresses`.
 pub fn plural(noun: &str) -> String {
-    if let Some(of) = noun.strip_suffix("group or project") {
-        return format!("{of}groups and projects");
+    if let Some(prefix) = noun.strip_suffix("group or project") {
+        return format!("{prefix}groups and projects");
     }
     match noun.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
@@ -171,15 +174,15 @@ pub fn with_article(noun: &str) -> String {
 /// Words as a list in a sentence: `` `a`, `b` or `c` ``.
 pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<_> = words.iter().map(|word| format!("`{}`", escape(word.as_ref()))).collect();
-    in_a_row(&quoted, "or")
+    join_with(&quoted, "or")
 }
 
 /// Words as a list of all of them: `a, b and c`.
 pub fn joined<S: AsRef<str>>(words: &[S]) -> String {
-    in_a_row(words, "and")
+    join_with(words, "and")
 }
 
-fn in_a_row<S: AsRef<str>>(words: &[S], before_last: &str) -> String {
+fn join_with<S: AsRef<str>>(words: &[S], before_last: &str) -> String {
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
     match words.split_last() {
         Some((last, most @ [_, ..])) => format!("{} {before_last} {last}", most.join(", ")),
@@ -205,7 +208,7 @@ pub fn few_listed(names: &[&str]) -> String {
 
 /// `url` in normal form without user and password.
 pub fn location(url: &str) -> String {
-    let Some(mut parsed) = parsed(url) else { return url.to_owned() };
+    let Some(mut parsed) = parse_url(url) else { return url.to_owned() };
     // Fails only for URLs that cannot have a user.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);
@@ -216,7 +219,7 @@ pub fn location(url: &str) -> String {
 /// port, no dot segments, `/` for an empty path, and no unnecessary percent-encoding. Text that is
 /// not a URL is returned unchanged.
 pub fn normal_url(url: &str) -> String {
-    let Some(parsed) = parsed(url) else { return url.to_owned() };
+    let Some(parsed) = parse_url(url) else { return url.to_owned() };
     let mut normal = String::new();
     let mut rest = parsed.as_str();
     while let Some(at) = rest.find('%') {
@@ -241,7 +244,7 @@ pub fn normal_url(url: &str) -> String {
 
 /// `None` for text that is not a URL. With a `*` in the place of a host it is a pattern, whose normal
 /// form would be another pattern.
-fn parsed(url: &str) -> Option<url::Url> {
+fn parse_url(url: &str) -> Option<url::Url> {
     let parsed = url::Url::parse(url).ok()?;
     let is_pattern = parsed.host_str().is_some_and(|host| host.contains('*'));
     (!is_pattern).then_some(parsed)

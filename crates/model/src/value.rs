@@ -58,7 +58,7 @@ impl Fields {
         self.place(name).ok().map(|at| &mut self.0[at].1)
     }
 
-    /// Whether there is a value of `name`.
+    /// True if there is a value of `name`.
     pub fn contains_key(&self, name: &str) -> bool {
         self.place(name).is_ok()
     }
@@ -77,8 +77,8 @@ impl Fields {
     }
 
     /// Keeps the values for which `is_kept` is true.
-    pub fn retain(&mut self, mut is_kept: impl FnMut(&str, &Value) -> bool) {
-        self.0.retain(|(name, value)| is_kept(name, value));
+    pub fn retain(&mut self, mut predicate: impl FnMut(&str, &Value) -> bool) {
+        self.0.retain(|(name, value)| predicate(name, value));
     }
 
     /// Frees the room for more.
@@ -86,7 +86,7 @@ impl Fields {
         self.0.shrink_to_fit();
     }
 
-    /// Whether there are no values.
+    /// True if there are no values.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -215,7 +215,7 @@ impl Value {
         }
     }
 
-    /// Whether it is `null`.
+    /// True if it is `null`.
     pub fn is_null(&self) -> bool {
         self.plain().is_some_and(Json::is_null)
     }

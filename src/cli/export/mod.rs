@@ -193,7 +193,7 @@ async fn read(
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
         let (estate, lives) = &mut *found.borrow_mut();
         estate.add(container.scope, &container.path, &live, &names);
-        live.names.extend(names.found_by_name());
+        live.names.extend(names.with_names_found_by_id());
         lives.insert(container.path.clone(), live);
         progress.step(&container.path);
         Ok(())

@@ -198,7 +198,7 @@ fn secrets_of(manifests: &Manifests, mut secrets: Secrets) -> Secrets {
     for value in named {
         match value {
             Value::Secret(reference) => secrets.resolve([reference]),
-            Value::File(path) => secrets.look_through([path]),
+            Value::File(path) => secrets.check_uploads([path]),
             Value::Plain(_) => {}
         }
     }

@@ -48,9 +48,9 @@ impl Observer {
         let mut live_keys: Option<BTreeSet<String>> = None;
         let runners = self.runners_for(section.of).await?;
         for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
-            for (field, named, name) in forms::named_by(section.of, &entry.values()) {
+            for (field, named, name) in forms::referenced_names(section.of, &entry.values()) {
                 if named == Named::Runner {
-                    names.insert_all(named, &name, runner_ids(&runners, &name));
+                    names.insert_candidates(named, &name, runner_ids(&runners, &name));
                 } else if named == Named::Role {
                     if live.iter().any(|live| {
                         section.of.name(live.fields.raw()) == entry.key

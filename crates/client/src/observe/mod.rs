@@ -295,7 +295,7 @@ impl Observer {
         let mut live = Live::of(presence, self.now());
         if let Some(fields) = container.create.fields().filter(|_| creates) {
             let (itself, _) = catalogue::container(container.scope);
-            for (_, named, name) in forms::named_by(itself, &fields.values()) {
+            for (_, named, name) in forms::referenced_names(itself, &fields.values()) {
                 match tolerate(self.id(named, &name).await)? {
                     Ok(id) => live.names.insert(named, &name, id),
                     Err(cause) => {

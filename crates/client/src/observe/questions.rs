@@ -112,7 +112,9 @@ impl Observer {
             let entries = entries.and_then(|entries| entries.entries().ok()).into_iter().flatten();
             let shown = entries.map(|entry| entry.fields.raw().clone());
             for fields in declared.chain(shown) {
-                named.extend(forms::entries_named(section.of, &fields).map(|(section, _)| section));
+                named.extend(
+                    forms::referenced_entries(section.of, &fields).map(|(section, _)| section),
+                );
             }
         }
         for name in named {
@@ -221,7 +223,7 @@ impl Observer {
             settings.insert(group.to_lowercase(), here.into());
             object.insert(constraints::SETTINGS_ABOVE.to_owned(), settings.into());
             for row in constraints::all().filter(|row| row.every) {
-                let (name, key) = (&row.by.field, row.decided_by());
+                let (name, key) = (&row.by.field, row.deciding_groups_key());
                 let is_here = object.get(name) == Some(&Json::Bool(true));
                 let above = outer.get(&key).and_then(Json::as_array).into_iter().flatten();
                 let here = is_here.then(|| group.into());

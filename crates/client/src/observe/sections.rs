@@ -13,7 +13,7 @@ use crate::{
     field::Tier,
     kind::{
         Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Trait, Wanted, calls,
-        stakes,
+        risk,
     },
     live::{Collection, Live, Presence, ReadTime, entry_ids, without_copies},
     operation::{Op, Read, Request},
@@ -55,7 +55,7 @@ impl Observer {
         let mut above: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for entry in without_copies(of, container, all) {
             let Some(id) = of.id_of(entry) else { continue };
-            let before = calls::before_changes(of, entry, &target, self.caller.id);
+            let before = calls::preparatory_calls(of, entry, &target, self.caller.id);
             live.names.insert_before(parent.section, id, before);
             above.entry(of.name(entry.fields.raw())).or_default().push(id);
         }
@@ -183,7 +183,9 @@ impl SectionReader<'_> {
     async fn rows_below(&self, of: Section, request: Request<Read>) -> Result<Option<Vec<Object>>> {
         let (home, client) = (of.home, &self.observer.client);
         let Some(field) = home.within else {
-            return Ok(Some(client.list_known(home.listing(request), home.rows).await?.into_vec()));
+            return Ok(Some(
+                client.list_known(home.list_request(request), home.rows).await?.into_vec(),
+            ));
         };
         let answer = client.get_known(request, &["id"]).await?;
         let Some(rows) = answer.body[field].as_array() else { return Ok(None) };
@@ -198,7 +200,7 @@ impl SectionReader<'_> {
     async fn list(&self, op: Op<Read>) -> Result<Collection> {
         let (of, section, home) = (self.of, self.section, self.of.home);
         let reader = of.reader(Wanted::Only(&self.names));
-        let request = home.listing(self.request(op));
+        let request = home.list_request(self.request(op));
         let all = self.observer.client.list_known(request, home.rows).await?;
         if let Some(mistyped) = self.mistyped(all.iter()) {
             return Ok(mistyped);
@@ -281,7 +283,7 @@ impl SectionReader<'_> {
                 let name = shown_name(self.of, raw);
                 let goes = section.is_removed(&name) || section.unlisted.value == Unlisted::Delete;
                 keys.contains(&*name)
-                    || (goes && stakes::protecting(self.of).any(|name| self.of.has(raw, name)))
+                    || (goes && risk::protective_fields(self.of).any(|name| self.of.has(raw, name)))
             };
             let request = home.one(self.request(get), raw).filter(|_| is_wanted)?;
             Some(async move {
@@ -307,7 +309,7 @@ impl SectionReader<'_> {
             found => found?,
         };
         let Some(answer) = answer else { return Ok(Collection::One(None)) };
-        let Some(raw) = answer.object().filter(|raw| of.shows_any(raw)) else {
+        let Some(raw) = answer.object().filter(|raw| of.shows_any_field(raw)) else {
             let why = format!("the service shows a {} without any of its fields", of.noun);
             return Ok(Collection::Unreadable(Cause::new(why).help(PROXY)));
         };

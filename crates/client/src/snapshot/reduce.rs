@@ -79,7 +79,7 @@ impl Literals {
                         let value = value.plain()?;
                         let counts = field.secrecy() != Secrecy::Open
                             || judge::holds_secret(value, Secrecy::Open);
-                        let counts = counts && !forms::is_kept_back(field, &values);
+                        let counts = counts && !forms::is_masked_in_logs(field, &values);
                         counts.then(|| (name.clone(), value.clone()))
                     });
                     let plain = plain.map(|(name, value)| (entry.key.clone(), name, value));

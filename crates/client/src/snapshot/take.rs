@@ -426,7 +426,7 @@ impl Recorder {
 /// The request for all entries of a section of the container with this `id`.
 fn list_request(section: Section, id: u64) -> Option<Request<Read>> {
     let (Place::List(op) | Place::Optional(op)) = section.home.place else { return None };
-    Some(section.home.listing(op.request().arg("id", id)))
+    Some(section.home.list_request(op.request().arg("id", id)))
 }
 
 /// The entries of a section of the container with this `id`, if they were read.

@@ -195,7 +195,7 @@ impl Drift<'_> {
 
     /// Whether a selector for entries chooses an entry.
     fn is_chosen_itself(&self, address: &Address) -> bool {
-        let mut of_entries = self.chosen.only.iter().filter(|selector| selector.is_of_entries());
+        let mut of_entries = self.chosen.only.iter().filter(|selector| selector.selects_entries());
         of_entries.any(|selector| selector.matches(address)) && self.is_chosen(address)
     }
 

@@ -66,7 +66,7 @@ impl Groups {
         self.decide(path)
             && constraints::all().any(|row| {
                 let mut above = self.above(path, &row.by);
-                above.any(|(_, by)| by.is_some_and(|by| row.gives(by).is_some()))
+                above.any(|(_, by)| by.is_some_and(|by| row.value_below(by).is_some()))
             })
     }
 

@@ -139,7 +139,7 @@ impl<'c> Context<'c> {
         let changes = |(group, by): &(String, Option<&Json>)| {
             let live = above.get(SETTINGS_ABOVE).and_then(|all| all.get(group)?.get(&row.by.field));
             let differs = |by: &Json| live.is_some_and(|live| !same(spec.compare, by, live));
-            by.is_some_and(|by| row.gives(by).is_some() && differs(by))
+            by.is_some_and(|by| row.value_below(by).is_some() && differs(by))
         };
         declared.iter().any(changes).then_some(nearest)
     }
@@ -164,7 +164,7 @@ impl<'c> Context<'c> {
         if let Some((group, by)) = deciding.or(nearest) {
             let by = by?;
             let is_direct = self.target.path.rfind('/') == Some(group.len());
-            let given = row.in_between(by);
+            let given = row.value_between(by);
             if is_direct || row.contradicts(by, own) || given == Some(by) {
                 return Some((group, by.clone(), Source::Declared));
             }
@@ -192,7 +192,8 @@ impl<'c> Context<'c> {
             return None;
         };
         let path = group_of(&self.target.path).unwrap_or_default();
-        let named = group.get(&row.decided_by()).and_then(Json::as_array).into_iter().flatten();
+        let named =
+            group.get(&row.deciding_groups_key()).and_then(Json::as_array).into_iter().flatten();
         let named: Vec<_> = named.filter_map(Json::as_str).map(str::to_owned).collect();
         let groups = if named.is_empty() { vec![path.to_owned()] } else { named };
         Some((groups, group.get(&row.by.field)?.clone()))

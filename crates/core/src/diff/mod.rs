@@ -33,8 +33,8 @@ use crate::{
     desired::{DeclaredSection, Groups, State, Unlisted, subject},
     field::{Field, Named, Secrecy},
     kind::{
-        self, Fault, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act,
-        forms, stakes,
+        self, Fault, Job, LiveEntry, Names, NoCalls, Section, Shape, Spec, Target, calls::Act,
+        forms, risk,
     },
     live::{Caller, Collection, Inherited},
     origin::{Origin, Sourced},
@@ -144,7 +144,7 @@ fn replaced(of: Section, context: Context<'_>, findings: &mut Findings) {
         let preset = |name: &str| preset::of(of, name, &context.target.path);
         let after =
             judged.iter().map(|it| ((*it).to_owned(), after(it).unwrap_or_else(|| preset(it))));
-        step.effects.extend(stakes::changing(of, &judged, before.fields.raw(), &after.collect()));
+        step.effects.extend(risk::change_risks(of, &judged, before.fields.raw(), &after.collect()));
     }
 }
 
@@ -328,7 +328,7 @@ fn removal(
     let step = Step::new(scope, address, Action::Delete, origin, changes, sends);
     let who = subject_id(section, live);
     let effects = section.rules.effects(who, live.fields.raw(), &Object::new());
-    Ok(step.of(live).with(effects, stakes::removing(section, live.fields.raw())))
+    Ok(step.of(live).with(effects, risk::removal_risks(section, live.fields.raw())))
 }
 
 /// A live value in a form that may be shown.
@@ -370,10 +370,10 @@ pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> 
 
 /// The problem that explains why there are no calls; `None` if none are needed.
 pub fn problem(
-    unable: Unable,
+    unable: NoCalls,
     address: &Address,
     origin: impl Fn(&str) -> Origin,
 ) -> Option<Problem> {
-    let Unable::Because(Fault { code, message, help, field, .. }) = unable else { return None };
+    let NoCalls::Impossible(Fault { code, message, help, field, .. }) = unable else { return None };
     Some(Problem::new(address, code, message, help, &origin(field)))
 }

@@ -61,7 +61,7 @@ pub(super) struct Declaring<'a> {
 pub(super) fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
     let entries = catalogue::sections(scope).filter_map(|of| {
         let entries = live.entries(of.section)?;
-        Some(entries.iter().flat_map(move |entry| forms::ids_in(of, entry.fields.raw())))
+        Some(entries.iter().flat_map(move |entry| forms::referenced_ids(of, entry.fields.raw())))
     });
     entries.flatten().collect()
 }

@@ -196,7 +196,7 @@ impl<'d, 'a> Writing<'d, 'a> {
         for (name, value) in leaves {
             let is_limit = name
                 .split_once('.')
-                .is_some_and(|(_, key)| limits::are_required(spec, key, &shown));
+                .is_some_and(|(_, key)| limits::is_limit_required(spec, key, &shown));
             let is_needed = is_limit
                 || of.required.contains(&name.as_str())
                 || (self.is_edited && spec.field.with_every_edit);

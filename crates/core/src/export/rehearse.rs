@@ -12,7 +12,7 @@ use crate::{
     address::groups_above,
     catalogue::{self, preset},
     field::{Named, Scope, Tier},
-    kind::{Effect, Risk, Section, forms, stakes, visibility_rank},
+    kind::{Effect, Risk, Section, forms, risk, visibility_rank},
     release::Known,
     text,
     value::{Fields, Json, Object},
@@ -89,7 +89,7 @@ pub(super) fn leave_out_lower_members(documents: &mut [Document]) -> usize {
 /// The user, in lower case, and the level of an entry that gives somebody access.
 fn access(of: Section, entry: &Entry) -> Option<(String, u8)> {
     let fields = plain(entry);
-    let mut named = forms::named_by(of, &fields).into_iter();
+    let mut named = forms::referenced_names(of, &fields).into_iter();
     let (.., user) = named.find(|(_, kind, _)| *kind == Named::User)?;
     effects(of, &fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
@@ -104,7 +104,7 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     let mut runners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for document in documents {
         for (of, fields) in entries(document) {
-            for (_, kind, name) in forms::named_by(of, &fields) {
+            for (_, kind, name) in forms::referenced_names(of, &fields) {
                 if kind == Named::Runner {
                     runners.entry(name).or_default().insert(&document.path);
                 } else {
@@ -222,10 +222,10 @@ fn project(document: &Document) -> Option<(String, Vec<Item>)> {
 /// runners, which a seeded project has.
 fn is_guarded(document: &Document) -> bool {
     let weakens = |(of, fields): (Section, Fields)| {
-        let mut named = forms::named_by(of, &fields).into_iter();
+        let mut named = forms::referenced_names(of, &fields).into_iter();
         let has_runner = named.any(|(_, kind, _)| kind == Named::Runner);
         let default = |name: &str| preset::of(of, name, &document.path);
-        let opened = stakes::creating(of, default, &forms::plain(&fields));
+        let opened = risk::creation_risks(of, default, &forms::plain(&fields));
         let mut effects = effects(of, &fields).into_iter().chain(opened);
         !has_runner
             && !of.comes_with_container()

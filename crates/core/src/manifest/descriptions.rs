@@ -16,7 +16,7 @@ use super::{
     surroundings::Root,
 };
 use crate::{
-    catalogue::{Registry, description::Described},
+    catalogue::{Registry, description::DescribedKind},
     diagnostic::{Diagnostic, Diagnostics, FileName, Place},
     kind::Kind,
     text::escape,
@@ -55,7 +55,7 @@ fn read(
     name: &FileName,
     registry: &Registry,
     diagnostics: &mut Diagnostics,
-) -> Option<Described> {
+) -> Option<DescribedKind> {
     let text = files::read(path, name).map_err(|fault| diagnostics.push(*fault)).ok()?;
     let (described, found) =
         Findings::of_file(name.clone(), &text, &DESCRIPTION.schema, |parsed, findings| {
@@ -72,7 +72,7 @@ fn read(
     described.filter(|_| is_whole)
 }
 
-fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option<Described> {
+fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option<DescribedKind> {
     if !findings.add_schema(document, &DESCRIPTION).is_empty() || !findings.is_empty() {
         return None;
     }
@@ -85,7 +85,7 @@ fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option
             return None;
         }
     };
-    match Described::of(kind, &written, registry, &schema::document_keys()) {
+    match DescribedKind::of(kind, &written, registry, &schema::document_keys()) {
         Ok(described) => Some(described),
         Err(faults) => {
             for fault in faults {

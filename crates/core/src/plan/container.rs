@@ -73,7 +73,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
 
 /// The ids of what the declarations name.
 fn names(declared: &Container, live: &Live, settings: &Settings) -> Names {
-    let mut names = live.names.with(&settings.created).for_caller(settings.caller.id);
+    let mut names = live.names.with(&settings.created).with_caller(settings.caller.id);
     for of in catalogue::sections(declared.scope) {
         let Some(found) = live.sections.get(of.section) else { continue };
         // Rules have the ids of members and of groups that it is shared with.

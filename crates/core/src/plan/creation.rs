@@ -133,7 +133,9 @@ impl Planning<'_> {
         let (own, _) = catalogue::container(self.declared.scope);
         let own_fields = create.iter().map(|(name, field)| (name, (own, field)));
         let along = self.sections_in_create().flat_map(|section| {
-            let met = |entry: &Entry| forms::met(section.of, &entry.values(), &Object::new());
+            let met = |entry: &Entry| {
+                forms::resolve_conditions(section.of, &entry.values(), &Object::new())
+            };
             section.entries.iter().flat_map(move |entry| {
                 let mut met = met(entry).unwrap_or_default();
                 entry.fields.iter().map(move |(name, field)| {

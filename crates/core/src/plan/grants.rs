@@ -370,10 +370,10 @@ pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &En
         section.entries.iter().filter(move |rule| names_people && rule.state == State::Present);
     rules.flat_map(|rule| {
         let values = rule.values();
-        let people = forms::named_by(section.of, &values).into_iter();
+        let people = forms::referenced_names(section.of, &values).into_iter();
         let people = people.map(|(_, named, name)| (Some(named), name.to_lowercase()));
         let fields = forms::plain(&values);
-        let keys = forms::entries_named(section.of, &fields);
+        let keys = forms::referenced_entries(section.of, &fields);
         let keys = keys.filter_map(|(_, title)| Some((None, title.as_str()?.to_lowercase())));
         let named: BTreeSet<_> = people.chain(keys).collect();
         named.into_iter().map(move |who| (who, rule))

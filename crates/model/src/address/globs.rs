@@ -14,9 +14,9 @@ impl GlobIndex {
         let glob = glob.to_lowercase();
         let (beginning, end) = literal_parts(&glob);
         let ends = self.0.entry(beginning.to_owned()).or_default();
-        let known = ends.entry(end.to_owned()).or_default();
-        if known.last() != Some(&at) {
-            known.push(at);
+        let numbers = ends.entry(end.to_owned()).or_default();
+        if numbers.last() != Some(&at) {
+            numbers.push(at);
         }
     }
 
@@ -27,7 +27,7 @@ impl GlobIndex {
         let ends = || slashes().map(|at| &path[at + 1..]).chain([path, ""]);
         let by_end = beginnings.filter_map(|beginning| self.0.get(beginning));
         let mut found: Vec<usize> = by_end
-            .flat_map(|known| ends().filter_map(|end| known.get(end)))
+            .flat_map(|by_end| ends().filter_map(|end| by_end.get(end)))
             .flatten()
             .copied()
             .collect();
@@ -78,7 +78,7 @@ impl Globs {
         candidates.filter(move |glob| glob.matches(path))
     }
 
-    /// Whether a glob matches `path`, which must be in lower case.
+    /// True if a glob matches `path`, which must be in lower case.
     pub fn matches(&self, path: &str) -> bool {
         self.matching(path).next().is_some()
     }

@@ -135,18 +135,18 @@ impl Selector {
         self.written.split('#').next().unwrap_or_default()
     }
 
-    /// Whether it has a part for entries.
-    pub fn is_of_entries(&self) -> bool {
+    /// True if it has a part for entries.
+    pub fn selects_entries(&self) -> bool {
         self.written.split_once('#').is_some_and(|(_, rest)| rest.contains('/'))
     }
 
-    /// Whether the project at `path` may contain something selected. Paths are case-insensitive.
+    /// True if the project at `path` may contain something selected. Paths are case-insensitive.
     pub fn touches(&self, path: &str) -> bool {
         steps::step();
         self.path.is_match(path.to_lowercase())
     }
 
-    /// Whether something in the section of `address` may be selected.
+    /// True if something in the section of `address` may be selected.
     pub fn touches_section(&self, address: &Address) -> bool {
         self.touches(&address.path)
             && self
@@ -155,7 +155,7 @@ impl Selector {
                 .is_none_or(|glob| address.section.is_none_or(|section| glob.is_match(section)))
     }
 
-    /// Whether `address`, or the section or project that contains it, is selected.
+    /// True if `address`, or the section or project that contains it, is selected.
     pub fn matches(&self, address: &Address) -> bool {
         if !self.touches(&address.path) {
             return false;
@@ -220,7 +220,7 @@ impl Glob {
         &self.written[..glob_is_literal_until(&self.written)]
     }
 
-    /// Whether it matches `text`. Paths must be in lower case.
+    /// True if it matches `text`. Paths must be in lower case.
     pub fn matches(&self, text: &str) -> bool {
         steps::step();
         match &self.matcher {
@@ -238,7 +238,7 @@ fn glob_is_literal_until(glob: &str) -> usize {
     glob.find(SPECIAL).unwrap_or(glob.len())
 }
 
-/// Whether `glob` only matches itself.
+/// True if `glob` only matches itself.
 pub fn is_literal(glob: &str) -> bool {
     glob_is_literal_until(glob) == glob.len()
 }
@@ -256,7 +256,7 @@ const DEEPEST_GLOB: usize = 8;
 const MOST_CHOICES: usize = 1000;
 
 /// Why a glob matches no path.
-fn no_path(text: &str) -> Option<String> {
+fn path_glob_fault(text: &str) -> Option<String> {
     Some(match text {
         _ if text.starts_with(['/', '!']) => format!("it starts with `{}`", &text[..1]),
         _ if text.contains(['\\', '#']) => "it has a `\\` or a `#` where none can be".to_owned(),
@@ -277,10 +277,10 @@ fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
     if text.len() > LONGEST_GLOB {
         return Err(format!("it is longer than {LONGEST_GLOB} bytes"));
     }
-    if let Some(why) = no_path(text).filter(|_| within_segments) {
+    if let Some(why) = path_glob_fault(text).filter(|_| within_segments) {
         return Err(why);
     }
-    let (depth, choices) = size(text);
+    let (depth, choices) = brace_size(text);
     if depth > DEEPEST_GLOB {
         return Err(format!("more than {DEEPEST_GLOB} braces are within each other"));
     }
@@ -297,31 +297,31 @@ fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
 
 /// The nesting of braces in a glob, and the number of texts that they expand to, as upper bounds:
 /// escaped braces count too.
-fn size(glob: &str) -> (usize, usize) {
+fn brace_size(glob: &str) -> (usize, usize) {
     // The number of texts of the earlier choices and of the current choice in the innermost open
     // brace. The stack has the same for the outer ones.
-    let (mut before, mut own) = (0_usize, 1_usize);
+    let (mut before, mut choices) = (0_usize, 1_usize);
     let (mut around, mut deepest) = (Vec::new(), 0);
     let unclosed = glob.bytes().filter(|byte| *byte == b'{').map(|_| b'}');
     for byte in glob.bytes().chain(unclosed) {
         match byte {
             b'{' => {
-                around.push((std::mem::take(&mut before), std::mem::replace(&mut own, 1)));
+                around.push((std::mem::take(&mut before), std::mem::replace(&mut choices, 1)));
                 deepest = deepest.max(around.len());
             }
             b',' if !around.is_empty() => {
-                before = before.saturating_add(std::mem::replace(&mut own, 1));
+                before = before.saturating_add(std::mem::replace(&mut choices, 1));
             }
             b'}' => {
                 if let Some((outer, text)) = around.pop() {
-                    own = text.saturating_mul(before.saturating_add(own));
+                    choices = text.saturating_mul(before.saturating_add(choices));
                     before = outer;
                 }
             }
             _ => {}
         }
     }
-    (deepest, own)
+    (deepest, choices)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ const NARROWS: &str = "is no longer for all protected branches";
 /// The setting of a project from which the service makes the rule "All Members".
 pub const BEFORE_MERGE: &str = "approvals_before_merge";
 
-/// Whether an entry is the rule for any approver. A project has at most one.
+/// True if an entry is the rule for any approver. A project has at most one.
 pub fn is_any(declared: &Fields) -> bool {
     declared.get("rule_type").and_then(Value::text) == Some(ANY)
 }
@@ -53,8 +53,8 @@ impl Rules for ApprovalRules {
 
     // Without a type, the service creates a rule without users and groups as the rule for any
     // approver.
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        let with_type = |call: Call| Call { request: with_type(call.request), ..call };
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+        let with_type = |call: Call| Call { request: with_rule_type(call.request), ..call };
         let calls = match job.act {
             Act::Change(declared, live, changed) if names_branches(declared) => {
                 // An edit repeats the live value, so the rule would still apply to all of them.
@@ -81,11 +81,13 @@ impl Rules for ApprovalRules {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let has = |list: &&str| {
+        let has_names = |list: &&str| {
             let names = declared.get(list).and_then(Value::list);
             names.is_some_and(|names| !names.is_empty())
         };
-        if let Some(list) = ["users", "groups"].into_iter().find(has).filter(|_| is_any(declared)) {
+        if let Some(list) =
+            ["users", "groups"].into_iter().find(has_names).filter(|_| is_any(declared))
+        {
             report(Fault::of(texts::APPROVERS_OF_ANY, list));
         }
         let is_for_all = declared.get(ALL).and_then(Value::flag) == Some(true);
@@ -120,21 +122,23 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     let named = |fields: &Object| {
         ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array).cloned())
     };
-    let (was, is) = (named(before), named(after));
+    let (old, new_approvers) = (named(before), named(after));
     // The service treats a rule without possible approvers as approved.
     let is_empty = |list: &Option<Vec<Json>>| list.as_ref().is_some_and(Vec::is_empty);
     let is_nobody = |lists: &[Option<Vec<Json>>; 2]| lists.iter().all(is_empty);
-    if is_nobody(&was) {
+    if is_nobody(&old) {
         return found;
     }
-    if was.iter().zip(&is).any(|(was, is): (&Option<Vec<Json>>, &Option<Vec<Json>>)| {
-        was.as_ref()
-            .zip(is.as_ref())
-            .is_some_and(|(was, is)| is.iter().any(|new| !was.contains(new)))
-    }) {
+    if old.iter().zip(&new_approvers).any(
+        |(old, new_approvers): (&Option<Vec<Json>>, &Option<Vec<Json>>)| {
+            old.as_ref().zip(new_approvers.as_ref()).is_some_and(|(old, new_approvers)| {
+                new_approvers.iter().any(|new| !old.contains(new))
+            })
+        },
+    ) {
         found.push("let more people approve");
     }
-    if is_nobody(&is) {
+    if is_nobody(&new_approvers) {
         found.push("leave nobody who may approve");
     }
     found
@@ -148,7 +152,7 @@ enum Covered<'r> {
 }
 
 /// `None` if unknown.
-fn covered(rule: &Object) -> Option<Covered<'_>> {
+fn covered_branches(rule: &Object) -> Option<Covered<'_>> {
     if rule.get(ALL) == Some(&Json::Bool(true)) {
         return Some(Covered::Protected);
     }
@@ -156,19 +160,19 @@ fn covered(rule: &Object) -> Option<Covered<'_>> {
     Some(if named.is_empty() { Covered::All } else { Covered::These(named) })
 }
 
-/// Whether a rule no longer applies to a branch.
+/// True if a rule no longer applies to a branch.
 fn covers_less(before: &Object, after: &Object) -> bool {
-    match (covered(before), covered(after)) {
-        (Some(Covered::All), Some(is)) => !matches!(is, Covered::All),
+    match (covered_branches(before), covered_branches(after)) {
+        (Some(Covered::All), Some(new)) => !matches!(new, Covered::All),
         (Some(Covered::Protected), Some(Covered::These(_))) => true,
-        (Some(Covered::These(was)), Some(Covered::These(is))) => {
-            was.iter().any(|name| !is.contains(name))
+        (Some(Covered::These(old)), Some(Covered::These(new))) => {
+            old.iter().any(|name| !new.contains(name))
         }
         _ => false,
     }
 }
 
-fn with_type(request: Request<Write>) -> Request<Write> {
+fn with_rule_type(request: Request<Write>) -> Request<Write> {
     if request.operation != operation::APPROVAL_RULE_CREATE.row() {
         return request;
     }
@@ -259,7 +263,7 @@ mod tests {
         let mut names = names();
         assert_eq!(
             ids(raw(), declared.clone(), &names),
-            Err(Unable::DependsOnEntries("protected_branches".to_owned()))
+            Err(NoCalls::DependsOnEntries("protected_branches".to_owned()))
         );
         let known = [("main", Id::Known(4)), ("new", Id::OfStep("acme/shop#x/new".into()))];
         let known: BTreeMap<_, _> = known.map(|(name, id)| (name.to_owned(), Some(id))).into();
@@ -269,10 +273,10 @@ mod tests {
         let other = json!({"name": "Security", "protected_branches": ["other"]});
         assert!(matches!(
             ids(raw(), other.clone(), &names),
-            Err(Unable::Because(Fault { code: "unknown-entry", .. }))
+            Err(NoCalls::Impossible(Fault { code: "unknown-entry", .. }))
         ));
         names.insert_entries("protected_branches", Err(Cause::new("cut")));
-        assert_eq!(ids(raw(), other, &names), Err(Unable::Unseen(Cause::new("cut"))));
+        assert_eq!(ids(raw(), other, &names), Err(NoCalls::LiveUnknown(Cause::new("cut"))));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 
 use super::prelude::*;
 
-pub(super) struct Settings;
+pub(super) struct ApprovalSettings;
 
-impl Rules for Settings {
+impl Rules for ApprovalSettings {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let is_on = |name| declared.get(name).and_then(Value::flag) == Some(true);
         if is_on("reset_approvals_on_push") && is_on("selective_code_owner_removals") {

@@ -7,13 +7,13 @@ use super::prelude::*;
 pub(super) struct Archived;
 
 impl Rules for Archived {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let op = match job.act {
             Act::Create(declared) if is_on(declared) => operation::PROJECT_ARCHIVE,
             Act::Change(declared, ..) if is_on(declared) => operation::PROJECT_ARCHIVE,
             Act::Change(..) => operation::PROJECT_UNARCHIVE,
             // A new project is not archived.
-            Act::Create(_) | Act::Remove(_) | Act::Container(_) => return Err(Unable::Needless),
+            Act::Create(_) | Act::Remove(_) | Act::Container(_) => return Err(NoCalls::NotNeeded),
         };
         Ok(vec![job.target.addressed(op.request()).into()])
     }

@@ -92,7 +92,7 @@ pub fn all() -> impl Iterator<Item = &'static Constraint> {
     ALL.iter()
 }
 
-/// Those over the field `name` of `section`, or over creations in it.
+/// The constraints over the field `name` of `section`, or over creations in it.
 pub fn over<'n>(
     section: &'n str,
     name: Option<&'n str>,
@@ -103,30 +103,30 @@ pub fn over<'n>(
 impl Constraint {
     /// The key of the paths of the groups that have the setting, from the nearest on, in the object of a
     /// group. No field of a response has blanks in its name.
-    pub fn decided_by(&self) -> String {
+    pub fn deciding_groups_key(&self) -> String {
         format!("{} decided by", self.by.field)
     }
 
-    /// Whether the group's value `by` contradicts the value `over`.
+    /// True if the group's value `by` contradicts the value `over`.
     pub fn contradicts(&self, by: &Json, over: &Json) -> bool {
-        let has = |case: &&Case| case.over.is_empty() || case.over.contains(over);
-        self.when.iter().filter(has).any(|case| case.by.contains(by))
+        let applies = |case: &&Case| case.over.is_empty() || case.over.contains(over);
+        self.when.iter().filter(applies).any(|case| case.by.contains(by))
     }
 
-    /// What a change of the group to `by` gives the field below.
-    pub fn gives<'j>(&'j self, by: &'j Json) -> Option<&'j Json> {
+    /// The value that a change of the group to `by` gives the field below.
+    pub fn value_below<'j>(&'j self, by: &'j Json) -> Option<&'j Json> {
         let given = self.gives.iter().find(|case| case.by.contains(by));
         let same = || (self.how == How::Sets && self.gives.is_empty()).then_some(by);
         given.and_then(|case| case.over.first()).or_else(same)
     }
 
-    /// What a change of the group to `by` makes of the same setting in the groups below it.
-    pub fn in_between<'j>(&self, by: &'j Json) -> Option<&'j Json> {
+    /// The value that a change of the group to `by` gives the same setting in the groups below it.
+    pub fn value_between<'j>(&self, by: &'j Json) -> Option<&'j Json> {
         let mut rows = over(&self.by.section, Some(&self.by.field));
-        rows.find(|row| row.by == self.by)?.gives(by)
+        rows.find(|row| row.by == self.by)?.value_below(by)
     }
 
-    /// Whether the group's value `by` forbids creations in a container of `scope`.
+    /// True if the group's value `by` forbids creations in a container of `scope`.
     pub fn forbids(&self, by: &Json, scope: Scope) -> bool {
         scope == Scope::Project && self.how == How::Forbids && self.contradicts(by, &Json::Null)
     }

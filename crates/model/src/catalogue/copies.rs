@@ -1,4 +1,4 @@
-//! Copies: live entries that nothing tells apart. Two runs at once leave them behind, and a create
+//! Copies: live entries that nothing tells apart. Two runs at once leave them, and a create
 //! whose answer was lost.
 
 use std::cmp::Reverse;
@@ -53,10 +53,10 @@ impl<'l> Copies<'l> {
             return Ok(Self { stays: only, copies: Vec::new() });
         }
         let parts: Vec<_> = parts(section).map(|(part, _)| part.section).collect();
-        copies.sort_by_key(|entry| (Reverse(count(&parts, entry)), entry.id()));
-        let hidden = copies.first().map_or(Hidden::Nothing, |first| hidden(section, first));
+        copies.sort_by_key(|entry| (Reverse(count_parts(&parts, entry)), entry.id()));
+        let hidden = copies.first().map_or(Hidden::Nothing, |first| hidden_values(section, first));
         for other in copies.iter().skip(1) {
-            if let Some(difference) = difference(hidden, &parts, copies[0], other) {
+            if let Some(difference) = find_difference(hidden, &parts, copies[0], other) {
                 return Err(difference);
             }
         }
@@ -76,19 +76,19 @@ enum Hidden {
 
 /// The sections whose entries belong to those of `section`.
 pub fn parts(section: Section) -> impl Iterator<Item = (Section, &'static Parent)> {
-    let below =
-        catalogue::sections(section.home.scope).filter_map(|of| Some((of, of.home.parent?)));
+    let below = catalogue::sections(section.home.scope)
+        .filter_map(|section| Some((section, section.home.parent?)));
     below.filter(move |(_, parent)| parent.section == section.section)
 }
 
 /// The number of its `parts` of an entry, as far as they were read.
-fn count(parts: &[&str], entry: &LiveEntry) -> usize {
+fn count_parts(parts: &[&str], entry: &LiveEntry) -> usize {
     let Some(whole) = &entry.whole else { return 0 };
     let rows = parts.iter().filter_map(|part| whole.raw().get(*part)?.as_array());
     rows.map(Vec::len).sum()
 }
 
-/// Whether `first` has the part `name` of `other`: all of its rows.
+/// True if `first` has the part `name` of `other`: all of its rows.
 fn has_part(name: &str, first: &Object, other: &Object) -> bool {
     match (first.get(name), other.get(name)) {
         (Some(Json::Array(all)), Some(Json::Array(some))) => {
@@ -99,7 +99,7 @@ fn has_part(name: &str, first: &Object, other: &Object) -> bool {
 }
 
 /// How `other` differs from `first`.
-fn difference(
+fn find_difference(
     hidden: Hidden,
     parts: &[&str],
     first: &LiveEntry,
@@ -110,9 +110,12 @@ fn difference(
     };
     let (one, two) = (one.raw(), two.raw());
     let mut names = one.keys().chain(two.keys()).filter(|name| !COMPUTED.contains(&name.as_str()));
-    let is_same = |name: &str| match parts.contains(&name) {
-        true => has_part(name, one, two),
-        false => one.get(name) == two.get(name),
+    let is_same = |name: &str| {
+        if parts.contains(&name) {
+            has_part(name, one, two)
+        } else {
+            one.get(name) == two.get(name)
+        }
     };
     if let Some(name) = names.find(|name| !is_same(name)) {
         return Some(format!("differ in `{}`", text::escape(name)));
@@ -128,9 +131,9 @@ fn difference(
     }
 }
 
-/// What the service hides of an entry like this: write-only fields, credentials in URLs, and entries
+/// The values that the service hides of an entry: write-only fields, credentials in URLs, and entries
 /// of other sections that belong to it.
-fn hidden(section: Section, entry: &LiveEntry) -> Hidden {
+fn hidden_values(section: Section, entry: &LiveEntry) -> Hidden {
     let Some(whole) = entry.whole.as_ref().map(LiveFields::raw) else { return Hidden::More };
     let specs = section.table().specs();
     let is_spec = |name: &str| specs.iter().any(|spec| spec.field.live_name() == Some(name));

@@ -27,16 +27,16 @@ impl Creation<'_> {
     ///
     /// # Errors
     /// If a field names something that the service does not have.
-    pub(super) fn calls(self, job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
+    pub(super) fn calls(self, job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, NoCalls> {
         let naming: Vec<_> = self.within.keys().cloned().collect();
         let mut first = self.within.clone();
         let mut then = Fields::new();
         let settings = super::section(job.target.scope, super::settings::SECTION);
         for (name, value) in declared {
-            let own = job.section.table().get(name).map(|_| job.section);
-            let Some(section) = own.or(settings) else { continue };
+            let container = job.section.table().get(name).map(|_| job.section);
+            let Some(section) = container.or(settings) else { continue };
             let waits = section.waits(name, declared, None, true).is_some();
-            if waits || says_nothing(job.section, section, name, value) {
+            if waits || equals_default(job.section, section, name, value) {
                 continue;
             }
             let field = section.field(name);
@@ -52,14 +52,15 @@ impl Creation<'_> {
             body.extend([forms::sent(section, name, value, job.names)?]);
         }
         if let Some(settings) = settings {
-            let known = |name: &str| declared.get(name).cloned();
-            forms::add_needed(settings, &mut then, known, job.names)?;
+            let declared_value = |name: &str| declared.get(name).cloned();
+            forms::add_needed(settings, &mut then, declared_value, job.names)?;
         }
         let mut calls = Vec::new();
         let post = self.post.fields(first).naming(naming);
         for request in std::iter::once(post).chain(edits(job, self.edit, then)) {
             let body = request.body_fields();
-            let undone = settings.zip(body).map(|(of, body)| limits::undone(of, body, None));
+            let undone =
+                settings.zip(body).map(|(section, body)| limits::undone(section, body, None));
             calls.push(Call::from(request));
             for undo in edits(job, self.edit, undone.unwrap_or_default()) {
                 calls.push(Call { undoes: true, ..undo.into() });
@@ -68,7 +69,7 @@ impl Creation<'_> {
         Ok(calls)
     }
 
-    /// Whether the create request accepts a field and all its limits.
+    /// True if the create request accepts a field and all its limits.
     fn takes(&self, section: Section, name: &str, declared: &Fields) -> bool {
         let takes =
             |name: &str| (self.takes)(name, section.field(name), section.table().sent_name(name));
@@ -102,13 +103,13 @@ pub(super) fn relocate(
     renamed.into_iter().chain(moved).map(Call::from).collect()
 }
 
-/// Whether the field can be left out of a create request because the result is the same: an empty
+/// True if the field can be left out of a create request because the result is the same: an empty
 /// avatar, or a switch of `create:` that is off. The service answered `use_custom_template: false`
 /// with an internal error, so switches that are off are left out.
-fn says_nothing(container: Section, section: Section, name: &str, value: &Value) -> bool {
-    let is_own = std::ptr::eq(section.kind, container.kind);
+fn equals_default(container: Section, section: Section, name: &str, value: &Value) -> bool {
+    let is_of_container = std::ptr::eq(section.kind, container.kind);
     (section.field(name).is_upload() && value.is_null())
-        || (is_own && value.plain() == Some(&Json::Bool(false)))
+        || (is_of_container && value.plain() == Some(&Json::Bool(false)))
 }
 
 /// The edits with `body`: one for the data, and one for each file.

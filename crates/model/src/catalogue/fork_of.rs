@@ -14,10 +14,10 @@ pub const FORK_OF: &str = "fork_of";
 
 const UPSTREAM: &str = "forked_from_id";
 
-pub(super) struct Relation;
+pub(super) struct ForkRelation;
 
-impl Rules for Relation {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+impl Rules for ForkRelation {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         match job.act {
             Act::Create(declared) => Ok(vec![relate(job, declared)?.into()]),
             Act::Remove(live) => Ok(vec![job.remove(live)?.into()]),
@@ -27,7 +27,7 @@ impl Rules for Relation {
                 relate(job, declared)?.into(),
                 Call { restores: true, ..relate_again(job, live).into() },
             ]),
-            Act::Container(_) => Err(Unable::Needless),
+            Act::Container(_) => Err(NoCalls::NotNeeded),
         }
     }
 
@@ -43,7 +43,7 @@ impl Rules for Relation {
 }
 
 /// The request that makes the project a fork of the declared parent.
-pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>, Unable> {
+pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>, NoCalls> {
     let path = declared.get(FORK_OF).and_then(Value::text).unwrap_or_default();
     let id = forms::named_id(Named::Project, path, job.names, FORK_OF)?;
     let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(as_sent(&act(of, &names, Act::Remove(&live))), as_sent(&[end()]));
         let unknown =
             of.rules.calls(&Job { names: &Names::default(), ..job(Act::Create(&declared)) });
-        assert!(matches!(unknown, Err(Unable::Because(Fault { code: "unknown-project", .. }))));
+        assert!(matches!(unknown, Err(NoCalls::Impossible(Fault { code: "unknown-project", .. }))));
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn the_effect_of_removing_a_relation_is_shown() {
         let effects = |before: Json, after: Json| {
-            Relation.effects(None, &object(before), &object(after)).len()
+            ForkRelation.effects(None, &object(before), &object(after)).len()
         };
         let (one, two) = (json!({"fork_of": "acme/one"}), json!({"fork_of": "acme/two"}));
         assert_eq!(effects(one.clone(), json!({})), 1);

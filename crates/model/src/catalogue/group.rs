@@ -29,7 +29,7 @@ pub(super) static LOOKUP: Lookup = Lookup {
 pub(super) struct Group;
 
 impl Rules for Group {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let declared = match job.act {
             Act::Create(declared) => declared,
             // Without a parent group, it becomes a top-level group.
@@ -42,7 +42,7 @@ impl Rules for Group {
                 return Ok(vec![restore.into()]);
             }
             Act::Container(Lifecycle::Delete) | Act::Change(..) | Act::Remove(_) => {
-                return Err(Unable::Needless);
+                return Err(NoCalls::NotNeeded);
             }
         };
         let parent = job.target.namespace.as_ref();

@@ -18,7 +18,7 @@ const KEYED: [&str; 2] = [HEADERS, VARIABLES];
 const REMOVES_HEADERS: &str = "the service removes its `custom_headers`, if it has any";
 
 /// The keys in `rows`, a list of keyed secrets.
-fn keys(rows: &Json) -> impl Iterator<Item = &str> {
+fn row_keys(rows: &Json) -> impl Iterator<Item = &str> {
     rows.as_array().into_iter().flatten().filter_map(|row| row["key"].as_str())
 }
 
@@ -28,7 +28,7 @@ fn declared_keys(declared: &Fields, name: &str) -> Vec<String> {
         Some(Value::Secret(reference)) => reference.masked(),
         value => value.and_then(Value::plain).cloned(),
     };
-    rows.iter().flat_map(keys).map(str::to_owned).collect()
+    rows.iter().flat_map(row_keys).map(str::to_owned).collect()
 }
 
 pub(super) struct Hooks;
@@ -53,7 +53,7 @@ impl Rules for Hooks {
             name: name.as_deref().map(judge::masked_name).or_else(masked).unwrap_or_default(),
             also_called: name.as_ref().and_then(|_| masked()),
             service_name: name,
-            near: urls.iter().map(|url| with_other_end(url)).collect(),
+            near: urls.iter().map(|url| toggle_final_slash(url)).collect(),
             keys: urls,
         }
     }
@@ -78,7 +78,7 @@ impl Rules for Hooks {
 
     // The service adds the keys of an edit to the stored ones. When the URL changes, it removes all
     // headers, even those of the same request, and variables that keep their secret.
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let (Act::Change(declared, live, changed), Some(op)) =
             (job.act, job.section.home.operations.edit)
         else {
@@ -92,14 +92,14 @@ impl Rules for Hooks {
         if has_new_url && declared.contains_key(HEADERS) {
             calls.extend(job.edit(op, declared, live, &[HEADERS])?);
         } else if has_new_url {
-            let side_effect = without_headers(live)?;
+            let side_effect = header_side_effect(live)?;
             calls = calls.into_iter().map(|call| Call { side_effect, ..call }).collect();
         }
         let acts = KEYED.iter().zip(&job.section.home.operations.others);
         let acts = acts.filter(|(name, _)| changed.contains(name) && !has_new_url);
         for (name, act) in acts {
             let declared = declared_keys(declared, name);
-            let gone = live.fields.raw().get(*name).into_iter().flat_map(keys);
+            let gone = live.fields.raw().get(*name).into_iter().flat_map(row_keys);
             let gone = gone.filter(|key| declared.iter().all(|declared| declared != key));
             calls.extend(gone.map(|key| Call::from(job.addressed(*act, live).arg("key", key))));
         }
@@ -108,11 +108,11 @@ impl Rules for Hooks {
 }
 
 /// The side effect of a new URL for a hook whose headers are not declared. Lists do not show them.
-fn without_headers(live: &LiveEntry) -> Result<Option<&'static str>, Unable> {
+fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls> {
     let Some(shown) = live.whole.as_ref().and_then(|whole| whole.raw().get(HEADERS)) else {
         return Ok(Some(REMOVES_HEADERS));
     };
-    if keys(shown).next().is_none() {
+    if row_keys(shown).next().is_none() {
         return Ok(None);
     }
     Err(Fault::of(texts::HEADERS_LOST, "url").into())
@@ -125,23 +125,23 @@ pub(super) fn check_url(
     url: &str,
     report: &mut dyn FnMut(Fault),
 ) {
-    let Err(why) = valid_url(url) else { return };
+    let Err(why) = validate_url(url) else { return };
     let in_quotes = url.starts_with(['“', '„', '‘', '«']);
     let fault = Fault::of(if in_quotes { texts::URL_IN_QUOTES } else { texts::URL }, field);
     report(fault.fill("called", called).fill("why", why));
 }
 
 /// `url` with a final `/` added, or without the one that it has.
-fn with_other_end(url: &str) -> String {
+fn toggle_final_slash(url: &str) -> String {
     url.strip_suffix('/').map_or_else(|| format!("{url}/"), str::to_owned)
 }
 
 /// The maximum number of characters in the URL of a hook.
 const LONGEST: usize = 8192;
 
-/// Whether the service accepts `url` as one to call: `http` or `https` in lower case, with a host.
+/// True if the service accepts `url` as one to call: `http` or `https` in lower case, with a host.
 /// White space inside is accepted.
-fn valid_url(url: &str) -> Result<(), &'static str> {
+fn validate_url(url: &str) -> Result<(), &'static str> {
     const SCHEME: &str = "must start with `http://` or `https://`, in lower case";
     let (scheme, rest) = url.split_once("://").ok_or(SCHEME)?;
     if !["http", "https"].contains(&scheme) {

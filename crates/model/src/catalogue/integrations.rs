@@ -68,20 +68,20 @@ impl Rules for Integrations {
         let specs = section.table().specs().iter().filter(|spec| declared.contains_key(spec.name));
         let strange = specs.filter(|spec| spec.name != SLUG && !variant.fields.contains(spec.name));
         let strange: Vec<_> = strange.collect();
-        let of = |texts, field| Fault::of(texts, field).fill("slug", slug);
+        let fault_of = |texts, field| Fault::of(texts, field).fill("slug", slug);
         if let ([name], [spec]) = (&*missing, &*strange) {
-            return report(of(texts::FIELD_IN_PLACE, spec.name).fill("name", name));
+            return report(fault_of(texts::FIELD_IN_PLACE, spec.name).fill("name", name));
         }
         for name in missing {
             let is_secret = section.field(name).secrecy() != Secrecy::Open;
             let value = if is_secret { "{env: NAME}" } else { "..." };
-            report(of(texts::FIELD_NEEDED, "").fill("name", name).fill("value", value));
+            report(fault_of(texts::FIELD_NEEDED, "").fill("name", name).fill("value", value));
         }
         for spec in strange {
             let others = section.field(SLUG).variants();
-            let others = others.filter(|(_, of)| of.fields.contains(spec.name));
+            let others = others.filter(|(_, fault_of)| fault_of.fields.contains(spec.name));
             let others = text::listed(&others.map(|(slug, _)| slug).collect::<Vec<_>>());
-            report(of(texts::FIELD_OF_OTHERS, spec.name).fill("others", &others));
+            report(fault_of(texts::FIELD_OF_OTHERS, spec.name).fill("others", &others));
         }
         check_recipients(slug, variant, declared, report);
         // Its value is known in a plan, if the environment has it.
@@ -91,7 +91,7 @@ impl Rules for Integrations {
         check_channels(variant, declared, report);
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let mut calls = job.plain()?;
         let is_old = matches!(job.release, Known::Is(release) if release < INHERITS_SINCE);
         let of_group = job.section.home.scope == Scope::Group;
@@ -129,7 +129,8 @@ fn check_recipients(
 fn check_channels(variant: &'static Variant, declared: &Fields, report: &mut dyn FnMut(Fault)) {
     let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
     for name in &variant.fields {
-        let other = name.strip_prefix("confidential_").filter(|it| it.ends_with("_channel"));
+        let other =
+            name.strip_prefix("confidential_").filter(|channel| channel.ends_with("_channel"));
         let is_empty = declared.get(name).is_some_and(|value| !is_set(value));
         let Some(other) = other.filter(|_| is_empty) else { continue };
         match declared.get(other) {
@@ -246,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Whether a PUT says that nothing is inherited.
+    /// True if a PUT says that nothing is inherited.
     #[test]
     fn what_is_declared_is_not_inherited() {
         let declared =

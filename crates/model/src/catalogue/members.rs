@@ -20,9 +20,10 @@ pub(super) static PENDING: SideList = SideList {
     value: |member, pending| {
         let is_it = |row: &&Object| {
             let name = row.get("username").and_then(Json::as_str).unwrap_or_default();
-            let own = member.fields.raw().get("user").and_then(Json::as_str).unwrap_or_default();
+            let username =
+                member.fields.raw().get("user").and_then(Json::as_str).unwrap_or_default();
             row.get("approved") == Some(&Json::Bool(false))
-                && name.to_lowercase() == own.to_lowercase()
+                && name.to_lowercase() == username.to_lowercase()
         };
         if pending.iter().any(|row| is_it(&row)) { "awaiting".into() } else { "active".into() }
     },
@@ -40,8 +41,8 @@ impl Rules for Members {
         (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        let own = ["override", "membership"];
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+        let by_separate_calls = ["override", "membership"];
         if let Act::Create(declared) | Act::Change(declared, ..) = job.act
             && let Some(level) = declared.get("access_level").and_then(Value::plain)
             && Level::parse(level).is_some_and(|level| level.number == MINIMAL)
@@ -49,7 +50,7 @@ impl Rules for Members {
         {
             return Err(Fault::of(texts::MINIMAL_ACCESS, "access_level").into());
         }
-        fits_role(job)?;
+        check_role_level(job)?;
         let (declared, user, changed) = match job.act {
             Act::Remove(_) | Act::Container(_) => return job.plain(),
             Act::Create(declared) => {
@@ -61,10 +62,12 @@ impl Rules for Members {
         let is_wanted = |name: &str| match changed {
             Some(changed) => changed.contains(&name),
             // A new membership is active and has the level of the directory.
-            None => own.contains(&name) && declared.contains_key(name),
+            None => by_separate_calls.contains(&name) && declared.contains_key(name),
         };
         let mut calls = match changed {
-            Some(changed) if changed.iter().all(|name| own.contains(name)) => Vec::new(),
+            Some(changed) if changed.iter().all(|name| by_separate_calls.contains(name)) => {
+                Vec::new()
+            }
             _ => job.plain()?,
         };
         let to = |op: Op<Write>| {
@@ -90,19 +93,20 @@ impl Rules for Members {
     }
 
     fn effects(&self, user: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let level = |fields| level(fields, "access_level");
-        let ends = ends(before, after);
-        let [had, has] = [before, after].map(|fields| fields.get("member_role"));
-        let lost_role = had.and_then(Json::as_str).filter(|_| has.is_some() && has != had);
+        let level = |fields| level_number(fields, "access_level");
+        let ends = gets_end_date(before, after);
+        let [old_role, new_role] = [before, after].map(|fields| fields.get("member_role"));
+        let lost_role =
+            old_role.and_then(Json::as_str).filter(|_| new_role.is_some() && new_role != old_role);
         let lost_role = lost_role.map(str::to_owned);
         let (before, after) = (level(before), level(after));
         vec![Effect::Access { user, before, after, ends, lost_role }]
     }
 }
 
-/// Whether the member gets the level of its declared custom role: the service refuses another one.
+/// True if the member gets the level of its declared custom role: the service refuses another one.
 /// Nobody has a role with another level, so a role that stays belongs to the live level.
-fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
+fn check_role_level(job: &Job<'_>) -> Result<(), NoCalls> {
     let (declared, live) = match job.act {
         Act::Create(declared) => (declared, None),
         Act::Change(declared, live, _) => (declared, Some(live.fields.raw())),
@@ -110,26 +114,26 @@ fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
     };
     let Some(role) = declared.get("member_role").and_then(Value::text) else { return Ok(()) };
     let before = |name: &str| live.and_then(|live| live.get(name));
-    let had = before("access_level").and_then(Level::parse);
-    let has = declared.get("access_level").and_then(Value::plain).and_then(Level::parse);
+    let old_level = before("access_level").and_then(Level::parse);
+    let new_level = declared.get("access_level").and_then(Value::plain).and_then(Level::parse);
     let stays = before("member_role").and_then(Json::as_str) == Some(role);
     let of_role = || Level::parse(&job.names.level_of_role(role)?.into());
-    let needed = if stays { had } else { of_role() };
-    let (Some(needed), Some(has)) = (needed, has.or(had)) else { return Ok(()) };
-    if needed == has {
+    let needed = if stays { old_level } else { of_role() };
+    let (Some(needed), Some(new_level)) = (needed, new_level.or(old_level)) else { return Ok(()) };
+    if needed == new_level {
         return Ok(());
     }
-    let fault = Fault::of(texts::LEVEL_OF_ROLE, "member_role").fill("level", has.word);
+    let fault = Fault::of(texts::LEVEL_OF_ROLE, "member_role").fill("level", new_level.word);
     Err(fault.fill("needed", needed.word).fill("role", &text::escape(role)).into())
 }
 
 /// The number of a level of access; 0 means none.
-pub(super) fn level(fields: &Object, name: &str) -> u8 {
+pub(super) fn level_number(fields: &Object, name: &str) -> u8 {
     fields.get(name).and_then(Level::parse).map_or(0, |level| level.number)
 }
 
-/// Whether access gets an end date that it did not have.
-pub(super) fn ends(before: &Object, after: &Object) -> bool {
+/// True if access gets an end date that it did not have.
+pub(super) fn gets_end_date(before: &Object, after: &Object) -> bool {
     let day = |fields: &Object| {
         let day = fields.get("expires_at").and_then(Json::as_str);
         day.filter(|day| !day.is_empty()).map(str::to_owned)
@@ -210,7 +214,7 @@ mod tests {
             };
             let refused = matches!(
                 Members.calls(&job),
-                Err(Unable::Because(Fault { code: "top-level", .. }))
+                Err(NoCalls::Impossible(Fault { code: "top-level", .. }))
             );
             assert_eq!(refused, is_refused, "{path}");
         }

@@ -46,9 +46,9 @@ use crate::{
 fn rules(name: &str) -> Option<&'static dyn Rules> {
     Some(match name {
         "approval_rules" => &approval_rules::ApprovalRules,
-        "approvals" => &approvals::Settings,
+        "approvals" => &approvals::ApprovalSettings,
         "archived" => &archived::Archived,
-        "fork_of" => &fork_of::Relation,
+        "fork_of" => &fork_of::ForkRelation,
         "group" => &group::Group,
         "hooks" => &hooks::Hooks,
         "integrations" => &integrations::Integrations,
@@ -56,7 +56,7 @@ fn rules(name: &str) -> Option<&'static dyn Rules> {
         "project" => &project::Project,
         "protected_branches" => &protected_branches::ProtectedBranches,
         "push_rule" => &push_rule::PushRule,
-        "pipeline_schedules" => &pipeline_schedules::Schedules,
+        "pipeline_schedules" => &pipeline_schedules::PipelineSchedules,
         "settings" => &settings::Settings,
         "shares" => &shares::Shares,
         "variables" => &variables::Variables,
@@ -76,7 +76,7 @@ pub struct Registry {
     kinds: Vec<&'static Kind>,
     described: Vec<AnyOp>,
     /// The number of built-in kinds.
-    own: usize,
+    built_in_count: usize,
 }
 
 /// The result of [`all`]. Set once: by [`add`], or when first read.
@@ -90,17 +90,17 @@ impl Registry {
     /// The built-in kinds.
     pub fn built_in() -> Self {
         let all = description::built_in();
-        Self { own: all.kinds.len(), ..all }
+        Self { built_in_count: all.kinds.len(), ..all }
     }
 
     /// The kinds that a user describes.
     pub fn added(&self) -> &[&'static Kind] {
-        self.kinds.get(self.own..).unwrap_or_default()
+        self.kinds.get(self.built_in_count..).unwrap_or_default()
     }
 
     /// With one more kind.
     #[must_use]
-    pub fn with(mut self, described: description::Described) -> Self {
+    pub fn with(mut self, described: description::DescribedKind) -> Self {
         self.kinds.push(described.kind);
         self.described.extend(described.operations);
         self

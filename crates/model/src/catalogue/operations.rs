@@ -27,37 +27,41 @@ pub fn find(id: &str) -> Option<AnyOp> {
 }
 
 /// The fields of a section that a route accepts, as parameters.
-struct Body {
+struct FieldParameters {
     section: (Scope, &'static str),
     route: Route,
     parameters: Vec<Parameter>,
 }
 
-static BODIES: LazyLock<Vec<Body>> = LazyLock::new(|| {
+static BODIES: LazyLock<Vec<FieldParameters>> = LazyLock::new(|| {
     let named = all().filter_map(|op| op.row().fields);
     named
-        .map(|(section, route)| Body { section, route, parameters: accepted(section, route) })
+        .map(|(section, route)| FieldParameters {
+            section,
+            route,
+            parameters: accepted_parameters(section, route),
+        })
         .collect()
 });
 
 /// All parameters of a request for `operation`: first those of the path, then of the query, then of
 /// the body.
 pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
-    let own = || operation.parameters();
+    let row_parameters = || operation.parameters();
     let body = BODIES.iter().find(|body| operation.fields == Some((body.section, body.route)));
     // Parameters of the row win: a key in the path is not in the body.
     let fields = body
         .into_iter()
         .flat_map(|body| &body.parameters)
-        .filter(|field| own().all(|p| p.name != field.name));
-    let mut all: Vec<_> = own().chain(fields).collect();
+        .filter(|field| row_parameters().all(|p| p.name != field.name));
+    let mut all: Vec<_> = row_parameters().chain(fields).collect();
     all.sort_by_key(|parameter| parameter.place);
     all
 }
 
 /// The fields of `section` that `route` accepts. For a container, they include the fields of the
 /// sections that are created with it.
-fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
+fn accepted_parameters((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
     let Some(section) = super::section(scope, section) else { return Vec::new() };
     let container = section.comes_with_container().then(|| super::container(scope).0);
     let sections = [Some(section), container].into_iter().flatten();
@@ -68,7 +72,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
         Some(Parameter::new(Place::Body, name, Type::Integer, about))
     };
-    let singles: Vec<_> = specs.clone().filter_map(|of| alone(&of)).collect();
+    let singles: Vec<_> = specs.clone().filter_map(|pair| alone(&pair)).collect();
     specs
         .filter(|(_, spec)| spec.field.accepted.on(route))
         .map(|(section, spec)| {
@@ -80,7 +84,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
                 required: is_required(section, spec, route),
                 deprecated: all.deprecated && is_replaced,
                 replaced_by: all.replaced_by.filter(|_| is_replaced),
-                value: rows(spec, all.value, route),
+                value: row_type(spec, all.value, route),
                 ..all
             }
         })
@@ -89,7 +93,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
 }
 
 /// An edit identifies rows of a list by their ids, or by their names.
-fn rows(spec: &Spec, value: Type, route: Route) -> Type {
+fn row_type(spec: &Spec, value: Type, route: Route) -> Type {
     let (Type::Objects(keys), Route::Edit) = (value, route) else { return value };
     if spec.has_secret_rows() {
         return value;
@@ -138,9 +142,9 @@ fn type_of(field: &'static Field) -> Type {
         ValueType::Boolean => Type::Boolean,
         ValueType::Integer => Type::Integer,
         ValueType::Texts | ValueType::Addresses => Type::Texts,
-        ValueType::Mapping | ValueType::Spread => Type::Object(keys(field)),
+        ValueType::Mapping | ValueType::Spread => Type::Object(key_parameters(field)),
         ValueType::Rows | ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants => {
-            Type::Objects(keys(field))
+            Type::Objects(key_parameters(field))
         }
         _ if !field.words.is_empty() => {
             Type::Word(field.words.iter().map(|word| word.word).collect::<Vec<_>>().leak())
@@ -152,7 +156,7 @@ fn type_of(field: &'static Field) -> Type {
 
 /// The keys of a mapping, or of the rows of a list. A key that is only an alias in manifests is not
 /// sent.
-fn keys(field: &'static Field) -> &'static [Parameter] {
+fn key_parameters(field: &'static Field) -> &'static [Parameter] {
     let keys = row(field).keys.iter().filter(|key| key.replaced_by().is_none());
     keys.map(parameter).collect::<Vec<_>>().leak()
 }
@@ -169,7 +173,7 @@ pub fn facts(row: &Operation) -> Vec<String> {
     let mut facts = vec![row.purpose.to_owned(), answer.to_owned()];
     let one_of: Vec<_> = row.one_of.iter().map(|name| format!("`{name}`")).collect();
     facts.extend((!one_of.is_empty()).then(|| format!("needs {}", one_of.join(" or "))));
-    facts.extend(limits(row.tier, row.since, row.administrators));
+    facts.extend(restrictions(row.tier, row.since, row.administrators));
     facts
 }
 
@@ -184,12 +188,12 @@ pub fn remarks(parameter: &Parameter) -> Vec<String> {
             ),
         );
     }
-    remarks.extend(limits(parameter.tier, parameter.since, parameter.administrators));
+    remarks.extend(restrictions(parameter.tier, parameter.since, parameter.administrators));
     remarks.extend(parameter.secret.then(|| "a secret".to_owned()));
     remarks
 }
 
-fn limits(
+fn restrictions(
     tier: Tier,
     since: Option<Release>,
     administrators: bool,

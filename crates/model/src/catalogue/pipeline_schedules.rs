@@ -15,9 +15,9 @@ use super::prelude::*;
 const TAKES: &str = "ownership of the schedule moves to the token's user; its pipelines then run with that user's rights";
 const LENDS: &str = "run its pipelines with the rights of the token's user";
 
-pub(super) struct Schedules;
+pub(super) struct PipelineSchedules;
 
-impl Rules for Schedules {
+impl Rules for PipelineSchedules {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let inputs = declared.get("inputs").and_then(Value::list).into_iter().flatten();
         let mut names = BTreeSet::new();
@@ -46,7 +46,7 @@ impl Rules for Schedules {
         is_looked_for.then_some("until the repository has a branch")
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let mut calls = job.plain()?;
         if let Act::Change(_, live, _) = job.act
             && (owner(live).is_none() || owner(live) != job.names.caller())
@@ -96,7 +96,7 @@ mod tests {
         let mut raw = raw(json!({"id": 4}));
         raw["inputs"] = json!([{"name": "a", "value": "true"}, {"name": "b", "value": ["x", 1]}]);
         let there = live(of, raw);
-        let names = Names::default().for_caller(4);
+        let names = Names::default().with_caller(4);
         let destroyed = json!({"name": "b", "value": ["x", 1], "destroy": true});
         for (written, sent) in [
             (json!([{"name": "a", "value": true}]), json!([destroyed])),
@@ -135,7 +135,7 @@ mod tests {
             (Json::Null, Some(4), both.clone()),
             (Json::Null, None, both),
         ] {
-            let names = caller.map_or_else(Names::default, |id| Names::default().for_caller(id));
+            let names = caller.map_or_else(Names::default, |id| Names::default().with_caller(id));
             let there = live(of, raw(owner.clone()));
             let change = Act::Change(&declared, &there, &["cron"]);
             assert_eq!(act(of, &names, change), expected, "{owner} {caller:?}");
@@ -148,12 +148,12 @@ mod tests {
         let of = section("pipeline_schedules");
         let declared = fields(json!({"description": "nightly", "active": false}));
         let there = live(of, raw(json!({"id": 5})));
-        let (names, release) = (Names::default().for_caller(4), Known::Is(release::REFERENCE));
+        let (names, release) = (Names::default().with_caller(4), Known::Is(release::REFERENCE));
         let act = Act::Change(&declared, &there, &["active"]);
         let target = target();
         let job = Job { section: of, target: &target, names: &names, release, is_alone: true, act };
         let side_effect: Vec<_> =
-            Schedules.calls(&job).unwrap().iter().map(|call| call.side_effect).collect();
+            PipelineSchedules.calls(&job).unwrap().iter().map(|call| call.side_effect).collect();
         assert_eq!(side_effect, [Some(TAKES), None]);
     }
 
@@ -169,9 +169,9 @@ mod tests {
         ] {
             let declared = fields(json!({"description": "nightly", "ref": declared}));
             let of = section("pipeline_schedules");
-            let why = Schedules.waits(of, "ref", &declared, found, is_empty);
+            let why = PipelineSchedules.waits(of, "ref", &declared, found, is_empty);
             assert_eq!(why.is_some(), waits, "{declared:?} {is_empty}");
-            assert_eq!(Schedules.waits(of, "cron", &declared, found, is_empty), None);
+            assert_eq!(PipelineSchedules.waits(of, "cron", &declared, found, is_empty), None);
         }
     }
 

@@ -3,7 +3,7 @@
 pub(super) use crate::{
     field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier},
     kind::{
-        Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, Risk, Rules, Section, Unable,
+        Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, NoCalls, Risk, Rules, Section,
         calls::Act, texts,
     },
     operation::{self, Op, Write},

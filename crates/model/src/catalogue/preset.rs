@@ -9,7 +9,7 @@
 
 use crate::{kind::Section, value::Json};
 
-/// The default that stands for the last part of the container's path.
+/// The placeholder for the last part of the container's path.
 const SLUG: &str = "{name}";
 
 /// The default of the field `name` in a new `section` of the container at `path`: `null` if

@@ -29,16 +29,20 @@ pub(super) static LOOKUP: Lookup = Lookup {
 pub(super) struct Project;
 
 impl Rules for Project {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         match job.act {
             Act::Create(declared) => create(job, declared),
             Act::Container(Lifecycle::Move(former)) => {
                 let (edit, to) = (operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER);
                 Ok(creation::relocate(job, former, edit, to, "namespace"))
             }
-            Act::Container(Lifecycle::Delete) => Ok(vec![act(job, operation::PROJECT_DELETE)]),
-            Act::Container(Lifecycle::Restore) => Ok(vec![act(job, operation::PROJECT_RESTORE)]),
-            Act::Change(..) | Act::Remove(_) => Err(Unable::Needless),
+            Act::Container(Lifecycle::Delete) => {
+                Ok(vec![container_call(job, operation::PROJECT_DELETE)])
+            }
+            Act::Container(Lifecycle::Restore) => {
+                Ok(vec![container_call(job, operation::PROJECT_RESTORE)])
+            }
+            Act::Change(..) | Act::Remove(_) => Err(NoCalls::NotNeeded),
         }
     }
 
@@ -46,14 +50,14 @@ impl Rules for Project {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         check_create(declared, report);
         // An undeclared setting gets the service's default.
-        let known = |name: &str| match declared.get(name) {
+        let declared_or_default = |name: &str| match declared.get(name) {
             Some(value) => value.plain().cloned(),
             None => Some("enabled".into()),
         };
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
             return;
         };
-        for (name, _, most, limit) in needs::exceeding(settings, known) {
+        for (name, _, most, limit) in needs::fields_above_limit(settings, declared_or_default) {
             if declared.contains_key(most) && !declared.contains_key(name) {
                 let fault = Fault::of(texts::TOO_VISIBLE, most).fill("name", name);
                 report(fault.fill("limit", &plain_text(&limit)));
@@ -63,7 +67,7 @@ impl Rules for Project {
 
     fn effects(&self, _who: Option<u64>, _before: &Object, after: &Object) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if source::fills(after) {
+        if source::has_undeclared_contents(after) {
             effects.push(Effect::Fills);
         }
         if after.get("initialize_with_readme") == Some(&Json::Bool(true)) {
@@ -94,7 +98,7 @@ fn facts(raw: &Object) -> Facts {
         archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
         is_empty: raw.get("empty_repo") == Some(&Json::Bool(true)),
         personal_owner: owner.and_then(|owner| owner["id"].as_u64()),
-        level: raw.get("permissions").map(level),
+        level: raw.get("permissions").map(caller_level),
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
         arrival: arrival(raw),
         tier: if is_licensed { Tier::Premium } else { Tier::Free },
@@ -113,14 +117,14 @@ const LICENSED: [&str; 2] = ["mirror", "approvals_before_merge"];
 /// The state of an import. The reference names two words of `import_status` (1, 3); unknown words
 /// count as running. A pull mirror uses the same field for its regular updates.
 fn arrival(raw: &Object) -> Option<Arrival> {
-    let says = |name| raw.get(name).and_then(Json::as_str);
+    let text_of = |name| raw.get(name).and_then(Json::as_str);
     if raw.get("mirror") == Some(&Json::Bool(true)) {
         return None;
     }
-    match says("import_status")? {
+    match text_of("import_status")? {
         "none" | "finished" => None,
         "failed" => {
-            let why = says("import_error").map(crate::secret::judge::mask_url);
+            let why = text_of("import_error").map(crate::secret::judge::mask_url);
             Some(Arrival::Failed(why.map(|why| text::escape(&why).into_owned())))
         }
         "canceled" => Some(Arrival::Failed(Some("it was canceled".to_owned()))),
@@ -129,16 +133,16 @@ fn arrival(raw: &Object) -> Option<Arrival> {
 }
 
 /// The caller's highest level of access; 0 means none.
-fn level(permissions: &Json) -> u8 {
-    let level = |name| permissions[name]["access_level"].as_u64();
-    let level = level("project_access").max(level("group_access"));
+fn caller_level(permissions: &Json) -> u8 {
+    let level_of = |name| permissions[name]["access_level"].as_u64();
+    let level = level_of("project_access").max(level_of("group_access"));
     level.and_then(|level| u8::try_from(level).ok()).unwrap_or(0)
 }
 
-fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
+fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, NoCalls> {
     // Without a namespace, the service would use the caller's: the project would be created in the
     // wrong place.
-    let Some(namespace) = &job.target.namespace else { return Err(Unable::Needless) };
+    let Some(namespace) = &job.target.namespace else { return Err(NoCalls::NotNeeded) };
     let mut calls = match source::calls(job, namespace, declared) {
         Some(calls) => calls?,
         None => create_plain(job, namespace, declared)?,
@@ -152,7 +156,7 @@ fn create_plain(
     job: &Job<'_>,
     namespace: &Namespace,
     declared: &Fields,
-) -> Result<Vec<Call>, Unable> {
+) -> Result<Vec<Call>, NoCalls> {
     let (post, route) = match namespace.owner {
         NamespaceOwner::User(user) => (
             operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user),
@@ -170,7 +174,7 @@ fn create_plain(
     Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
-fn act(job: &Job<'_>, op: Op<Write>) -> Call {
+fn container_call(job: &Job<'_>, op: Op<Write>) -> Call {
     job.target.addressed(op.request()).into()
 }
 

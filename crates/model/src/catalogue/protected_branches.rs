@@ -26,8 +26,8 @@ impl Rules for ProtectedBranches {
         }
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        self.keeps_the_right(job)?;
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+        self.check_right_to_unprotect(job)?;
         match job.act {
             Act::Change(declared, live, changed) if is_replaced(live, changed) => {
                 job.replace(declared, live)
@@ -48,7 +48,7 @@ impl ProtectedBranches {
     ///
     /// # Errors
     /// If the declared or live rows certainly exclude the user of the token.
-    fn keeps_the_right(&self, job: &Job<'_>) -> Result<(), Unable> {
+    fn check_right_to_unprotect(&self, job: &Job<'_>) -> Result<(), NoCalls> {
         let spec = job.section.table().get(UNPROTECT);
         let declared = |declared: &Fields| {
             Some(forms::comparable(spec, declared.get(UNPROTECT)?.plain()?, job.names))
@@ -61,24 +61,24 @@ impl ProtectedBranches {
             Act::Container(_) => (None, ""),
         };
         let caller = job.names.caller();
-        match rows.is_some_and(|rows| caller.is_some_and(|id| leave_out(&rows, id))) {
-            true => Err(Fault::of(texts::LOCKED_OUT, UNPROTECT).fill("what", what).into()),
-            false => Ok(()),
+        if rows.is_some_and(|rows| caller.is_some_and(|id| excludes_user(&rows, id))) {
+            return Err(Fault::of(texts::LOCKED_OUT, UNPROTECT).fill("what", what).into());
         }
+        Ok(())
     }
 }
 
 const UNPROTECT: &str = "allowed_to_unprotect";
 
-/// Whether `rows` name only users, and not this one.
-fn leave_out(rows: &Json, id: u64) -> bool {
+/// True if `rows` name only users, and not this one.
+fn excludes_user(rows: &Json, id: u64) -> bool {
     let users: Option<Vec<u64>> = rows
         .as_array()
         .and_then(|rows| rows.iter().map(|row| row.get("user_id")?.as_u64()).collect());
     users.is_some_and(|users| !users.is_empty() && !users.contains(&id))
 }
 
-/// Whether a change needs a replacement: without tiers, the service only edits one flag.
+/// True if a change needs a replacement: without tiers, the service only edits one flag.
 fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
     live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
 }
@@ -95,19 +95,19 @@ pub(super) fn effects(
     is_edited: bool,
 ) -> Vec<Effect> {
     let is_new = before.is_empty();
-    let named = |of: Named, key: &'static str| {
+    let access_needs = |named: Named, key: &'static str| {
         let ids = move |fields: &Object, list: &str| -> Vec<u64> {
             let rows = fields.get(list).and_then(Json::as_array).into_iter().flatten();
             rows.filter_map(|row| row.get(key)?.as_u64()).collect()
         };
         let new = lists.iter().flat_map(move |list| {
-            let known = if is_edited { ids(before, list) } else { Vec::new() };
-            ids(after, list).into_iter().filter(move |id| !known.contains(id))
+            let known_ids = if is_edited { ids(before, list) } else { Vec::new() };
+            ids(after, list).into_iter().filter(move |id| !known_ids.contains(id))
         });
-        new.map(move |id| Effect::needs_access(of, id)).collect::<Vec<_>>()
+        new.map(move |id| Effect::needs_access(named, id)).collect::<Vec<_>>()
     };
-    let people = named(Named::User, "user_id");
-    let groups = named(Named::Group, "group_id");
+    let people = access_needs(Named::User, "user_id");
+    let groups = access_needs(Named::Group, "group_id");
     let [before, rule] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
     std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
 }
@@ -166,14 +166,17 @@ mod tests {
     #[test]
     fn locking_out_the_caller_is_refused() {
         let of = section("protected_branches");
-        let mut names = names().for_caller(4);
+        let mut names = names().with_caller(4);
         names.insert(Named::User, "me", Some(4));
         let target = target();
         let is_refused = |names: &Names, act: Act<'_>| {
             let release = Known::NotAsked;
             let (section, target) = (of, &target);
             let job = Job { section, target, names, release, is_alone: true, act };
-            matches!(of.rules.calls(&job), Err(Unable::Because(Fault { code: "locked-out", .. })))
+            matches!(
+                of.rules.calls(&job),
+                Err(NoCalls::Impossible(Fault { code: "locked-out", .. }))
+            )
         };
         for (rows, refused) in [
             (json!([{"user": "alice"}]), true),
@@ -296,10 +299,10 @@ mod tests {
         };
         let owners = "code_owner_approval_required";
         assert_eq!(why_not(premium(), &[]), None);
-        assert!(matches!(why_not(premium(), &[owners]), Some(Unable::Unseen(_))));
+        assert!(matches!(why_not(premium(), &[owners]), Some(NoCalls::LiveUnknown(_))));
         // A row for a user or group also proves a tier.
         let both = [owners, "unprotect_access_levels"];
-        assert!(matches!(why_not(premium(), &both), Some(Unable::Unseen(_))));
+        assert!(matches!(why_not(premium(), &both), Some(NoCalls::LiveUnknown(_))));
         assert_eq!(why_not(free(), &[]), None);
     }
 

@@ -17,7 +17,7 @@ pub fn needs(section: Section) -> Option<String> {
 
 /// The description of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
+pub struct FieldReference {
     /// The allowed values, as Markdown.
     pub value: String,
     /// Its meaning.
@@ -27,20 +27,20 @@ pub struct Described {
 }
 
 /// Describes `property`, one of the properties of `schema`.
-pub fn describe(property: &Json, schema: &Json) -> Described {
+pub fn describe(property: &Json, schema: &Json) -> FieldReference {
     let field = Field::of(property);
     // The replacing field may be newer than the release of the reference.
     let modern = field.replaced_by().map(|name| Field::of(&schema["properties"][name]));
     let replaced = modern.and_then(|modern| modern.available.since).filter(|since| since.is_late());
-    Described {
-        value: value(property),
+    FieldReference {
+        value: allowed_values(property),
         meaning: property["description"].as_str().unwrap_or_default().to_owned(),
         remarks: remarks(field, property, replaced),
     }
 }
 
 /// The allowed values.
-fn value(schema: &Json) -> String {
+fn allowed_values(schema: &Json) -> String {
     if let Some(words) = schema["enum"].as_array() {
         return words
             .iter()
@@ -52,7 +52,7 @@ fn value(schema: &Json) -> String {
         // A choice that is only a pattern allows other spellings of the words of another choice.
         let worded = choices.iter().any(|choice| choice["enum"].is_array());
         let choices = choices.iter().filter(|choice| !worded || choice.get("pattern").is_none());
-        return choices.map(value).collect::<Vec<_>>().join(" or ");
+        return choices.map(allowed_values).collect::<Vec<_>>().join(" or ");
     }
     if schema["oneOf"].is_array() {
         return "reference to a secret".to_owned();
@@ -66,7 +66,7 @@ fn value(schema: &Json) -> String {
             (least, None) => format!("number from {}", least.unwrap_or_default()),
         },
         Some("number") => "number".to_owned(),
-        Some("array") => format!("list of {}", value(&schema["items"])),
+        Some("array") => format!("list of {}", allowed_values(&schema["items"])),
         Some("object") => "mapping".to_owned(),
         Some("null") => "`null`".to_owned(),
         _ => "text".to_owned(),
@@ -103,13 +103,13 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
         when(field.secrecy() == Secrecy::Sensitive, "plans hide its live value"),
         when(is_never_read, "cannot be verified: the service does not return it"),
         when(field.read == Readback::IfPresent, "verified only where the service returns it"),
-        guarded(field),
+        guard_remark(field),
     ];
     first.into_iter().flatten().chain(words).chain(last.into_iter().flatten()).collect()
 }
 
 /// The guard that asks about a field, and the changes that it asks about.
-fn guarded(field: &Field) -> Option<String> {
+fn guard_remark(field: &Field) -> Option<String> {
     let when = match &field.weakens {
         Weakens::Never => return None,
         Weakens::Access => return Some("guarded: `own-access`, `last-owner`".to_owned()),

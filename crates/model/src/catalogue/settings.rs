@@ -29,7 +29,7 @@ impl Rules for Settings {
             return live.filter(|_| raw.get("mirror").and_then(Json::as_bool) == Some(true));
         }
         if spec.name == "container_expiration_policy" {
-            return live.as_ref().map(policy);
+            return live.as_ref().map(cleanup_policy);
         }
         let modern = spec.field.replaced_by();
         let twin = modern.and_then(|name| Some((name, raw.get(name)?)));
@@ -39,7 +39,7 @@ impl Rules for Settings {
             Some((_, Json::Bool(on))) if spec.field.is_opposite() => {
                 Some(if *on && spec.field.nullable { Json::Null } else { (!on).into() })
             }
-            Some((name, twin)) if live.is_none() => old_form(spec, name, twin),
+            Some((name, twin)) if live.is_none() => deprecated_form(spec, name, twin),
             _ => live,
         }
     }
@@ -104,7 +104,7 @@ impl Rules for Settings {
     }
 }
 
-/// Whether the create request also creates the first branch. A fork, an import or a template
+/// True if the create request also creates the first branch. A fork, an import or a template
 /// creates it later, in the background.
 fn makes_a_branch(declared: &Fields) -> bool {
     declared.get("initialize_with_readme").and_then(Value::flag) == Some(true)
@@ -119,7 +119,7 @@ const FOR_NEW: [&str; 4] = [
 ];
 
 /// The value of the deprecated field of `spec` if its replacement `modern` has the value `twin`.
-fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
+fn deprecated_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
     if spec.schema["type"] != "boolean" || twin.is_boolean() {
         Some(twin.clone())
     } else if modern.ends_with("_access_level") {
@@ -131,7 +131,7 @@ fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
 
 /// The settings that close a section of a project, each with its deprecated form.
 static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
-    let closing = super::sections(Scope::Project).flat_map(|of| &of.home.closed_by);
+    let closing = super::sections(Scope::Project).flat_map(|section| &section.home.closed_by);
     let names: BTreeSet<&str> = closing.flatten().copied().collect();
     let table = super::section(Scope::Project, SECTION).map(Section::table);
     let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by() == Some(name);
@@ -139,13 +139,13 @@ static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     names.into_iter().map(|name| (name, old(name).map(|spec| spec.name))).collect()
 });
 
-/// Whether a feature is on; `None` if unknown.
+/// True if a feature is on; `None` if unknown.
 fn is_on(fields: &Object, (name, old): &(&str, Option<&str>)) -> Option<bool> {
     let level = fields.get(*name).and_then(enabled);
     level.or_else(|| fields.get((*old)?).and_then(Json::as_bool))
 }
 
-/// Whether a URL contains a user, and so perhaps a password.
+/// True if a URL contains a user, and so perhaps a password.
 fn has_user(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     // In `git@host:path`, the user has no password.
@@ -155,10 +155,10 @@ fn has_user(url: &str) -> bool {
 
 /// The clean-up policy with the keys that manifests can declare. The reference shows one of them
 /// under two names.
-fn policy(live: &Json) -> Json {
+fn cleanup_policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
     let settings = super::section(Scope::Project, SECTION);
-    let parts = settings.and_then(|of| of.table().get("container_expiration_policy"));
+    let parts = settings.and_then(|section| section.table().get("container_expiration_policy"));
     let parts = parts.map(|spec| spec.parts);
     let mut policy = Object::new();
     for part in parts.into_iter().flatten() {

@@ -4,7 +4,7 @@
 //! differs is removed and added again.
 
 use super::{
-    members::{ends, level},
+    members::{gets_end_date, level_number},
     prelude::*,
 };
 
@@ -19,8 +19,8 @@ impl Rules for Shares {
         let is_gone = after.is_empty();
         let people =
             Effect::Capability { what: Capability::People, before: is_gone, after: !is_gone };
-        let ends = ends(before, after);
-        let [before, after] = [before, after].map(|fields| level(fields, "group_access"));
+        let ends = gets_end_date(before, after);
+        let [before, after] = [before, after].map(|fields| level_number(fields, "group_access"));
         vec![Effect::Share { group, before, after, ends }, people]
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn calls(
     job: &Job<'_>,
     namespace: &Namespace,
     declared: &Fields,
-) -> Option<Result<Vec<Call>, Unable>> {
+) -> Option<Result<Vec<Call>, NoCalls>> {
     let fork = declared.get(FORK_OF).and_then(Value::text);
     let host = HOSTS.iter().find(|(prefix, _)| is_from(declared, prefix));
     let calls = match (fork, host) {
@@ -51,11 +51,12 @@ fn fork_of(
     namespace: &Namespace,
     upstream: &str,
     declared: &Fields,
-) -> Result<Vec<Call>, Unable> {
+) -> Result<Vec<Call>, NoCalls> {
     let id = forms::named_id(Named::Project, upstream, job.names, FORK_OF)?;
     let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.known());
     let parameters = post.operation.parameters();
-    let body: Vec<_> = parameters.filter(|own| own.place == Place::Body).map(|p| p.name).collect();
+    let body: Vec<_> =
+        parameters.filter(|parameter| parameter.place == Place::Body).map(|p| p.name).collect();
     let takes = |_: &str, field: &Field, sent: &str| {
         field.accepted != Accepted::Never && body.contains(&sent)
     };
@@ -72,7 +73,7 @@ fn import(
     prefix: &str,
     op: Op<Write>,
     declared: &Fields,
-) -> Result<Vec<Call>, Unable> {
+) -> Result<Vec<Call>, NoCalls> {
     let parent = group_of(&job.target.path).unwrap_or_default();
     let post = match &namespace.id {
         Id::Known(_) => op.request(),
@@ -88,20 +89,20 @@ fn import(
 ///
 /// # Errors
 /// If the service does not have it.
-pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, Unable> {
+pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, NoCalls> {
     let Some(from) = declared.get(MEMBERS_FROM).and_then(Value::text) else { return Ok(None) };
     let id = forms::named_id(Named::Project, from, job.names, MEMBERS_FROM)?;
     let request = job.target.addressed(operation::IMPORT_MEMBERS.request());
     Ok(Some(request.arg_of("project_id", from, id.known()).into()))
 }
 
-/// Whether a new project is imported by a request without visibility.
+/// True if a new project is imported by a request without visibility.
 pub(super) fn is_imported(declared: &Object) -> bool {
     declared.keys().any(|name| HOSTS.iter().any(|(prefix, _)| name.starts_with(prefix)))
 }
 
-/// Whether a new project contains things that no field declares.
-pub(super) fn fills(declared: &Object) -> bool {
+/// True if a new project contains things that no field declares.
+pub(super) fn has_undeclared_contents(declared: &Object) -> bool {
     let is_there = |name: &str| declared.contains_key(name);
     is_there(FORK_OF) || is_there(MEMBERS_FROM) || is_imported(declared)
 }
@@ -171,7 +172,7 @@ mod tests {
         names.with(&[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<Created>())
     }
 
-    fn create_in(target: &Target, declared: Json) -> Result<Vec<Call>, Unable> {
+    fn create_in(target: &Target, declared: Json) -> Result<Vec<Call>, NoCalls> {
         let declared = fields(declared);
         let section = catalogue::container(Scope::Project).0;
         let act = Act::Create(&declared);
@@ -255,7 +256,7 @@ mod tests {
         for declared in [json!({"fork_of": "acme/none"}), json!({"members_from": "acme/none"})] {
             let unable = create_in(&new_target(NamespaceOwner::Group), declared);
             let unknown =
-                matches!(unable, Err(Unable::Because(Fault { code: "unknown-project", .. })));
+                matches!(unable, Err(NoCalls::Impossible(Fault { code: "unknown-project", .. })));
             assert!(unknown, "{unable:?}");
         }
     }

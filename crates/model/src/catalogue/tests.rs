@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{
     catalogue,
     field::{Compare, Field, Risk, Scope, Weakens},
-    kind::{Effect, Section, stakes::changing, testing::object},
+    kind::{Effect, Section, risk::change_risks, testing::object},
     value::Json,
 };
 
@@ -46,7 +46,7 @@ fn from_strict_to_lax(field: &Field, schema: &Json) -> Vec<Json> {
 fn change(section: Section, name: &str, was: Option<&Json>, is: &Json) -> Vec<Effect> {
     let before = was.map(|was| object(json!({name: was}))).unwrap_or_default();
     // Jira stores a secret, in projects and groups.
-    changing(section, &[name], &before, &object(json!({"slug": "jira", name: is})))
+    change_risks(section, &[name], &before, &object(json!({"slug": "jira", name: is})))
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn in_a_private_project_only_public_parts_are_shown_to_others() {
     ] {
         let before = object(json!({"visibility": visibility}));
         let after = object(json!({"visibility": visibility, name: level}));
-        let found = changing(settings, &[name], &before, &after);
+        let found = change_risks(settings, &[name], &before, &after);
         assert_eq!(!found.is_empty(), shows, "{visibility} {name} {level}");
     }
 }

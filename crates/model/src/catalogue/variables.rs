@@ -8,7 +8,7 @@ use crate::{
 use super::prelude::*;
 
 /// The release since which an edit of a group's variable respects the filter.
-const HEEDS_FILTER: Release = Release::new(16, 9);
+const RESPECTS_FILTER_SINCE: Release = Release::new(16, 9);
 
 /// The field that shows whether a variable is hidden. A service with this field respects the
 /// filter.
@@ -17,7 +17,7 @@ const HIDDEN: &str = "masked_and_hidden";
 pub(super) struct Variables;
 
 impl Rules for Variables {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let is_hidden = |fields: &Fields| fields.get(HIDDEN).and_then(Value::flag) == Some(true);
         let (declared, live, changed) = match job.act {
             Act::Change(declared, live, changed) => (declared, live, changed),
@@ -40,21 +40,21 @@ impl Rules for Variables {
         }
         // In older releases, an edit of a group's variable ignores the filter and changes any
         // variable with the key.
-        let says_so = live.fields.raw().contains_key(HIDDEN);
+        let shows_hidden = live.fields.raw().contains_key(HIDDEN);
         match job.release {
-            _ if says_so || job.release.has(HEEDS_FILTER) => job.plain(),
-            Known::NotAsked => Err(Unable::DependsOnRelease),
+            _ if shows_hidden || job.release.has(RESPECTS_FILTER_SINCE) => job.plain(),
+            Known::NotAsked => Err(NoCalls::DependsOnRelease),
             Known::Hidden | Known::Is(_) => job.replace(declared, live),
         }
     }
 
     // Variables of type file hold long values: keys, certificates, configurations with passwords.
     fn confidential(&self, live: &Object) -> Option<&'static str> {
-        let is = |name: &str, value: Json| live.get(name) == Some(&value);
+        let equals = |name: &str, value: Json| live.get(name) == Some(&value);
         let why = [
-            (is("masked", true.into()), "masked"),
-            (is("protected", true.into()), "protected"),
-            (is("variable_type", "file".into()), "a file"),
+            (equals("masked", true.into()), "masked"),
+            (equals("protected", true.into()), "protected"),
+            (equals("variable_type", "file".into()), "a file"),
         ];
         why.into_iter().find_map(|(holds, why)| holds.then_some(why))
     }
@@ -94,7 +94,7 @@ impl Rules for Variables {
     }
 }
 
-/// Whether the service accepts `value` as masked: one line of at least 8 characters and, unless
+/// True if the service accepts `value` as masked: one line of at least 8 characters and, unless
 /// `raw`, only `[a-zA-Z0-9_+=/@:.~-]`.
 ///
 /// # Errors
@@ -109,10 +109,10 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.contains(char::is_whitespace) {
         return Err("must not have white space");
     }
-    match raw || value.chars().all(|c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)) {
-        true => Ok(()),
-        false => Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true"),
+    if !raw && !value.chars().all(|c| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)) {
+        return Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true");
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
 
     /// The number of calls that change a group's variable whose key another variable also has,
     /// depending on the release; or why there are none.
-    fn calls_with_duplicates(raw: Json, changed: &str, release: Known) -> Result<usize, Unable> {
+    fn calls_with_duplicates(raw: Json, changed: &str, release: Known) -> Result<usize, NoCalls> {
         let section = catalogue::section(Scope::Group, "variables").unwrap();
         let declared = fields(json!({"key": "A", "environment_scope": "*", "value": "new"}));
         let entry = live(section, raw);
@@ -180,7 +180,7 @@ mod tests {
         let is = |text: &str| Known::Is(text.parse().unwrap());
         assert_eq!(
             calls_with_duplicates(raw.clone(), "value", Known::NotAsked),
-            Err(Unable::DependsOnRelease)
+            Err(NoCalls::DependsOnRelease)
         );
         for (release, calls) in [(Known::Hidden, 3), (is("16.8"), 3), (is("16.9"), 1)] {
             assert_eq!(
@@ -199,7 +199,7 @@ mod tests {
         shown["hidden"] = true.into();
         let unable = calls_with_duplicates(shown, "masked", Known::NotAsked);
         assert!(
-            matches!(unable, Err(Unable::Because(Fault { code: "hidden-variable", .. }))),
+            matches!(unable, Err(NoCalls::Impossible(Fault { code: "hidden-variable", .. }))),
             "{unable:?}"
         );
     }
@@ -244,7 +244,7 @@ mod tests {
             (json!({"value": "a", "protected": false}), false, false),
         ] {
             let of = fields(values.clone());
-            assert_eq!(crate::kind::forms::is_kept_back(field, &of), is_kept_back, "{values}");
+            assert_eq!(crate::kind::forms::is_masked_in_logs(field, &of), is_kept_back, "{values}");
             assert_eq!(crate::kind::forms::is_secret(field, &values["value"], &of), is_secret);
         }
     }

@@ -50,13 +50,14 @@ type Place = BTreeMap<&'static str, Json>;
 /// Meanings of words by place: of those that are no alias of a field.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::new(|| {
     let places: BTreeMap<&str, Place> = yaml::built_in!("catalogue/tables/words");
-    let words =
-        |of: Place| of.into_iter().flat_map(|(sort, words)| words_of(sort, words)).collect();
-    places.into_iter().map(|(place, of)| (place, words(of))).collect()
+    let words = |place_words: Place| {
+        place_words.into_iter().flat_map(|(sort, words)| words_with_meaning(sort, words)).collect()
+    };
+    places.into_iter().map(|(place, place_words)| (place, words(place_words))).collect()
 });
 
 /// The words of one sort, each with its meaning.
-fn words_of(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'static>)> {
+fn words_with_meaning(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'static>)> {
     let by_meaning: Vec<_> = match words {
         Json::Object(texts) => {
             texts.into_iter().map(|(text, words)| (json!({sort: text}), words)).collect()
@@ -81,20 +82,20 @@ pub const ANY: &str = "*";
 static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
     LazyLock::new(|| yaml::built_in!("catalogue/tables/values"));
 
-/// The one of `options` that `written` stands for.
+/// The option that `written` most likely means.
 pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> Option<&'o str> {
     let values: Vec<_> = self::options(written).collect();
     options.into_iter().find(|option| values.contains(option))
 }
 
-/// All values that `written` may stand for.
+/// All values that `written` may mean.
 pub fn options(written: &str) -> impl Iterator<Item = &'static str> {
     let written = written.trim().to_lowercase().replace(['_', '-'], " ");
     let means = move |(_, words): &(_, &Vec<&str>)| words.contains(&&*written);
     VALUES.iter().filter(means).map(|(option, _)| *option)
 }
 
-/// The one of `fields` in `schema`, that of `section`, that `word` most likely stands for.
+/// The field of `section`, whose `schema` is given, that an unknown `word` most likely means.
 pub fn suggest_field<'k>(
     schema: &Json,
     section: &str,
@@ -112,15 +113,15 @@ pub fn suggest_field<'k>(
 
 /// The only unknown one of the `keys` of an entry, and the field for which it stands by its place: the
 /// one that tells entries apart and is missing.
-pub fn by_place<'k>(
-    of: Section,
+pub fn suggest_by_position<'k>(
+    section: Section,
     keys: impl Iterator<Item = &'k str>,
 ) -> Option<(&'k str, &'static str)> {
     let (fields, unknown): (Vec<_>, Vec<_>) =
-        keys.partition(|key| of.table().get(key).is_some() || OF_ENTRIES.contains(key));
+        keys.partition(|key| section.table().get(key).is_some() || OF_ENTRIES.contains(key));
     let [only] = unknown[..] else { return None };
-    let required = of.table().schema["required"].as_array()?;
-    let mut missing = of.identity.iter().copied().filter(|field: &&str| {
+    let required = section.table().schema["required"].as_array()?;
+    let mut missing = section.identity.iter().copied().filter(|field: &&str| {
         required.iter().any(|name| name == field) && !fields.contains(field)
     });
     let field = missing.next().filter(|_| missing.next().is_none() && !fields.is_empty())?;
@@ -137,7 +138,7 @@ pub fn alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
     })
 }
 
-/// What else a property with this schema, or the section of its entries, is called.
+/// The aliases of a property with this schema, or of the section of its entries.
 pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
     let aliases = property.get(ALIASES).or_else(|| property["items"].get(ALIASES));
     aliases.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)

@@ -175,9 +175,9 @@ impl Diagnostics {
         }
         let all = self.len();
         self.0.retain(|one| {
-            let left = old.get_mut(&about(one, paths)).filter(|left| **left > 0);
-            let left = left.filter(|_| one.severity == Severity::Warning);
-            left.map(|left| *left -= 1).is_none()
+            let remaining = old.get_mut(&about(one, paths)).filter(|remaining| **remaining > 0);
+            let remaining = remaining.filter(|_| one.severity == Severity::Warning);
+            remaining.map(|remaining| *remaining -= 1).is_none()
         });
         let old = all - self.len();
         if old > 0 {
@@ -191,7 +191,7 @@ impl Diagnostics {
         self.0.retain(wanted);
     }
 
-    /// Whether one is an error.
+    /// True if one is an error.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
     }
@@ -201,7 +201,7 @@ impl Diagnostics {
         self.0.iter().filter(|diagnostic| diagnostic.severity == severity).count()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -248,7 +248,7 @@ impl Diagnostics {
         let texts = shown.into_iter().map(|(diagnostic, rest, text)| {
             lines += text.lines().count();
             let is_whole = lines <= render::SCREEN / 2 || diagnostic.code == render::GUARD;
-            if is_whole { text } else { render::in_brief(diagnostic, rest) }
+            if is_whole { text } else { render::brief_form(diagnostic, rest) }
         });
         texts.collect::<String>() + "(--full shows the lines of all)\n\n"
     }

@@ -44,7 +44,7 @@ const NOTE: usize = 14;
 pub(super) const SCREEN: usize = 60;
 
 /// One diagnostic without the text of its line, and the number of others of its code.
-pub(super) fn in_brief(diagnostic: &Diagnostic, rest: &[&Diagnostic]) -> String {
+pub(super) fn brief_form(diagnostic: &Diagnostic, rest: &[&Diagnostic]) -> String {
     let Diagnostic { severity, code, message, .. } = diagnostic;
     let severity = match severity {
         Severity::Error => "error",
@@ -73,10 +73,10 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
         .id(diagnostic.code)
         .elements(Vec::<Element<'_>>::new());
     if let Some(place) = &diagnostic.place {
-        group = show(group, place, diagnostic.label.as_deref(), AnnotationKind::Primary);
+        group = add_place(group, place, diagnostic.label.as_deref(), AnnotationKind::Primary);
     }
     for (place, label) in &diagnostic.related {
-        group = show(group, place, Some(label), AnnotationKind::Context);
+        group = add_place(group, place, Some(label), AnnotationKind::Context);
     }
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(wrap(escape(help), NOTE)));
@@ -89,7 +89,7 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
     let most = if diagnostic.code == GUARD { usize::MAX } else { SHOWN - 1 };
     for same in rest.chunk_by(is_same).take(most) {
         let times = if let [_] = same { String::new() } else { format!(" ({} times)", same.len()) };
-        also.push(in_short(same[0], diagnostic) + &times);
+        also.push(short_form(same[0], diagnostic) + &times);
         more -= same.len();
     }
     if more > 0 {
@@ -106,7 +106,7 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
 }
 
 /// The place of a diagnostic, and its message if it differs from `first`.
-fn in_short(other: &Diagnostic, first: &Diagnostic) -> String {
+fn short_form(other: &Diagnostic, first: &Diagnostic) -> String {
     let is_here = other.place.is_some() && other.place == first.place;
     let place = other.place.as_ref().map(Place::to_string);
     let place = if is_here { Some("here".to_owned()) } else { place };
@@ -117,7 +117,7 @@ fn in_short(other: &Diagnostic, first: &Diagnostic) -> String {
 }
 
 /// Adds a place to `group`: file, line and column, and the line itself if known.
-fn show<'d>(
+fn add_place<'d>(
     group: Group<'d>,
     place: &'d Place,
     label: Option<&'d str>,

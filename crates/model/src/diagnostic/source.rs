@@ -128,7 +128,7 @@ impl<'t> Source<'t> {
             let hidden = &self.text[range.clone()];
             if !plain(hidden) {
                 shown += &self.text[from..range.start];
-                hidden.split_inclusive('\n').for_each(|line| shown += &masked(line));
+                hidden.split_inclusive('\n').for_each(|line| shown += &masked_line(line));
                 from = range.end;
             }
         }
@@ -143,9 +143,9 @@ impl<'t> Source<'t> {
 
     /// The place of `span`, with its first line.
     pub fn place(&self, span: &Range<usize>) -> Place {
-        let start = boundary(self.text, span.start);
+        let start = char_boundary(self.text, span.start);
         let (line, column) = self.position(start);
-        let end = boundary(self.text, span.end).max(start);
+        let end = char_boundary(self.text, span.end).max(start);
         let snippet = Some(self.snippet(line, start..end)).filter(|(shown, _)| !shown.is_empty());
         Place { file: self.name.clone(), spot: Some(Spot { line, column, snippet }) }
     }
@@ -158,17 +158,17 @@ impl<'t> Source<'t> {
         let text = &text[..text.find('\n').unwrap_or(text.len())];
         let mark =
             if start == 0 && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        forward(self.text, start + mark, column.max(1) as usize - 1).min(start + text.len())
+        chars_after(self.text, start + mark, column.max(1) as usize - 1).min(start + text.len())
     }
 
     /// The line and column of a byte, both from 1. A byte order mark has no column.
     fn position(&self, at: usize) -> (u32, u32) {
-        let at = boundary(self.text, at);
+        let at = char_boundary(self.text, at);
         let line = self.lines.partition_point(|start| *start <= at);
         let start = self.lines[line - 1];
-        let (known, column) = self.last.get();
+        let (cached_at, column) = self.last.get();
         let (from, column) =
-            if (start..=at).contains(&known) { (known, column) } else { (start, 1) };
+            if (start..=at).contains(&cached_at) { (cached_at, column) } else { (start, 1) };
         let text = &self.text[from..at];
         let text = if from == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         let column = column.saturating_add(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
@@ -178,8 +178,8 @@ impl<'t> Source<'t> {
 
     /// The end of the code of a line.
     fn code_end(&self, line: u32) -> usize {
-        let (known, end) = self.code.get();
-        if known == line {
+        let (cached_line, end) = self.code.get();
+        if cached_line == line {
             return end;
         }
         let start = self.lines[line as usize - 1];
@@ -195,9 +195,13 @@ impl<'t> Source<'t> {
         let start = self.lines[line as usize - 1];
         let end = self.code_end(line);
         let span = span.start.min(end)..span.end.min(end).max(span.start.min(end));
-        let from = back(self.text, span.start, WINDOW).max(start);
-        let to = forward(self.text, span.end.min(forward(self.text, span.start, WINDOW)), WINDOW)
-            .min(end);
+        let from = chars_before(self.text, span.start, WINDOW).max(start);
+        let to = chars_after(
+            self.text,
+            span.end.min(chars_after(self.text, span.start, WINDOW)),
+            WINDOW,
+        )
+        .min(end);
         let mut shown = String::new();
         let (mut shown_start, mut shown_end) = (None, 0);
         let mut at = from;
@@ -206,7 +210,7 @@ impl<'t> Source<'t> {
             let hidden = self.hidden.get(next_hidden).filter(|range| range.start <= at);
             let (length, text) = match (hidden, self.text[at..].chars().next()) {
                 (Some(range), _) => (range.end.min(to) - at, MASK.into()),
-                (None, Some(c)) => (c.len_utf8(), visible(c)),
+                (None, Some(c)) => (c.len_utf8(), shown_char(c)),
                 (None, None) => break,
             };
             if at <= span.start && span.start < at + length {
@@ -224,13 +228,13 @@ impl<'t> Source<'t> {
 }
 
 /// A mask in the place of a line or of a part of one.
-fn masked(line: &str) -> String {
+fn masked_line(line: &str) -> String {
     let text = line.trim();
     if text.is_empty() { line.into() } else { line.replacen(text, MASK, 1) }
 }
 
 /// A character as it is shown.
-fn visible(c: char) -> String {
+fn shown_char(c: char) -> String {
     match c {
         '\t' => " ".into(),
         '\u{feff}' => String::new(),
@@ -285,16 +289,16 @@ fn closing_quote(text: &str, quote: char) -> Option<usize> {
 }
 
 /// The start of the character that contains the byte `at`, or the end of the text.
-fn boundary(text: &str, at: usize) -> usize {
+fn char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 /// The byte `n` characters before `at`, or the first.
-fn back(text: &str, at: usize, n: usize) -> usize {
+fn chars_before(text: &str, at: usize, n: usize) -> usize {
     text[..at].char_indices().rev().take(n).last().map_or(at, |(at, _)| at)
 }
 
 /// The byte `n` characters after `at`, or the end.
-fn forward(text: &str, at: usize, n: usize) -> usize {
+fn chars_after(text: &str, at: usize, n: usize) -> usize {
     text[at..].char_indices().nth(n).map_or(text.len(), |(offset, _)| at + offset)
 }

@@ -278,17 +278,17 @@ impl Available {
         }
     }
 
-    /// Whether `scope` has it.
+    /// True if `scope` has it.
     pub fn is_in(self, scope: Scope) -> bool {
         self.scope().is_none_or(|only| only == scope)
     }
 
-    /// Whether only top-level groups have it.
+    /// True if only top-level groups have it.
     pub const fn is_of_top(self) -> bool {
         matches!(self.only, Only::TopLevel | Only::TopLevelAdministrators)
     }
 
-    /// Whether only administrators may set it.
+    /// True if only administrators may set it.
     pub const fn is_for_administrators(self) -> bool {
         matches!(self.only, Only::Administrators | Only::TopLevelAdministrators)
     }
@@ -318,7 +318,7 @@ pub struct Word {
 #[serde(default, deny_unknown_fields)]
 pub struct Variant {
     /// The fields that each request must contain.
-    #[serde(deserialize_with = "kept")]
+    #[serde(deserialize_with = "leaked_list")]
     pub needs: &'static [&'static str],
     /// Lists of the fields that it may have besides.
     pub has: Vec<Vec<&'static str>>,
@@ -333,13 +333,13 @@ pub struct Variant {
 }
 
 /// A list that lives as long as the program, like all that describes kinds.
-pub fn kept<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub fn leaked_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     list: D,
 ) -> Result<&'static [T], D::Error> {
     Vec::deserialize(list).map(|list| &*list.leak())
 }
 
-/// Whether a limited field with this value is on: unless it is `false` or unset.
+/// True if a limited field with this value is on: unless it is `false` or unset.
 pub fn is_on(limited: &Json) -> bool {
     !matches!(limited, Json::Null | Json::Bool(false)) && limited != ""
 }
@@ -394,13 +394,13 @@ impl Field {
         }
     }
 
-    /// Whether its value is the word of a [`Level`](crate::level::Level). Requests and responses
+    /// True if its value is the word of a [`Level`](crate::level::Level). Requests and responses
     /// contain the number.
     pub const fn is_level(&self) -> bool {
         matches!(self.value_type, ValueType::Level | ValueType::RuleLevel)
     }
 
-    /// Whether it names a file to upload, as `{file: PATH}`; the value is then a
+    /// True if it names a file to upload, as `{file: PATH}`; the value is then a
     /// [`crate::value::Value::File`].
     pub const fn is_upload(&self) -> bool {
         matches!(self.value_type, ValueType::File)
@@ -412,32 +412,32 @@ impl Field {
         Some(other.strip_prefix(OPPOSITE).unwrap_or(other))
     }
 
-    /// Whether the replacing field has the opposite value.
+    /// True if the replacing field has the opposite value.
     pub fn is_opposite(&self) -> bool {
         self.deprecated.is_some_and(|other| other.starts_with(OPPOSITE))
     }
 
-    /// Whether every response shows it.
+    /// True if every response shows it.
     pub const fn is_always_shown(&self) -> bool {
         matches!(self.read, Readback::Same | Readback::Nested | Readback::As(_))
     }
 
-    /// Whether responses contain an object with the value in `value`.
+    /// True if responses contain an object with the value in `value`.
     pub fn is_nested(&self) -> bool {
         self.read == Readback::Nested
     }
 
-    /// Whether the value is a regular expression in RE2 syntax.
+    /// True if the value is a regular expression in RE2 syntax.
     pub fn is_expression(&self) -> bool {
         self.value_type == ValueType::Expression
     }
 
-    /// Whether `scope` has it.
+    /// True if `scope` has it.
     pub fn is_in(&self, scope: Scope) -> bool {
         self.available.is_in(scope)
     }
 
-    /// Whether the order of its items does not matter.
+    /// True if the order of its items does not matter.
     pub fn is_without_order(&self) -> bool {
         let compared = matches!(self.compare, Compare::Set | Compare::Topics | Compare::Rows);
         compared || self.names.is_some()
@@ -457,12 +457,12 @@ impl Field {
         self.send_as.unwrap_or(self.name)
     }
 
-    /// Whether the field is newer than the release of the reference, so that a service may lack it.
+    /// True if the field is newer than the release of the reference, so that a service may lack it.
     pub fn is_late(&self) -> bool {
         self.available.since.is_some_and(Release::is_late)
     }
 
-    /// What to write instead of the deprecated field `other`. It may be deprecated the other way
+    /// The advice to use `other` instead of this deprecated field. It may be deprecated the other way
     /// round on older services.
     pub fn instead(&self, other: &str) -> String {
         let opposite = if self.is_opposite() { " with the opposite value" } else { "" };

@@ -195,7 +195,7 @@ pub enum Risk {
 }
 
 impl Weakens {
-    /// What guards ask about in some changes of the field, comparing its values; `None` if they ask
+    /// The risk that guards see in some changes of the field, by its values; `None` if they ask
     /// nothing, or decide by [`crate::kind::Rules::effects`].
     pub const fn risk(&self) -> Option<Risk> {
         match self {
@@ -227,7 +227,7 @@ impl Scope {
     /// Every scope, in the order of reports.
     pub const ALL: [Self; 2] = [Self::Group, Self::Project];
 
-    /// What is for this scope, of one thing for groups and one for projects.
+    /// Returns `group` or `project`, depending on the scope.
     pub const fn of<T: Copy>(self, group: T, project: T) -> T {
         match self {
             Self::Group => group,
@@ -334,7 +334,7 @@ pub enum Route {
 }
 
 impl Accepted {
-    /// Whether `route` accepts the field.
+    /// True if `route` accepts the field.
     pub const fn on(self, route: Route) -> bool {
         match self {
             Self::Always => true,

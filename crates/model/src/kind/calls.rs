@@ -9,7 +9,7 @@ use crate::{
     address::Address,
     cause::Cause,
     field::{Named, Route},
-    kind::HandlePlace,
+    kind::AddressKeyIn,
     operation::{Op, Request, Write},
     planted::Bug,
     release::Known,
@@ -52,7 +52,7 @@ impl From<Request<Write>> for Call {
 }
 
 impl Call {
-    /// Whether it is sent only after a failure.
+    /// True if it is sent only after a failure.
     pub const fn is_spare(&self) -> bool {
         self.restores || self.undoes
     }
@@ -60,26 +60,26 @@ impl Call {
 
 /// Why there are no calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unable {
+pub enum NoCalls {
     /// No call is needed.
-    Needless,
+    NotNeeded,
     /// Too little of the live state is known: a change would reset or lose something.
-    Unseen(Cause),
+    LiveUnknown(Cause),
     /// The calls depend on the release of the service, which was not requested yet.
     DependsOnRelease,
     /// The entry names entries of this section, whose ids were not requested yet.
     DependsOnEntries(String),
     /// It is impossible, because of a fault of the entry or of one of its fields.
-    Because(Fault),
+    Impossible(Fault),
 }
 
-impl From<Fault> for Unable {
+impl From<Fault> for NoCalls {
     fn from(fault: Fault) -> Self {
-        Self::Because(fault)
+        Self::Impossible(fault)
     }
 }
 
-impl Unable {
+impl NoCalls {
     /// A user, group, project, runner or role that does not exist.
     pub fn unknown(named: Named, name: &str, field: &'static str) -> Self {
         let fault = match named {
@@ -163,13 +163,13 @@ impl std::fmt::Debug for Act<'_> {
 
 /// The calls that must precede every change of `live`, an entry of `section`, by the user with the id
 /// `caller`: those of a change that changes nothing.
-pub fn before_changes(
+pub fn preparatory_calls(
     section: Section,
     live: &LiveEntry,
     target: &Target,
     caller: u64,
 ) -> Vec<Call> {
-    let (names, nothing) = (Names::default().for_caller(caller), Fields::new());
+    let (names, nothing) = (Names::default().with_caller(caller), Fields::new());
     let act = Act::Change(&nothing, live, &[]);
     let (names, release) = (&names, Known::NotAsked);
     let job = Job { section, target, names, release, is_alone: true, act };
@@ -181,11 +181,11 @@ impl Job<'_> {
     ///
     /// # Errors
     /// If the entry names something that the service does not have, or cannot be changed.
-    pub fn plain(&self) -> Result<Vec<Call>, Unable> {
+    pub fn plain(&self) -> Result<Vec<Call>, NoCalls> {
         let calls = match self.act {
             Act::Create(declared) => vec![self.create(declared)?.into()],
             Act::Remove(live) => vec![self.remove(live)?.into()],
-            Act::Container(_) => return Err(Unable::Needless),
+            Act::Container(_) => return Err(NoCalls::NotNeeded),
             Act::Change(declared, live, changed) => match self.section.home.operations.edit {
                 Some(op) if self.renews(declared, changed) => {
                     let is_other = |name: &&&str| !self.renews(declared, &[**name]);
@@ -202,7 +202,7 @@ impl Job<'_> {
                 None => self.replace(declared, live)?,
             },
         };
-        let before = self.before().into_iter().flatten().cloned();
+        let before = self.parent_calls().into_iter().flatten().cloned();
         Ok(self.action_before_removal().into_iter().chain(before).chain(calls).collect())
     }
 
@@ -222,24 +222,29 @@ impl Job<'_> {
     ///
     /// # Errors
     /// As [`Self::plain`].
-    pub fn create(&self, declared: &Fields) -> Result<Request<Write>, Unable> {
-        let op = self.section.home.operations.create.ok_or(Unable::Needless)?;
-        let new = self.add(op, forms::body(self.section, declared, Route::Create, self.names)?);
-        self.below(new, declared)
+    pub fn create(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
+        let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
+        let new = self
+            .create_request(op, forms::body(self.section, declared, Route::Create, self.names)?);
+        self.with_parent_id(new, declared)
     }
 
     /// `request` with the id of the parent that `fields` name in its path.
-    fn below(&self, request: Request<Write>, fields: &Fields) -> Result<Request<Write>, Unable> {
+    fn with_parent_id(
+        &self,
+        request: Request<Write>,
+        fields: &Fields,
+    ) -> Result<Request<Write>, NoCalls> {
         let Some(parent) = self.section.home.parent else { return Ok(request) };
         let name = fields.get(parent.field).and_then(Value::text).unwrap_or_default();
         let id = forms::entry_id(parent.section, name, self.names, parent.field)?;
-        let own = Address::container(self.target.path.clone());
-        let address = own.section(parent.section).entry(name).to_string();
+        let container = Address::container(self.target.path.clone());
+        let address = container.section(parent.section).entry(name).to_string();
         Ok(request.arg_of(parent.argument, &address, id.known()))
     }
 
     /// The calls that must precede a change below the parent, if it has one.
-    fn before(&self) -> Option<&[Call]> {
+    fn parent_calls(&self) -> Option<&[Call]> {
         let parent = self.section.home.parent?;
         let id = match self.act {
             Act::Create(declared) => {
@@ -255,13 +260,13 @@ impl Job<'_> {
         self.names.before(parent.section, id?)
     }
 
-    fn add(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
+    fn create_request(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
         forms::send_single_level(self.section, &mut body);
         let mut request = self.target.addressed(op.request());
         // An entry that is added at its own path has its name there, and not in the body.
         let specs = self.section.table().specs();
         for handle in &self.section.home.handle {
-            if let HandlePlace::Path(argument) = handle.place
+            if let AddressKeyIn::Path(argument) = handle.place
                 && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
                 && let Some(spec) =
                     specs.iter().find(|spec: &&Spec| spec.field.live_name() == Some(handle.field))
@@ -270,7 +275,7 @@ impl Job<'_> {
                 request = request.arg(argument, forms::plain_text(&name));
             }
         }
-        self.annotated(request.fields(body))
+        self.annotate(request.fields(body))
     }
 
     /// The requests that edit it: one for the data, and one for each file.
@@ -283,7 +288,7 @@ impl Job<'_> {
         declared: &Fields,
         live: &LiveEntry,
         changed: &[&str],
-    ) -> Result<Vec<Call>, Unable> {
+    ) -> Result<Vec<Call>, NoCalls> {
         let body = forms::edit_body(self.section, declared, live, changed, self.names)?;
         let (files, data) = split_files(body);
         let data: Vec<_> = if data.is_empty() {
@@ -292,7 +297,7 @@ impl Job<'_> {
             let repeated = forms::repeated(self.section, declared, live, self.names)?;
             let undone = limits::undone(self.section, &data, Some(live));
             let edit = |data| {
-                self.annotated(self.addressed(op, live).fields(data).repeating(repeated.clone()))
+                self.annotate(self.addressed(op, live).fields(data).repeating(repeated.clone()))
             };
             let edited = Call::from(edit(data));
             let undo = (!undone.is_empty()).then(|| Call { undoes: true, ..edit(undone).into() });
@@ -307,7 +312,7 @@ impl Job<'_> {
     ///
     /// # Errors
     /// As [`Self::plain`].
-    pub fn replace(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
+    pub fn replace(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, NoCalls> {
         let current_body = self.current_body(live)?;
         let mut new = current_body.clone();
         // The live entry has the id of what its identity names. It may not have been looked up by
@@ -319,8 +324,8 @@ impl Job<'_> {
         let declared: Fields =
             declared.map(|(name, value)| (name.clone(), value.clone())).collect();
         new.extend(forms::body(self.section, &declared, Route::Create, self.names)?);
-        let op = self.section.home.operations.create.ok_or(Unable::Needless)?;
-        let add = |body| self.below(self.add(op, body), &declared);
+        let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
+        let add = |body| self.with_parent_id(self.create_request(op, body), &declared);
         Ok(vec![
             self.remove(live)?.once().into(),
             add(new)?.into(),
@@ -328,7 +333,7 @@ impl Job<'_> {
         ])
     }
 
-    /// Whether a secret has to be sent again that no edit can change.
+    /// True if a secret has to be sent again that no edit can change.
     fn renews(&self, declared: &Fields, changed: &[&str]) -> bool {
         changed.iter().any(|name: &&str| {
             declared.get(name).is_some_and(|value| self.section.renews(name, value))
@@ -337,18 +342,18 @@ impl Job<'_> {
 
     /// The requests that add the entry with its present secrets, and then remove the old one.
     /// Undeclared fields keep their live values.
-    fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
-        let Some(raw) = &live.whole else { return Err(Unable::Needless) };
+    fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, NoCalls> {
+        let Some(raw) = &live.whole else { return Err(NoCalls::NotNeeded) };
         let whole = self.section.read(raw.raw(), Wanted::Known);
         if let Some(lacking) = forms::lacking(self.section, &whole, |spec: &&Spec| {
             spec.field.accepted.on(Route::Create) && !declared.contains_key(spec.name)
         }) {
             let cause = format!("{lacking}, which a new {} would not have", self.section.noun);
-            return Err(Unable::Unseen(Cause::new(cause)));
+            return Err(NoCalls::LiveUnknown(Cause::new(cause)));
         }
-        let kept = whole.fields.raw().iter().filter(|(_, value)| !value.is_null());
+        let live_values = whole.fields.raw().iter().filter(|(_, value)| !value.is_null());
         let mut new: Fields =
-            kept.map(|(name, value)| (name.clone(), value.clone().into())).collect();
+            live_values.map(|(name, value)| (name.clone(), value.clone().into())).collect();
         new.extend(declared.clone());
         let what = "it is added again, and then the old one is removed";
         let add = Call { side_effect: Some(what), ..self.create(&new)?.into() };
@@ -356,20 +361,22 @@ impl Job<'_> {
     }
 
     /// Marks the secret fields of the body and those with ids of named things.
-    fn annotated(&self, request: Request<Write>) -> Request<Write> {
+    fn annotate(&self, request: Request<Write>) -> Request<Write> {
         request.sensitive(forms::sensitive(self.section)).naming(forms::naming(self.section))
     }
 
     /// The body that would create the live entry again.
-    fn current_body(&self, live: &LiveEntry) -> Result<Fields, Unable> {
+    fn current_body(&self, live: &LiveEntry) -> Result<Fields, NoCalls> {
         let is_created = |spec: &&Spec| spec.field.accepted.on(Route::Create);
         if let Some(lacking) = forms::lacking(self.section, live, is_created) {
-            return Err(Unable::Unseen(Cause::new(format!("{lacking}, which cannot be put back"))));
+            return Err(NoCalls::LiveUnknown(Cause::new(format!(
+                "{lacking}, which cannot be put back"
+            ))));
         }
         let mut specs = self.section.table().specs().iter();
         if let Some(hidden) = specs.find(|spec| forms::is_hidden(spec.field, live)) {
             let cause = format!("the service hides `{}`, which cannot be put back", hidden.name);
-            return Err(Unable::Unseen(Cause::new(cause)));
+            return Err(NoCalls::LiveUnknown(Cause::new(cause)));
         }
         let handles = self.section.home.handle.iter().zip(&live.handle);
         let mut body = Fields::new();
@@ -402,13 +409,13 @@ impl Job<'_> {
     ///
     /// # Errors
     /// If undrift never removes such an entry.
-    pub fn remove(&self, live: &LiveEntry) -> Result<Request<Write>, Unable> {
+    pub fn remove(&self, live: &LiveEntry) -> Result<Request<Write>, NoCalls> {
         self.section
             .home
             .operations
             .delete
             .map(|op| self.addressed(op, live))
-            .ok_or(Unable::Needless)
+            .ok_or(NoCalls::NotNeeded)
     }
 
     /// A request for `live`.
@@ -416,10 +423,10 @@ impl Job<'_> {
         let request = self.target.addressed(op.request());
         let handles = self.section.home.handle.iter().zip(&live.handle);
         handles.fold(request, |request, (handle, value)| match handle.place {
-            HandlePlace::Path(name) => request.arg(name, forms::plain_text(value)),
-            HandlePlace::Query(_) if value.is_null() || Bug::DropFilter.is_planted() => request,
-            HandlePlace::Query(name) => request.query(name, forms::plain_text(value)),
-            HandlePlace::Added(_) | HandlePlace::Named => request,
+            AddressKeyIn::Path(name) => request.arg(name, forms::plain_text(value)),
+            AddressKeyIn::Query(_) if value.is_null() || Bug::DropFilter.is_planted() => request,
+            AddressKeyIn::Query(name) => request.query(name, forms::plain_text(value)),
+            AddressKeyIn::Added(_) | AddressKeyIn::Named => request,
         })
     }
 }

@@ -34,11 +34,11 @@ impl Section {
         for (name, value) in declared {
             let Some(spec) = self.table().get(name) else { continue };
             if written {
-                self.expressions(spec, value, report);
+                self.check_expressions(spec, value, report);
             }
-            of_format(spec, value).into_iter().for_each(&mut *report);
-            of_text(self.section, spec, value, report);
-            of_others(spec, value, declared, report);
+            check_format(spec, value).into_iter().for_each(&mut *report);
+            check_text(self.section, spec, value, report);
+            check_relations(spec, value, declared, report);
         }
         let mut reported = None;
         self.rules.check(declared, written, &mut |fault| {
@@ -46,24 +46,24 @@ impl Section {
             report(fault);
         });
         if written {
-            self.credentials(declared, reported, report);
+            self.check_credentials(declared, reported, report);
         }
     }
 
     /// Reports invalid regular expressions in `value`, also within a mapping.
-    fn expressions(self, spec: &'static Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
-        let own = (None, spec.field.is_expression(), value.text());
+    fn check_expressions(self, spec: &'static Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
+        let whole_value = (None, spec.field.is_expression(), value.text());
         let parts = spec.parts.iter().map(|field| {
             let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
             (Some(field.name), field.is_expression(), text)
         });
-        for (within, is_expression, text) in std::iter::once(own).chain(parts) {
+        for (within, is_expression, text) in std::iter::once(whole_value).chain(parts) {
             let name = within.unwrap_or(spec.name);
             if let Some(text) = text.filter(|_| is_expression)
-                && let Some((message, severity)) = fault(name, text)
+                && let Some((message, severity)) = expression_fault(name, text)
             {
                 let negative = spec.name.replace("_regex", "_negative_regex");
-                let of = if is_delimited(name, text) && severity == Severity::Warning {
+                let template = if is_delimited(name, text) && severity == Severity::Warning {
                     texts::EXPRESSION_IN_SLASHES
                 } else if text.starts_with('*') || text.contains("|*") {
                     texts::EXPRESSION_OF_GLOB
@@ -74,14 +74,19 @@ impl Section {
                 } else {
                     texts::EXPRESSION
                 };
-                let fault = Fault::of(of, spec.name).fill("negative", &negative);
+                let fault = Fault::of(template, spec.name).fill("negative", &negative);
                 report(Fault { severity, within, ..fault.fill("why", &message) });
             }
         }
     }
 
     /// Reports credentials in plain text. Skips the field that the rules `reported` already.
-    fn credentials(self, declared: &Fields, reported: Option<&str>, report: &mut dyn FnMut(Fault)) {
+    fn check_credentials(
+        self,
+        declared: &Fields,
+        reported: Option<&str>,
+        report: &mut dyn FnMut(Fault),
+    ) {
         for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
             let Some(spec) = self.table().get(name) else { continue };
             let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
@@ -96,17 +101,17 @@ impl Section {
 }
 
 /// The fault of a value with a form of its own.
-fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
+fn check_format(spec: &Spec, value: &Value) -> Option<Fault> {
     let text = value.text()?;
     match spec.field.value_type {
         ValueType::TimeZone if !time_zone::is_valid(text.trim()) => {
             Some(unknown_zone(spec.name, text.trim()))
         }
         ValueType::Cron => {
-            let why = cron(text)?;
+            let why = cron_fault(text)?;
             let name = match text {
                 _ if text.contains(['–', '—', '−']) => texts::CRON_WITH_DASH,
-                _ if has_hash(text) => texts::CRON_WITH_HASH,
+                _ if has_jenkins_hash(text) => texts::CRON_WITH_HASH,
                 _ => texts::CRON,
             };
             Some(Fault::of(name, spec.name).fill("why", &why))
@@ -119,29 +124,29 @@ fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
 }
 
 /// Reports faults of a text, or of a list of who may do something.
-fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
+fn check_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
     let (field, compare) = (spec.name, spec.field.compare);
     if value.plain().is_some_and(is_nobody_beside_others) {
         let fault = Fault::of(texts::NOBODY_BESIDE_OTHERS, field);
         report(Fault { within: Some("no_access"), ..fault });
     }
     let Some(text) = value.text() else { return };
-    let mut is_wrong = |applies: bool, of: Texts, about: (&str, &str)| {
+    let mut is_wrong = |applies: bool, template: Texts, about: (&str, &str)| {
         if applies {
-            report(Fault::of(of, field).fill(about.0, about.1));
+            report(Fault::of(template, field).fill(about.0, about.1));
         }
     };
     let none = ("", "");
     let is_branch = field == "name" && ["protected_branches", "protected_tags"].contains(&section);
     let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
-    let is_expression = is_branch && is_expression(text);
+    let is_expression = is_branch && looks_like_expression(text);
     let odd = if text.starts_with("refs/") { "refs/" } else { " " };
     is_wrong(compare == Compare::PublicKey && !is_whole_key(text), texts::PART_OF_KEY, none);
-    is_wrong(compare == Compare::Location && is_short(text), texts::SHORT_ADDRESS, none);
+    is_wrong(compare == Compare::Location && is_scp_address(text), texts::SHORT_ADDRESS, none);
     is_wrong(is_branch && text.contains(odd), texts::NO_REF, ("odd", odd));
     let is_pattern = compare == Compare::Ref && text.contains(['*', '?', '[', ' ']);
     is_wrong(is_pattern, texts::REF_PATTERN, none);
-    if let Some(near) = placeholder(field, text) {
+    if let Some(near) = suggest_placeholder(field, text) {
         is_wrong(true, texts::PLACEHOLDER, ("near", near));
     }
     let what = if is_scope { "environment" } else { "branch or tag" };
@@ -154,7 +159,7 @@ fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fau
     is_wrong(is_url && text.trim().contains(' '), texts::BLANK_IN_URL, none);
     let is_address = spec.field.secrecy() == Secrecy::Address && compare != Compare::Url;
     let has_scheme = text.is_empty() || text.contains("://") || text.starts_with(['{', '$']);
-    is_wrong(is_address && !has_scheme && !is_short(text), texts::NO_SCHEME, none);
+    is_wrong(is_address && !has_scheme && !is_scp_address(text), texts::NO_SCHEME, none);
     if (is_url || compare == Compare::Trimmed) && text.trim() != text {
         let is_line = text.ends_with('\n');
         is_wrong(true, if is_line { texts::LINE_END } else { texts::BLANK_AROUND }, none);
@@ -162,7 +167,7 @@ fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fau
 }
 
 /// Reports faults of a value beside others.
-fn of_others(spec: &Spec, value: &Value, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+fn check_relations(spec: &Spec, value: &Value, declared: &Fields, report: &mut dyn FnMut(Fault)) {
     let (field, text) = (spec.name, value.text().unwrap_or_default());
     let first = spec.field.relations.not_before;
     let first = first.and_then(|first| Some((first, declared.get(first)?.text()?)));
@@ -192,7 +197,7 @@ const OF_BADGES: &str = "commit_sha default_branch gitlab_pages_domain gitlab_se
 
 /// The placeholder that is nearly the same as an unknown one in the `text` of a template, or that
 /// lacks its `%`.
-fn placeholder(field: &str, text: &str) -> Option<&'static str> {
+fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
     let all = match field {
         "merge_commit_template" | "squash_commit_template" | "suggestion_commit_message" => {
             PLACEHOLDERS
@@ -204,17 +209,18 @@ fn placeholder(field: &str, text: &str) -> Option<&'static str> {
     text.match_indices('{').find_map(|(at, _)| {
         let name = text[at + 1..].split('}').next()?;
         let exact = names().find(|one| *one == name);
-        match text[..at].ends_with('%') {
-            true => text::nearest(name, names()).filter(|_| exact.is_none()),
-            false => exact,
+        if text[..at].ends_with('%') {
+            text::nearest(name, names()).filter(|_| exact.is_none())
+        } else {
+            exact
         }
     })
 }
 
-/// Whether the name of a branch or tag is meant as a regular expression or as a glob of a shell: names
-/// have no such characters, or hardly any, and only `*` stands for others. `v1.*` is a wildcard behind a
+/// True if the name of a branch or tag is meant as a regular expression or as a glob of a shell: names
+/// have no such characters, or hardly any, and only `*` stands for others. `v1.*` is a wildcard after a
 /// dot.
-fn is_expression(text: &str) -> bool {
+fn looks_like_expression(text: &str) -> bool {
     let is_choice = |text: &str| text.contains('{') && text.contains(',');
     let is_after_text = |at: usize| text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '*');
     text.starts_with('^')
@@ -224,7 +230,7 @@ fn is_expression(text: &str) -> bool {
         || is_choice(text)
 }
 
-/// Whether the scope of a variable is a word for all environments.
+/// True if the scope of a variable is a word for all environments.
 fn is_word_for_all(text: &str) -> bool {
     ["all", "all default", "all environments"]
         .contains(&&*text.to_lowercase().replace(['_', '-'], " "))
@@ -235,18 +241,18 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// What is wrong with a cron expression: other fields than five, or a number out of its limits, or a
+/// The fault of a cron expression: not five fields, a number out of its limits, or a
 /// word that is none of the names.
-fn cron(text: &str) -> Option<String> {
+fn cron_fault(text: &str) -> Option<String> {
     let fields: Vec<_> = text.split_whitespace().collect();
-    if has_hash(text) {
+    if has_jenkins_hash(text) {
         return Some("has an `H`, which is no number".to_owned());
     }
     if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
         return Some("must have five fields".to_owned());
     }
-    let is_known = |c: char| c.is_ascii_alphanumeric() || " */,-#?@".contains(c);
-    if let Some(odd) = text.chars().find(|c| !is_known(*c)) {
+    let is_cron_char = |c: char| c.is_ascii_alphanumeric() || " */,-#?@".contains(c);
+    if let Some(odd) = text.chars().find(|c| !is_cron_char(*c)) {
         return Some(format!("must not have `{}`", odd.escape_debug()));
     }
     let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
@@ -255,9 +261,9 @@ fn cron(text: &str) -> Option<String> {
         let words = field.split(|c: char| !c.is_ascii_alphabetic()).map(str::to_ascii_lowercase);
         words.filter(|word| word.len() > 1).collect::<Vec<_>>()
     };
-    let odd = fields.iter().zip(CRON_FIELDS).zip(names).find_map(|((field, (name, ..)), known)| {
-        let odd = words(field).into_iter().find(|word| !known.contains(&word.as_str()))?;
-        Some(match known.first() {
+    let odd = fields.iter().zip(CRON_FIELDS).zip(names).find_map(|((field, (name, ..)), names)| {
+        let odd = words(field).into_iter().find(|word| !names.contains(&word.as_str()))?;
+        Some(match names.first() {
             Some(first) => format!("has `{odd}` for the {name}, whose names are as `{first}`"),
             None => format!("has `{odd}` for the {name}, which is a number"),
         })
@@ -273,13 +279,13 @@ fn cron(text: &str) -> Option<String> {
     Some(format!("must have {from} to {to} for the {name}"))
 }
 
-/// Whether `text` has the short form of an SSH address, as in `git@HOST:PATH`.
-fn is_short(text: &str) -> bool {
+/// True if `text` has the short form of an SSH address, as in `git@HOST:PATH`.
+fn is_scp_address(text: &str) -> bool {
     let host = text.split_once(':').filter(|_| !text.contains("://"));
     host.is_some_and(|(host, path)| host.contains('@') && !path.is_empty())
 }
 
-/// Whether `rows` lets nobody, and others.
+/// True if `rows` lets nobody, and others.
 fn is_nobody_beside_others(rows: &Json) -> bool {
     let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
     let level = |row: &Json| row.get("access_level").and_then(Level::parse);
@@ -307,7 +313,7 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
 
 /// Why `text` is not a valid regular expression. The parser's grammar is close to RE2 but not the
 /// same: a fault that RE2 may accept is a warning.
-fn fault(name: &str, text: &str) -> Option<(String, Severity)> {
+fn expression_fault(name: &str, text: &str) -> Option<(String, Severity)> {
     let error = Parser::new().parse(text).err();
     let is_certain = error.as_ref().is_some_and(|error| is_certain(error) && !text.contains("\\Q"));
     if !is_certain && is_delimited(name, text) {
@@ -323,7 +329,7 @@ fn fault(name: &str, text: &str) -> Option<(String, Severity)> {
     })
 }
 
-/// Whether the expression `text` of the field `name` has slashes around it, as some languages write it.
+/// True if the expression `text` of the field `name` has slashes around it, as some languages write it.
 /// Names of files and branches have slashes of their own.
 fn is_delimited(name: &str, text: &str) -> bool {
     let parts = text.strip_prefix('/').and_then(|text| text.rsplit_once('/'));
@@ -336,12 +342,12 @@ fn is_delimited(name: &str, text: &str) -> bool {
     })
 }
 
-/// Whether a cron expression has an `H`, for which Jenkins fills in a number.
-fn has_hash(text: &str) -> bool {
+/// True if a cron expression has an `H`, for which Jenkins fills in a number.
+fn has_jenkins_hash(text: &str) -> bool {
     text.split([' ', ',']).any(|part| part.split(['/', '(']).next() == Some("H"))
 }
 
-/// Whether the material of an SSH key is whole: parts, each behind its length; the first is its type.
+/// True if the material of an SSH key is whole: parts, each after its length; the first is its type.
 fn is_whole_key(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let (Some(kind), Some(key)) = (words.next(), words.next()) else { return true };
@@ -356,7 +362,7 @@ fn is_whole_key(text: &str) -> bool {
     rest.is_empty() && parts.len() > 1 && parts[0] == kind.as_bytes()
 }
 
-/// Whether RE2 also refuses it.
+/// True if RE2 also refuses it.
 fn is_certain(error: &Error) -> bool {
     let rest = &error.pattern()[error.span().start.offset..];
     match error.kind() {
@@ -400,7 +406,7 @@ mod tests {
             ("H(0-29)/10 2 * * *", false),
             ("0 4 * mar THU", true),
         ] {
-            assert_eq!(cron(text).is_none(), is_valid, "{text}");
+            assert_eq!(cron_fault(text).is_none(), is_valid, "{text}");
         }
     }
 
@@ -415,7 +421,7 @@ mod tests {
     #[test]
     fn a_broken_expression_between_slashes_is_an_error() {
         for (text, severity) in [("/(a/i", Severity::Error), ("/^a/i", Severity::Warning)] {
-            let (message, found) = fault("file_name_regex", text).unwrap();
+            let (message, found) = expression_fault("file_name_regex", text).unwrap();
             assert_eq!(found, severity, "{message}");
             assert_eq!(
                 message.contains("unclosed group"),
@@ -438,9 +444,9 @@ mod tests {
 
     #[test]
     fn a_short_ssh_address_is_no_url() {
-        assert!(is_short("git@git.example.org:acme/shop.git"));
-        assert!(!is_short("ssh://git@git.example.org/acme/shop.git"));
-        assert!(!is_short("https://git.example.org/acme/shop.git"));
+        assert!(is_scp_address("git@git.example.org:acme/shop.git"));
+        assert!(!is_scp_address("ssh://git@git.example.org/acme/shop.git"));
+        assert!(!is_scp_address("https://git.example.org/acme/shop.git"));
     }
 
     #[test]
@@ -465,7 +471,11 @@ mod tests {
             (r"\Qa(b\E", Some(Severity::Warning)),
             ("a{,5}", Some(Severity::Warning)),
         ] {
-            assert_eq!(fault("", text).map(|(_, severity)| severity), expected, "{text}");
+            assert_eq!(
+                expression_fault("", text).map(|(_, severity)| severity),
+                expected,
+                "{text}"
+            );
         }
     }
 }

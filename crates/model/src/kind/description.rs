@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::{Absence, Handle, Place, Removal, Rules, Shape, Table};
+use super::{Absence, AddressKey, Place, Removal, Rules, Shape, Table};
 use crate::{
-    field::{Accepted, Available, Field, Only, Range, Required, Scope, Valid, kept},
+    field::{Accepted, Available, Field, Only, Range, Required, Scope, Valid, leaked_list},
     level::Level,
     operation::{Answer, AnyOp, Method, Op, Read, Write},
     page::Rows,
@@ -44,10 +44,10 @@ pub struct Kind {
     pub shape: Shape,
     /// The fields that identify an entry, in the order in which addresses show them. If the path has
     /// a parent entry, the first one names it, and is in no request.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     pub identity: &'static [&'static str],
     /// Fields of the identity of which each entry has exactly one.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     pub either: &'static [&'static str],
     /// The field with the name that the service stores. An entry is found by this name first, then
     /// by its identity.
@@ -58,7 +58,7 @@ pub struct Kind {
     pub removal: Removal,
     /// Fields that give access if they are set and not `false`. The guard `protection` also asks
     /// before an entry with one of them is created.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     pub grants: &'static [&'static str],
     /// What the service does differently here than with most collections.
     #[serde(default)]
@@ -72,10 +72,10 @@ pub struct Kind {
     /// The response fields that tell entries apart (default: those in the path). An argument of the path
     /// that is not called like a field contains the first of them. Entries of other sections name an
     /// entry by an `id` among them.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     pub keys: &'static [&'static str],
     /// The other response fields that each entry has (default: those of `identity`).
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     #[schemars(skip)]
     pub shows: &'static [&'static str],
     /// How a single entry is read, if the list shows only a part of each.
@@ -90,10 +90,10 @@ pub struct Kind {
     #[schemars(length(min = 1))]
     pub fields: Vec<Field>,
     /// Fields of responses that manifests do not have. `export` names those that are set.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     pub unmanaged: &'static [&'static str],
     /// Fields of responses that the rules in Rust read and that are not in `fields`.
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "leaked_list")]
     #[schemars(skip)]
     pub looked_at: &'static [&'static str],
     /// Where the collection is: one path below projects, one below groups, or both.
@@ -113,11 +113,11 @@ pub struct Kind {
 impl Kind {
     /// An entry in `home` as a mapping.
     pub(super) fn entry(&self, home: &Home) -> Field {
-        let of = |field: &Field| {
+        let here = |field: &Field| {
             // The path contains the id of the parent.
             let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
             // An entry may lack a part of its identity that has a default.
-            let is_always = self.always_named().any(|name| name == field.name)
+            let is_always = self.required_identity().any(|name| name == field.name)
                 && !field.nullable
                 && field.default.manifest.is_none();
             let only = match field.available.only {
@@ -138,7 +138,7 @@ impl Kind {
         let is_here =
             |field: &&Field| field.is_in(home.scope) && field.accepted != Accepted::ByCall;
         let least = matches!(home.place, Place::Optional(_)).then_some(1);
-        let mut keys: Vec<_> = self.fields.iter().filter(is_here).map(of).collect();
+        let mut keys: Vec<_> = self.fields.iter().filter(is_here).map(here).collect();
         describe_variants(&mut keys, home.scope);
         Field {
             about: self.about,
@@ -164,22 +164,22 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
         _ => format!("{about} {what} {}.", text::listed(names)),
     };
     for field in others {
-        let having = first.variants().filter(|(_, of)| of.fields.contains(field.name));
+        let having = first.variants().filter(|(_, variant)| variant.fields.contains(field.name));
         let (needing, having): (Vec<_>, Vec<_>) =
-            having.partition(|(_, of)| of.needs.contains(&field.name));
-        let [needing, having] =
-            [needing, having].map(|of| of.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
+            having.partition(|(_, variant)| variant.needs.contains(&field.name));
+        let [needing, having] = [needing, having]
+            .map(|variant| variant.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
         let about = listed(field.about, "Required for", &needing);
         field.about = listed(&about, "For", &having).leak();
     }
     for word in &mut first.words {
-        let needs = word.entry.as_ref().map_or(&[][..], |of| of.needs);
+        let needs = word.entry.as_ref().map_or(&[][..], |variant| variant.needs);
         word.about = listed(word.about, "Needs", needs).leak();
     }
     let variants: Vec<_> = first.words.iter().filter_map(|word| word.entry.clone()).collect();
     let identity = first.name;
     keys.retain(|field| {
-        field.name == identity || variants.iter().any(|of| of.fields.contains(field.name))
+        field.name == identity || variants.iter().any(|variant| variant.fields.contains(field.name))
     });
 }
 
@@ -273,7 +273,7 @@ pub struct Detail {
     pub nested: &'static str,
     /// The fields that only this request shows: it is sent for every entry, but only if one of them is
     /// declared. Empty if it is sent for each declared entry.
-    #[serde(deserialize_with = "kept")]
+    #[serde(deserialize_with = "leaked_list")]
     pub fields: &'static [&'static str],
 }
 
@@ -351,7 +351,7 @@ pub struct Home {
     pub parent: Option<&'static Parent>,
     /// The fields that address an entry in requests. The first is its handle.
     #[serde(skip)]
-    pub handle: Vec<Handle>,
+    pub handle: Vec<AddressKey>,
     /// The keys that identify a live entry, and the other keys that each must have because matching
     /// needs them. All are names in responses.
     #[serde(skip)]
@@ -389,7 +389,7 @@ impl From<String> for Condition {
 }
 
 impl Condition {
-    /// Whether it holds of `raw`. A field that is missing has no value.
+    /// True if it holds of `raw`. A field that is missing has no value.
     pub fn holds(&self, raw: &Object) -> bool {
         (raw.get(self.field) == Some(&self.value)) != self.is_not
     }
@@ -416,32 +416,32 @@ pub struct Operations {
 impl From<Vec<AnyOp>> for Operations {
     /// The first operation with a method is the one for it; further ones are others.
     fn from(operations: Vec<AnyOp>) -> Self {
-        let mut of = Self::default();
+        let mut sorted = Self::default();
         for op in operations {
             match op {
-                AnyOp::Read(op) if op.row().answer == Answer::List => of.list = Some(op),
-                AnyOp::Read(op) => of.get = Some(op),
+                AnyOp::Read(op) if op.row().answer == Answer::List => sorted.list = Some(op),
+                AnyOp::Read(op) => sorted.get = Some(op),
                 AnyOp::Write(op) => {
                     let place = match op.row().method {
-                        Method::Post => &mut of.create,
-                        Method::Delete => &mut of.delete,
-                        _ => &mut of.edit,
+                        Method::Post => &mut sorted.create,
+                        Method::Delete => &mut sorted.delete,
+                        _ => &mut sorted.edit,
                     };
                     match place {
                         None => *place = Some(op),
-                        Some(_) => of.others.push(op),
+                        Some(_) => sorted.others.push(op),
                     }
                 }
             }
         }
-        of
+        sorted
     }
 }
 
 fn level<'de, D: Deserializer<'de>>(level: D) -> Result<Option<u8>, D::Error> {
     let written = Json::deserialize(level)?;
-    let known = Level::parse(&written).ok_or_else(|| serde::de::Error::custom("no such level"));
-    known.map(|level| Some(level.number))
+    let level = Level::parse(&written).ok_or_else(|| serde::de::Error::custom("no such level"));
+    level.map(|level| Some(level.number))
 }
 
 const fn of_projects() -> Scope {

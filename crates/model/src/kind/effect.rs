@@ -55,7 +55,7 @@ pub const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 
 /// The rank of a visibility.
 pub fn visibility_rank(word: &str) -> Option<usize> {
-    VISIBILITIES.iter().position(|known| *known == word)
+    VISIBILITIES.iter().position(|visibility| *visibility == word)
 }
 
 /// What a change does in addition to the object itself.
@@ -159,7 +159,7 @@ impl Effect {
         Self::Capability { what, before: false, after: false }
     }
 
-    /// Whether the container has the capability before and after, as far as that is known; `None` if it
+    /// True if the container has the capability before and after, as far as that is known; `None` if it
     /// keeps it.
     pub fn capability(what: Capability, before: Option<bool>, after: Option<bool>) -> Option<Self> {
         let (before, after) = (before.unwrap_or(true), after?);

@@ -50,7 +50,8 @@ impl Fault {
     /// The fault with `text` for this name in braces.
     pub fn fill(self, name: &str, text: &str) -> Self {
         let place = format!("{{{name}}}");
-        let [message, help] = [self.message, self.help].map(|of| of.replace(&place, text));
+        let [message, help] =
+            [self.message, self.help].map(|template| template.replace(&place, text));
         Self { message, help, ..self }
     }
 }

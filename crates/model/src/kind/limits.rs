@@ -11,7 +11,7 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// Whether the declared `value` turns a switch on.
+/// True if the declared `value` turns a switch on.
 pub fn is_on(value: &Value) -> bool {
     value.plain().is_none_or(field::is_on)
 }
@@ -23,12 +23,12 @@ pub fn of(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec>
 }
 
 /// The keys of a mapping that limit another key of it, each with that key.
-fn within(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn limits_within(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
     spec.parts.iter().filter_map(|field| Some((field.name, field.relations.limits?)))
 }
 
-/// Whether `key` limits another key that is on in the mapping and must not be declared without it.
-pub fn are_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
+/// True if `key` limits another key that is on in the mapping and must not be declared without it.
+pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
     let required = spec.part(key).filter(|field| field.required == Required::WithLimited);
     let switch = required.and_then(|field| field.relations.limits);
     switch.is_some_and(|switch| field::is_on(&mapping[switch]))
@@ -50,7 +50,7 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
         }
         let object = value.plain()?.as_object()?;
         let mut off = Object::new();
-        for (limit, switch) in within(spec) {
+        for (limit, switch) in limits_within(spec) {
             let before = now(spec.name).and_then(|live| live.get(switch));
             if object.contains_key(limit) && was_on(object.get(switch)) && !was_on(before) {
                 off.insert(switch.to_string(), false.into());
@@ -81,7 +81,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
         let Some(sent) = sent.as_object() else { continue };
         let shown = shown();
         let shown = shown.as_ref().and_then(Json::as_object);
-        for (limit, switch) in within(spec) {
+        for (limit, switch) in limits_within(spec) {
             let is_on = |object: &Object| object.get(switch).is_some_and(field::is_on);
             // A mapping that the response lacks was not accepted, or the caller cannot see it.
             if let (Some(value), Some(shown)) = (sent.get(limit), shown)
@@ -97,14 +97,14 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
     open
 }
 
-/// Whether a request with `body` turns `switch` on and the response shows that.
+/// True if a request with `body` turns `switch` on and the response shows that.
 fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
     let Some(spec) = section.table().get(switch) else { return false };
     let sent = body.get(spec.field.sent_name()).is_some_and(is_on);
     sent && section.rules.decode(spec, raw).is_none_or(|shown| field::is_on(&shown))
 }
 
-/// Whether the response shows the value that was sent.
+/// True if the response shows the value that was sent.
 fn is_shown(field: &Field, sent: &Json, shown: Option<&Json>) -> bool {
     let sent = if field.is_level() { Level::word_of(sent) } else { sent.clone() };
     forms::same(field.compare, &sent, shown.unwrap_or(&Json::Null))
@@ -247,7 +247,7 @@ mod tests {
             ("keep_n", json!({"enabled": true}), false),
             ("cadence", json!({"enabled": true}), false),
         ] {
-            assert_eq!(are_required(spec, key, &mapping), required, "{key} {mapping}");
+            assert_eq!(is_limit_required(spec, key, &mapping), required, "{key} {mapping}");
         }
     }
 }

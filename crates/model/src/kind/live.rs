@@ -116,8 +116,8 @@ pub struct Facts {
 /// deletion. The suffix frees the old path (since 15.8: 9).
 pub fn unmarked_path(path: &str, id: u64) -> &str {
     let marks = ["-deletion_scheduled-", "-deleted-"];
-    let mut own = marks.iter().filter_map(|mark| path.strip_suffix(&format!("{mark}{id}")));
-    own.next().unwrap_or(path)
+    let mut unmarked = marks.iter().filter_map(|mark| path.strip_suffix(&format!("{mark}{id}")));
+    unmarked.next().unwrap_or(path)
 }
 
 /// The first group in `path` whose own path shows that it is marked for deletion.
@@ -137,15 +137,15 @@ pub enum Arrival {
     Failed(Option<String>),
 }
 
-/// The key of the object that stands for a value which a snapshot withholds.
+/// The key of the placeholder for a value that a snapshot withholds.
 const WITHHELD: &str = "undrift_withheld";
 
-/// What stands for a value that a snapshot withholds: it is unknown, not null.
+/// The placeholder for a value that a snapshot withholds: it is unknown, not null.
 pub fn withheld_field() -> Json {
     Json::Object(Object::from_iter([(WITHHELD.to_owned(), true.into())]))
 }
 
-/// Whether `value` stands for a value that a snapshot withholds.
+/// True if `value` is the placeholder for a withheld value.
 pub fn is_withheld(value: &Json) -> bool {
     value.get(WITHHELD).is_some()
 }
@@ -174,7 +174,7 @@ impl LiveFields {
         &mut self.raw
     }
 
-    /// Whether a snapshot withholds the field `name`.
+    /// True if a snapshot withholds the field `name`.
     pub fn is_withheld(&self, name: &str) -> bool {
         self.withheld.iter().any(|withheld| withheld == name)
     }
@@ -215,7 +215,7 @@ impl LiveEntry {
         let mut entry = self.clone();
         for (name, value) in entry.fields.raw_mut() {
             if let Some(spec) = table.get(name) {
-                spec.drop_rows_of(value, named, ids);
+                spec.remove_rows_naming(value, named, ids);
             }
         }
         entry

@@ -25,7 +25,7 @@ pub mod needs;
 mod property;
 mod reader;
 pub mod refs;
-pub mod stakes;
+pub mod risk;
 mod table;
 #[cfg(debug_assertions)]
 pub mod testing;
@@ -45,7 +45,7 @@ use crate::{
 };
 
 pub use crate::field::Risk;
-pub use calls::{Call, Job, Unable};
+pub use calls::{Call, Job, NoCalls};
 pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
@@ -97,7 +97,7 @@ pub enum Shape {
 
 impl Home {
     /// The request for the list, with its query.
-    pub fn listing(&self, request: Request<Read>) -> Request<Read> {
+    pub fn list_request(&self, request: Request<Read>) -> Request<Read> {
         self.query
             .iter()
             .fold(request, |request, (name, value)| request.query(*name, (*value).to_owned()))
@@ -124,14 +124,14 @@ impl Home {
     pub fn one(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
         match self.handle[..] {
-            [Handle { field, place: HandlePlace::Path(argument) }, ..] => {
+            [AddressKey { field, place: AddressKeyIn::Path(argument) }, ..] => {
                 Some(request.arg(argument, plain_text(raw.get(field)?)))
             }
             _ => None,
         }
     }
 
-    /// Whether a raw entry of the list belongs to a group above.
+    /// True if a raw entry of the list belongs to a group above.
     pub fn is_inherited(&self, raw: &Object) -> bool {
         self.inherited.iter().any(|condition| condition.holds(raw))
     }
@@ -233,16 +233,16 @@ impl Lookup {
 
 /// A field that addresses a live entry in requests.
 #[derive(Clone, Copy, Debug)]
-pub struct Handle {
+pub struct AddressKey {
     /// Its name in responses.
     pub field: &'static str,
     /// Where requests contain it.
-    pub place: HandlePlace,
+    pub place: AddressKeyIn,
 }
 
 /// Where requests contain a field that addresses an entry.
 #[derive(Clone, Copy, Debug)]
-pub enum HandlePlace {
+pub enum AddressKeyIn {
     /// In this argument of the path.
     Path(&'static str),
     /// In this query parameter.
@@ -253,18 +253,18 @@ pub enum HandlePlace {
     Named,
 }
 
-impl Handle {
+impl AddressKey {
     /// `field` as the argument `name` of the path.
     pub const fn path(field: &'static str, name: &'static str) -> Self {
-        Self { field, place: HandlePlace::Path(name) }
+        Self { field, place: AddressKeyIn::Path(name) }
     }
 
     /// The id, by which entries of other sections refer to it.
-    pub const NAMED: Self = Self { field: "id", place: HandlePlace::Named };
+    pub const NAMED: Self = Self { field: "id", place: AddressKeyIn::Named };
 
     /// `field` as the parameter `name` of the query.
     pub const fn query(field: &'static str, name: &'static str) -> Self {
-        Self { field, place: HandlePlace::Query(name) }
+        Self { field, place: AddressKeyIn::Query(name) }
     }
 }
 
@@ -298,7 +298,7 @@ impl Kind {
     }
 
     /// The fields of the identity that every entry has.
-    pub fn always_named(&self) -> impl Iterator<Item = &'static str> {
+    pub fn required_identity(&self) -> impl Iterator<Item = &'static str> {
         self.identity.iter().copied().filter(|name| !self.either.contains(name))
     }
 
@@ -320,28 +320,28 @@ impl Section {
         self.table().field(name)
     }
 
-    /// Whether only top-level groups have the section.
+    /// True if only top-level groups have the section.
     pub fn is_of_top(self) -> bool {
         self.table().specs().first().is_some_and(|spec| spec.field.available.is_of_top())
     }
 
-    /// Whether the live entries are parts of the container's own object.
+    /// True if the live entries are parts of the container's own object.
     pub const fn is_in_object(self) -> bool {
         matches!(self.home.place, Place::Object | Place::In(_) | Place::Part { .. })
     }
 
-    /// Whether `null` in a manifest removes it.
+    /// True if `null` in a manifest removes it.
     pub const fn is_removable(self) -> bool {
         matches!(self.home.place, Place::Optional(_) | Place::Part { .. })
             && self.home.operations.delete.is_some()
     }
 
-    /// Whether the service accepts duplicates: no field that manifests can declare is unique there.
+    /// True if the service accepts duplicates: no field that manifests can declare is unique there.
     pub fn may_come_twice(self) -> bool {
         self.home.operations.create.is_some_and(|op| op.row().again == Again::Second)
     }
 
-    /// Whether only another entry can get the secret in `value`, the declared value of `name`: no
+    /// True if only another entry can get the secret in `value`, the declared value of `name`: no
     /// edit changes it, and the service accepts the new entry beside the old one.
     pub fn renews(self, name: &str, value: &Value) -> bool {
         matches!(value, Value::Secret(_))
@@ -349,27 +349,27 @@ impl Section {
             && self.may_come_twice()
     }
 
-    /// Whether an edit can send the credential in `value`, the declared value of `name`, which answers do
+    /// True if an edit can send the credential in `value`, the declared value of `name`, which answers do
     /// not contain.
-    pub fn keeps_credential(self, name: &str, value: &Value) -> bool {
+    pub fn can_send_credential(self, name: &str, value: &Value) -> bool {
         let field = self.field(name);
         matches!(value, Value::Secret(_))
             && matches!(field.compare, Compare::Location | Compare::Rows)
             && field.accepted.on(Route::Edit)
     }
 
-    /// Whether the entry is the container's own object and is created with it.
+    /// True if the entry is the container's own object and is created with it.
     pub const fn comes_with_container(self) -> bool {
         matches!(self.kind.create, Create::WithContainer)
     }
 
-    /// Whether entries come and go with something else, and are only edited.
+    /// True if entries come and go with something else, and are only edited.
     pub const fn only_edits(self) -> bool {
         matches!(self.kind.create, Create::Never)
     }
 
-    /// Whether manifests may say what happens to live entries that they do not list.
-    pub fn has_unlisted(self) -> bool {
+    /// True if manifests may say what happens to live entries that they do not list.
+    pub fn allows_unlisted(self) -> bool {
         self.shape == Shape::List && !self.only_edits()
     }
 
@@ -379,8 +379,8 @@ impl Section {
         handles.find(|(handle, _)| handle.field == "id")?.1.as_u64()
     }
 
-    /// Whether `raw` shows any field of the section.
-    pub fn shows_any(self, raw: &Object) -> bool {
+    /// True if `raw` shows any field of the section.
+    pub fn shows_any_field(self, raw: &Object) -> bool {
         let mut names = self.table().specs().iter().filter_map(|spec| spec.field.live_name());
         names.any(|name| raw.contains_key(name))
     }
@@ -418,14 +418,14 @@ impl Section {
         specs.map(|spec| spec.field.available.since).min().flatten()
     }
 
-    /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody whom
+    /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody that
     /// only that tier can name.
     pub fn tier_of(self, raw: &Object) -> Tier {
-        let tiers = self.table().telling_tier().map(|spec| {
+        let tiers = self.table().tier_evidence().map(|spec| {
             let live = spec.field.live_name();
-            let own =
+            let field_tier =
                 live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.available.tier);
-            own.max(spec.tier_of_rows(raw))
+            field_tier.max(spec.highest_row_tier(raw))
         });
         tiers.max().flatten().unwrap_or_default()
     }
@@ -500,11 +500,11 @@ pub trait Rules: Sync {
     ///
     /// # Errors
     /// The reason, if there are no calls.
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         job.plain()
     }
 
-    /// What a change from one comparable form of an entry to another does in addition to the entry
+    /// The side effects of a change from one comparable form of an entry to another, besides the entry
     /// itself. `who` is the user or group of the entry, if it has one. It is also called with equal
     /// forms: a capability that neither form grants is one that the container lacks.
     fn effects(&self, _who: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
@@ -512,7 +512,7 @@ pub trait Rules: Sync {
     }
 }
 
-/// Whether the service may return a field.
+/// True if the service may return a field.
 pub const fn is_readable(field: &Field) -> bool {
     !matches!(field.read, Readback::Never)
 }

@@ -38,11 +38,11 @@ pub struct Names {
 /// Groups and projects that the run creates if they are missing and that other declarations may
 /// name, by lower-case path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Created(Arc<BTreeMap<String, Creation>>);
+pub struct Created(Arc<BTreeMap<String, PendingContainer>>);
 
 /// A group or project that a run creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Creation {
+struct PendingContainer {
     scope: Scope,
     path: Arc<str>,
     id: Option<u64>,
@@ -82,7 +82,8 @@ impl Id {
 impl Created {
     /// The id of the `scope` at `path`, if the run creates it or did.
     pub fn id(&self, scope: Scope, path: &str) -> Option<Id> {
-        let creation = self.0.get(&path.to_lowercase()).filter(|known| known.scope == scope)?;
+        let creation =
+            self.0.get(&path.to_lowercase()).filter(|creation| creation.scope == scope)?;
         Some(creation.id.map_or_else(|| Id::OfStep(creation.path.clone()), Id::Known))
     }
 
@@ -113,7 +114,7 @@ impl FromIterator<(Scope, Arc<str>)> for Created {
     fn from_iter<I: IntoIterator<Item = (Scope, Arc<str>)>>(created: I) -> Self {
         let pending = created
             .into_iter()
-            .map(|(scope, path)| (path.to_lowercase(), Creation { scope, path, id: None }));
+            .map(|(scope, path)| (path.to_lowercase(), PendingContainer { scope, path, id: None }));
         Self(Arc::new(pending.collect()))
     }
 }
@@ -137,7 +138,7 @@ impl Names {
     }
 
     /// Stores the ids of all things called `name`.
-    pub fn insert_all(&mut self, named: Named, name: &str, ids: Vec<u64>) {
+    pub fn insert_candidates(&mut self, named: Named, name: &str, ids: Vec<u64>) {
         match ids[..] {
             [] => self.insert(named, name, None),
             [id] => self.insert(named, name, Some(id)),
@@ -166,7 +167,7 @@ impl Names {
     }
 
     /// Adds the names that were looked up by id to those that can be found by name.
-    pub fn found_by_name(mut self) -> Self {
+    pub fn with_names_found_by_id(mut self) -> Self {
         for ((named, id), name) in &self.looked_up {
             self.found.insert((*named, key(*named, name)), Some(*id));
         }
@@ -218,7 +219,7 @@ impl Names {
     }
 
     /// With the user of the token.
-    pub fn for_caller(self, id: u64) -> Self {
+    pub fn with_caller(self, id: u64) -> Self {
         Self { caller: Some(id), ..self }
     }
 

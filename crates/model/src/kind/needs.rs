@@ -7,7 +7,7 @@ use crate::{
     value::{Fields, Json, Value},
 };
 
-/// Whether `value` means off.
+/// True if `value` means off.
 pub fn is_off(value: &Json) -> bool {
     !field::is_on(value) || *value == "disabled"
 }
@@ -68,22 +68,22 @@ fn waits(
 /// The levels of access to a part, from the narrowest to the widest.
 pub(super) const LEVELS: [&str; 4] = ["disabled", "private", "enabled", "public"];
 
-/// Whether one level of access shows more than another.
+/// True if one level of access shows more than another.
 pub fn exceeds(level: &Json, other: &Json) -> bool {
-    let rank = |level: &Json| LEVELS.iter().position(|known| *level == **known);
+    let rank = |level: &Json| LEVELS.iter().position(|name| *level == **name);
     rank(level) > rank(other) && rank(other).is_some()
 }
 
 /// The fields that show more than their limit: each with its level, and the limiting field with its
-/// level. `of` gives the declared or live value.
-pub fn exceeding<'s>(
+/// level. `value_of` gives the declared or live value.
+pub fn fields_above_limit<'s>(
     section: Section,
-    of: impl Fn(&str) -> Option<Json> + 's,
+    value_of: impl Fn(&str) -> Option<Json> + 's,
 ) -> impl Iterator<Item = (&'static str, Json, &'static str, Json)> + 's {
     section.table().specs().iter().filter_map(move |spec| {
         let most = spec.field.relations.at_most?;
-        let (own, limit) = (of(spec.name)?, of(most)?);
-        exceeds(&own, &limit).then_some((spec.name, own, most, limit))
+        let (value, limit) = (value_of(spec.name)?, value_of(most)?);
+        exceeds(&value, &limit).then_some((spec.name, value, most, limit))
     })
 }
 

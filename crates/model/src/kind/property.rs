@@ -30,36 +30,36 @@ pub fn row(field: &'static Field) -> &'static Field {
     }
 }
 
-/// The schema of a mapping with the keys of `of` only.
-pub(super) fn mapping(of: &'static Field) -> Json {
-    let properties = of.keys.iter().map(|field| (field.name.to_owned(), property(field)));
+/// The schema of a mapping with the keys of `entry` only.
+pub(super) fn mapping_schema(entry: &'static Field) -> Json {
+    let properties = entry.keys.iter().map(|field| (field.name.to_owned(), property(field)));
     let properties: Object = properties.collect();
-    debug_assert_eq!(properties.len(), of.keys.len(), "each name is used once");
+    debug_assert_eq!(properties.len(), entry.keys.len(), "each name is used once");
     let mut mapping = json!({
-        "description": of.about,
+        "description": entry.about,
         "type": "object",
         "properties": properties,
         "additionalProperties": false,
     });
-    let always = of.keys.iter().filter(|field| field.required == Required::Always);
+    let always = entry.keys.iter().filter(|field| field.required == Required::Always);
     let always: Vec<_> = always.map(|field| field.name).collect();
     let required = (!always.is_empty()).then(|| json!(always));
     // The limits of a list are about its rows.
-    let number = of.valid.items;
-    let number = Some(number).filter(|_| of.value_type != ValueType::Rows).unwrap_or_default();
+    let number = entry.valid.items;
+    let number = Some(number).filter(|_| entry.value_type != ValueType::Rows).unwrap_or_default();
     let limits = [
-        (ALIASES, aliases(&of.aliases)),
+        (ALIASES, alias_list(&entry.aliases)),
         ("required", required),
         ("minProperties", number.min.map(Json::from)),
         ("maxProperties", number.max.map(Json::from)),
     ];
-    add(&mut mapping, limits);
+    add_limits(&mut mapping, limits);
     mapping
 }
 
 /// The schema of a field. It carries the field.
 pub fn property(field: &'static Field) -> Json {
-    let mut property = of_type(field);
+    let mut property = type_schema(field);
     if field.nullable {
         match property.get_mut("anyOf").and_then(Json::as_array_mut) {
             Some(any) => any.push(json!({"type": "null"})),
@@ -101,12 +101,12 @@ pub fn property(field: &'static Field) -> Json {
         _ => &mut property,
     };
     if is_number {
-        add(text, of_number);
+        add_limits(text, of_number);
     } else {
-        add(text, of_text);
+        add_limits(text, of_text);
     }
-    add(&mut property, limits);
-    add(&mut property, [(ALIASES, aliases(&field.aliases))]);
+    add_limits(&mut property, limits);
+    add_limits(&mut property, [(ALIASES, alias_list(&field.aliases))]);
     field.mark(&mut property);
     if let Some(property) = property.as_object_mut() {
         property.remove("$schema");
@@ -115,9 +115,9 @@ pub fn property(field: &'static Field) -> Json {
     property
 }
 
-/// What the type of the field allows.
-fn of_type(field: &'static Field) -> Json {
-    let rows = || mapping(row(field));
+/// The schema of the type of the field.
+fn type_schema(field: &'static Field) -> Json {
+    let rows = || mapping_schema(row(field));
     match field.value_type {
         ValueType::Secret => schema::of::<Reference>().to_value(),
         ValueType::Address => schema::of::<TextOrSecret>().to_value(),
@@ -152,7 +152,7 @@ fn of_type(field: &'static Field) -> Json {
             "additionalProperties": false,
             "required": ["file"],
         }),
-        ValueType::Level => level(field, schema::of::<Level>().to_value()),
+        ValueType::Level => level_schema(field, schema::of::<Level>().to_value()),
         ValueType::RuleLevel => level::in_rules().to_value(),
         ValueType::Mapping | ValueType::Spread => rows(),
         ValueType::Rows => {
@@ -164,20 +164,20 @@ fn of_type(field: &'static Field) -> Json {
         ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants => {
             let mut row = rows();
             row["properties"]["access_level"] =
-                level(field, row["properties"]["access_level"].take());
+                level_schema(field, row["properties"]["access_level"].take());
             let fewest = u8::from(field.value_type != ValueType::Approvals);
             json!({"type": "array", "items": row, "minItems": fewest})
         }
     }
 }
 
-/// What else a field or section is called.
-fn aliases(names: &[&str]) -> Option<Json> {
+/// The aliases of a field or section; `None` if it has none.
+fn alias_list(names: &[&str]) -> Option<Json> {
     (!names.is_empty()).then(|| json!(names))
 }
 
 /// Adds those `limits` to `schema` that are set.
-fn add(schema: &mut Json, limits: impl IntoIterator<Item = (&'static str, Option<Json>)>) {
+fn add_limits(schema: &mut Json, limits: impl IntoIterator<Item = (&'static str, Option<Json>)>) {
     for (key, value) in limits {
         if let Some(value) = value {
             schema[key] = value;
@@ -187,7 +187,7 @@ fn add(schema: &mut Json, limits: impl IntoIterator<Item = (&'static str, Option
 
 /// The schema of a level of access. The words of the field, if there are any, replace the list of
 /// all levels.
-fn level(field: &Field, mut all: Json) -> Json {
+fn level_schema(field: &Field, mut all: Json) -> Json {
     if let Some(level) = all.as_object_mut().filter(|_| !field.words.is_empty()) {
         level.retain(|key, _| key != "anyOf" && key != "examples");
         level.insert("type".to_owned(), "string".into());

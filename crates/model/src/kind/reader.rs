@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{Edit, Handle, LiveEntry, LiveFields, Place, Section, Spec, is_withheld, stakes};
+use super::{AddressKey, Edit, LiveEntry, LiveFields, Place, Section, Spec, is_withheld, risk};
 use crate::{
     field::Named,
     page::tells_apart,
@@ -17,8 +17,12 @@ impl Section {
         let named = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
         let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
-        let tells_inherited =
-            |key: &&str| self.home.inherited.iter().any(|of| of.is_not && *of.field == **key);
+        let tells_inherited = |key: &&str| {
+            self.home
+                .inherited
+                .iter()
+                .any(|condition| condition.is_not && *condition.field == **key)
+        };
         let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
         keys.find(|key| {
             if tells_inherited(key) {
@@ -29,10 +33,10 @@ impl Section {
         })
     }
 
-    /// Whether `value` has the type of the field that responses call `key`. Levels are numbers in
+    /// True if `value` has the type of the field that responses call `key`. Levels are numbers in
     /// responses; the rows of a list may have any form.
     fn is_typed(self, key: &str, value: &Json) -> bool {
-        let Some(spec) = self.table().shown_as(key) else {
+        let Some(spec) = self.table().by_live_name(key) else {
             return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
         };
         if spec.field.is_level() {
@@ -85,8 +89,8 @@ impl Section {
     pub fn flat(self, raw: &Object) -> Cow<'_, Object> {
         let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
         nested.map_or(Cow::Borrowed(raw), |nested| {
-            let own = nested.iter().chain(raw);
-            Cow::Owned(own.map(|(name, value)| (name.clone(), value.clone())).collect())
+            let flattened = nested.iter().chain(raw);
+            Cow::Owned(flattened.map(|(name, value)| (name.clone(), value.clone())).collect())
         })
     }
 
@@ -102,11 +106,11 @@ impl Section {
             || (operations.edit.is_none() && operations.create.is_some());
         let is_part = matches!(self.home.place, Place::Part { .. });
         let table = self.table();
-        let kept = match wanted {
+        let specs = match wanted {
             Wanted::Only(names) if !is_replaced && !is_part => {
                 let named = self.identity.iter().copied().chain(self.called_by);
-                let named = named.chain(stakes::protecting(self));
-                table.read_with(names, named)
+                let named = named.chain(risk::protective_fields(self));
+                table.fields_to_read(names, named)
             }
             _ => table.specs().iter().collect(),
         };
@@ -116,7 +120,7 @@ impl Section {
             Wanted::Known => Some(Vec::new()),
             Wanted::Only(names) => Some(names.iter().copied().filter(is_extra).collect()),
         };
-        Reader { section: self, kept, extra }
+        Reader { section: self, specs, extra }
     }
 }
 
@@ -137,7 +141,7 @@ pub enum Wanted<'n> {
 /// object, which is small.
 pub struct Reader<'n> {
     section: Section,
-    kept: Vec<&'static Spec>,
+    specs: Vec<&'static Spec>,
     /// The other keys to keep, which the kind does not know; `None` for all.
     extra: Option<Vec<&'n str>>,
 }
@@ -148,17 +152,17 @@ impl Reader<'_> {
         let section = self.section;
         let raw = &*section.flat(raw);
         // A field is decoded from others too: its replacement, for example.
-        let mut known = Cow::Borrowed(raw);
+        let mut shown_values = Cow::Borrowed(raw);
         if raw.values().any(is_withheld) {
-            known.to_mut().retain(|_, value| !is_withheld(value));
+            shown_values.to_mut().retain(|_, value| !is_withheld(value));
         }
         let mut fields = Object::new();
         let mut withheld = Vec::new();
-        for spec in self.kept.iter().filter(|spec| section.has(raw, spec.name)) {
+        for spec in self.specs.iter().filter(|spec| section.has(raw, spec.name)) {
             let hides = |name: &str| raw.get(name).is_some_and(is_withheld);
             if spec.field.live_name().is_some_and(hides) {
                 withheld.push(spec.name.to_owned());
-            } else if let Some(value) = section.rules.decode(spec, &known) {
+            } else if let Some(value) = section.rules.decode(spec, &shown_values) {
                 fields.insert(spec.name.to_owned(), value);
             } else if spec.field.replaced_by().is_some_and(hides) {
                 withheld.push(spec.name.to_owned());
@@ -167,16 +171,18 @@ impl Reader<'_> {
         match &self.extra {
             Some(names) => {
                 for name in names {
-                    fields
-                        .extend(known.get(*name).map(|value| ((*name).to_owned(), value.clone())));
+                    fields.extend(
+                        shown_values.get(*name).map(|value| ((*name).to_owned(), value.clone())),
+                    );
                 }
             }
             None => {
-                let extra = known.iter().filter(|(name, _)| section.table().get(name).is_none());
+                let extra =
+                    shown_values.iter().filter(|(name, _)| section.table().get(name).is_none());
                 fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
             }
         }
-        let part = |handle: &Handle| raw.get(handle.field).cloned().unwrap_or_default();
+        let part = |handle: &AddressKey| raw.get(handle.field).cloned().unwrap_or_default();
         LiveEntry {
             handle: section.home.handle.iter().map(part).collect(),
             fields: LiveFields::new(fields, withheld),

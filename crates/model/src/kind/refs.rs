@@ -1,6 +1,6 @@
-//! Rules for branches and tags. Several rules can apply to the same branch.
+//! RuleIndex for branches and tags. Several rules can apply to the same branch.
 //!
-//! A branch without a rule is open to developers. If several rules apply, anyone whom one of them
+//! A branch without a rule is open to developers. If several rules apply, anyone that one of them
 //! allows can push, merge, create or force. Code owners must approve if one rule requires it. To
 //! unprotect, one needs permission from each rule.
 
@@ -44,12 +44,12 @@ impl RefRule {
         let pattern = fields.get(name)?.as_str()?.to_owned();
         let default = || vec![json!({"access_level": "maintainer"})];
         let rows = |list: &str| fields.get(list).and_then(Json::as_array).cloned();
-        let of = |list| rows(list).or_else(|| is_new.then(default)).unwrap_or_default();
+        let grants = |list| rows(list).or_else(|| is_new.then(default)).unwrap_or_default();
         let unprotect = rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
         let flag = |name| fields.get(name) == Some(&Json::Bool(true));
         Some(Box::new(Self {
             pattern,
-            lets: lists.iter().map(|(list, does)| (*does, of(list))).collect(),
+            lets: lists.iter().map(|(list, does)| (*does, grants(list))).collect(),
             // Without rows, maintainers may.
             unprotect: unprotect.unwrap_or_else(default),
             force: flag("allow_force_push"),
@@ -61,13 +61,13 @@ impl RefRule {
         self.pattern.contains('*')
     }
 
-    fn is_about_all_of(&self, other: &Self) -> bool {
+    fn covers(&self, other: &Self) -> bool {
         // A pattern that matches a character which occurs in no pattern matches any text.
         overlap(&self.pattern, &other.pattern.replace('*', "\0"))
     }
 
     fn lets(&self, does: &str) -> &[Json] {
-        let found = self.lets.iter().find(|(known, _)| *known == does);
+        let found = self.lets.iter().find(|(permission, _)| *permission == does);
         found.map_or(&[], |(_, rows)| rows)
     }
 }
@@ -83,35 +83,36 @@ pub struct Weaker {
 
 /// All the ways in which the rules `after` protect less than those `before`.
 pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
-    let (rules, after) = (&Rules::of(before), &Rules::of(after));
+    let (rules, after) = (&RuleIndex::of(before), &RuleIndex::of(after));
     // Each pair of rules needs these, and there may be many pairs.
-    let counted: Vec<_> = after.all.iter().map(|is| rules.about_all_of(is)).collect();
+    let counted: Vec<_> = after.all.iter().map(|rule| rules.covering(rule)).collect();
     let sets = before.iter().map(|was| BranchSet { was, before: rules, after, counted: &counted });
     sets.flat_map(|set| set.weaker()).collect()
 }
 
-/// Rules by pattern, so that a rule for one branch is compared only with patterns and rules for the
+/// RuleIndex by pattern, so that a rule for one branch is compared only with patterns and rules for the
 /// same branch.
-struct Rules<'r> {
+struct RuleIndex<'r> {
     all: &'r [RefRule],
     patterns: Vec<usize>,
     names: HashMap<&'r str, Vec<usize>>,
 }
 
-impl<'r> Rules<'r> {
+impl<'r> RuleIndex<'r> {
     fn of(all: &'r [RefRule]) -> Self {
         let (mut patterns, mut names) = (Vec::new(), HashMap::<_, Vec<_>>::new());
         for (at, rule) in all.iter().enumerate() {
-            match rule.is_pattern() {
-                true => patterns.push(at),
-                false => names.entry(rule.pattern.as_str()).or_default().push(at),
+            if rule.is_pattern() {
+                patterns.push(at);
+            } else {
+                names.entry(rule.pattern.as_str()).or_default().push(at);
             }
         }
         Self { all, patterns, names }
     }
 
     /// The positions of the rules that may apply to the same branch as `other`, in order.
-    fn near(&self, other: &RefRule) -> Vec<usize> {
+    fn candidates_for(&self, other: &RefRule) -> Vec<usize> {
         if other.is_pattern() {
             return (0..self.all.len()).collect();
         }
@@ -122,17 +123,17 @@ impl<'r> Rules<'r> {
     }
 
     /// The rules that apply to all branches of `other`.
-    fn about_all_of(&self, other: &RefRule) -> Vec<&'r RefRule> {
-        let near = self.near(other).into_iter().map(|at| &self.all[at]);
-        near.filter(|rule| rule.is_about_all_of(other)).collect()
+    fn covering(&self, other: &RefRule) -> Vec<&'r RefRule> {
+        let near = self.candidates_for(other).into_iter().map(|at| &self.all[at]);
+        near.filter(|rule| rule.covers(other)).collect()
     }
 }
 
 /// The branches of one rule.
 struct BranchSet<'r> {
     was: &'r RefRule,
-    before: &'r Rules<'r>,
-    after: &'r Rules<'r>,
+    before: &'r RuleIndex<'r>,
+    after: &'r RuleIndex<'r>,
     /// For each rule after, the rules before that apply to all of its branches.
     counted: &'r [Vec<&'r RefRule>],
 }
@@ -141,28 +142,28 @@ impl BranchSet<'_> {
     fn weaker(&self) -> Vec<Weaker> {
         let mut found = Vec::new();
         // The rules that still apply to all of them.
-        let still = self.after.about_all_of(self.was);
+        let still = self.after.covering(self.was);
         if still.is_empty() {
-            found.push(self.own("take the protection away"));
+            found.push(self.weaker_by_itself("take the protection away"));
         }
-        let counted = self.before.about_all_of(self.was);
-        for at in self.after.near(self.was) {
-            let is = &self.after.all[at];
-            if overlap(&is.pattern, &self.was.pattern) {
-                self.lets_more(is, counted.iter().chain(&self.counted[at]), &mut found);
+        let counted = self.before.covering(self.was);
+        for at in self.after.candidates_for(self.was) {
+            let rule = &self.after.all[at];
+            if overlap(&rule.pattern, &self.was.pattern) {
+                self.lets_more(rule, counted.iter().chain(&self.counted[at]), &mut found);
             }
         }
         if self.was.code_owners && !still.iter().any(|rule| rule.code_owners) {
-            found.push(self.own("no longer require the approval of code owners"));
+            found.push(self.weaker_by_itself("no longer require the approval of code owners"));
         }
         let holds = |rule: &&RefRule| !lets_more(self.was.unprotect.iter(), &rule.unprotect);
         if !still.is_empty() && !still.iter().any(holds) {
-            found.push(self.own("let more people unprotect"));
+            found.push(self.weaker_by_itself("let more people unprotect"));
         }
         found
     }
 
-    fn own(&self, how: &str) -> Weaker {
+    fn weaker_by_itself(&self, how: &str) -> Weaker {
         Weaker { by: self.was.pattern.clone(), how: how.to_owned() }
     }
 
@@ -170,29 +171,29 @@ impl BranchSet<'_> {
     /// branches of one of the two, gave for branches of both.
     fn lets_more<'k>(
         &self,
-        is: &RefRule,
-        known: impl Iterator<Item = &'k &'k RefRule> + Clone,
+        rule: &RefRule,
+        covering_before: impl Iterator<Item = &'k &'k RefRule> + Clone,
         found: &mut Vec<Weaker>,
     ) {
-        let (on, to) = if is.pattern == self.was.pattern {
+        let (on, to) = if rule.pattern == self.was.pattern {
             Default::default()
         } else {
             let other = format!("what `{}` protects", crate::text::escape(&self.was.pattern));
             (format!(" {other}"), format!(" to {other}"))
         };
-        let mut add = |how| found.push(Weaker { by: is.pattern.clone(), how });
-        for (does, rows) in &is.lets {
-            if lets_more(known.clone().flat_map(|rule| rule.lets(does)), rows) {
+        let mut add = |how| found.push(Weaker { by: rule.pattern.clone(), how });
+        for (does, rows) in &rule.lets {
+            if lets_more(covering_before.clone().flat_map(|rule| rule.lets(does)), rows) {
                 add(format!("let more people {does}{on}"));
             }
         }
-        if is.force && !known.clone().any(|rule| rule.force) {
+        if rule.force && !covering_before.clone().any(|rule| rule.force) {
             add(format!("allow force pushes{to}"));
         }
     }
 }
 
-/// Whether the rows `after` allow somebody who is not allowed by those `before`.
+/// True if the rows `after` allow somebody who is not allowed by those `before`.
 fn lets_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json]) -> bool {
     fn lowest<'r>(rows: impl Iterator<Item = &'r Json>) -> u8 {
         let levels = rows.filter_map(|row| Level::parse(row.get("access_level")?));
@@ -207,7 +208,7 @@ fn lets_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json])
         || new.any(|new| !before.clone().filter_map(named).any(|old| old == new))
 }
 
-/// Whether any text matches both patterns.
+/// True if any text matches both patterns.
 pub fn overlap(one: &str, other: &str) -> bool {
     steps::step();
     let one: Vec<char> = one.chars().collect();
@@ -425,7 +426,7 @@ mod tests {
         Some((may, own.iter().any(|rule| rule.code_owners), unprotect))
     }
 
-    /// Whether any branch is protected less.
+    /// True if any branch is protected less.
     fn is_really_weaker(before: &[RefRule], after: &[RefRule]) -> bool {
         names().iter().any(|name| match (holds(before, name), holds(after, name)) {
             (None, _) => false,

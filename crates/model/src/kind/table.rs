@@ -29,12 +29,12 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Whether there is a default, so that nobody has to write the value.
+    /// True if there is a default, so that nobody has to write the value.
     pub const fn has_default(&self) -> bool {
         self.field.default.manifest.is_some()
     }
 
-    /// Whether its value is a mapping that is one field.
+    /// True if its value is a mapping that is one field.
     pub const fn is_mapping(&self) -> bool {
         matches!(self.field.value_type, ValueType::Mapping | ValueType::File)
     }
@@ -45,7 +45,7 @@ impl Spec {
     }
 
     /// The keys of the rows in the declared `value`, each with its tier.
-    pub fn tiers_of_rows(&self, value: &Value) -> Vec<(&'static str, Tier)> {
+    pub fn row_tiers(&self, value: &Value) -> Vec<(&'static str, Tier)> {
         let rows = || value.list().into_iter().flatten();
         let used = self.parts.iter().filter(|part| rows().any(|row| row.get(part.name).is_some()));
         used.map(|part| (part.name, part.available.tier)).collect()
@@ -64,13 +64,13 @@ impl Spec {
         let mut parts =
             self.parts.iter().filter(|part| part.available.since.is_some() && is_there(part.name));
         let of_row = || parts.next().and_then(|part| Some((part.name, part.available.since?)));
-        let own = || Some((self.name, self.field.available.since?));
-        of_level.or_else(of_word).or_else(of_row).or_else(own)
+        let of_field = || Some((self.name, self.field.available.since?));
+        of_level.or_else(of_word).or_else(of_row).or_else(of_field)
     }
 
     /// The part of the declared `value` that a release removed, and that release: the field itself,
     /// or a word.
-    fn ends(&self, value: &Value) -> Option<(&str, Release)> {
+    fn removal_release(&self, value: &Value) -> Option<(&str, Release)> {
         let of_field = self.field.available.until.map(|until| (self.name, until));
         of_field
             .or_else(|| self.word(value).and_then(|word| Some((word.word, word.available.until?))))
@@ -82,14 +82,15 @@ impl Spec {
         self.field.words.iter().find(|word| word.word == text)
     }
 
-    /// Whether some supported releases lack what `value` declares: it is newer than the reference,
+    /// True if some supported releases lack what `value` declares: it is newer than the reference,
     /// or a later release removed it.
     pub fn depends_on_release(&self, value: &Value) -> bool {
-        self.ends(value).is_some() || self.needs(value).is_some_and(|(_, since)| since.is_late())
+        self.removal_release(value).is_some()
+            || self.needs(value).is_some_and(|(_, since)| since.is_late())
     }
 }
 
-/// What to use instead of a field that several others replace, by its description.
+/// The advice for a field that several others replace, from its description.
 pub fn several(schema: &Json) -> Option<String> {
     let (_, instead) = schema["description"].as_str()?.split_once(": use ")?;
     Some(format!("use {}", instead.trim_end_matches('.')))
@@ -104,7 +105,7 @@ pub struct Unsupported {
     pub help: String,
 }
 
-/// Whether `schema` describes a list.
+/// True if `schema` describes a list.
 pub fn is_list(schema: &Json) -> bool {
     match &schema["type"] {
         Json::Array(types) => types.iter().any(|kind| kind == "array"),
@@ -139,9 +140,9 @@ impl Table {
     /// The table of `entry`, a mapping that is [complete](Field::complete).
     pub fn new(entry: Field) -> Self {
         let entry: &'static Field = Box::leak(Box::new(entry));
-        let schema = property::mapping(entry);
+        let schema = property::mapping_schema(entry);
         let mut specs = Vec::new();
-        gather(None, entry, &schema, &mut specs);
+        collect_specs(None, entry, &schema, &mut specs);
         let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name, i)).collect();
         let needed_with = needed_with(&specs, &by_name);
         let positions = |is_it: fn(&Spec) -> bool| {
@@ -169,7 +170,7 @@ impl Table {
         }
     }
 
-    /// Whether entries differ in their fields.
+    /// True if entries differ in their fields.
     pub fn has_variants(&self) -> bool {
         !self.variants.is_empty()
     }
@@ -190,20 +191,20 @@ impl Table {
     }
 
     /// The first field that responses call `key`.
-    pub fn shown_as(&self, key: &str) -> Option<&Spec> {
+    pub fn by_live_name(&self, key: &str) -> Option<&Spec> {
         self.by_shown_name.get(key).map(|i| &self.specs[*i])
     }
 
     /// The fields that can show that the service is licensed: only then it shows them, or they are
     /// lists whose rows can.
-    pub fn telling_tier(&self) -> impl Iterator<Item = &Spec> {
+    pub fn tier_evidence(&self) -> impl Iterator<Item = &Spec> {
         self.telling_tier.iter().map(|i| &self.specs[*i])
     }
 
     /// The fields to read if `wanted` are, in the order of their description: these, the `named`
     /// ones, those that [have to be read with](Self::needed_with) the wanted ones, and those that
     /// every edit repeats.
-    pub fn read_with(
+    pub fn fields_to_read(
         &self,
         wanted: &BTreeSet<&str>,
         named: impl Iterator<Item = &'static str>,
@@ -213,7 +214,7 @@ impl Table {
             is_wanted[*place] = true;
         }
         let needed =
-            self.needed_with.iter().filter(|(of, _)| is_wanted[*of]).map(|(_, other)| *other);
+            self.needed_with.iter().filter(|(field, _)| is_wanted[*field]).map(|(_, other)| *other);
         let named = named.filter_map(|name| self.by_name.get(name).copied());
         let also = self.with_every_edit.iter().copied();
         let also: Vec<_> = needed.chain(named).chain(also).collect();
@@ -230,37 +231,39 @@ impl Table {
     /// The fields that have to be read with the `wanted` ones: those that they depend on, and those
     /// that may not show more than they do.
     pub fn needed_with(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static str> {
-        let named = self.needed_with.iter().map(|(of, other)| (self.specs[*of].name, *other));
-        named.filter(move |(of, _)| wanted(of)).map(|(_, other)| self.specs[other].name)
+        let named = self.needed_with.iter().map(|(field, other)| (self.specs[*field].name, *other));
+        named.filter(move |(field, _)| wanted(field)).map(|(_, other)| self.specs[other].name)
     }
 
-    /// Whether `name` is a mapping whose keys are separate fields.
+    /// True if `name` is a mapping whose keys are separate fields.
     pub fn is_spread(&self, name: &str) -> bool {
         let below = format!("{name}.");
         let next = self.by_name.range(&*below..).next();
         next.is_some_and(|(next, _)| next.starts_with(&below))
     }
 
-    /// Whether manifests for a service of `release` should use `spec`: the service has the field
+    /// True if manifests for a service of `release` should use `spec`: the service has the field
     /// and no replacement for it. An unknown release counts as that of the reference.
     pub fn is_current(&self, spec: &Spec, release: Known) -> bool {
-        let has = |spec: &Spec| {
+        let is_available = |spec: &Spec| {
             let Available { since, until, .. } = spec.field.available;
             since.is_none_or(|since| !since.is_late() || release.has(since))
                 && until.is_none_or(|until| !release.has(until))
         };
         let modern = spec.field.replaced_by().map(|modern| self.get(modern));
         let is_old = match modern {
-            Some(modern) => modern.is_none_or(has),
+            Some(modern) => modern.is_none_or(is_available),
             None => spec.schema.get("deprecated").is_some(),
         };
-        has(spec) && !is_old
+        is_available(spec) && !is_old
     }
 
     /// Why a service of `release` cannot do what `spec` and `value` declare, if so.
     pub fn unfit(&self, spec: &Spec, value: &Value, release: Release) -> Option<Unsupported> {
         let name = spec.name;
-        if let Some((what, until)) = spec.ends(value).filter(|(_, until)| release >= *until) {
+        if let Some((what, until)) =
+            spec.removal_release(value).filter(|(_, until)| release >= *until)
+        {
             let message = format!("`{what}` is gone from release {until} on");
             let help = match several(&spec.schema) {
                 _ if what != name => {
@@ -301,29 +304,34 @@ impl Table {
     }
 }
 
-/// Which fields have to be read with which others: pairs of positions in `specs`.
+/// The fields that have to be read with others: pairs of positions in `specs`.
 fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, usize)> {
     let mut needed_with = Vec::new();
-    for (own, Spec { field, .. }) in specs.iter().enumerate() {
+    for (position, Spec { field, .. }) in specs.iter().enumerate() {
         let place = |name: &str| by_name.get(name).copied();
         let switch = field.relations.switch().and_then(place);
-        needed_with.extend(switch.map(|switch| (own, switch)));
+        needed_with.extend(switch.map(|switch| (position, switch)));
         let most = field.relations.at_most.and_then(place);
-        needed_with.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
+        needed_with.extend(most.into_iter().flat_map(|most| [(position, most), (most, position)]));
         // Who sees a part also depends on the visibility of the container.
         let seen = place("visibility").filter(|_| field.weakens == Weakens::Shows);
-        needed_with.extend(seen.map(|seen| (own, seen)));
+        needed_with.extend(seen.map(|seen| (position, seen)));
     }
     needed_with
 }
 
 /// Adds the keys of `mapping`, whose schema is `schema`. `above` is the name of one that is spread.
-fn gather(above: Option<&str>, mapping: &'static Field, schema: &Json, specs: &mut Vec<Spec>) {
+fn collect_specs(
+    above: Option<&str>,
+    mapping: &'static Field,
+    schema: &Json,
+    specs: &mut Vec<Spec>,
+) {
     for field in &mapping.keys {
         let schema = &schema["properties"][field.name];
         let name = above.map_or(field.name, |above| format!("{above}.{}", field.name).leak());
         if field.value_type == ValueType::Spread {
-            gather(Some(name), field, schema, specs);
+            collect_specs(Some(name), field, schema, specs);
             continue;
         }
         let (field, schema) = match above {

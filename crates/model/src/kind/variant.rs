@@ -16,7 +16,7 @@ impl Section {
         self.table().variant(word.as_str()?)
     }
 
-    /// Whether an entry with these `fields` has the field `name`.
+    /// True if an entry with these `fields` has the field `name`.
     pub fn has(self, fields: &Object, name: &str) -> bool {
         if self.either.contains(&name) {
             return fields.get(name).is_some_and(|value| !value.is_null());
@@ -31,7 +31,7 @@ impl Section {
         self.variant(fields).map_or(&[], |variant| variant.needs)
     }
 
-    /// What the entry of this name is, if a project can have only one of these.
+    /// The exclusive group of this entry (such as "issue tracker"), of which a project has only one.
     pub fn only_one(self, name: &str) -> Option<&'static str> {
         let variant = self.table().variant(name).filter(|_| self.home.scope == Scope::Project);
         variant?.only_one
@@ -45,20 +45,20 @@ impl Section {
             &self.table().get(name).map_or(&Json::Null, |spec| &spec.schema)["examples"][0]
         };
         let Some(first) = self.identity.first() else { return Object::new() };
-        let variants = self.field(first).variants().filter(|(word, of)| {
+        let variants = self.field(first).variants().filter(|(word, variant)| {
             let is_example = name == *first && example(name) == word;
-            is_example || of.fields.contains(name) && !of.example.contains_key(name)
+            is_example || variant.fields.contains(name) && !variant.example.contains_key(name)
         });
-        let of =
-            variants.min_by_key(|(_, of)| of.needs.iter().filter(|name| is_secret(name)).count());
-        let Some((word, of)) = of else { return Object::new() };
-        let needed = of.needs.iter().map(|name| {
+        let variant = variants
+            .min_by_key(|(_, variant)| variant.needs.iter().filter(|name| is_secret(name)).count());
+        let Some((word, variant)) = variant else { return Object::new() };
+        let needed = variant.needs.iter().map(|name| {
             let secret = || json!({"env": name.to_uppercase()});
             ((*name).to_owned(), if is_secret(name) { secret() } else { example(name).clone() })
         });
         let mut all: Object =
             [((*first).to_owned(), word.into())].into_iter().chain(needed).collect();
-        all.extend(of.example.clone().into_iter().filter(|(_, value)| !value.is_null()));
+        all.extend(variant.example.clone().into_iter().filter(|(_, value)| !value.is_null()));
         all
     }
 }

@@ -30,7 +30,7 @@ impl KeyFilter {
         self
     }
 
-    /// Whether `key` is kept.
+    /// True if `key` is kept.
     pub fn has(&self, key: &str) -> bool {
         match self {
             Self::All => true,

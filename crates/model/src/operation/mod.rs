@@ -175,7 +175,7 @@ pub enum Answer {
 }
 
 impl Operation {
-    /// What most operations with this method are like.
+    /// The defaults of operations with this method.
     pub const fn usual(method: Method) -> Self {
         let again = match method {
             Method::Get => Again::Reads,

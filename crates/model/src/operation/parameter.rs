@@ -7,7 +7,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::{
-    field::{Tier, kept},
+    field::{Tier, leaked_list},
     release::Release,
 };
 
@@ -66,7 +66,7 @@ pub enum Type {
     /// Any text.
     Text,
     /// One of these words.
-    Word(#[serde(deserialize_with = "kept")] &'static [&'static str]),
+    Word(#[serde(deserialize_with = "leaked_list")] &'static [&'static str]),
     /// A whole number.
     Integer,
     /// `true` or `false`.
@@ -82,13 +82,13 @@ pub enum Type {
     /// Any number of texts.
     Texts,
     /// Any number of these words.
-    Words(#[serde(deserialize_with = "kept")] &'static [&'static str]),
+    Words(#[serde(deserialize_with = "leaked_list")] &'static [&'static str]),
     /// Any number of whole numbers.
     Integers,
     /// An object with these keys, each given separately.
-    Object(#[serde(deserialize_with = "kept")] &'static [Parameter]),
+    Object(#[serde(deserialize_with = "leaked_list")] &'static [Parameter]),
     /// Any number of objects with these keys.
-    Objects(#[serde(deserialize_with = "kept")] &'static [Parameter]),
+    Objects(#[serde(deserialize_with = "leaked_list")] &'static [Parameter]),
     /// An object with arbitrary keys and texts as values.
     Map,
     /// A file to upload.
@@ -112,7 +112,7 @@ impl Type {
         }
     }
 
-    /// Whether it accepts several values.
+    /// True if it accepts several values.
     pub const fn is_list(self) -> bool {
         matches!(self, Self::Texts | Self::Words(_) | Self::Integers | Self::Objects(_))
     }

@@ -151,7 +151,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// Whether the query has a parameter of this name.
+    /// True if the query has a parameter of this name.
     pub fn has_query(&self, name: &str) -> bool {
         self.query.iter().any(|(n, _)| n == name)
     }
@@ -211,7 +211,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// Whether the value of this field must not be quoted.
+    /// True if the value of this field must not be quoted.
     pub fn is_sensitive(&self, field: &str) -> bool {
         self.sensitive.iter().any(|name| name == field)
     }
@@ -243,7 +243,7 @@ impl<E> Request<E> {
 
     /// The path that the argument `:name` names.
     fn argument(&self, name: &str) -> Option<&str> {
-        let found = self.arguments.iter().find(|(own, _)| *own == name);
+        let found = self.arguments.iter().find(|(argument, _)| *argument == name);
         found.map(|(_, value)| value.as_str())
     }
 
@@ -266,18 +266,18 @@ impl<E> Request<E> {
     /// The path of a thing whose id is not known.
     pub fn with_ids(
         mut self,
-        own: Option<u64>,
+        container_id: Option<u64>,
         id: impl Fn(&str) -> Option<u64>,
     ) -> Result<Self, String> {
         if self.is_pending {
             let path = self.argument("id").unwrap_or_default().to_owned();
-            self.named.push(("id", Some(own.ok_or(path)?)));
+            self.named.push(("id", Some(container_id.ok_or(path)?)));
             self.is_pending = false;
         }
-        for (name, known) in self.named.iter_mut().filter(|(_, known)| known.is_none()) {
-            let path = self.arguments.iter().find(|(own, _)| own == name);
+        for (name, resolved) in self.named.iter_mut().filter(|(_, resolved)| resolved.is_none()) {
+            let path = self.arguments.iter().find(|(argument, _)| argument == name);
             let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
-            *known = Some(id(path).ok_or_else(|| path.to_owned())?);
+            *resolved = Some(id(path).ok_or_else(|| path.to_owned())?);
         }
         if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
             for name in &self.naming {
@@ -289,15 +289,16 @@ impl<E> Request<E> {
         if self.goes_by_path() { Err(self.path()) } else { Ok(self) }
     }
 
-    /// Whether it addresses a group or project by path instead of by id.
+    /// True if it addresses a group or project by path instead of by id.
     pub fn goes_by_path(&self) -> bool {
         let path = self.operation.path;
-        let goes = path.starts_with("/projects/:id") || path.starts_with("/groups/:id");
-        let own = || self.path().split('/').nth(2).is_some_and(|id| id.parse::<u64>().is_ok());
-        goes && !own()
+        let addresses_container =
+            path.starts_with("/projects/:id") || path.starts_with("/groups/:id");
+        let has_id = || self.path().split('/').nth(2).is_some_and(|id| id.parse::<u64>().is_ok());
+        addresses_container && !has_id()
     }
 
-    /// Whether it becomes wrong when live state changes: it repeats live values, or it would create
+    /// True if it becomes wrong when live state changes: it repeats live values, or it would create
     /// a duplicate of something that was created meanwhile.
     pub fn goes_stale(&self) -> bool {
         self.again() == Again::Second || self.repeated().next().is_some()
@@ -310,7 +311,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// What happens if it is sent again.
+    /// The effect of sending it again.
     pub fn again(&self) -> Again {
         if self.once && !Bug::RemoveTwice.is_planted() {
             Again::Second
@@ -347,7 +348,7 @@ impl<E> Request<E> {
     /// The path below `/api/v4` with every argument, without the query.
     pub fn path(&self) -> String {
         self.path_by(|name| {
-            let (_, id) = self.named.iter().find(|(own, _)| *own == name)?;
+            let (_, id) = self.named.iter().find(|(argument, _)| *argument == name)?;
             id.map(|id| id.to_string())
         })
     }
@@ -379,7 +380,7 @@ impl<E> Request<E> {
     pub fn shown_target(&self) -> String {
         // Entries of the same container are shown by name. Addresses contain it encoded.
         let entry = |name: &str| {
-            self.named.iter().find(|(own, _)| *own == name)?;
+            self.named.iter().find(|(argument, _)| *argument == name)?;
             let (_, entry) = self.argument(name)?.split_once('#')?.1.split_once('/')?;
             Some(entry.to_owned())
         };

@@ -40,8 +40,8 @@ impl Contradiction {
 
     /// A page is not full although another page follows.
     pub(super) fn short(page: u64, entries: usize, size: usize) -> Self {
-        let has = format!("has {entries} of {size} entries although another page follows");
-        Self::of(page, &has)
+        let described = format!("has {entries} of {size} entries although another page follows");
+        Self::of(page, &described)
     }
 
     /// A header is malformed.

@@ -41,14 +41,16 @@ pub(super) struct Malformed;
 impl Headers {
     /// Reads the headers of page `page`.
     pub(super) fn read(headers: &HeaderMap, page: u64) -> Result<Self, Contradiction> {
-        let of = |header| move |Malformed| Contradiction::header(page, header);
+        let malformed = |header| move |Malformed| Contradiction::header(page, header);
         Ok(Self {
-            page: number(headers, "X-Page").map_err(of("X-Page"))?,
-            size: number(headers, "X-Per-Page").map_err(of("X-Per-Page"))?.map(NonZeroUsize::get),
-            total: number(headers, "X-Total").map_err(of("X-Total"))?,
-            total_pages: number(headers, "X-Total-Pages").map_err(of("X-Total-Pages"))?,
-            next: next_page(headers).map_err(of("X-Next-Page"))?,
-            link: next_link(headers).map_err(of("Link"))?,
+            page: number(headers, "X-Page").map_err(malformed("X-Page"))?,
+            size: number(headers, "X-Per-Page")
+                .map_err(malformed("X-Per-Page"))?
+                .map(NonZeroUsize::get),
+            total: number(headers, "X-Total").map_err(malformed("X-Total"))?,
+            total_pages: number(headers, "X-Total-Pages").map_err(malformed("X-Total-Pages"))?,
+            next: next_page(headers).map_err(malformed("X-Next-Page"))?,
+            link: next_link(headers).map_err(malformed("Link"))?,
         })
     }
 }
@@ -83,17 +85,17 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Malformed> {
             let end = rest[start..].find('>').ok_or(Malformed)? + start;
             let target = &rest[start + 1..end];
             let (parameters, after) = split_outside_quotes(&rest[end + 1..], ',');
-            let is = |names: &[&str]| {
+            let has_relation = |names: &[&str]| {
                 relations(parameters)
                     .any(|relation| names.iter().any(|name| relation.eq_ignore_ascii_case(name)))
             };
-            if is(&["next"]) {
+            if has_relation(&["next"]) {
                 let next = Link::parse(target)?;
                 if matches!(&found, Some(Some(other)) if *other != next) {
                     return Err(Malformed);
                 }
                 found = Some(Some(next));
-            } else if is(&["first", "prev", "last"]) {
+            } else if has_relation(&["first", "prev", "last"]) {
                 found = found.or(Some(None));
             }
             rest = after;

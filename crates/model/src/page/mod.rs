@@ -127,7 +127,7 @@ pub struct Pager {
     /// The kept entries, or those of the last page.
     objects: Vec<Object>,
     /// The identities of the kept entries.
-    known: BTreeSet<String>,
+    identities: BTreeSet<String>,
     /// The page size, once known.
     size: Option<usize>,
     /// The last total.
@@ -223,7 +223,7 @@ impl Pager {
             received: 0,
             bytes: 0,
             objects: Vec::new(),
-            known: BTreeSet::new(),
+            identities: BTreeSet::new(),
             size: None,
             total: None,
             total_pages: None,
@@ -264,7 +264,7 @@ impl Pager {
         self.received += page.len() as u64;
         let before = if self.keeps { self.objects.len() } else { 0 };
         if self.keeps {
-            self.keep(page)?;
+            self.keep_entries(page)?;
         } else {
             self.objects = page;
         }
@@ -302,8 +302,8 @@ impl Pager {
     }
 
     /// Keeps the entries of a page.
-    fn keep(&mut self, page: Vec<Object>) -> Result<(), PageError> {
-        self.bytes += page.iter().map(length).sum::<usize>();
+    fn keep_entries(&mut self, page: Vec<Object>) -> Result<(), PageError> {
+        self.bytes += page.iter().map(json_size).sum::<usize>();
         if self.bytes > MAX_BYTES {
             return Err(PageError::TooLong("64 MiB of JSON"));
         }
@@ -311,7 +311,7 @@ impl Pager {
             return Err(PageError::TooLong("100,000 entries"));
         }
         for object in page {
-            if !self.known.insert(self.identity(&object)?) {
+            if !self.identities.insert(self.identity(&object)?) {
                 return Err(Contradiction::of(self.pages, "repeats an entry").into());
             }
             self.objects.push(object);
@@ -322,7 +322,7 @@ impl Pager {
     /// The identity of an entry.
     fn identity(&self, object: &Object) -> Result<String, PageError> {
         let needed = |key: &'static str| {
-            field(object, key).ok_or(PageError::Unidentified { page: self.pages, key })
+            identifying_value(object, key).ok_or(PageError::Unidentified { page: self.pages, key })
         };
         for key in self.rows.also.iter().filter(|_| !Bug::TrustRows.is_planted()) {
             // The value may be a mapping, such as an author.
@@ -405,8 +405,8 @@ impl Pager {
         }
         let size = self.page_size(headers)?;
         if entries > size {
-            let has = format!("has {entries} entries, more than the {size} of a page");
-            return Err(Contradiction::of(page, &has));
+            let what = format!("has {entries} entries, more than the {size} of a page");
+            return Err(Contradiction::of(page, &what));
         }
         if self.filtered {
             return self.position_in_filtered(headers, entries);
@@ -416,13 +416,13 @@ impl Pager {
                 return Err(Contradiction::of(page, "is empty although it was announced"));
             }
             Expected::Nothing if entries > 0 => {
-                let has = "has entries although the page before it was the last";
-                return Err(Contradiction::of(page, has));
+                let what = "has entries although the page before it was the last";
+                return Err(Contradiction::of(page, what));
             }
             _ => {}
         }
-        let announced = self.announced(headers)?;
-        let more = self.more(headers, announced)?;
+        let announced = self.announced_next(headers)?;
+        let more = self.has_next(headers, announced)?;
         let full = entries == size;
         self.expected = match more {
             Some(true) if !full => return Err(Contradiction::short(page, entries, size)),
@@ -446,7 +446,7 @@ impl Pager {
         headers: &Headers,
         entries: usize,
     ) -> Result<Option<Position>, Contradiction> {
-        let announced = self.announced(headers)?;
+        let announced = self.announced_next(headers)?;
         self.keep_total(headers)?;
         let size = self.size.unwrap_or(PER_PAGE) as u64;
         let by_total = self.total.map(|total| self.pages.saturating_mul(size) < total);
@@ -466,8 +466,8 @@ impl Pager {
         }
     }
 
-    /// Whether `Link` and `X-Next-Page` announce another page; `None` if neither is present.
-    fn announced(&self, headers: &Headers) -> Result<Option<bool>, Contradiction> {
+    /// True if `Link` and `X-Next-Page` announce another page; `None` if neither is present.
+    fn announced_next(&self, headers: &Headers) -> Result<Option<bool>, Contradiction> {
         let page = self.pages;
         let page_of = |link: &Link| link.page.ok_or_else(|| Contradiction::header(page, "Link"));
         let by_link = headers.link.as_ref().map(|link| link.as_ref().map(page_of).transpose());
@@ -500,8 +500,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Whether another page follows, by `announced` and the last total; `None` if unknown.
-    fn more(
+    /// True if another page follows, by `announced` and the last total; `None` if unknown.
+    fn has_next(
         &mut self,
         headers: &Headers,
         announced: Option<bool>,
@@ -524,7 +524,11 @@ impl Pager {
 
 /// The identity of an entry without keys: its id, or key and scope for a variable, which has no id.
 fn usual_identity(object: &Object) -> String {
-    match (field(object, "id"), field(object, "key"), field(object, "environment_scope")) {
+    match (
+        identifying_value(object, "id"),
+        identifying_value(object, "key"),
+        identifying_value(object, "environment_scope"),
+    ) {
         (Some(id), _, _) => format!("id {id}"),
         (None, Some(key), scope) => format!("key {key} of scope {}", scope.unwrap_or(&Json::Null)),
         (None, None, _) => Json::Object(object.clone()).to_string(),
@@ -532,7 +536,7 @@ fn usual_identity(object: &Object) -> String {
 }
 
 /// A field that is present and not null.
-fn field<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
+fn identifying_value<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
     object.get(name).filter(|value| tells_apart(name, value))
 }
 
@@ -540,7 +544,7 @@ fn is_path(name: &str) -> bool {
     name.split('_').any(|word| word == "path")
 }
 
-/// Whether `value` can identify something under this name: an id must be a number, a path must be
+/// True if `value` can identify something under this name: an id must be a number, a path must be
 /// text, and a mapping identifies nothing.
 pub fn tells_apart(name: &str, value: &Json) -> bool {
     match value {
@@ -558,13 +562,13 @@ pub const fn whole(objects: Vec<Object>) -> Complete<Object> {
 }
 
 /// The approximate size of an object as JSON.
-fn length(object: &Object) -> usize {
+fn json_size(object: &Object) -> usize {
     fn of(value: &Json) -> usize {
         match value {
             Json::Null | Json::Bool(_) | Json::Number(_) => 5,
             Json::String(text) => text.len() + 3,
             Json::Array(items) => items.iter().map(of).sum::<usize>() + 2,
-            Json::Object(object) => length(object),
+            Json::Object(object) => json_size(object),
         }
     }
     object.iter().map(|(key, value)| key.len() + 3 + of(value)).sum::<usize>() + 2

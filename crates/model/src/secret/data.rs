@@ -54,7 +54,7 @@ impl Data {
     }
 }
 
-/// What a mapping refers to, if it is written as a reference or a template: `env`, `file` or `text`,
+/// The reference or template that a mapping is written as, if it is one: `env`, `file` or `text`,
 /// and the text after it.
 pub fn written(json: &Json) -> Option<(&str, String)> {
     let object = json.as_object().filter(|object| object.len() == 1)?;
@@ -65,7 +65,7 @@ pub fn written(json: &Json) -> Option<(&str, String)> {
     (is_reference && is_scalar).then(|| (&**key, text()))
 }
 
-/// Whether a reference or a template is written in `json`.
+/// True if a reference or a template is written in `json`.
 pub fn has_reference(json: &Json) -> bool {
     written(json).is_some()
         || match json {

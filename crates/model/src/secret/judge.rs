@@ -86,7 +86,7 @@ impl Credential {
     }
 }
 
-/// Whether `name` is a typical name of a secret: it contains or ends with one of the words.
+/// True if `name` is a typical name of a secret: it contains or ends with one of the words.
 pub fn is_named_like_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
@@ -98,7 +98,7 @@ pub fn is_named_like_secret(name: &str) -> bool {
 /// merged. A sensitive value is never shown; of one, these are the reasons not to write it into a
 /// file either.
 pub fn secrets(text: &str, secrecy: Secrecy) -> Vec<Range<usize>> {
-    merged(found(text, secrecy).into_iter().map(|(_, range)| range).collect(), false)
+    merged(find_candidates(text, secrecy).into_iter().map(|(_, range)| range).collect(), false)
 }
 
 /// `text` without its [`secrets`].
@@ -116,12 +116,12 @@ pub fn masked_name(name: &str) -> String {
     masked(name, Secrecy::Open).into_owned()
 }
 
-/// Whether `text` has a part that may be secret.
+/// True if `text` has a part that may be secret.
 pub fn may_be_secret(text: &str, secrecy: Secrecy) -> bool {
     masked(text, secrecy) != text
 }
 
-/// Whether a text in `value`, or in a list or mapping in it, has a part that may be secret.
+/// True if a text in `value`, or in a list or mapping in it, has a part that may be secret.
 pub fn holds_secret(value: &Json, secrecy: Secrecy) -> bool {
     value::texts(value).any(|text| may_be_secret(text, secrecy))
 }
@@ -137,28 +137,33 @@ pub fn shown(value: &Json, secrecy: Secrecy) -> Option<Json> {
 
 /// The credential that is certainly in `text`.
 pub fn credential(text: &str) -> Option<Credential> {
-    found(text, Secrecy::Open).into_iter().map(|(what, _)| what).min()
+    find_candidates(text, Secrecy::Open).into_iter().map(|(what, _)| what).min()
 }
 
-/// Whether `text` is too irregular to be written by a person. Digests and UUIDs are not.
+/// True if `text` is too irregular to be written by a person. Digests and UUIDs are not.
 pub fn has_random(text: &str) -> bool {
-    text.split(|c| !is_of_token(c)).any(|part| is_random(part, false))
+    text.split(|c| !is_token_char(c)).any(|part| is_random(part, false))
 }
 
 /// As [`secrets`], with the sort of each, in no order.
-fn found(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
+fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
     let mut found = Vec::new();
     let (markers, first_like) = &*MARKERS;
     for marker in markers.find_iter(text) {
         let (start, end) = (marker.start(), marker.end());
         match marker.pattern().as_usize() {
             // Also one within another.
-            0 => url(text, end, &mut found),
-            1 => found.extend(pair(text, start).map(|range| (Credential::Parameter, range))),
-            2 => found.extend(key(text, start).map(|range| (Credential::PrivateKey, range))),
+            0 => add_url_parts(text, end, &mut found),
+            1 => found
+                .extend(secret_parameter(text, start).map(|range| (Credential::Parameter, range))),
+            2 => found.extend(
+                private_key_range(text, start).map(|range| (Credential::PrivateKey, range)),
+            ),
             pattern => {
                 let is_like = pattern >= *first_like;
-                found.extend(token(text, start, end, is_like).map(|of| (Credential::Token, of)));
+                found.extend(
+                    token_range(text, start, end, is_like).map(|range| (Credential::Token, range)),
+                );
             }
         }
     }
@@ -167,14 +172,15 @@ fn found(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
     let encoded = text.contains('%').then(|| text.split(ends)).into_iter().flatten();
     for part in encoded.filter(|part| part.contains('%')) {
         let decoded = percent_decode_str(part).decode_utf8_lossy();
-        let what = Some(&decoded).filter(|decoded| *decoded != part).and_then(|of| credential(of));
+        let what =
+            Some(&decoded).filter(|decoded| *decoded != part).and_then(|text| credential(text));
         found.extend(what.map(|what| (what, range_of(text, part))));
     }
     match secrecy {
         Secrecy::Open => found.retain(|(what, _)| *what != Credential::Doubt),
         Secrecy::Address => {}
         Secrecy::Sensitive | Secrecy::Reference => {
-            let words = text.split(|c: char| !is_of_token(c));
+            let words = text.split(|c: char| !is_token_char(c));
             let is_doubtful = |word: &str| {
                 is_random(word, true)
                     || word.split('/').any(|part| {
@@ -195,13 +201,13 @@ fn range_of(text: &str, part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-/// Whether `word` starts with `beginning` and has at least `least` more bytes.
+/// True if `word` starts with `beginning` and has at least `least` more bytes.
 fn is_longer(word: &str, beginning: &str, least: usize) -> bool {
     word.strip_prefix(beginning).is_some_and(|rest| rest.len() >= least)
 }
 
 /// The token at `start` whose beginning ends at `end`.
-fn token(text: &str, start: usize, end: usize, is_like: bool) -> Option<Range<usize>> {
+fn token_range(text: &str, start: usize, end: usize, is_like: bool) -> Option<Range<usize>> {
     let before = &text[..start];
     let is_encoded = before.len() >= 3 && before.as_bytes()[start - 3] == b'%';
     if !is_encoded && before.ends_with(|c: char| c.is_ascii_alphanumeric()) {
@@ -222,7 +228,7 @@ fn token(text: &str, start: usize, end: usize, is_like: bool) -> Option<Range<us
 }
 
 /// The private key whose first line has [`KEY`] at `at`.
-fn key(text: &str, at: usize) -> Option<Range<usize>> {
+fn private_key_range(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = text[at + KEY.len()..].trim_start_matches(" BLOCK");
     let start = text[..at].rfind("-----").filter(|_| rest.starts_with("-----"))?;
     if !text[start..].starts_with("-----BEGIN") {
@@ -234,23 +240,23 @@ fn key(text: &str, at: usize) -> Option<Range<usize>> {
 }
 
 /// The value after the `=` at `equals`, if its name is that of a secret.
-fn pair(text: &str, equals: usize) -> Option<Range<usize>> {
+fn secret_parameter(text: &str, equals: usize) -> Option<Range<usize>> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_-.%[]".contains(c);
     let name = text[..equals].rsplit(|c| !is_of_name(c)).next().unwrap_or_default();
     let ends = |c: char| c.is_whitespace() || "&;#\"'`<>()|,".contains(c);
     let value = text[equals + 1..].split(ends).next().unwrap_or_default();
-    is_pair(&percent_decode_str(name).decode_utf8_lossy(), value)
+    is_secret_parameter(&percent_decode_str(name).decode_utf8_lossy(), value)
         .then(|| equals + 1..equals + 1 + value.len())
 }
 
-/// Whether `value` may be a secret because of its name.
-fn is_pair(name: &str, value: &str) -> bool {
-    value.chars().take_while(|c: &char| is_of_token(*c) || ".~%@!:".contains(*c)).count() >= NAMED
+/// True if `value` may be a secret because of its name.
+fn is_secret_parameter(name: &str, value: &str) -> bool {
+    value.chars().take_while(|c: &char| is_token_char(*c) || ".~%@!:".contains(*c)).count() >= NAMED
         && is_named_like_secret(name)
         && !is_placeholder(value)
 }
 
-/// Whether `text` only stands for a secret.
+/// True if `text` is a placeholder for a secret.
 fn is_placeholder(text: &str) -> bool {
     let is_variable = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_{}".contains(c);
     let first = text.chars().next();
@@ -263,27 +269,27 @@ fn is_placeholder(text: &str) -> bool {
 }
 
 /// Adds the parts of the URL whose authority begins at `start`.
-fn url(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) {
+fn add_url_parts(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
     let end = text[start..].find(ends).map_or(text.len(), |length| start + length);
     let path = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
     let authority = &text[start..path];
     let mut host = start;
     if let Some(length) = authority.rfind('@') {
-        found.push((user(text, start, length), start..start + length));
+        found.push((classify_user(text, start, length), start..start + length));
         host = start + length + 1;
     } else if !has_plain_port(authority) || authority.ends_with(':') {
         // The part that looks like a port may be a password that has a `/`, `?` or `#` in it, or whose
         // `@` is missing.
         let length = text[start..end].rfind('@');
-        let what = length.map_or(Credential::Doubt, |length| user(text, start, length));
+        let what = length.map_or(Credential::Doubt, |length| classify_user(text, start, length));
         found.push((what, start..length.map_or(path, |length| start + length)));
         host = length.map_or(start, |length| start + length + 1);
     }
     let fragment = text[path..end].find('#').map_or(end, |length| path + length);
     let query = text[path..fragment].find('?').map_or(fragment, |length| path + length);
     if host <= query {
-        steps(text, host, query, found);
+        add_path_parts(text, host, query, found);
     }
     for pair in text[query..fragment].trim_start_matches('?').split(['&', ';']) {
         let value = pair.split_once('=').map_or(pair, |(_, value)| value);
@@ -298,7 +304,7 @@ fn url(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) {
 }
 
 /// The sort of the user information in a URL.
-fn user(text: &str, start: usize, length: usize) -> Credential {
+fn classify_user(text: &str, start: usize, length: usize) -> Credential {
     let information = &text[start..start + length];
     let is_ssh = text[..start].ends_with("ssh://");
     let is_token =
@@ -314,7 +320,12 @@ fn user(text: &str, start: usize, length: usize) -> Credential {
 
 /// Adds what is secret in the host and path of a URL: the rest of an address that lets write, random
 /// parts after a word for hooks and, in doubt, other random parts.
-fn steps(text: &str, host: usize, query: usize, found: &mut Vec<(Credential, Range<usize>)>) {
+fn add_path_parts(
+    text: &str,
+    host: usize,
+    query: usize,
+    found: &mut Vec<(Credential, Range<usize>)>,
+) {
     let whole = text[host..query].to_ascii_lowercase();
     if let Some(rest) = SIGNS.addresses.iter().find_map(|address: &&'static str| {
         let at = whole.find(*address)?;
@@ -327,7 +338,7 @@ fn steps(text: &str, host: usize, query: usize, found: &mut Vec<(Credential, Ran
         return;
     }
     let mut is_hook = false;
-    for part in text[host..query].split(|c: char| !is_of_token(c) || c == '/') {
+    for part in text[host..query].split(|c: char| !is_token_char(c) || c == '/') {
         if is_random(part, is_hook) {
             let what = if is_hook { Credential::Address } else { Credential::Doubt };
             found.push((what, range_of(text, part)));
@@ -336,7 +347,7 @@ fn steps(text: &str, host: usize, query: usize, found: &mut Vec<(Credential, Ran
     }
 }
 
-/// Whether the part of `authority` after the host is empty or a port.
+/// True if the part of `authority` after the host is empty or a port.
 fn has_plain_port(authority: &str) -> bool {
     let after_address = authority.rfind(']').unwrap_or_default();
     let port = authority[after_address..].split_once(':').map_or("", |(_, port)| port);
@@ -352,7 +363,7 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
         return None;
     }
     if let Some((scheme, _)) = text.split_once("://")
-        && SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme))
+        && SCHEMES.iter().any(|expected| expected.eq_ignore_ascii_case(scheme))
     {
         return Some(secrets(text, Secrecy::Address));
     }
@@ -367,28 +378,31 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
         .then(|| ranges.into_iter().filter(|range| !range.is_empty()).collect())
 }
 
-fn is_of_token(c: char) -> bool {
+fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+/=_-".contains(c)
 }
 
-/// Whether a run of letters, digits and other characters of tokens is random. Digests and UUIDs count
+/// True if a run of letters, digits and other characters of tokens is random. Digests and UUIDs count
 /// only `with_hex`.
 fn is_random(run: &str, with_hex: bool) -> bool {
     let hex: String = run.chars().filter(|c| *c != '-').collect();
-    let has = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
+    let has_char = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
     let is_hex = hex.len() >= LONG_HEX && hex.chars().all(|c| c.is_ascii_hexdigit());
     if is_hex {
-        return with_hex && has(char::is_ascii_digit);
+        return with_hex && has_char(char::is_ascii_digit);
     }
     // Words joined by separators, as in paths, are not a run.
     let longest = run.split(['/', '-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
     let kinds = [char::is_ascii_lowercase, char::is_ascii_uppercase, char::is_ascii_digit];
     let kinds = kinds.into_iter().filter(|kind| longest.chars().any(|c| kind(&c))).count();
-    longest.len() >= LONG && kinds >= 2 && has(char::is_ascii_digit) && bits(longest) >= BITS
+    longest.len() >= LONG
+        && kinds >= 2
+        && has_char(char::is_ascii_digit)
+        && entropy(longest) >= BITS
 }
 
 /// The entropy of `text` in bits per character, from the frequency of its characters.
-fn bits(text: &str) -> f64 {
+fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 128];
     text.bytes().filter(u8::is_ascii).for_each(|byte| counts[usize::from(byte)] += 1);
     let all = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));

@@ -18,7 +18,7 @@ use crate::{
 
 use super::{
     Allowed, Piece, Reference, Secret, is_encoded, is_reserved, judge,
-    known::{Known, MARK},
+    matcher::{MARK, SecretMatcher},
     names::TOKEN_NAMES,
 };
 
@@ -59,7 +59,7 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// Whether it must never be used as a value.
+    /// True if it must never be used as a value.
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Reserved(_) | Self::OwnToken(_))
     }
@@ -83,9 +83,9 @@ pub struct Secrets {
     root: Option<PathBuf>,
     environment: BTreeMap<String, Secret>,
     allowed: Allowed,
-    own: Option<OwnToken>,
+    token: Option<OwnToken>,
     found: BTreeMap<Reference, Result<Secret, Missing>>,
-    known: Known,
+    matcher: SecretMatcher,
     /// Whether only known secrets are redacted.
     shows_credentials: bool,
 }
@@ -94,16 +94,16 @@ pub struct Secrets {
 #[derive(Clone)]
 struct OwnToken {
     token: Secret,
-    known: Known,
+    matcher: SecretMatcher,
     /// The canonical path of its file.
     file: Option<PathBuf>,
 }
 
 impl OwnToken {
-    /// Whether `value` is the token or contains it in any form.
+    /// True if `value` is the token or contains it in any form.
     fn is_in(&self, value: &[u8]) -> bool {
         let value = String::from_utf8_lossy(value);
-        value.trim() == self.token.expose().trim() || !self.known.find(&value).is_empty()
+        value.trim() == self.token.expose().trim() || !self.matcher.find(&value).is_empty()
     }
 
     fn is_from(&self, file: &Path) -> bool {
@@ -139,11 +139,11 @@ impl Secrets {
     /// Never uses undrift's own `token`, nor its `file`, as a value; and redacts it.
     #[must_use]
     pub fn with_own_token(mut self, token: Secret, file: Option<&Path>) -> Self {
-        let mut known = Known::default();
-        known.learn(token.expose());
+        let mut matcher = SecretMatcher::default();
+        matcher.add(token.expose());
         self.also_redact(token.clone());
-        self.own =
-            Some(OwnToken { token, known, file: file.and_then(|file| file.canonicalize().ok()) });
+        self.token =
+            Some(OwnToken { token, matcher, file: file.and_then(|file| file.canonicalize().ok()) });
         self
     }
 
@@ -155,12 +155,12 @@ impl Secrets {
 
     /// Also redacts `secret`.
     pub fn also_redact(&mut self, secret: Secret) {
-        self.known.learn(secret.expose());
+        self.matcher.add(secret.expose());
     }
 
     /// Also redacts each run of `length` characters of `secret`.
     pub fn also_redact_pieces(&mut self, secret: &Secret, length: usize) {
-        self.known.learn_pieces(secret.expose(), length);
+        self.matcher.add_pieces(secret.expose(), length);
     }
 
     /// Resolves each of `references` once.
@@ -168,14 +168,14 @@ impl Secrets {
         for reference in references {
             let reference = reference.borrow();
             if !self.found.contains_key(reference) {
-                let found = self.look_up(reference);
+                let found = self.resolve_one(reference);
                 self.found.insert(reference.clone(), found);
             }
         }
     }
 
     /// Searches each upload once for undrift's own token.
-    pub fn look_through(&mut self, uploads: impl IntoIterator<Item = impl AsRef<str>>) {
+    pub fn check_uploads(&mut self, uploads: impl IntoIterator<Item = impl AsRef<str>>) {
         for path in uploads {
             let path = path.as_ref();
             if let Err(missing @ Missing::OwnToken(_)) = self.read_file(path) {
@@ -192,7 +192,7 @@ impl Secrets {
     /// The value of a reference whose parts were resolved, as it is sent: text, or data.
     pub fn value(&self, reference: &Reference) -> Option<Json> {
         let resolved = self.found.get(reference).cloned();
-        let secret = resolved.unwrap_or_else(|| self.composed(reference)).ok()?;
+        let secret = resolved.unwrap_or_else(|| self.compose(reference)).ok()?;
         match reference {
             Reference::Data(_) => serde_json::from_str(secret.expose()).ok(),
             _ => Some(secret.expose().into()),
@@ -216,9 +216,9 @@ impl Secrets {
     /// # Errors
     /// [`Missing::File`] with the reason; [`Missing::OwnToken`] if it contains undrift's token.
     pub fn read_file(&self, path: &str) -> Result<Vec<u8>, Missing> {
-        let bytes = self.bytes(path)?;
+        let bytes = self.read_bytes(path)?;
         let reference = Reference::File(path.to_owned());
-        if self.is_own_token(&reference, &bytes) {
+        if self.contains_token(&reference, &bytes) {
             Err(Missing::OwnToken(reference))
         } else {
             Ok(bytes)
@@ -226,22 +226,22 @@ impl Secrets {
     }
 
     /// Resolves `reference`. The value is redacted from now on, even if it is refused.
-    fn look_up(&mut self, reference: &Reference) -> Result<Secret, Missing> {
-        let secret = self.read(reference)?;
+    fn resolve_one(&mut self, reference: &Reference) -> Result<Secret, Missing> {
+        let secret = self.read_reference(reference)?;
         if secret.expose().is_empty() {
             return Err(Missing::Empty(reference.clone()));
         }
         self.also_redact(secret.clone());
-        let is_own = self.is_own_token(reference, secret.expose().as_bytes());
-        if is_own { Err(Missing::OwnToken(reference.clone())) } else { Ok(secret) }
+        let is_token = self.contains_token(reference, secret.expose().as_bytes());
+        if is_token { Err(Missing::OwnToken(reference.clone())) } else { Ok(secret) }
     }
 
     /// A text or data, made of secrets that were resolved. Inside a URL, they are percent-encoded where
     /// it needs that.
-    fn composed(&self, reference: &Reference) -> Result<Secret, Missing> {
+    fn compose(&self, reference: &Reference) -> Result<Secret, Missing> {
         let found = |source: &Reference| match self.found.get(source) {
             Some(found) => Ok(found.clone()?),
-            None => self.composed(source),
+            None => self.compose(source),
         };
         let text = match reference {
             Reference::Env(name) => return Err(Missing::Env(name.clone())),
@@ -250,33 +250,31 @@ impl Secrets {
                 return Err(Missing::File { path: path.clone(), why });
             }
             Reference::Data(data) => {
-                data.to_json(&mut |of| Ok(found(of)?.expose().into()))?.to_string()
+                data.to_json(&mut |reference| Ok(found(reference)?.expose().into()))?.to_string()
             }
             Reference::Text(pieces) => {
                 let piece = |(at, piece): (usize, &Piece)| match piece {
                     Piece::Shown(shown) => Ok(shown.clone()),
-                    Piece::Secret(of) if is_encoded(pieces, at) => {
-                        Ok(encode(found(of)?.expose()).to_string())
+                    Piece::Secret(reference) if is_encoded(pieces, at) => {
+                        Ok(encode(found(reference)?.expose()).to_string())
                     }
-                    Piece::Secret(of) => Ok(found(of)?.expose().to_owned()),
+                    Piece::Secret(reference) => Ok(found(reference)?.expose().to_owned()),
                 };
                 pieces.iter().enumerate().map(piece).collect::<Result<String, _>>()?
             }
         };
-        match self.is_own_token(reference, text.as_bytes()) {
-            true => Err(Missing::OwnToken(reference.clone())),
-            false => Ok(Secret(text)),
-        }
+        let is_token = self.contains_token(reference, text.as_bytes());
+        if is_token { Err(Missing::OwnToken(reference.clone())) } else { Ok(Secret(text)) }
     }
 
-    fn read(&mut self, reference: &Reference) -> Result<Secret, Missing> {
+    fn read_reference(&mut self, reference: &Reference) -> Result<Secret, Missing> {
         match reference {
             Reference::Env(name) => {
                 self.check_name(name)?;
                 self.environment.get(name).cloned().ok_or_else(|| Missing::Env(name.clone()))
             }
             Reference::File(path) => {
-                let text = String::from_utf8(self.bytes(path)?);
+                let text = String::from_utf8(self.read_bytes(path)?);
                 let text = text.map_err(|_| Missing::File {
                     path: path.clone(),
                     why: "it is not UTF-8 text".into(),
@@ -285,12 +283,12 @@ impl Secrets {
             }
             Reference::Text(_) | Reference::Data(_) => {
                 self.resolve(reference.sources());
-                self.composed(reference)
+                self.compose(reference)
             }
         }
     }
 
-    fn bytes(&self, path: &str) -> Result<Vec<u8>, Missing> {
+    fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Missing> {
         let read = match &self.root {
             Some(root) => read_below(root, path),
             None => read_regular(Path::new(path), MAX_TYPED_FILE),
@@ -298,15 +296,15 @@ impl Secrets {
         read.map_err(|why| Missing::File { path: path.to_owned(), why })
     }
 
-    /// Whether `value`, from `reference`, is or contains undrift's own token.
-    fn is_own_token(&self, reference: &Reference, value: &[u8]) -> bool {
-        let Some(own) = &self.own else { return false };
+    /// True if `value`, from `reference`, is or contains undrift's own token.
+    fn contains_token(&self, reference: &Reference, value: &[u8]) -> bool {
+        let Some(token) = &self.token else { return false };
         let root = self.root.as_deref().unwrap_or(Path::new(""));
-        own.is_in(value)
-            || matches!(reference, Reference::File(path) if own.is_from(&root.join(path)))
+        token.is_in(value)
+            || matches!(reference, Reference::File(path) if token.is_from(&root.join(path)))
     }
 
-    /// Whether the environment variable may be used at all. A command line may name more than a
+    /// True if the environment variable may be used at all. A command line may name more than a
     /// manifest.
     fn check_name(&self, name: &str) -> Result<(), Missing> {
         match self.root {
@@ -315,14 +313,14 @@ impl Secrets {
             }
             None => Ok(()),
             Some(_) if is_reserved(name) => Err(Missing::Reserved(name.to_owned())),
-            Some(_) if !self.allowed.holds(name) => Err(Missing::NotAllowed(name.to_owned())),
+            Some(_) if !self.allowed.allows(name) => Err(Missing::NotAllowed(name.to_owned())),
             Some(_) => Ok(()),
         }
     }
 
     /// The ranges of secrets in `text`, in any form, ordered and merged.
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
-        self.known.find(text)
+        self.matcher.find(text)
     }
 
     /// The same secrets, of which only known ones are hidden: [`Self::redact`] shows credentials
@@ -360,7 +358,7 @@ fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
     let mut full = root.to_owned();
     for component in relative.components() {
         full.push(component);
-        let kind = std::fs::symlink_metadata(&full).map_err(|e| plain_io(&e))?.file_type();
+        let kind = std::fs::symlink_metadata(&full).map_err(|e| io_message(&e))?.file_type();
         if kind.is_symlink() {
             return Err("symbolic links are not followed".into());
         }
@@ -371,13 +369,13 @@ fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
 /// The bytes of a regular file of at most `limit` MiB.
 fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
     // Checked before it is opened: opening a pipe would wait for a writer.
-    let metadata = std::fs::metadata(path).map_err(|e| plain_io(&e))?;
+    let metadata = std::fs::metadata(path).map_err(|e| io_message(&e))?;
     if !metadata.is_file() {
         return Err("it is not a regular file".into());
     }
-    let file = std::fs::File::open(path).map_err(|e| plain_io(&e))?;
+    let file = std::fs::File::open(path).map_err(|e| io_message(&e))?;
     let mut bytes = Vec::new();
-    file.take((limit << 20) + 1).read_to_end(&mut bytes).map_err(|e| plain_io(&e))?;
+    file.take((limit << 20) + 1).read_to_end(&mut bytes).map_err(|e| io_message(&e))?;
     if bytes.len() as u64 > limit << 20 {
         return Err(format!("it is larger than {limit} MiB"));
     }
@@ -385,7 +383,7 @@ fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
 }
 
 /// The error of the system without its number.
-fn plain_io(error: &std::io::Error) -> String {
+fn io_message(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".into(),
         std::io::ErrorKind::PermissionDenied => "permission denied".into(),
@@ -393,7 +391,7 @@ fn plain_io(error: &std::io::Error) -> String {
     }
 }
 
-/// What is taken from a file with `text`: all of it, without one newline at its end.
+/// `text` without one newline at its end, as it is taken from a file.
 pub fn without_newline(text: &str) -> &str {
     text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text))
 }

@@ -8,8 +8,8 @@
 
 mod data;
 pub mod judge;
-mod known;
 mod lookup;
+mod matcher;
 mod names;
 mod view;
 
@@ -22,8 +22,8 @@ use serde_json::{Value as Json, json};
 use crate::text::MASK;
 
 pub use data::{Data, has_reference, written};
-pub use known::MARK;
 pub use lookup::{Missing, Secrets, without_newline};
+pub use matcher::MARK;
 pub use names::{Allowed, RESERVED, is_reserved};
 
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` is empty.
@@ -93,7 +93,7 @@ impl Reference {
         starts.find(|start| text.starts_with(start))
     }
 
-    /// Whether the name of the variable or file has braces to fill in. `${NAME}` names no variable.
+    /// True if the name of the variable or file has braces to fill in. `${NAME}` names no variable.
     pub fn is_template(&self) -> bool {
         match self {
             Self::Env(name) if name.starts_with('$') => false,
@@ -121,9 +121,9 @@ impl Reference {
         match self {
             Self::Env(_) | Self::File(_) => None,
             Self::Text(pieces) => Some(pieces.iter().map(Piece::masked).collect::<String>().into()),
-            Self::Data(data) => {
-                data.to_json(&mut |of| Some(of.masked().unwrap_or(MASK.into())).ok_or(())).ok()
-            }
+            Self::Data(data) => data
+                .to_json(&mut |reference| Some(reference.masked().unwrap_or(MASK.into())).ok_or(()))
+                .ok(),
         }
     }
 
@@ -134,7 +134,7 @@ impl Reference {
             Self::File(path) => json!({"file": path}),
             Self::Text(_) => json!({"text": self.to_string()}),
             Self::Data(data) => {
-                data.to_json(&mut |of| Ok::<_, ()>(of.written())).unwrap_or_default()
+                data.to_json(&mut |reference| Ok::<_, ()>(reference.written())).unwrap_or_default()
             }
         }
     }
@@ -156,7 +156,7 @@ impl Piece {
     }
 }
 
-/// Whether the piece at `at` is in the user, the password or the query of a URL.
+/// True if the piece at `at` is in the user, the password or the query of a URL.
 fn is_encoded(pieces: &[Piece], at: usize) -> bool {
     let [before, after] = [&pieces[..at], &pieces[at + 1..]]
         .map(|pieces| pieces.iter().map(Piece::masked).collect::<String>());

@@ -10,7 +10,7 @@ pub const RESERVED: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 pub(super) const TOKEN_NAMES: [&str; 3] =
     ["UNDRIFT_TOKEN", "GITLAB_TOKEN", "UNDRIFT_SANDBOX_TOKEN"];
 
-/// Whether `name` belongs to the CI system or undrift, so that manifests must not name it.
+/// True if `name` belongs to the CI system or undrift, so that manifests must not name it.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|beginning| name.starts_with(beginning))
 }
@@ -33,8 +33,8 @@ impl Allowed {
         globs.into_iter().map(glob).collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
     }
 
-    /// Whether `name` is allowed.
-    pub(super) fn holds(&self, name: &str) -> bool {
+    /// True if `name` is allowed.
+    pub(super) fn allows(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.matches(name)))
     }
 }
@@ -59,11 +59,11 @@ mod tests {
     fn globs_allow_only_matching_names() {
         let allowed = Allowed::only(["SHOP_*", "{A,B}_TOKEN"]).unwrap();
         let held = ["SHOP_KEY", "SHOP_", "shop_key", "MY_SHOP_KEY", "B_TOKEN", "C_TOKEN"]
-            .map(|name| allowed.holds(name));
+            .map(|name| allowed.allows(name));
         assert_eq!(held, [true, true, false, false, true, false]);
         assert!(
-            Allowed::default().holds("ANYTHING")
-                && !Allowed::only([""; 0]).unwrap().holds("ANYTHING")
+            Allowed::default().allows("ANYTHING")
+                && !Allowed::only([""; 0]).unwrap().allows("ANYTHING")
         );
         assert!(Allowed::only(["SHOP_["]).unwrap_err().starts_with("`SHOP_[`: "));
     }

@@ -51,13 +51,13 @@ impl<'t> View<'t> {
 
     /// Removes one level of escapes; `None` if there are none.
     pub(super) fn unescaped(&self) -> Option<View<'static>> {
-        let mut plain = Building::default();
+        let mut plain = ViewBuilder::default();
         let (mut settled, mut any) = (0, false);
         self.has_escapes().then_some(())?;
         for (at, byte) in self.bytes.iter().enumerate() {
             plain.push(*byte, self.span(at));
-            if let Some((length, meant)) = escape_at_end(&plain.bytes[settled..]) {
-                plain.replace_end(length, &meant);
+            if let Some((length, decoded)) = escape_at_end(&plain.bytes[settled..]) {
+                plain.replace_end(length, &decoded);
                 (settled, any) = (plain.bytes.len(), true);
             }
         }
@@ -68,27 +68,27 @@ impl<'t> View<'t> {
     /// escape. All backslashes are removed, because their number depends on the levels, and a
     /// control character becomes the letter of its escape.
     pub(super) fn folded(&self) -> View<'static> {
-        let mut plain = Building::default();
+        let mut plain = ViewBuilder::default();
         for (at, byte) in self.bytes.iter().enumerate() {
             plain.push(*byte, self.span(at));
-            while let Some((length, meant)) = number_at_end(&plain.bytes) {
-                plain.replace_end(length, &meant);
+            while let Some((length, decoded)) = number_at_end(&plain.bytes) {
+                plain.replace_end(length, &decoded);
             }
         }
         let mut folded = View::from(plain).without(|byte| byte == b'\\');
-        folded.bytes.to_mut().iter_mut().for_each(|byte| *byte = letter(*byte));
+        folded.bytes.to_mut().iter_mut().for_each(|byte| *byte = escape_letter(*byte));
         folded
     }
 
-    /// Whether there may be escapes.
+    /// True if there may be escapes.
     pub(super) fn has_escapes(&self) -> bool {
         self.bytes.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'&'))
     }
 
     /// Without the bytes that `left_out` selects.
-    pub(super) fn without(&self, left_out: impl Fn(u8) -> bool) -> View<'static> {
-        let mut rest = Building::default();
-        for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !left_out(**byte)) {
+    pub(super) fn without(&self, is_dropped: impl Fn(u8) -> bool) -> View<'static> {
+        let mut rest = ViewBuilder::default();
+        for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !is_dropped(**byte)) {
             rest.push(*byte, self.span(at));
         }
         rest.into()
@@ -98,7 +98,7 @@ impl<'t> View<'t> {
 impl From<Vec<(u8, Range<usize>)>> for View<'static> {
     fn from(parts: Vec<(u8, Range<usize>)>) -> Self {
         let offset = |at| u32::try_from(at).unwrap_or(u32::MAX);
-        let mut view = Building::default();
+        let mut view = ViewBuilder::default();
         for (byte, source) in parts {
             view.push(byte, (offset(source.start), offset(source.end)));
         }
@@ -106,32 +106,32 @@ impl From<Vec<(u8, Range<usize>)>> for View<'static> {
     }
 }
 
-impl From<Building> for View<'static> {
-    fn from(built: Building) -> Self {
+impl From<ViewBuilder> for View<'static> {
+    fn from(built: ViewBuilder) -> Self {
         Self { bytes: Cow::Owned(built.bytes), spans: Some(built.spans) }
     }
 }
 
 /// A view that grows at its end.
 #[derive(Default)]
-struct Building {
+struct ViewBuilder {
     bytes: Vec<u8>,
     spans: Vec<(u32, u32)>,
 }
 
-impl Building {
+impl ViewBuilder {
     fn push(&mut self, byte: u8, span: (u32, u32)) {
         self.bytes.push(byte);
         self.spans.push(span);
     }
 
     /// Replaces the last `length` bytes by `meant`.
-    fn replace_end(&mut self, length: usize, meant: &Decoded) {
+    fn replace_end(&mut self, length: usize, decoded: &Decoded) {
         let from = self.bytes.len() - length;
         let span = (self.spans[from].0, self.spans[self.spans.len() - 1].1);
         self.bytes.truncate(from);
         self.spans.truncate(from);
-        match meant {
+        match decoded {
             Decoded::Byte(byte) => self.push(*byte, span),
             Decoded::Char(c) => {
                 let mut buffer = [0; 4];
@@ -154,8 +154,10 @@ fn escape_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
             Some((2, Decoded::Byte(*last)))
         }
         [.., b'\\', last] => {
-            let meant = LETTERS.iter().find(|(letter, _)| letter == last);
-            meant.map(|(_, meant)| (2, Decoded::Byte(*meant))).or_else(|| number_at_end(bytes))
+            let decoded = LETTERS.iter().find(|(letter, _)| letter == last);
+            decoded
+                .map(|(_, decoded)| (2, Decoded::Byte(*decoded)))
+                .or_else(|| number_at_end(bytes))
         }
         _ => number_at_end(bytes),
     }
@@ -164,9 +166,9 @@ fn escape_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
 /// The escape by number or name at the end of `bytes`: its length and its result.
 fn number_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
     match bytes.last()? {
-        b';' => entity(bytes),
-        b'}' => braced(bytes),
-        last if last.is_ascii_hexdigit() => numbered(bytes),
+        b';' => html_entity(bytes),
+        b'}' => braced_escape(bytes),
+        last if last.is_ascii_hexdigit() => numeric_escape(bytes),
         _ => None,
     }
 }
@@ -184,17 +186,17 @@ const LETTERS: [(u8, u8); 8] = [
 ];
 
 /// `byte`, or the letter of its escape.
-fn letter(byte: u8) -> u8 {
-    LETTERS.iter().find(|(_, meant)| *meant == byte).map_or(byte, |(letter, _)| *letter)
+fn escape_letter(byte: u8) -> u8 {
+    LETTERS.iter().find(|(_, control)| *control == byte).map_or(byte, |(letter, _)| *letter)
 }
 
 /// `&lt;`, `&#60;`, `&#x3c;`.
-fn entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn html_entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = &bytes[bytes.len().saturating_sub(LONGEST)..bytes.len() - 1];
     let name = &tail[tail.iter().rposition(|byte| *byte == b'&')? + 1..];
     let name = str::from_utf8(name).ok()?;
     let c = match name.strip_prefix('#') {
-        None => ENTITIES.split(' ').find_map(|known| known.strip_prefix(name)?.parse().ok())?,
+        None => ENTITIES.split(' ').find_map(|entity| entity.strip_prefix(name)?.parse().ok())?,
         Some(number) => match number.strip_prefix(['x', 'X']) {
             Some(digits) => char::from_u32(u32::from_str_radix(digits, 16).ok()?)?,
             None => char::from_u32(number.parse().ok()?)?,
@@ -204,25 +206,25 @@ fn entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
 }
 
 /// `\u{3c}`, `\x{3c}`.
-fn braced(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn braced_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = &bytes[bytes.len().saturating_sub(LONGEST)..bytes.len() - 1];
     let open = tail.iter().rposition(|byte| *byte == b'{')?;
     let begins = matches!(tail[..open], [.., b'\\', b'u' | b'x']);
-    let c = char::from_u32(hex(&tail[open + 1..])?).filter(|_| begins)?;
+    let c = char::from_u32(hex_value(&tail[open + 1..])?).filter(|_| begins)?;
     Some((tail.len() - open + 3, Decoded::Char(c)))
 }
 
 /// `%3c`, `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and surrogate pairs such as
 /// `\ud83d\ude00`.
-fn numbered(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn numeric_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = |length: usize| bytes.get(bytes.len().checked_sub(length)?..);
     if let Some([b'%', digits @ ..]) = tail(3)
-        && let Some(byte) = hex(digits)
+        && let Some(byte) = hex_value(digits)
     {
         return Some((3, Decoded::Byte(u8::try_from(byte).ok()?)));
     }
     if let Some([b'\\', b'x', digits @ ..]) = tail(4) {
-        return Some((4, Decoded::Byte(u8::try_from(hex(digits)?).ok()?)));
+        return Some((4, Decoded::Byte(u8::try_from(hex_value(digits)?).ok()?)));
     }
     if let Some([b'\\', digits @ ..]) = tail(4)
         && digits.iter().all(|digit| matches!(digit, b'0'..=b'7'))
@@ -231,23 +233,23 @@ fn numbered(bytes: &[u8]) -> Option<(usize, Decoded)> {
         return Some((4, Decoded::Byte(u8::try_from(value).ok()?)));
     }
     if let Some([b'\\', b'U', digits @ ..]) = tail(10) {
-        return Some((10, Decoded::Char(char::from_u32(hex(digits)?)?)));
+        return Some((10, Decoded::Char(char::from_u32(hex_value(digits)?)?)));
     }
     if let Some([b'\\', b'u', high @ .., b'\\', b'u', _, _, _, _]) = tail(12)
-        && let Some(high @ 0xd800..=0xdbff) = hex(high)
-        && let Some(low @ 0xdc00..=0xdfff) = hex(&bytes[bytes.len() - 4..])
+        && let Some(high @ 0xd800..=0xdbff) = hex_value(high)
+        && let Some(low @ 0xdc00..=0xdfff) = hex_value(&bytes[bytes.len() - 4..])
     {
         let c = 0x1_0000 + ((high & 0x3ff) << 10 | low & 0x3ff);
         return Some((12, Decoded::Char(char::from_u32(c)?)));
     }
     if let Some([b'\\' | b'%', b'u', digits @ ..]) = tail(6) {
-        return Some((6, Decoded::Char(char::from_u32(hex(digits)?)?)));
+        return Some((6, Decoded::Char(char::from_u32(hex_value(digits)?)?)));
     }
     None
 }
 
 /// The value of up to eight hexadecimal digits.
-fn hex(digits: &[u8]) -> Option<u32> {
+fn hex_value(digits: &[u8]) -> Option<u32> {
     let all = (1..=8).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
     u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| all)?, 16).ok()
 }

@@ -8,7 +8,7 @@ use std::{
 
 use granit_parser::{BorrowedInput, Event, Parser, ScalarStyle, Span, Tag};
 
-use super::{Data, Fault, Key, MAX_DEPTH, Node, Parsed, is_forbidden, number, texts};
+use super::{Data, Key, MAX_DEPTH, Node, Parsed, YamlFault, is_forbidden, number, texts};
 use crate::steps;
 
 /// The maximum number of nodes in the documents of one text, with its aliases expanded.
@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 16 << 20;
 pub fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     if let Some((at, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
-        parsed.faults.push(Fault::of(texts::CONTROL_CHARACTER, at..at + c.len_utf8()));
+        parsed.faults.push(YamlFault::of(texts::CONTROL_CHARACTER, at..at + c.len_utf8()));
         parsed.is_broken = true;
         return parsed;
     }
@@ -32,17 +32,17 @@ pub fn parse(text: &str) -> Parsed {
         anchors: HashMap::new(),
         faults: Vec::new(),
         dropped: Vec::new(),
-        nodes_left: MAX_NODES,
-        bytes_left: MAX_BYTES,
+        nodes_budget: MAX_NODES,
+        bytes_budget: MAX_BYTES,
         text,
     };
     loop {
-        match composer.document() {
+        match composer.read_document() {
             Ok(Some(document)) => parsed.documents.push(document),
             Ok(None) => break,
             Err(fault) => {
                 parsed.is_broken = true;
-                let is_exhausted = composer.nodes_left == 0 || composer.bytes_left == 0;
+                let is_exhausted = composer.nodes_budget == 0 || composer.bytes_budget == 0;
                 composer.faults.push(fault);
                 if is_exhausted || !composer.events.proceed_next_document().unwrap_or(false) {
                     break;
@@ -80,7 +80,7 @@ impl Counted {
 }
 
 /// A key in the text.
-struct Found<'t> {
+struct FoundKey<'t> {
     name: Cow<'t, str>,
     span: Range<usize>,
     /// Whether it is a plain `<<`.
@@ -91,66 +91,67 @@ struct Found<'t> {
 pub(super) struct Composer<'t, I: BorrowedInput<'t>> {
     events: Parser<'t, I>,
     anchors: HashMap<usize, Counted>,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<YamlFault>,
     dropped: Vec<Range<usize>>,
-    nodes_left: usize,
-    bytes_left: usize,
+    nodes_budget: usize,
+    bytes_budget: usize,
     pub(super) text: &'t str,
 }
 
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// The next document; `None` at the end. An error means that the rest of the document is
     /// broken.
-    fn document(&mut self) -> Result<Option<Node>, Fault> {
+    fn read_document(&mut self) -> Result<Option<Node>, YamlFault> {
         loop {
             match self.next()? {
                 (Event::StreamEnd, _) => return Ok(None),
                 (Event::DocumentStart(..), _) => {
                     self.anchors.clear();
                     let (event, span) = self.next()?;
-                    return Ok(Some(self.node(event, span, 0)?.node));
+                    return Ok(Some(self.read_node(event, span, 0)?.node));
                 }
                 _ => {}
             }
         }
     }
 
-    fn next(&mut self) -> Result<(Event<'t>, Range<usize>), Fault> {
+    fn next(&mut self) -> Result<(Event<'t>, Range<usize>), YamlFault> {
         match self.events.next_event() {
-            Some(Ok((event, span))) => Ok((event, bytes(span))),
-            Some(Err(error)) => Err(self.syntax(&error)),
+            Some(Ok((event, span))) => Ok((event, byte_range(span))),
+            Some(Err(error)) => Err(self.syntax_fault(&error)),
             None => Ok((Event::StreamEnd, self.text.len()..self.text.len())),
         }
     }
 
     /// The node that `event` starts, at this depth.
-    fn node(
+    fn read_node(
         &mut self,
         event: Event<'t>,
         span: Range<usize>,
         depth: usize,
-    ) -> Result<Counted, Fault> {
+    ) -> Result<Counted, YamlFault> {
         if depth > MAX_DEPTH {
-            return Err(Fault::of(texts::TOO_DEEP, span));
+            return Err(YamlFault::of(texts::TOO_DEEP, span));
         }
         let (anchor, counted) = match event {
-            Event::Alias(id) => return self.alias(id, span, depth),
+            Event::Alias(id) => return self.expand_alias(id, span, depth),
             Event::Scalar(text, style, anchor, tag) => {
-                let (bytes, data) = (text.len(), self.scalar(text, style, tag.as_deref(), &span));
+                let (bytes, data) =
+                    (text.len(), self.read_scalar(text, style, tag.as_deref(), &span));
                 (anchor, Counted { node: Node { data, span }, nodes: 1, bytes, depth: 0 })
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), "seq", &span);
-                (anchor, self.list(span, depth)?)
+                (anchor, self.read_list(span, depth)?)
             }
             Event::MappingStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), "map", &span);
-                (anchor, self.map(span, depth)?)
+                (anchor, self.read_map(span, depth)?)
             }
-            _ => return Err(Fault::of(texts::NO_VALUE, span)),
+            _ => return Err(YamlFault::of(texts::NO_VALUE, span)),
         };
-        let own = if counted.node.is_collection() { 0 } else { counted.bytes };
-        self.spend(1, own, &counted.node.span)?;
+        let scalar_bytes = if counted.node.is_collection() { 0 } else { counted.bytes };
+        self.spend(1, scalar_bytes, &counted.node.span)?;
         if anchor != 0 {
             // The copy for aliases counts too, because anchors may be nested.
             self.spend(counted.nodes, counted.bytes, &counted.node.span)?;
@@ -159,20 +160,25 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         Ok(counted)
     }
 
-    fn alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+    fn expand_alias(
+        &mut self,
+        id: usize,
+        span: Range<usize>,
+        depth: usize,
+    ) -> Result<Counted, YamlFault> {
         let Some(target) = self.anchors.get(&id) else {
-            return Err(Fault::of(texts::ALIAS_OF_ITSELF, span));
+            return Err(YamlFault::of(texts::ALIAS_OF_ITSELF, span));
         };
         let (nodes, bytes, deeper) = (target.nodes, target.bytes, target.depth);
         if depth + deeper > MAX_DEPTH + 1 {
-            return Err(Fault::of(texts::TOO_DEEP, span));
+            return Err(YamlFault::of(texts::TOO_DEEP, span));
         }
         self.spend(nodes, bytes, &span)?;
         let data = self.anchors[&id].node.data.clone();
         Ok(Counted { node: Node { data, span }, nodes, bytes, depth: deeper })
     }
 
-    fn list(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+    fn read_list(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
         let mut list = Counted::collection(start);
         let mut items = Vec::new();
         loop {
@@ -182,11 +188,11 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 list.node.data = Data::List(items);
                 return Ok(list);
             }
-            items.push(list.add(self.node(event, span, depth + 1)?));
+            items.push(list.add(self.read_node(event, span, depth + 1)?));
         }
     }
 
-    fn map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+    fn read_map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
         let mut map = Counted::collection(start);
         let (mut entries, mut merged) = (Vec::new(), Vec::new());
         let dropped = self.dropped.len();
@@ -194,7 +200,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
-                self.merge(&mut entries, &mut seen, merged);
+                self.merge_entries(&mut entries, &mut seen, merged);
                 map.node.span.end = span.end.max(map.node.span.end);
                 // All that is left of keys that are none has a fault already.
                 let is_lost = entries.is_empty() && self.dropped.len() > dropped;
@@ -202,31 +208,32 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 return Ok(map);
             }
             let (key_start, key_end) = (span.start, span.end);
-            let key = self.key(event, span, depth)?;
+            let key = self.read_key(event, span, depth)?;
             let (event, span) = self.next()?;
-            let mut value = map.add(self.node(event, span, depth + 1)?);
-            let Some(Found { name, span, is_merge }) = key else {
+            let mut value = map.add(self.read_node(event, span, depth + 1)?);
+            let Some(FoundKey { name, span, is_merge }) = key else {
                 self.dropped.push(key_start..value.span.end.max(key_end));
                 continue;
             };
             map.bytes += name.len();
             if value.data == Data::Null && self.is_commented_out(key_end) {
-                self.faults.push(Fault::of(texts::COMMENTED_OUT, span.clone()));
+                self.faults.push(YamlFault::of(texts::COMMENTED_OUT, span.clone()));
                 value.data = Data::Unreadable;
             }
-            self.comment_in_text(key_start..key_end, &value);
+            self.report_comment_in_text(key_start..key_end, &value);
             if value.data == Data::Null && !self.has_colon(key_end) {
-                self.faults.push(Fault::of(texts::KEY_WITHOUT_VALUE, span.clone()));
+                self.faults.push(YamlFault::of(texts::KEY_WITHOUT_VALUE, span.clone()));
                 self.dropped.push(span);
             } else if let Some(first) = seen.get(&name) {
                 let is_collection = value.is_collection();
                 let name = if is_collection { texts::COLLECTION_TWICE } else { texts::KEY_TWICE };
-                self.faults.push(Fault { first: Some(first.clone()), ..Fault::of(name, span) });
+                self.faults
+                    .push(YamlFault { first: Some(first.clone()), ..YamlFault::of(name, span) });
                 self.dropped.push(key_end..value.span.end);
             } else {
                 seen.insert(name.clone(), span.clone());
                 if is_merge {
-                    self.mergeable(value, &mut merged);
+                    self.collect_merged(value, &mut merged);
                 } else {
                     entries.push((Key { name: name.into_owned(), span }, value));
                 }
@@ -235,47 +242,48 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     }
 
     /// A key. A key that is not text is reported and skipped.
-    fn key(
+    fn read_key(
         &mut self,
         event: Event<'t>,
         span: Range<usize>,
         depth: usize,
-    ) -> Result<Option<Found<'t>>, Fault> {
+    ) -> Result<Option<FoundKey<'t>>, YamlFault> {
         if let Event::Scalar(text, style, _, tag) = event {
             let is_plain = style == ScalarStyle::Plain;
-            let (name, found) = (text.clone(), self.scalar(text, style, tag.as_deref(), &span));
+            let (name, found) =
+                (text.clone(), self.read_scalar(text, style, tag.as_deref(), &span));
             if matches!(found, Data::Text(_)) {
                 self.spend(0, name.len(), &span)?;
-                return Ok(Some(Found { is_merge: is_plain && name == "<<", name, span }));
+                return Ok(Some(FoundKey { is_merge: is_plain && name == "<<", name, span }));
             }
             if found == Data::Unreadable {
                 return Ok(None);
             }
         } else {
-            self.node(event, span.clone(), depth + 1)?;
+            self.read_node(event, span.clone(), depth + 1)?;
         }
-        self.faults.push(Fault::of(texts::KEY_OF_NO_TEXT, span));
+        self.faults.push(YamlFault::of(texts::KEY_OF_NO_TEXT, span));
         Ok(None)
     }
 
-    fn mergeable(&mut self, value: Node, merged: &mut Vec<(Key, Node)>) {
+    fn collect_merged(&mut self, value: Node, merged: &mut Vec<(Key, Node)>) {
         match value.data {
             Data::Map(entries) => merged.extend(entries),
             Data::List(items) if !items.iter().any(|item| matches!(item.data, Data::List(_))) => {
                 for item in items {
-                    self.mergeable(item, merged);
+                    self.collect_merged(item, merged);
                 }
             }
             Data::Unreadable => {}
             _ => {
                 self.dropped.push(value.span.clone());
-                self.faults.push(Fault::of(texts::NO_MERGE, value.span));
+                self.faults.push(YamlFault::of(texts::NO_MERGE, value.span));
             }
         }
     }
 
     /// Written keys win over merged ones, and earlier merges over later ones.
-    fn merge(
+    fn merge_entries(
         &mut self,
         entries: &mut Vec<(Key, Node)>,
         seen: &mut BTreeMap<Cow<'t, str>, Range<usize>>,
@@ -293,12 +301,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     fn check_tag(&mut self, tag: Option<&Tag>, expected: &str, span: &Range<usize>) {
         if tag.is_some_and(|tag| tag.core_suffix() != Some(expected)) {
-            self.faults.push(Fault::of(texts::TAG, span.clone()));
+            self.faults.push(YamlFault::of(texts::TAG, span.clone()));
         }
     }
 
     /// The value of a scalar. A forbidden one is reported.
-    fn scalar(
+    fn read_scalar(
         &mut self,
         text: Cow<'t, str>,
         style: ScalarStyle,
@@ -307,14 +315,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     ) -> Data {
         // Only escapes can contain characters that the text must not.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
-            self.faults.push(Fault::of(texts::CONTROL_ESCAPE, span.clone()));
+            self.faults.push(YamlFault::of(texts::CONTROL_ESCAPE, span.clone()));
             return Data::Unreadable;
         }
         let tag = match tag.map(Tag::core_suffix) {
             None => None,
             Some(Some(tag @ ("str" | "int" | "float" | "bool" | "null"))) => Some(tag),
             Some(_) => {
-                self.faults.push(Fault::of(texts::TAG, span.clone()));
+                self.faults.push(YamlFault::of(texts::TAG, span.clone()));
                 return Data::Unreadable;
             }
         };
@@ -329,8 +337,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 Ok(Some(number)) => Data::Number(number),
                 Ok(None) => Data::Text(text.into_owned()),
                 Err(message) => {
-                    let fault = Fault::of(texts::NUMBER, span.clone());
-                    self.faults.push(Fault { message: message.into(), ..fault });
+                    let fault = YamlFault::of(texts::NUMBER, span.clone());
+                    self.faults.push(YamlFault { message: message.into(), ..fault });
                     return Data::Unreadable;
                 }
             },
@@ -344,20 +352,21 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             _ => false,
         };
         if !fits {
-            self.faults.push(Fault::of(texts::OTHER_TYPE, span.clone()));
+            self.faults.push(YamlFault::of(texts::OTHER_TYPE, span.clone()));
             return Data::Unreadable;
         }
         data
     }
 
-    fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), Fault> {
+    fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), YamlFault> {
         steps::add(nodes as u64);
-        let left = self.nodes_left.checked_sub(nodes).zip(self.bytes_left.checked_sub(bytes));
-        (self.nodes_left, self.bytes_left) = left.unwrap_or((0, 0));
-        left.map(|_| ()).ok_or_else(|| Fault::of(texts::TOO_LARGE, at.clone()))
+        let remaining =
+            self.nodes_budget.checked_sub(nodes).zip(self.bytes_budget.checked_sub(bytes));
+        (self.nodes_budget, self.bytes_budget) = remaining.unwrap_or((0, 0));
+        remaining.map(|_| ()).ok_or_else(|| YamlFault::of(texts::TOO_LARGE, at.clone()))
     }
 }
 
-fn bytes(span: Span) -> Range<usize> {
+fn byte_range(span: Span) -> Range<usize> {
     span.byte_range().unwrap_or(0..0)
 }

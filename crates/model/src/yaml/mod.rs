@@ -59,7 +59,7 @@ pub struct Key {
 
 /// A fault of a text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
+pub struct YamlFault {
     /// The code, one of `syntax`, `duplicate-key`, `null`, `yaml-key`, `yaml-tag`, `yaml-number`,
     /// `yaml-limit` and `control-character`, or `no-effect` for a warning.
     pub code: &'static str,
@@ -79,7 +79,7 @@ mod texts {
     include!(concat!(env!("OUT_DIR"), "/tables/yaml/faults.rs"));
 }
 
-impl Fault {
+impl YamlFault {
     fn of([code, message, help]: [&'static str; 3], span: Range<usize>) -> Self {
         let help = Some(help).filter(|help| !help.is_empty());
         Self { code, message: message.into(), help, span, first: None }
@@ -92,7 +92,7 @@ pub struct Parsed {
     /// The documents with valid syntax.
     pub documents: Vec<Node>,
     /// The faults.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<YamlFault>,
     /// Parts of the text that are in no document: entries whose key is not text or has no value,
     /// values of duplicate keys, and what a merge dropped.
     pub dropped: Vec<Range<usize>>,
@@ -129,7 +129,7 @@ pub fn read_for_good<T: Deserialize<'static>>(content: Json) -> serde_json::Resu
     T::deserialize(&*Box::leak(Box::new(content)))
 }
 
-/// Whether texts of manifests must not contain `c`: control characters except tab, line feed and
+/// True if texts of manifests must not contain `c`: control characters except tab, line feed and
 /// carriage return.
 pub fn is_forbidden(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r')
@@ -156,7 +156,7 @@ impl Node {
         entries.find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
 
-    /// Where an entry begins, which its origin records: at its first key, or its alias.
+    /// The start of an entry, which its origin records: its first key, or its alias.
     pub fn beginning(&self) -> usize {
         let first = self.entries().first().map(|(key, _)| key.span.start);
         first.filter(|at| self.span.contains(at)).unwrap_or(self.span.start)
@@ -177,14 +177,14 @@ impl Node {
         if let Data::Text(text) = &self.data { Some(text) } else { None }
     }
 
-    /// Whether it contains a fault that is reported already.
+    /// True if it contains a fault that is reported already.
     pub fn has_unreadable(&self) -> bool {
         self.data == Data::Unreadable
             || self.items().iter().any(Self::has_unreadable)
             || self.entries().iter().any(|(_, value)| value.has_unreadable())
     }
 
-    /// Whether it is a list or a mapping.
+    /// True if it is a list or a mapping.
     pub const fn is_collection(&self) -> bool {
         matches!(self.data, Data::List(_) | Data::Map(_))
     }

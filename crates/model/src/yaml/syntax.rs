@@ -6,14 +6,14 @@ use std::{borrow::Cow, ops::Range, sync::LazyLock};
 use granit_parser::{BorrowedInput, ErrorKind, ScanError};
 use serde::Deserialize;
 
-use super::{Data, Fault, Node, compose::Composer, texts};
+use super::{Data, Node, YamlFault, compose::Composer, texts};
 use crate::text;
 
 /// The message for some errors of the parser.
 #[derive(Deserialize)]
 struct Message {
     /// The names of the errors.
-    of: Vec<&'static str>,
+    errors: Vec<&'static str>,
     message: &'static str,
     help: &'static str,
     /// A text with one of the errors.
@@ -23,7 +23,7 @@ struct Message {
 
 static MESSAGES: LazyLock<Vec<Message>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
 
-/// Whether the error is a tab. The parser reports it at the position of the token before, which may
+/// True if the error is a tab. The parser reports it at the position of the token before, which may
 /// be a line earlier.
 const fn is_tab(kind: &ErrorKind) -> bool {
     matches!(
@@ -36,67 +36,67 @@ const fn is_tab(kind: &ErrorKind) -> bool {
 }
 
 /// The message for a syntax error, and its usual cause.
-fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
+fn describe_error(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     let name = format!("{kind:?}");
     let name = name.split(' ').next().unwrap_or_default();
-    let Some(of) = MESSAGES.iter().find(|message| message.of.contains(&name)) else {
+    let Some(text) = MESSAGES.iter().find(|message| message.errors.contains(&name)) else {
         return (kind.to_string().into(), None);
     };
     let message = match kind {
         ErrorKind::UnclosedFlowCollection { open } => {
-            of.message.replace("{open}", &open.to_string()).into()
+            text.message.replace("{open}", &open.to_string()).into()
         }
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
-            let message = of.message.replace("{open}", &open.to_string());
+            let message = text.message.replace("{open}", &open.to_string());
             message.replace("{close}", &close.to_string()).into()
         }
-        _ => of.message.into(),
+        _ => text.message.into(),
     };
-    (message, Some(of.help))
+    (message, Some(text.help))
 }
 
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
-    pub(super) fn syntax(&self, error: &ScanError) -> Fault {
+    pub(super) fn syntax_fault(&self, error: &ScanError) -> YamlFault {
         let at = error.marker().byte_offset().unwrap_or(self.text.len());
         match error.kind() {
-            ErrorKind::RecursionLimitExceeded => Fault::of(texts::TOO_DEEP, at..at),
+            ErrorKind::RecursionLimitExceeded => YamlFault::of(texts::TOO_DEEP, at..at),
             ErrorKind::UnknownAnchor => {
                 let name = match () {
-                    () if self.is_elsewhere(at) => texts::OTHER_DOCUMENT,
+                    () if self.is_in_other_document(at) => texts::OTHER_DOCUMENT,
                     () if self.is_merged(at) => texts::MERGED_ANCHOR,
                     () if self.is_alias(at) => texts::NO_ANCHOR,
                     () => texts::STAR,
                 };
-                Fault::of(name, at..at)
+                YamlFault::of(name, at..at)
             }
             kind => {
-                if let Some(fault) = self.dollar(at) {
+                if let Some(fault) = self.dollar_fault(at) {
                     return fault;
                 }
-                let (message, help) = in_words(kind);
+                let (message, help) = describe_error(kind);
                 let tab =
                     self.text.get(at..).filter(|_| is_tab(kind)).and_then(|rest| rest.find('\t'));
                 let at = tab.map_or(at, |tab| self.first_tab(at + tab));
-                Fault { code: "syntax", message, help, span: at..at, first: None }
+                YamlFault { code: "syntax", message, help, span: at..at, first: None }
             }
         }
     }
 
     /// The tab that indents the first of the lines up to the one of the byte `at` that are indented so.
     fn first_tab(&self, at: usize) -> usize {
-        let of = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+        let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
         let mut first = at;
         let mut end = self.text[..at].rfind('\n');
         while let Some(line) = end.map(|end| &self.text[..end]) {
             let start = line.rfind('\n').map_or(0, |end| end + 1);
-            let Some(tab) = line[start..start + of(&line[start..])].find('\t') else { break };
+            let Some(tab) = line[start..start + indent(&line[start..])].find('\t') else { break };
             (first, end) = (start + tab, start.checked_sub(1));
         }
         first
     }
 
-    /// Whether the alias at the byte `at` has an anchor before its document.
-    fn is_elsewhere(&self, at: usize) -> bool {
+    /// True if the alias at the byte `at` has an anchor before its document.
+    fn is_in_other_document(&self, at: usize) -> bool {
         let (before, rest) = self.text.split_at_checked(at).unwrap_or_default();
         let ends = |c: char| c.is_whitespace() || ",]}".contains(c);
         let name = rest.split(ends).next().and_then(|alias| alias.strip_prefix('*'));
@@ -105,7 +105,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         found.any(|(at, _)| before[at + anchor.len()..].chars().next().is_none_or(ends))
     }
 
-    /// Whether what is at the byte `at` has the form of an alias, and not of a glob or a schedule.
+    /// True if what is at the byte `at` has the form of an alias, and not of a glob or a schedule.
     fn is_alias(&self, at: usize) -> bool {
         let rest = self.text.get(at + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         let name = rest.split([' ', ',', ']', '}']).next().unwrap_or_default();
@@ -115,7 +115,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             && (after.is_empty() || after.starts_with(['#', ',', ']', '}']))
     }
 
-    /// Whether what is at the byte `at` is merged into a mapping.
+    /// True if what is at the byte `at` is merged into a mapping.
     fn is_merged(&self, at: usize) -> bool {
         let before = self.text.get(..at).map(|before| before.trim_end_matches([' ', '[', ',']));
         before.is_some_and(|before| before.ends_with("<<:"))
@@ -123,21 +123,21 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     /// The fault of `${NAME}` within brackets, if the error at the byte `at` is about its brace:
     /// YAML reads the brace as a mapping.
-    fn dollar(&self, at: usize) -> Option<Fault> {
+    fn dollar_fault(&self, at: usize) -> Option<YamlFault> {
         let before = self.text.get(..at)?;
         if !before.ends_with('$') || !self.text[at..].starts_with('{') {
             return None;
         }
-        Some(Fault::of(texts::DOLLAR, at - 1..at))
+        Some(YamlFault::of(texts::DOLLAR, at - 1..at))
     }
 
-    /// Whether a colon follows the key that ends at `key_end`. A key without one, as in `{word}`,
+    /// True if a colon follows the key that ends at `key_end`. A key without one, as in `{word}`,
     /// may be a secret that was meant as a value.
     pub(super) fn has_colon(&self, key_end: usize) -> bool {
         self.text.get(key_end..).is_some_and(|rest| rest.trim_start().starts_with(':'))
     }
 
-    /// Whether what looks like the value of the key that ends at `key_end` is a comment, as in
+    /// True if what looks like the value of the key that ends at `key_end` is a comment, as in
     /// `color: #ff0000`.
     pub(super) fn is_commented_out(&self, key_end: usize) -> bool {
         let on_line = |rest: &'t str| rest.trim_start_matches([' ', '\t']);
@@ -148,35 +148,38 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     /// Reports a line with `#` that seems to belong to the text over several lines that is the `value` of
     /// `key`, and is a comment because of its indentation.
-    pub(super) fn comment_in_text(&mut self, key: Range<usize>, value: &Node) {
+    pub(super) fn report_comment_in_text(&mut self, key: Range<usize>, value: &Node) {
         let Data::Text(text) = &value.data else { return };
         // Most values are none of these: nothing else of the text is read for them.
-        let own = self.text.get(key.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));
-        if !own.is_some_and(|own| own.trim_start().starts_with(['|', '>'])) {
+        let after_colon =
+            self.text.get(key.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));
+        if !after_colon.is_some_and(|after_colon| after_colon.trim_start().starts_with(['|', '>']))
+        {
             return;
         }
         let start = key.start;
         let column = |line: &str| line.len() - line.trim_start().len();
-        let own = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
+        let key_column = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
         let mut lines = self.text[start..].split_inclusive('\n');
         let head = lines.next().unwrap_or_default();
         let mut at = start + head.len();
         let (mut depth, mut is_parted) = (None, false);
         for line in lines.by_ref() {
             let is_blank = line.trim().is_empty();
-            let is_inside = column(line) >= depth.unwrap_or(own + 1);
+            let is_inside = column(line) >= depth.unwrap_or(key_column + 1);
             if !is_blank && !is_inside {
                 let next =
                     lines.find(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
-                let is_beside = column(line) == own && next.is_some_and(|line| column(line) == own);
-                let is_comment = line.trim_start().starts_with('#') && column(line) >= own;
+                let is_beside = column(line) == key_column
+                    && next.is_some_and(|line| column(line) == key_column);
+                let is_comment = line.trim_start().starts_with('#') && column(line) >= key_column;
                 let at = at + column(line);
                 let fault = match is_comment {
                     true if text.is_empty() => texts::TEXT_COMMENTED_OUT,
                     true if !is_parted && !is_beside => texts::COMMENT_IN_TEXT,
                     _ => return,
                 };
-                self.faults.push(Fault::of(fault, at..at + 1));
+                self.faults.push(YamlFault::of(fault, at..at + 1));
                 return;
             }
             if !is_blank {
@@ -200,7 +203,7 @@ mod tests {
         let texts = MESSAGES.iter().filter_map(|message| Some((message, message.text?)));
         for (expected, text) in texts {
             let error = Parser::new_from_str(text).find_map(Result::err).unwrap();
-            let (message, help) = in_words(error.kind());
+            let (message, help) = describe_error(error.kind());
             assert_eq!(help, Some(expected.help), "{text}: {:?}", error.kind());
             assert!(expected.message.contains('{') || message == expected.message, "{message}");
         }

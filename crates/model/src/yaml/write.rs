@@ -94,7 +94,7 @@ impl Line {
         is_one.then(|| Self { beside: new.or(self.beside), ..self })
     }
 
-    /// Whether its comment fits after `column`.
+    /// True if its comment fits after `column`.
     fn has_room(&self, column: usize) -> bool {
         self.beside.as_ref().is_none_or(|beside| column + width(beside) + 4 <= WIDTH)
     }
@@ -269,7 +269,7 @@ fn flow_map(items: &[Item]) -> Option<Line> {
     is_one.then(|| Line { text: format!("{{{}}}", texts.join(", ")), beside })
 }
 
-/// Whether `value` contains a text with several lines.
+/// True if `value` contains a text with several lines.
 fn has_literal(value: &Json) -> bool {
     match value {
         Json::String(text) => is_literal(text),
@@ -297,7 +297,7 @@ pub fn inline(value: &Json, within: bool) -> String {
     }
 }
 
-/// Whether `text` should be a literal block: it has several lines that all survive reading, also
+/// True if `text` should be a literal block: it has several lines that all survive reading, also
 /// after an editor stripped trailing white space.
 fn is_literal(text: &str) -> bool {
     let body = text.strip_suffix('\n').unwrap_or(text);
@@ -339,7 +339,7 @@ pub fn double_quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Whether `text` needs no quotes because every reader reads it as this text.
+/// True if `text` needs no quotes because every reader reads it as this text.
 fn is_plain(text: &str, within: bool) -> bool {
     const INDICATORS: &[char] = &[
         '-', '?', ':', ',', '[', ']', '{', '}', '#', '&', '*', '!', '|', '>', '\'', '"', '%', '@',
@@ -363,7 +363,7 @@ fn is_plain(text: &str, within: bool) -> bool {
         && !is_other(text)
 }
 
-/// Whether some reader reads a plain `text` as something else.
+/// True if some reader reads a plain `text` as something else.
 fn is_other(text: &str) -> bool {
     const WORDS: [&str; 13] =
         ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "=", "<<", ".nan"];
@@ -371,7 +371,7 @@ fn is_other(text: &str) -> bool {
     WORDS.contains(&&*lower) || is_number(&lower)
 }
 
-/// Whether some reader reads the lower-case `text` as a number, a date or a time: including
+/// True if some reader reads the lower-case `text` as a number, a date or a time: including
 /// underscores, base 60, and hexadecimal, octal and binary numbers.
 fn is_number(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);

@@ -5,7 +5,7 @@ mod address;
 pub use address::{Subject, declared, live};
 
 use crate::{
-    catalogue::reference::Described,
+    catalogue::reference::FieldReference,
     diagnostic::codes,
     manifest::schema::Known,
     report::{Canvas, Line, Paint, Style},
@@ -52,8 +52,8 @@ pub fn fields(all: &[Known], style: Style) -> String {
 }
 
 /// What a field means, its values, and its special rules.
-fn described(canvas: &mut Canvas, described: &Described) {
-    let Described { value, meaning, remarks } = described;
+fn described(canvas: &mut Canvas, described: &FieldReference) {
+    let FieldReference { value, meaning, remarks } = described;
     if !meaning.is_empty() {
         canvas.line(&Line::indented(2).text(meaning));
     }

@@ -254,7 +254,7 @@ proptest! {
         let read = |text: &str| {
             let parsed = yaml::parse(text);
             // A comment below a text may only be told of.
-            let is_error = |fault: &yaml::Fault| fault.code != "no-effect";
+            let is_error = |fault: &yaml::YamlFault| fault.code != "no-effect";
             assert!(!parsed.faults.iter().any(is_error), "{text}\n{:?}", parsed.faults);
             parsed.documents[0].to_json()
         };

@@ -57,7 +57,7 @@ impl Comparing<'_> {
         let given = |(name, value): (&String, &Value)| {
             let own = value.plain().filter(|own| live.fields.raw().get(name) == Some(own))?;
             let given = constraints::over(self.section.section, Some(name)).find_map(|row| {
-                row.gives(self.context.changed(row, findings)?).filter(|given| *given != own)
+                row.value_below(self.context.changed(row, findings)?).filter(|given| *given != own)
             });
             Some((name.clone(), given?.clone()))
         };
@@ -80,7 +80,7 @@ impl Comparing<'_> {
             declared.or_else(|| live.fields.raw().get(name)).cloned()
         };
         let is_changed = |name: &str| changes.iter().any(|change| &*change.field == name);
-        let exceeding = needs::exceeding(self.section, value);
+        let exceeding = needs::fields_above_limit(self.section, value);
         let problems: Vec<_> = exceeding
             .filter(|(name, _, most, _)| is_changed(most) || is_changed(name))
             .map(|(name, value, most, limit)| {
@@ -133,7 +133,7 @@ impl Comparing<'_> {
                 Compared::Same
                     if resend
                         && (self.section.renews(name, value)
-                            || self.section.keeps_credential(name, value)) =>
+                            || self.section.can_send_credential(name, value)) =>
                 {
                     changes.push(self.change(name, Some(live)));
                 }
@@ -223,7 +223,7 @@ impl Comparing<'_> {
         let after = match (shown_declared(field, &self.values[name], &self.values), &before) {
             // Live rows are shown without their defaults, too.
             (Shown::Value(rows), Shown::Value(_)) => Shown::Value(
-                self.spec(name).map_or_else(|| rows.clone(), |of| of.without_presets(&rows)),
+                self.spec(name).map_or_else(|| rows.clone(), |of| of.without_defaults(&rows)),
             ),
             (after, _) => after,
         };

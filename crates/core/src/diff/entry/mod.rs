@@ -16,8 +16,8 @@ use crate::{
     desired::{Entry, State, subject},
     field::{Compare, Field},
     kind::{
-        Call, Effect, Identity, Job, LiveEntry, Section, Spec, Unable, calls::Act, forms,
-        is_readable, stakes,
+        Call, Effect, Identity, Job, LiveEntry, NoCalls, Section, Spec, calls::Act, forms,
+        is_readable, risk,
     },
     level::Level,
     live::Question,
@@ -62,7 +62,7 @@ impl<'a> Comparing<'a> {
     /// A copy in which each condition on a list is replaced by the list that meets it, given the
     /// `live` entry.
     fn meeting(&self, live: &Object) -> Option<Self> {
-        Some(self.with(forms::met(self.section, &self.values, live)?))
+        Some(self.with(forms::resolve_conditions(self.section, &self.values, live)?))
     }
 
     /// A copy with other values.
@@ -250,9 +250,9 @@ impl<'a> Comparing<'a> {
     fn calls(&self, job: &Job<'_>, findings: &mut Findings) -> Option<Vec<Call>> {
         match self.section.rules.calls(job) {
             Ok(calls) => return Some(calls),
-            Err(Unable::Unseen(cause)) => self.incomplete(cause, findings),
-            Err(Unable::DependsOnRelease) => findings.ask(Question::Release),
-            Err(Unable::DependsOnEntries(name)) => {
+            Err(NoCalls::LiveUnknown(cause)) => self.incomplete(cause, findings),
+            Err(NoCalls::DependsOnRelease) => findings.ask(Question::Release),
+            Err(NoCalls::DependsOnEntries(name)) => {
                 let named = catalogue::section(self.context.target.scope, &name);
                 named.into_iter().for_each(|of| findings.ask(Question::Entries(of.section)));
             }
@@ -321,7 +321,7 @@ impl<'a> Comparing<'a> {
         let before = before.fields.raw();
         let effects = self.section.rules.effects(who, before, &after);
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        let risks = stakes::changing(self.section, &changed, before, &self.judged(after));
+        let risks = risk::change_risks(self.section, &changed, before, &self.judged(after));
         self.push(step.of(live).with(effects, risks), findings);
     }
 
@@ -388,7 +388,7 @@ impl<'a> Comparing<'a> {
         let after = self.after(&nothing);
         let effects = self.section.rules.effects(who, &nothing, &after);
         let preset = |name: &str| preset::of(self.section, name, &self.context.target.path);
-        let risks = stakes::creating(self.section, preset, &self.judged(after));
+        let risks = risk::creation_risks(self.section, preset, &self.judged(after));
         Some(self.step(Action::Create, changes, sends).with(effects, risks))
     }
 

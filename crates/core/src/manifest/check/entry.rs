@@ -10,7 +10,7 @@ use crate::{
     address::Glob,
     desired::{self, Declared, Entry},
     field::{Accepted, Among, Compare},
-    kind::{HandlePlace, Identity, Section, Shape, Spec, forms},
+    kind::{AddressKeyIn, Identity, Section, Shape, Spec, forms},
     manifest::{
         faults::{Finding, Part as Inner, Spot, missing, texts, words},
         read::document::{Part, State, Validity, identity},
@@ -129,7 +129,7 @@ impl Check<'_> {
     /// neither be changed nor removed.
     fn check_dots(&mut self, of: Section, part: &Part, values: &Fields) {
         for handle in &of.home.handle {
-            if !matches!(handle.place, HandlePlace::Path(_)) {
+            if !matches!(handle.place, AddressKeyIn::Path(_)) {
                 continue;
             }
             let specs = of.table().specs().iter();

@@ -56,7 +56,7 @@ impl Check<'_> {
             self.require_tier(spec.name, spec.field.available.tier, Spot::key(&field.origin));
             return;
         }
-        for (part, needed) in spec.tiers_of_rows(&field.value) {
+        for (part, needed) in spec.row_tiers(&field.value) {
             if needed > of.tier() {
                 self.require_tier(part, needed, part_spot(field, Part::Within(part)));
             }

@@ -116,7 +116,7 @@ fn check_former_names(
     }
     for section in &container.sections {
         for entry in &section.entries {
-            let named = forms::named_by(section.of, &entry.values());
+            let named = forms::referenced_names(section.of, &entry.values());
             for (field, of, name) in &named {
                 if !matches!(of, Named::Group | Named::Project) {
                     continue;

@@ -298,7 +298,7 @@ impl Findings {
     /// Adds the faults of the YAML.
     pub(super) fn add_yaml(&mut self, parsed: &Parsed) {
         for fault in &parsed.faults {
-            let yaml::Fault { code, message, help, span, first } = fault.clone();
+            let yaml::YamlFault { code, message, help, span, first } = fault.clone();
             let new = if code == "no-effect" { Finding::warning } else { Finding::error };
             let help = help.map(str::to_owned);
             let finding = Finding { help, related: first, ..new(code, message, span) };

@@ -61,7 +61,8 @@ impl Reader<'_, '_> {
         body.sections.sort_by_key(|section| section.of.section);
         let unlisted = document.get("unlisted").map(|(_, node)| node.entries());
         for (key, node) in unlisted.into_iter().flatten() {
-            let section = catalogue::section(self.scope, &key.name).filter(|of| of.has_unlisted());
+            let section =
+                catalogue::section(self.scope, &key.name).filter(|of| of.allows_unlisted());
             let is_projects = self.scope == Scope::Group && key.name == PROJECTS;
             let projects = is_projects.then_some(PROJECTS);
             if let Some(listed) = section.map(|of| of.section).or(projects) {

@@ -60,7 +60,7 @@ fn create(of: Section, to: Use) -> Json {
 /// `unlisted: {SECTION: report | fail | delete | ignore}` for the sections that are lists, and
 /// [`PROJECTS`] of a group.
 pub(super) fn unlisted(scope: Scope) -> Json {
-    let sections = catalogue::sections(scope).filter(|section| section.has_unlisted());
+    let sections = catalogue::sections(scope).filter(|section| section.allows_unlisted());
     let mut properties: Object = sections
         .map(|section| {
             let one = with_article(section.noun);

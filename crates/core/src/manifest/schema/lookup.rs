@@ -6,7 +6,7 @@ use super::{CONFIG, DocumentKind, layers};
 use crate::{
     catalogue::{
         self,
-        reference::{self, Described},
+        reference::{self, FieldReference},
     },
     field::Scope,
     value::Json,
@@ -22,7 +22,7 @@ pub struct Known {
     /// The name with its parents; empty for a kind itself.
     pub name: String,
     /// Its description.
-    pub described: Described,
+    pub described: FieldReference,
     /// The fields that creating an entry needs, as a sentence.
     pub needs: Option<String>,
     /// The names below it.

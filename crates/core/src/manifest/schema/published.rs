@@ -2,7 +2,7 @@
 //! reference page.
 
 use crate::{
-    catalogue::reference::{self, Described},
+    catalogue::reference::{self, FieldReference},
     field::{ALIASES, Field},
     schema,
     value::{Json, Object},
@@ -28,7 +28,7 @@ fn mark(schema: &mut Json) {
     };
     if let Some(properties) = object.get_mut("properties").and_then(Json::as_object_mut) {
         for (name, property) in properties.iter_mut() {
-            let Described { meaning, remarks, .. } =
+            let FieldReference { meaning, remarks, .. } =
                 reference::describe(&plain["properties"][name], &plain);
             if !meaning.is_empty() && property.is_object() {
                 let remarks = match &remarks[..] {

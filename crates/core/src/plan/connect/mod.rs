@@ -306,7 +306,7 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
             let Some((change, before, after)) = decision(group, &row.by) else { continue };
             let forbids = |by: Option<&Json>| by.is_some_and(|by| row.forbids(by, step.scope));
             if row.how != How::Forbids || (forbids(before) && !forbids(after)) {
-                let reason = match after.and_then(|by| row.gives(by)) {
+                let reason = match after.and_then(|by| row.value_below(by)) {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above has to allow it first",
                 };

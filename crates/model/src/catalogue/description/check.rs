@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    fault::{DATA, Fault, Fit, fault},
+    fault::{DATA, DescriptionFault, Fit, fault},
     make,
 };
 use crate::{
@@ -19,76 +19,78 @@ use crate::{
     value::Json,
 };
 
-/// All faults of `description`, as it is `written`. `known` are the kinds that exist already; the
+/// All faults of `description`, as it is `written`. `registry` are the kinds that exist already; the
 /// section must not have a name of `reserved`.
 pub(super) fn check(
     description: &Kind,
     written: &Json,
-    known: &Registry,
+    registry: &Registry,
     reserved: &[String],
-) -> Vec<Fault> {
+) -> Vec<DescriptionFault> {
     let mut check = Check { description, written, faults: Vec::new() };
-    check.section(known, reserved);
-    check.creation();
-    check.document();
-    check.names();
+    check.check_section(registry, reserved);
+    check.check_creation();
+    check.check_shape();
+    check.check_names();
     for (at, field) in description.fields.iter().enumerate() {
-        check.field(&format!("fields/{at}"), field);
+        check.check_field(&format!("fields/{at}"), field);
     }
-    check.homes(known);
+    check.check_homes(registry);
     check.faults
 }
 
 struct Check<'d> {
     description: &'d Kind,
     written: &'d Json,
-    faults: Vec<Fault>,
+    faults: Vec<DescriptionFault>,
 }
 
 impl Check<'_> {
-    fn add(&mut self, at: impl Into<String>, name: &str) {
+    fn report(&mut self, at: impl Into<String>, name: &str) {
         self.faults.push(fault(at, name, ""));
     }
 
-    fn add_about(&mut self, at: impl Into<String>, name: &str, about: &str) {
+    fn report_about(&mut self, at: impl Into<String>, name: &str, about: &str) {
         self.faults.push(fault(at, name, about));
     }
 
-    fn section(&mut self, known: &Registry, reserved: &[String]) {
-        let is_section = |name: &str| known.kinds().iter().any(|kind| kind.section == name);
+    fn check_section(&mut self, registry: &Registry, reserved: &[String]) {
+        let is_section = |name: &str| registry.kinds().iter().any(|kind| kind.section == name);
         let is_reserved = |name: &str| reserved.iter().any(|other| other == name);
         let Kind { section, aliases, removal, .. } = self.description;
         if is_section(section) {
-            self.add_about("section", "section_twice", section);
+            self.report_about("section", "section_twice", section);
         } else if is_reserved(section) {
-            self.add_about("section", "section_of_documents", section);
+            self.report_about("section", "section_of_documents", section);
         }
         if let Some(alias) = aliases.iter().find(|name| is_section(name) || is_reserved(name)) {
-            self.add_about("aliases", "alias_of_documents", alias);
+            self.report_about("aliases", "alias_of_documents", alias);
         }
-        if *removal == Removal::Access && !self.has(ValueType::Level) {
-            self.add("removal", "no_level");
+        if *removal == Removal::Access && !self.has_type(ValueType::Level) {
+            self.report("removal", "no_level");
         }
     }
 
     /// An entry that is added at its own path needs its identity in that path. What no request
     /// creates has no request that removes it either.
-    fn creation(&mut self) {
+    fn check_creation(&mut self) {
         let Kind { create, edit, identity, fields, before_removal, .. } = self.description;
         let paths = self.paths();
-        let is_named =
-            paths.iter().all(|path| path.argument.is_some_and(|of| [of] == identity[..]));
+        let is_named = paths
+            .iter()
+            .all(|path| path.argument.is_some_and(|argument| [argument] == identity[..]));
         let is_removed = *edit == Edit::Replace
             || before_removal.is_some()
             || paths.iter().any(|path| !path.addresses.is_empty());
         match create {
             Create::Never
-                if is_removed || fields.iter().any(|of| of.required == Required::OnCreate) =>
+                if is_removed
+                    || fields.iter().any(|field| field.required == Required::OnCreate) =>
             {
-                self.add("create", "no_request");
+                self.report("create", "no_request");
             }
             Create::Put | Create::WithContainer if !is_named || *edit != Edit::Put => {
-                self.add("create", "no_entry_path");
+                self.report("create", "no_entry_path");
             }
             _ => {}
         }
@@ -100,48 +102,51 @@ impl Check<'_> {
     }
 
     /// A document has no entries; other descriptions identify theirs.
-    fn document(&mut self) {
-        let of = self.description;
-        let has_entries = !of.identity.is_empty()
-            || of.name_field.is_some()
-            || of.before_removal.is_some()
-            || of.removal != Removal::Nothing
-            || of.create != Create::Post
-            || of.edit == Edit::Replace
-            || self.has(ValueType::Grants)
-            || self.has(ValueType::Approvals);
-        match of.shape {
-            Shape::List if of.identity.is_empty() => self.add("identity", "no_identity"),
+    fn check_shape(&mut self) {
+        let kind = self.description;
+        let has_entries = !kind.identity.is_empty()
+            || kind.name_field.is_some()
+            || kind.before_removal.is_some()
+            || kind.removal != Removal::Nothing
+            || kind.create != Create::Post
+            || kind.edit == Edit::Replace
+            || self.has_type(ValueType::Grants)
+            || self.has_type(ValueType::Approvals);
+        match kind.shape {
+            Shape::List if kind.identity.is_empty() => self.report("identity", "no_identity"),
             Shape::List => {}
-            _ if has_entries => self.add("shape", "no_entries"),
+            _ if has_entries => self.report("shape", "no_entries"),
             _ => {}
         }
     }
 
     /// Keys that name fields must name existing ones, and fitting ones.
-    fn names(&mut self) {
+    fn check_names(&mut self) {
         let Kind { identity, name_field, .. } = self.description;
         for key in ["identity", "either", "grants"] {
-            for (at, name) in texts(&self.written[key]).enumerate() {
-                self.known(format!("{key}/{at}"), Some(name));
+            for (at, name) in texts_in(&self.written[key]).enumerate() {
+                self.check_field_name(format!("{key}/{at}"), Some(name));
             }
         }
         for key in ["name_field", "called_by"] {
-            self.known(key.to_owned(), self.written[key].as_str());
+            self.check_field_name(key.to_owned(), self.written[key].as_str());
         }
         for (at, name) in identity.iter().enumerate() {
-            if let Some(why) = self.of(name).and_then(|field| self.why_not_identifying(field)) {
-                self.add_about(format!("identity/{at}"), "not_identifying", why);
+            if let Some(why) =
+                self.field_named(name).and_then(|field| self.why_not_identifying(field))
+            {
+                self.report_about(format!("identity/{at}"), "not_identifying", why);
             }
         }
-        let named = name_field.and_then(|name| self.of(name));
-        let is_name = |of: &Field| of.value_type == ValueType::Text && !identity.contains(&of.name);
+        let named = name_field.and_then(|name| self.field_named(name));
+        let is_name =
+            |field: &Field| field.value_type == ValueType::Text && !identity.contains(&field.name);
         if named.is_some_and(|field| !is_name(field)) {
-            self.add("name_field", "no_name");
+            self.report("name_field", "no_name");
         }
         // The path has the id of the parent, which only plain text can name.
         let of_parent = self.paths().iter().any(|path| path.parent().is_some());
-        let parent = identity.first().filter(|_| of_parent).and_then(|name| self.of(name));
+        let parent = identity.first().filter(|_| of_parent).and_then(|name| self.field_named(name));
         let is_plain = |field: &Field| {
             field.value_type == ValueType::Text
                 && !field.sensitive
@@ -150,27 +155,27 @@ impl Check<'_> {
                 && field.read == Readback::Same
         };
         if parent.is_some_and(|field| !is_plain(field)) {
-            self.add("identity/0", "no_parent");
+            self.report("identity/0", "no_parent");
         }
     }
 
-    fn of(&self, name: &str) -> Option<&'_ Field> {
-        self.named(name).next()
+    fn field_named(&self, name: &str) -> Option<&'_ Field> {
+        self.fields_named(name).next()
     }
 
     /// The fields of manifests with this name: two if each scope has its own.
-    fn named(&self, name: &str) -> impl Iterator<Item = &'_ Field> {
+    fn fields_named(&self, name: &str) -> impl Iterator<Item = &'_ Field> {
         let declared = |field: &&Field| field.accepted != Accepted::ByCall;
         self.description.fields.iter().filter(move |field| field.name == name).filter(declared)
     }
 
-    fn has(&self, value: ValueType) -> bool {
+    fn has_type(&self, value: ValueType) -> bool {
         self.description.fields.iter().any(|field| field.value_type == value)
     }
 
-    fn known(&mut self, at: String, name: Option<&str>) {
-        if let Some(name) = name.filter(|name| self.of(name).is_none()) {
-            self.add_about(at, "no_field", &text::escape(name));
+    fn check_field_name(&mut self, at: String, name: Option<&str>) {
+        if let Some(name) = name.filter(|name| self.field_named(name).is_none()) {
+            self.report_about(at, "no_field", &text::escape(name));
         }
     }
 
@@ -186,13 +191,13 @@ impl Check<'_> {
             _ if field.nullable => Some("that may be null"),
             _ => {
                 let is_of_one = field.available.scope().is_some();
-                (is_of_one && self.named(field.name).count() < 2)
+                (is_of_one && self.fields_named(field.name).count() < 2)
                     .then_some("that only one scope has")
             }
         }
     }
 
-    fn field(&mut self, at: &str, field: &Field) {
+    fn check_field(&mut self, at: &str, field: &Field) {
         let name = field.name;
         let mut of_name = self.description.fields.iter().filter(|other| other.name == name);
         let first = of_name.find(|other: &&Field| {
@@ -200,61 +205,64 @@ impl Check<'_> {
             scopes.is_none_or(|(one, other)| one == other)
         });
         if first.is_some_and(|first| !std::ptr::eq(first, field)) {
-            self.add_about(format!("{at}/name"), "field_twice", name);
+            self.report_about(format!("{at}/name"), "field_twice", name);
         }
         if words::OF_ENTRIES.contains(&name) {
-            self.add_about(format!("{at}/name"), "field_of_entries", name);
+            self.report_about(format!("{at}/name"), "field_of_entries", name);
         }
         if let Some(alias) = field.aliases.iter().find(|alias: &&&str| {
             let means_other = |other: &Field| other.name != name && other.aliases.contains(alias);
-            self.of(alias).is_some() || self.description.fields.iter().any(means_other)
+            self.field_named(alias).is_some() || self.description.fields.iter().any(means_other)
         }) {
-            self.add_about(format!("{at}/aliases"), "alias_twice", alias);
+            self.report_about(format!("{at}/aliases"), "alias_twice", alias);
         }
         let written = self.written.pointer(&format!("/{at}")).unwrap_or(&Json::Null);
         for key in ["reset_by", "not_with", "not_before", "limits"] {
-            self.known(format!("{at}/relations/{key}"), written["relations"][key].as_str());
+            self.check_field_name(
+                format!("{at}/relations/{key}"),
+                written["relations"][key].as_str(),
+            );
         }
-        self.fits(at, field, written);
-        self.words(at, field);
-        self.guarded(at, field);
-        self.sending(at, field);
+        self.check_key_types(at, field, written);
+        self.check_words(at, field);
+        self.check_guards(at, field);
+        self.check_requests(at, field);
         if self.faults.is_empty() {
-            self.schema(at, field);
+            self.check_schema(at, field);
         }
     }
 
     /// Keys that only fit certain types of fields.
-    fn fits(&mut self, at: &str, field: &Field, written: &Json) {
+    fn check_key_types(&mut self, at: &str, field: &Field, written: &Json) {
         for Fit { key, values, types, help } in &DATA.keys {
             let value = written.pointer(&format!("/{key}"));
-            let is_about = value.is_some_and(|of| values.is_empty() || values.contains(of));
+            let is_about = value.is_some_and(|value| values.is_empty() || values.contains(value));
             if is_about && !types.contains(&field.value_type) {
                 let (at, message) =
                     (format!("{at}/{key}"), format!("`{key}` does not fit this type"));
-                self.faults.push(Fault { at, message, help });
+                self.faults.push(DescriptionFault { at, message, help });
             }
         }
     }
 
-    fn words(&mut self, at: &str, field: &Field) {
+    fn check_words(&mut self, at: &str, field: &Field) {
         let words: BTreeSet<_> = field.words.iter().map(|word| word.word).collect();
         if field.value_type == ValueType::Word && words.is_empty() {
-            self.add(format!("{at}/type"), "no_words");
+            self.report(format!("{at}/type"), "no_words");
         } else if words.len() < field.words.len() {
-            self.add(format!("{at}/words"), "word_twice");
+            self.report(format!("{at}/words"), "word_twice");
         }
         let of_levels =
             [ValueType::Grants, ValueType::Approvals, ValueType::Level].contains(&field.value_type);
         if of_levels && !words.iter().all(|word: &&str| Level::parse(&Json::from(*word)).is_some())
         {
-            self.add(format!("{at}/words"), "word_of_no_level");
+            self.report(format!("{at}/words"), "word_of_no_level");
         }
     }
 
     /// Guards must see who gets something, on what, and who loses it. A flag in `grants` is judged by
     /// its own risk, not by the entry that has it; a field that gives access is not a protection.
-    fn guarded(&mut self, at: &str, field: &Field) {
+    fn check_guards(&mut self, at: &str, field: &Field) {
         let Kind { identity, name_field, removal, fields, grants, .. } = self.description;
         let is_seen = field.read != Readback::Never;
         let is_listed = is_seen && field.grants.lets.is_some();
@@ -264,10 +272,10 @@ impl Check<'_> {
                 if grants.contains(&field.name)
                     && !matches!(field.weakens, Weakens::OpensWhenOn | Weakens::OpensWhenOff) =>
             {
-                return self.add(format!("{at}/weakens"), "hidden_flag");
+                return self.report(format!("{at}/weakens"), "hidden_flag");
             }
             ValueType::Approvals
-                if !self.has(ValueType::Grants)
+                if !self.has_type(ValueType::Grants)
                     || field.weakens != Weakens::WhenFewer
                     || !is_listed =>
             {
@@ -284,11 +292,11 @@ impl Check<'_> {
             ValueType::Level if levels > 1 || !is_seen || field.nullable => "several_levels",
             _ => return,
         };
-        self.add(format!("{at}/type"), name);
+        self.report(format!("{at}/type"), name);
     }
 
     /// Requests and responses must contain enough to create an entry, change it and restore it.
-    fn sending(&mut self, at: &str, field: &Field) {
+    fn check_requests(&mut self, at: &str, field: &Field) {
         let Kind { identity, name_field, edit, create, .. } = self.description;
         let is_replaced = *edit == Edit::Replace;
         // If entries are found by their name, their identity can change.
@@ -296,77 +304,77 @@ impl Check<'_> {
         if field.accepted == Accepted::OnCreate && !is_replaced && !stays {
             let never = *create == Create::Never;
             let name = if never { "never_changes_here" } else { "never_changes" };
-            self.add(format!("{at}/accepted"), name);
+            self.report(format!("{at}/accepted"), name);
         }
         let is_secret = field.value_type == ValueType::Secret;
         if (field.read == Readback::Never || is_secret) && is_replaced {
-            self.add(format!("{at}/name"), "lost_if_replaced");
+            self.report(format!("{at}/name"), "lost_if_replaced");
         }
         if is_secret && field.read != Readback::Same {
-            self.add(format!("{at}/read"), "secret_read");
+            self.report(format!("{at}/read"), "secret_read");
         }
     }
 
     /// Checks that use the schema of the field.
-    fn schema(&mut self, at: &str, field: &Field) {
+    fn check_schema(&mut self, at: &str, field: &Field) {
         let Range { min, max } = field.valid.size;
         let is_length = field.value_type != ValueType::Integer;
         if is_length && [min, max].into_iter().flatten().any(|limit| limit < 0) {
-            return self.add(format!("{at}/valid/size"), "negative_length");
+            return self.report(format!("{at}/valid/size"), "negative_length");
         }
         let property = kind::property(Box::leak(Box::new(field.clone())));
         let Ok(validator) = jsonschema::validator_for(&property) else {
-            return self.add(format!("{at}/valid/pattern"), "no_expression");
+            return self.report(format!("{at}/valid/pattern"), "no_expression");
         };
         if min.zip(max).is_some_and(|(min, max)| min > max) {
-            self.add(format!("{at}/valid/size"), "limits_swapped");
+            self.report(format!("{at}/valid/size"), "limits_swapped");
         }
         if !field.examples.iter().all(|example| validator.is_valid(example)) {
-            return self.add(format!("{at}/examples"), "no_example");
+            return self.report(format!("{at}/examples"), "no_example");
         }
         let defaults = [("create", &field.default.create), ("service", &field.default.service)];
         let is_wrong = |value: &Json| !validator.is_valid(value);
         let wrong = defaults.into_iter().find(|(_, value)| value.as_ref().is_some_and(is_wrong));
         if let Some((key, _)) = wrong {
-            self.add(format!("{at}/default/{key}"), "no_default");
+            self.report(format!("{at}/default/{key}"), "no_default");
         }
     }
 
-    fn homes(&mut self, known: &Registry) {
+    fn check_homes(&mut self, registry: &Registry) {
         let mut scopes = BTreeSet::new();
-        let described = known.described().iter().map(|op| op.row());
+        let described = registry.described().iter().map(|op| op.row());
         let operations: Vec<_> = OPERATIONS.iter().map(|op| op.row()).chain(described).collect();
         for (at, home) in self.description.homes.iter().enumerate() {
             let at = format!("homes/{at}/path");
             let path = match EntryPath::parse(home.path) {
                 Ok(path) => path,
                 Err(why) => {
-                    self.add_about(at, "no_path", why);
+                    self.report_about(at, "no_path", why);
                     continue;
                 }
             };
             if !scopes.insert(path.scope) {
-                self.add_about(at, "scope_twice", path.scope.noun());
-            } else if let Err(why) = make::above(self.description, home, &path, known) {
-                self.add_about(at, "no_path", why);
+                self.report_about(at, "scope_twice", path.scope.noun());
+            } else if let Err(why) = make::parents_of(self.description, home, &path, registry) {
+                self.report_about(at, "no_path", why);
             } else {
-                self.address(&at, &path);
-                if let Some((name, about)) = self.why_no_home(&path, &operations) {
+                self.check_addressing(&at, &path);
+                if let Some((name, about)) = self.reject_home(&path, &operations) {
                     let is_of_noun = name == "operation_twice";
-                    self.add_about(if is_of_noun { "noun" } else { &at }, name, about);
+                    self.report_about(if is_of_noun { "noun" } else { &at }, name, about);
                 }
             }
         }
     }
 
     /// The path must address an entry in one way.
-    fn address(&mut self, at: &str, path: &EntryPath) {
+    fn check_addressing(&mut self, at: &str, path: &EntryPath) {
         for (_, field) in &path.addresses {
-            self.known(at.to_owned(), Some(field));
+            self.check_field_name(at.to_owned(), Some(field));
         }
         let mut names = path.addresses.iter().chain(&path.listing).map(|(name, _)| *name);
         if let Some(name) = names.find(|name| DATA.paths["of_the_client"].contains(name)) {
-            self.add_about(at, "of_the_client", name);
+            self.report_about(at, "of_the_client", name);
         }
         let ways = usize::from(path.argument.is_some()) + usize::from(!path.addresses.is_empty());
         let name = match (self.description.shape, ways) {
@@ -376,18 +384,18 @@ impl Check<'_> {
             _ if path.argument == Some("id") => "id_of_container",
             _ => return,
         };
-        self.add(at, name);
+        self.report(at, name);
     }
 
     /// Why descriptions must not, or need not, describe this path: the fault, and what it is about.
-    fn why_no_home<'o>(
+    fn reject_home<'o>(
         &self,
         path: &EntryPath,
         operations: &[&'o Operation],
     ) -> Option<(&'static str, &'o str)> {
-        let has = |name: &str| path.names().any(|part| DATA.paths[name].contains(&part));
+        let names_any = |name: &str| path.names().any(|part| DATA.paths[name].contains(&part));
         let names_runners = |field: &Field| field.names == Some(Named::Runner);
-        if has("shown_once") && !self.description.fields.iter().any(names_runners) {
+        if names_any("shown_once") && !self.description.fields.iter().any(names_runners) {
             return Some(("shown_once", ""));
         }
         let is_document = self.description.shape == Shape::Mapping;
@@ -398,23 +406,23 @@ impl Check<'_> {
             .chain(described.iter().filter(|row| path.shares_path_with(row, is_document)));
         let ids: Vec<_> = collection::ids(path.scope, self.description.noun).collect();
         match same.next() {
-            Some(own) => Some(("path_twice", own.path)),
-            None if has("contents") => Some(("contents", "")),
-            None if has("without_grants") && !self.has(ValueType::Grants) => {
+            Some(other) => Some(("path_twice", other.path)),
+            None if names_any("contents") => Some(("contents", "")),
+            None if names_any("without_grants") && !self.has_type(ValueType::Grants) => {
                 Some(("without_grants", ""))
             }
-            None if has("without_level") && !self.has(ValueType::Level) => {
+            None if names_any("without_level") && !self.has_type(ValueType::Level) => {
                 Some(("without_level", ""))
             }
             None => {
-                let own = operations.iter().find(|row| ids.iter().any(|id| id == row.id))?;
-                Some(("operation_twice", own.id))
+                let other = operations.iter().find(|row| ids.iter().any(|id| id == row.id))?;
+                Some(("operation_twice", other.id))
             }
         }
     }
 }
 
 /// The texts in a list.
-fn texts(list: &Json) -> impl Iterator<Item = &str> {
+fn texts_in(list: &Json) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(Json::as_str)
 }

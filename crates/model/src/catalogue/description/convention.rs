@@ -11,14 +11,14 @@ use crate::{
     },
     operation::{
         Again, Answer, AnyOp, List, Method, Op, Operation, Parameter, Place, Read, Type, Write,
-        collection::{self, EntryPath, kept, read, write},
+        collection::{self, EntryPath, leaked_parameters, read, write},
     },
     text,
     value::Json,
 };
 
 /// Sets the operations of `home`, at `path`, and returns those that only it has.
-pub(super) fn operate(
+pub(super) fn derive_operations(
     kind: &Kind,
     home: &mut Home,
     path: &EntryPath,
@@ -70,8 +70,8 @@ impl Collection<'_> {
         }
     }
 
-    fn has(&self, it: Trait) -> bool {
-        self.kind.traits.contains(&it)
+    fn has(&self, difference: Trait) -> bool {
+        self.kind.traits.contains(&difference)
     }
 
     fn list(&self) -> Op<Read> {
@@ -91,7 +91,8 @@ impl Collection<'_> {
 
     fn edit(&self, method: Method) -> Op<Write> {
         let beside = self.kind.fields.iter().filter(|field| field.accepted == Accepted::ByCall);
-        let parameter = |of: &Field| Parameter::new(Place::Body, of.name, Type::Text, of.about);
+        let parameter =
+            |field: &Field| Parameter::new(Place::Body, field.name, Type::Text, field.about);
         let row = self.row("edit", method, Answer::One, beside.map(parameter));
         self.with_fields(row, Route::Edit)
     }
@@ -99,15 +100,15 @@ impl Collection<'_> {
     fn act_before_removal(&self) -> Option<Op<Write>> {
         let RemovalAction { name: act, parameter, .. } = self.kind.before_removal?;
         let about = "Without it, the service refuses some entries.";
-        let of = |(name, _)| Parameter::new(Place::Query, name, Type::Text, about);
-        let row = self.row(act, Method::Post, Answer::Unsaid, parameter.map(of));
+        let query_parameter = |(name, _)| Parameter::new(Place::Query, name, Type::Text, about);
+        let row = self.row(act, Method::Post, Answer::Unsaid, parameter.map(query_parameter));
         let path = String::leak(format!("{}/{act}", row.path));
         Some(write(Operation { path, again: Again::Same, ..row }))
     }
 
     fn delete(&self) -> Op<Write> {
         let about = |field: &str| {
-            let field = self.kind.fields.iter().find(|of| of.name == field);
+            let field = self.kind.fields.iter().find(|candidate| candidate.name == field);
             field.map_or("", |field| field.about)
         };
         let by_query = self.path.addresses.iter().map(|(name, field): &(&'static str, &str)| {
@@ -133,23 +134,26 @@ impl Collection<'_> {
     ) -> Operation {
         let Self { kind, path, .. } = self;
         let above = self.parents.map(|parents| {
-            let about = String::leak(format!("The id of the {}.", parents.of.noun));
+            let about = String::leak(format!("The id of the {}.", parents.section.noun));
             Parameter::new(Place::Path, parents.parent.argument, Type::Integer, about)
         });
         let is_of_entry = !["list", "create"].contains(&verb);
         let argument = path.argument.filter(|_| is_of_entry);
         let entry = argument.map(|argument| {
-            let field = make::addressing(kind, argument);
+            let field = make::response_field(kind, argument);
             let about = String::leak(format!("The {}, by its `{field}`.", kind.noun));
             Parameter::new(Place::Path, argument, Type::IdOrName, about)
         });
-        let named = above.into_iter().chain(entry).map(|of| Parameter { required: true, ..of });
-        let parameters = vec![List::Named(path.scope.noun()), kept(named.chain(more))];
+        let named = above
+            .into_iter()
+            .chain(entry)
+            .map(|parameter| Parameter { required: true, ..parameter });
+        let parameters = vec![List::Named(path.scope.noun()), leaked_parameters(named.chain(more))];
         let end = argument.map(|argument| format!("/:{argument}")).unwrap_or_default();
         Operation {
             id: collection::id(path.scope, kind.noun, verb).leak(),
             path: (path.collection() + &end).leak(),
-            purpose: format!("{verb} {}", self.object_of(verb)).leak(),
+            purpose: format!("{verb} {}", self.purpose_object(verb)).leak(),
             answer,
             parameters: parameters.leak(),
             tier: self.home.available.tier,
@@ -159,8 +163,8 @@ impl Collection<'_> {
         }
     }
 
-    /// What `verb` is done to, in its purpose.
-    fn object_of(&self, verb: &str) -> String {
+    /// The object of `verb` in the purpose of an operation.
+    fn purpose_object(&self, verb: &str) -> String {
         let noun = self.kind.noun;
         match (verb, self.path.scope) {
             ("list", Scope::Group) => format!("a group's {}", text::plural(noun)),
@@ -175,11 +179,11 @@ impl Collection<'_> {
 
 /// A query parameter of the list, with the value that undrift sends.
 fn list_query(name: &'static str, value: &str) -> Parameter {
-    let of = match serde_json::from_str(value) {
+    let value_type = match serde_json::from_str(value) {
         Ok(Json::Bool(_)) => Type::Boolean,
         Ok(Json::Number(_)) => Type::Integer,
         _ => Type::Text,
     };
     let about = String::leak(format!("Which entries the list has: undrift sends `{value}`."));
-    Parameter::new(Place::Query, name, of, about)
+    Parameter::new(Place::Query, name, value_type, about)
 }

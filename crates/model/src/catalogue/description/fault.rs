@@ -9,7 +9,7 @@ use crate::{field::ValueType, value::Json, yaml};
 
 /// A fault of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct DescriptionFault {
     /// The place in the description: keys and positions, separated by `/`.
     pub at: String,
     /// What is wrong.
@@ -21,7 +21,7 @@ pub struct Fault {
 /// The content of the data file.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
-pub(super) struct Data {
+pub(super) struct FaultTable {
     pub(super) keys: Vec<Fit>,
     /// Names in paths, by the fault that they mean.
     pub(super) paths: BTreeMap<&'static str, Vec<&'static str>>,
@@ -41,11 +41,11 @@ pub(super) struct Fit {
     pub(super) help: &'static str,
 }
 
-pub(super) static DATA: LazyLock<Data> =
+pub(super) static DATA: LazyLock<FaultTable> =
     LazyLock::new(|| yaml::built_in!("catalogue/description/faults"));
 
 /// The fault called `name`, about something.
-pub(super) fn fault(at: impl Into<String>, name: &str, about: &str) -> Fault {
+pub(super) fn fault(at: impl Into<String>, name: &str, about: &str) -> DescriptionFault {
     let (message, help) = DATA.faults[name];
-    Fault { at: at.into(), message: message.replace("{}", about), help }
+    DescriptionFault { at: at.into(), message: message.replace("{}", about), help }
 }

@@ -3,12 +3,13 @@
 //!
 //! A kind lives as long as the program and is made once.
 
-use super::{Described, convention};
+use super::{DescribedKind, convention};
 use crate::{
     catalogue::{self, Registry},
     field::{Field, Named, Required, Scope, ValueType},
     kind::{
-        Create, Handle, HandlePlace, Home, Kind, Operations, Parent, Place, Removal, Section, Shape,
+        AddressKey, AddressKeyIn, Create, Home, Kind, Operations, Parent, Place, Removal, Section,
+        Shape,
     },
     operation::{
         Op, Read,
@@ -17,11 +18,11 @@ use crate::{
     page::Rows,
 };
 
-/// Makes the kind. Only the paths are checked. `known` has the parent section.
+/// Makes the kind. Only the paths are checked. `registry` has the parent section.
 ///
 /// # Errors
 /// If a path is not that of a collection.
-pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath> {
+pub(super) fn make(mut kind: Kind, registry: &Registry) -> Result<DescribedKind, NoPath> {
     let mut operations = Vec::new();
     kind.fields = kind.fields.into_iter().map(Field::complete).collect();
     let needed = kind.fields.iter().filter(|field| field.required == Required::OnCreate);
@@ -38,10 +39,10 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
         let mut parents = None;
         match &path {
             Some(path) if home.operations == Operations::default() => {
-                parents = above(&kind, home, path, known)?;
-                operations.extend(convention::operate(&kind, home, path, parents));
+                parents = parents_of(&kind, home, path, registry)?;
+                operations.extend(convention::derive_operations(&kind, home, path, parents));
             }
-            _ => from_table(&kind, &mut home.operations),
+            _ => sort_operations(&kind, &mut home.operations),
         }
         resolve(&kind, home, path.as_ref(), parents);
     }
@@ -53,21 +54,21 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
         None => Box::leak(Box::new(kind.clone())),
     };
     kind.homes = homes;
-    Ok(Described { kind: Box::leak(Box::new(kind)), operations })
+    Ok(DescribedKind { kind: Box::leak(Box::new(kind)), operations })
 }
 
 /// Sorts the operations of the table by what the kind does with them.
-fn from_table(kind: &Kind, of: &mut Operations) {
+fn sort_operations(kind: &Kind, operations: &mut Operations) {
     match kind.shape {
         // The rules choose what creates, moves and removes a container.
         Shape::Container => {
-            let all = [of.create.take(), of.edit.take(), of.delete.take()];
-            of.others.splice(..0, all.into_iter().flatten());
+            let all = [operations.create.take(), operations.edit.take(), operations.delete.take()];
+            operations.others.splice(..0, all.into_iter().flatten());
         }
-        Shape::Switch => of.others.extend(of.create.take()),
+        Shape::Switch => operations.others.extend(operations.create.take()),
         // One request does both.
-        _ if kind.create == Create::Put => of.create = of.edit,
-        Shape::Mapping => of.edit = of.edit.or(of.create),
+        _ if kind.create == Create::Put => operations.create = operations.edit,
+        Shape::Mapping => operations.edit = operations.edit.or(operations.create),
         Shape::List => {}
     }
 }
@@ -76,7 +77,7 @@ fn from_table(kind: &Kind, of: &mut Operations) {
 #[derive(Clone, Copy)]
 pub(super) struct Parents {
     pub(super) parent: &'static Parent,
-    pub(super) of: Section,
+    pub(super) section: Section,
     pub(super) one: Option<Op<Read>>,
 }
 
@@ -84,31 +85,34 @@ pub(super) struct Parents {
 ///
 /// # Errors
 /// If the path does not start with that of a section, or if nothing names the parent.
-pub(super) fn above(
+pub(super) fn parents_of(
     kind: &Kind,
     home: &Home,
     path: &EntryPath,
-    known: &Registry,
+    registry: &Registry,
 ) -> Result<Option<Parents>, NoPath> {
     let Some((above, argument)) = path.parent() else { return Ok(None) };
-    let at = |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == above);
-    let mut sections = known.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
-    let of = sections.find(at).ok_or("must start with that of a section, for the parent entry")?;
-    let is_id = |handle: &Handle| {
-        handle.field == "id" && matches!(handle.place, HandlePlace::Path(name) if name == argument)
+    let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
+    let lists_parents =
+        |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == above);
+    let section = sections
+        .find(lists_parents)
+        .ok_or("must start with that of a section, for the parent entry")?;
+    let is_id = |handle: &AddressKey| {
+        handle.field == "id" && matches!(handle.place, AddressKeyIn::Path(name) if name == argument)
     };
-    if of.home.operations.edit.is_none() || !of.home.handle.iter().any(is_id) {
+    if section.home.operations.edit.is_none() || !section.home.handle.iter().any(is_id) {
         return Err("must be below entries that keep an id in their paths, under the same name");
     }
     let [field, _, ..] = *kind.identity else {
         return Err("has a parent entry, so `identity` must name it first, and another field");
     };
-    let one = known.reads_one(&format!("{above}/:{argument}")).filter(|_| home.within.is_some());
+    let one = registry.reads_one(&format!("{above}/:{argument}")).filter(|_| home.within.is_some());
     if one.is_none() && home.within.is_some() {
         return Err("must be below entries that are read one by one");
     }
-    let parent = Parent { section: of.section, field, argument };
-    Ok(Some(Parents { parent: Box::leak(Box::new(parent)), of, one }))
+    let parent = Parent { section: section.section, field, argument };
+    Ok(Some(Parents { parent: Box::leak(Box::new(parent)), section, one }))
 }
 
 /// Resolves what follows from the keys of `home` and from its operations.
@@ -127,59 +131,60 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
     home.query = path.map(|path| path.listing.clone()).unwrap_or_default();
     let argument = path.and_then(|path| path.argument);
     let addressed = argument.map(|argument| {
-        let added = home.operations.delete.filter(|op| !takes(op.row().path, argument));
+        let added = home.operations.delete.filter(|op| !has_argument(op.row().path, argument));
         let place = match added {
-            Some(_) => HandlePlace::Added(argument),
-            None => HandlePlace::Path(argument),
+            Some(_) => AddressKeyIn::Added(argument),
+            None => AddressKeyIn::Path(argument),
         };
-        Handle { field: addressing(kind, argument), place }
+        AddressKey { field: response_field(kind, argument), place }
     });
     let by_query: Vec<_> = path.map(|path| path.addresses.iter()).into_iter().flatten().collect();
-    let is_named = addressed.is_some_and(|of| of.field != "id" && kind.keys.contains(&"id"));
+    let is_named = addressed.is_some_and(|key| key.field != "id" && kind.keys.contains(&"id"));
     home.handle = addressed
         .into_iter()
-        .chain(by_query.iter().map(|(name, field)| Handle::query(field, name)))
-        .chain(is_named.then_some(Handle::NAMED))
-        .chain(home.parent.map(|parent| Handle::path(parent.argument, parent.argument)))
+        .chain(by_query.iter().map(|(name, field)| AddressKey::query(field, name)))
+        .chain(is_named.then_some(AddressKey::NAMED))
+        .chain(home.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
         .collect();
     let here = kind.fields.iter().filter(|field| field.is_in(home.scope));
-    home.names_people = here.clone().any(names_people)
-        || parents.is_some_and(|parents| parents.of.home.names_people);
+    home.names_people = here.clone().any(requires_members)
+        || parents.is_some_and(|parents| parents.section.home.names_people);
     if home.closed_by.is_empty()
         && let Some(parents) = parents
     {
-        home.closed_by.clone_from(&parents.of.home.closed_by);
+        home.closed_by.clone_from(&parents.section.home.closed_by);
     }
     // A row of the list must have these fields; without them it counts as not read. A runner may
     // have no description.
     let is_needed = |field: &&Field| {
         (field.names != Some(Named::Runner)
-            && kind.always_named().any(|name| name == field.name)
+            && kind.required_identity().any(|name| name == field.name)
             && home.parent.is_none_or(|parent| parent.field != field.name))
-            || (names_people(field) && comes_with(field, home))
+            || (requires_members(field) && is_available_with(field, home))
     };
     let named = here.filter(is_needed).filter_map(Field::live_name);
-    let shown = home.inherited.iter().filter(|of| of.is_not).map(|of| of.field);
+    let shown =
+        home.inherited.iter().filter(|condition| condition.is_not).map(|condition| condition.field);
     // The entries that only the query addresses may lack a part of it.
     let addressing = addressed
         .iter()
-        .flat_map(|of| std::iter::once(of.field).chain(by_query.iter().map(|(_, field)| *field)));
+        .flat_map(|key| std::iter::once(key.field).chain(by_query.iter().map(|(_, field)| *field)));
     home.rows = Rows {
-        keys: given_or(kind.keys, addressing),
-        also: given_or(kind.shows, named.chain(shown)),
+        keys: given_or_derived(kind.keys, addressing),
+        also: given_or_derived(kind.shows, named.chain(shown)),
     };
 }
 
 /// The names that a description gives, or else those that follow.
-fn given_or(
+fn given_or_derived(
     given: &'static [&'static str],
     others: impl Iterator<Item = &'static str>,
 ) -> &'static [&'static str] {
     if given.is_empty() { others.collect::<Vec<_>>().leak() } else { given }
 }
 
-/// Whether the users and groups that the field names need access.
-fn names_people(field: &Field) -> bool {
+/// True if the users and groups that the field names need access.
+fn requires_members(field: &Field) -> bool {
     match field.value_type {
         ValueType::Grants | ValueType::Approvals => true,
         ValueType::Texts => field.names.is_some(),
@@ -187,13 +192,13 @@ fn names_people(field: &Field) -> bool {
     }
 }
 
-/// Whether `path` has the argument `name`.
-fn takes(path: &str, name: &str) -> bool {
+/// True if `path` has the argument `name`.
+fn has_argument(path: &str, name: &str) -> bool {
     path.split('/').any(|part| part.strip_prefix(':') == Some(name))
 }
 
 /// The response field that the argument `name` of a path contains.
-pub(super) fn addressing(kind: &Kind, name: &'static str) -> &'static str {
+pub(super) fn response_field(kind: &Kind, name: &'static str) -> &'static str {
     let field = kind.fields.iter().find(|field| field.name == name);
     match field.and_then(Field::live_name) {
         Some(field) => field,
@@ -202,8 +207,8 @@ pub(super) fn addressing(kind: &Kind, name: &'static str) -> &'static str {
     }
 }
 
-/// Whether every release and licence that has `home` also has `field`.
-fn comes_with(field: &Field, home: &Home) -> bool {
+/// True if every release and licence that has `home` also has `field`.
+fn is_available_with(field: &Field, home: &Home) -> bool {
     let since = field.available.since.or(home.available.since);
     field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())
 }

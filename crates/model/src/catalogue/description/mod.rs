@@ -12,7 +12,7 @@ mod fault;
 mod make;
 mod rules;
 
-pub use fault::Fault;
+pub use fault::DescriptionFault;
 
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
@@ -21,15 +21,15 @@ use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
 pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
 
 /// A kind made from a description.
-pub struct Described {
+pub struct DescribedKind {
     /// The kind.
     pub kind: &'static Kind,
     /// Its operations, in each of its scopes.
     pub operations: Vec<AnyOp>,
 }
 
-impl Described {
-    /// Makes the kind of a user, from how it is `written`. `known` are the kinds that exist already;
+impl DescribedKind {
+    /// Makes the kind of a user, from how it is `written`. `registry` are the kinds that exist already;
     /// the section must not have a name of `reserved`.
     ///
     /// # Errors
@@ -37,14 +37,14 @@ impl Described {
     pub fn of(
         kind: Kind,
         written: &Json,
-        known: &Registry,
+        registry: &Registry,
         reserved: &[String],
-    ) -> Result<Self, Vec<Fault>> {
-        let faults = check::check(&kind, written, known, reserved);
+    ) -> Result<Self, Vec<DescriptionFault>> {
+        let faults = check::check(&kind, written, registry, reserved);
         if !faults.is_empty() {
             return Err(faults);
         }
-        make::make(kind, known).map_err(|why| vec![fault::fault("homes", "no_path", why)])
+        make::make(kind, registry).map_err(|why| vec![fault::fault("homes", "no_path", why)])
     }
 }
 
@@ -53,7 +53,7 @@ impl Described {
 const FIRST: &str = "create settings variables members shares protected_branches approvals \
     approval_rules pipeline_schedules hooks integrations push_rule fork_of archived";
 
-/// What the files in this folder describe, in the order of output.
+/// The kinds that the files in this folder describe, in the order of output.
 fn read() -> Vec<Kind> {
     let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
     let place = |kind: &Kind| FIRST.split(' ').position(|first| first == kind.section);
@@ -63,9 +63,9 @@ fn read() -> Vec<Kind> {
 
 /// The kinds of undrift's own, in their order.
 pub(super) fn built_in() -> Registry {
-    read().into_iter().fold(Registry::default(), |known, kind| {
-        let made = make::make(kind, &known);
-        known.with(made.expect("every file describes a kind, as a test holds"))
+    read().into_iter().fold(Registry::default(), |registry, kind| {
+        let made = make::make(kind, &registry);
+        registry.with(made.expect("every file describes a kind, as a test holds"))
     })
 }
 

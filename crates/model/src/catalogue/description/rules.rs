@@ -38,8 +38,9 @@ impl Rules for Kind {
 
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         // The stake of a switch suffices.
-        let is_given =
-            |name: &str| before.is_empty() && after.get(name).is_some_and(|it| !it.is_boolean());
+        let is_given = |name: &str| {
+            before.is_empty() && after.get(name).is_some_and(|value| !value.is_boolean())
+        };
         // A new project has to say whose job tokens it accepts, but not whose code runs its jobs.
         let takes_jobs = || self.fields.iter().any(|field| field.names == Some(Named::Runner));
         let given = self.grants.iter().filter(|name| is_given(name)).map(|_| {
@@ -50,7 +51,9 @@ impl Rules for Kind {
             (self.lists_of(ValueType::Grants), self.lists_of(ValueType::Approvals));
         let list = |fields: &Object, name: &str| fields.get(name).and_then(Json::as_array).cloned();
         let fewer = approves.iter().filter(|(name, _)| {
-            list(before, name).zip(list(after, name)).is_some_and(|(was, is)| are_fewer(&was, &is))
+            list(before, name)
+                .zip(list(after, name))
+                .is_some_and(|(old, new)| are_fewer(&old, &new))
         });
         let fewer = fewer.map(|(_, does)| {
             Effect::Risk(Risk::Weakens, format!("require fewer approvals to {does}"))
@@ -63,19 +66,21 @@ impl Rules for Kind {
         let level = self.fields.iter().find(|field| field.value_type == ValueType::Level);
         let access = level.map(|level| Effect::Share {
             group: None,
-            before: members::level(before, level.name),
-            after: members::level(after, level.name),
+            before: members::level_number(before, level.name),
+            after: members::level_number(after, level.name),
             ends: false,
         });
-        let gives = |fields: &Object, name: &str| fields.get(name).is_some_and(|it| *it != false);
-        let [had, has] =
-            [before, after].map(|fields| self.grants.iter().any(|name| gives(fields, name)));
+        let grants_some =
+            |fields: &Object, name: &str| fields.get(name).is_some_and(|value| *value != false);
+        let [had_grants, has_grants] =
+            [before, after].map(|fields| self.grants.iter().any(|name| grants_some(fields, name)));
         // Rules name its entries, which must grant something by then.
-        let people = (self.called_by.is_some() && had != has).then_some(Effect::Capability {
-            what: Capability::People,
-            before: had,
-            after: has,
-        });
+        let people =
+            (self.called_by.is_some() && had_grants != has_grants).then_some(Effect::Capability {
+                what: Capability::People,
+                before: had_grants,
+                after: has_grants,
+            });
         let rules = rules.into_iter().flatten();
         given.chain(access).chain(rules).chain(fewer).chain(people).collect()
     }
@@ -84,13 +89,13 @@ impl Rules for Kind {
 /// The keys of a row of which it has one.
 const WHO: [&str; 3] = ["access_level", "user", "group"];
 
-/// Whether an approval that `before` requires is no longer required, or can be given by others too.
+/// True if an approval that `before` requires is no longer required, or can be given by others too.
 fn are_fewer(before: &[Json], after: &[Json]) -> bool {
     let number = |row: &Json, name: &str| row[name].as_u64().unwrap_or_default();
-    let still = |was: &Json, is: &Json| {
-        ["access_level", "user_id", "group_id"].iter().all(|name| was[*name] == is[*name])
-            && number(is, "required_approvals") >= number(was, "required_approvals")
-            && number(is, "group_inheritance_type") <= number(was, "group_inheritance_type")
+    let still = |old: &Json, new: &Json| {
+        ["access_level", "user_id", "group_id"].iter().all(|name| old[*name] == new[*name])
+            && number(new, "required_approvals") >= number(old, "required_approvals")
+            && number(new, "group_inheritance_type") <= number(old, "group_inheritance_type")
     };
-    before.iter().any(|was| !after.iter().any(|is| still(was, is)))
+    before.iter().any(|old| !after.iter().any(|new| still(old, new)))
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     field::{Accepted, Compare, Named, Scope, Secrecy, Tier},
-    kind::{Effect, Place, Risk, Section, forms, stakes, testing},
+    kind::{Effect, Place, Risk, Section, forms, risk, testing},
     operation::{Again, Method, collection::EntryPath},
     release::Release,
     value::{Json, Object},
@@ -53,16 +53,20 @@ fn read(text: &str) -> serde_json::Result<Kind> {
     yaml::read_for_good(parsed.documents[0].to_json())
 }
 
-fn describe(text: &str, known: &Registry, reserved: &[String]) -> Result<Described, Vec<Fault>> {
+fn describe(
+    text: &str,
+    known: &Registry,
+    reserved: &[String],
+) -> Result<DescribedKind, Vec<DescriptionFault>> {
     let written = yaml::parse(text).documents[0].to_json();
-    Described::of(read(text).unwrap(), &written, known, reserved)
+    DescribedKind::of(read(text).unwrap(), &written, known, reserved)
 }
 
-fn made(text: &str) -> Described {
+fn made(text: &str) -> DescribedKind {
     describe(text, &Registry::built_in(), &[]).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
-fn in_scope(described: &Described, scope: Scope) -> Section {
+fn in_scope(described: &DescribedKind, scope: Scope) -> Section {
     described.kind.in_scope(scope).unwrap()
 }
 
@@ -724,11 +728,11 @@ fn a_description_without_guards_is_refused() {
     let of = in_scope(&toys, Scope::Project);
     let before = object(json!({"size": 3, "loud": true, "kind": "ball", "nick": "a"}));
     let after = object(json!({"size": 2, "loud": false, "kind": "kite", "nick": "b"}));
-    let found = stakes::changing(of, &["size", "loud", "kind", "nick"], &before, &after);
+    let found = risk::change_risks(of, &["size", "loud", "kind", "nick"], &before, &after);
     let weakens = |how: &str| Effect::Risk(Risk::Weakens, how.to_owned());
     let want = ["lower `size` from 3 to 2", "switch off `loud`", "change `kind`"].map(weakens);
     assert_eq!(found, want);
-    assert_eq!(stakes::removing(of, &before), [weakens("take the toy away")]);
+    assert_eq!(risk::removal_risks(of, &before), [weakens("take the toy away")]);
 }
 
 #[test]
@@ -893,7 +897,7 @@ fn a_nested_collection_must_name_its_parent_and_field() {
         let text = PARTS.replace(from, to);
         assert_ne!(text, PARTS, "{from}");
         let faults = describe(&text, &known, &[]).map(|_| ()).unwrap_err();
-        let is_it = |fault: &Fault| fault.at == at && fault.message.contains(why);
+        let is_it = |fault: &DescriptionFault| fault.at == at && fault.message.contains(why);
         assert!(faults.iter().any(is_it), "{to}: {faults:?}");
     }
     // What is known below the same entries already.

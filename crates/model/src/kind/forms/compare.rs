@@ -29,7 +29,7 @@ pub fn identify(section: Section, field: FieldOf<'_>) -> Identity {
         let (field, text) = (section.field(name), plain_text(&value));
         let key = match field.names {
             Some(_) => text.to_lowercase(),
-            None => normal(field.compare, &text).into_owned(),
+            None => normal_form(field.compare, &text).into_owned(),
         };
         let shown = match field.compare {
             _ if field.names.is_some() => key.clone(),
@@ -47,7 +47,7 @@ pub fn identify(section: Section, field: FieldOf<'_>) -> Identity {
 }
 
 /// The normal form of a text: equal for all texts that `compare` treats as equal.
-fn normal(compare: Compare, text: &str) -> Cow<'_, str> {
+fn normal_form(compare: Compare, text: &str) -> Cow<'_, str> {
     match compare {
         Compare::Url => text::normal_url(text).into(),
         Compare::Location => text::location(text).into(),
@@ -59,7 +59,7 @@ fn normal(compare: Compare, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a declared and a live value, both comparable, are equal. Mappings are compared by the
+/// True if a declared and a live value, both comparable, are equal. Mappings are compared by the
 /// declared keys. `null` means "not set": it equals empty text, and a live `null` equals `false`.
 pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
     match (declared, live) {
@@ -69,11 +69,11 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
             .iter()
             .all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null))),
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
-            let known: HashSet<_> = live.iter().collect();
-            declared.len() == live.len() && declared.iter().all(|value| known.contains(value))
+            let live_items: HashSet<_> = live.iter().collect();
+            declared.len() == live.len() && declared.iter().all(|value| live_items.contains(value))
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Topics => {
-            topics(declared) == topics(live)
+            normalized_topics(declared) == normalized_topics(live)
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
             let is_in = |row: &Json, rows: &[Json]| {
@@ -88,14 +88,14 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
         }
         (Json::Number(declared), Json::Number(live)) => declared.as_f64() == live.as_f64(),
         (Json::String(declared), Json::String(live)) => {
-            normal(compare, declared) == normal(compare, live)
+            normal_form(compare, declared) == normal_form(compare, live)
         }
         _ => declared == live,
     }
 }
 
 /// Topics in the form in which the service compares them.
-fn topics(list: &[Json]) -> BTreeSet<String> {
+fn normalized_topics(list: &[Json]) -> BTreeSet<String> {
     let texts = list.iter().filter_map(Json::as_str).flat_map(|text| text.split(','));
     texts.map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty()).collect()
 }

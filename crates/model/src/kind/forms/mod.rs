@@ -22,14 +22,14 @@ use crate::{
 
 pub use compare::{identify, same};
 pub use request::{
-    add_needed, body, credential, edit_body, entry_id, is_hidden, is_kept_back, is_reset,
+    add_needed, body, credential, edit_body, entry_id, is_hidden, is_masked_in_logs, is_reset,
     is_secret, lacking, named_id, naming, repeated, send_single_level, sensitive, sent,
 };
 pub use rows::without_ids;
 
 /// The things that a value names by `spec`: alone, in a list, or in the rows of a list. `key` gives
 /// the name of a part of a row.
-fn named<'v>(
+fn things_named<'v>(
     spec: &'v Spec,
     value: &'v Json,
     key: fn(&'static Field) -> &'static str,
@@ -46,11 +46,11 @@ fn named<'v>(
 
 /// The things that `declared` names, in its fields and in the rows of its lists: the field, the
 /// sort of thing, and the name.
-pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, String)> {
+pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Named, String)> {
     let mut names = Vec::new();
     for (name, value) in declared {
         let Some((spec, value)) = section.table().get(name).zip(value.plain()) else { continue };
-        names.extend(named(spec, value, |part| part.name).filter_map(
+        names.extend(things_named(spec, value, |part| part.name).filter_map(
             |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned())),
         ));
     }
@@ -59,19 +59,19 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
 
 /// The ids of users and groups in `comparable`, in its lists and in the rows of its lists.
 /// [`shown`] needs their names.
-pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
+pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
     let mut ids = Vec::new();
     for (name, value) in comparable {
         let Some(spec) = section.table().get(name) else { continue };
-        let of = named(spec, value, Field::sent_name);
-        ids.extend(of.filter_map(|(named, id)| Some((named, id.as_u64()?))));
+        let references = things_named(spec, value, Field::sent_name);
+        ids.extend(references.filter_map(|(named, id)| Some((named, id.as_u64()?))));
     }
     ids
 }
 
 /// The entries of other sections that the rows in `fields` name, declared or live: their section, and
 /// the name or the id.
-pub fn entries_named(
+pub fn referenced_entries(
     section: Section,
     fields: &Object,
 ) -> impl Iterator<Item = (&'static str, &Json)> {
@@ -96,7 +96,7 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
         *value = Level::word_of(value);
     }
     for row in value.as_array_mut().into_iter().flatten().filter(|_| spec.has_rows()) {
-        for field in spec.levels() {
+        for field in spec.level_keys() {
             if let Some(level) = row.get_mut(field.name) {
                 *level = Level::word_of(level);
             }
@@ -131,7 +131,7 @@ pub const CONDITION: [&str; 2] = ["at_least", "none_of"];
 
 /// Declared to declared: replaces each condition on a list by the list that meets it and is closest
 /// to the `live` one. An unknown list counts as empty. `None` if there are no conditions.
-pub fn met(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
+pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
     let met = |(name, value): (&String, &Value)| {
         let condition = value.plain()?.as_object().filter(|object| {
             object.keys().all(|key| CONDITION.contains(&key.as_str())) && !object.is_empty()
@@ -142,8 +142,8 @@ pub fn met(section: Section, declared: &Fields, live: &Object) -> Option<Fields>
         let mut items = list(live.get(name));
         let none_of: HashSet<_> = none_of.iter().collect();
         items.retain(|item| !none_of.contains(item));
-        let known: HashSet<_> = items.iter().cloned().collect();
-        items.extend(at_least.into_iter().filter(|item| !known.contains(item)));
+        let present: HashSet<_> = items.iter().cloned().collect();
+        items.extend(at_least.into_iter().filter(|item| !present.contains(item)));
         Some((name.clone(), Value::Plain(Json::Array(items))))
     };
     let met: Vec<_> = declared.iter().filter_map(met).collect();
@@ -172,7 +172,7 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
         Json::Array(named) if spec.field.names.is_some() => {
             named.iter().filter_map(|thing| thing.get("id").cloned()).collect()
         }
-        Json::String(url) if spec.field.names == Some(Named::Group) => path_in(url).into(),
+        Json::String(url) if spec.field.names == Some(Named::Group) => group_path(url).into(),
         Json::Object(role) if spec.field.names == Some(Named::Role) => role.get("name")?.clone(),
         _ => live.clone(),
     })
@@ -180,7 +180,7 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
 
 /// The path of a group whose page is at `url`. Some responses show only that; any other text is
 /// returned unchanged.
-fn path_in(url: &str) -> &str {
+fn group_path(url: &str) -> &str {
     let after_host = url.split_once("://").and_then(|(_, rest)| rest.split_once("/groups/"));
     after_host.map_or(url, |(_, path)| path)
 }
@@ -191,8 +191,8 @@ pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return declared.clone() };
     let Json::Array(items) = declared else {
         let named = spec.field.names.filter(|_| is_by_id(spec));
-        let known = named.map(|named| comparable_name(named, declared, names));
-        return known.unwrap_or_else(|| declared.clone());
+        let by_id = named.map(|named| comparable_name(named, declared, names));
+        return by_id.unwrap_or_else(|| declared.clone());
     };
     let item = |item: &Json| match spec.field.names {
         _ if spec.has_rows() => spec.comparable_row(item, names),
@@ -202,7 +202,7 @@ pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
     items.iter().map(item).collect()
 }
 
-/// Whether responses contain the id of the named thing under the same name as requests.
+/// True if responses contain the id of the named thing under the same name as requests.
 fn is_by_id(spec: &Spec) -> bool {
     spec.field.live_name() == Some(spec.field.sent_name())
 }
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn named_things_are_found_by_field() {
         let named = |of: &str, declared: Json| -> Vec<_> {
-            let named = named_by(section(of), &fields(declared)).into_iter();
+            let named = referenced_names(section(of), &fields(declared)).into_iter();
             named.map(|(field, named, name)| format!("{field}: {} {name}", named.noun())).collect()
         };
         assert_eq!(named("shares", json!({"group": "acme/kids"})), ["group: group acme/kids"]);
@@ -322,10 +322,10 @@ mod tests {
             ["allowed_to_push: user bob", "allowed_to_push: group acme/kids"]
         );
         let there = live(section("protected_branches"), branch());
-        let ids = ids_in(section("protected_branches"), there.fields.raw());
+        let ids = referenced_ids(section("protected_branches"), there.fields.raw());
         assert_eq!(ids, [(Named::User, 3), (Named::Group, 5)]);
         let rule = object(json!({"users": [3, 4], "approvals_required": 5}));
-        let ids = ids_in(section("approval_rules"), &rule);
+        let ids = referenced_ids(section("approval_rules"), &rule);
         assert_eq!(ids, [(Named::User, 3), (Named::User, 4)]);
     }
 

@@ -4,7 +4,7 @@ use super::plain_text;
 use crate::{
     cause::Cause,
     field::{Compare, Field, Named, Route, Secrecy},
-    kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on},
+    kind::{Id, LiveEntry, Names, NoCalls, Section, Spec, limits::is_on},
     level::Level,
     planted::Bug,
     secret::judge::{self, Credential},
@@ -22,23 +22,23 @@ pub fn body(
     declared: &Fields,
     route: Route,
     names: &Names,
-) -> Result<Fields, Unable> {
+) -> Result<Fields, NoCalls> {
     let accepted = declared.iter().filter(|(name, _)| section.field(name).accepted.on(route));
-    let accepted = without_unset_twins(section, accepted.collect());
+    let accepted = drop_unset_conflicts(section, accepted.collect());
     accepted.into_iter().map(|(name, value)| sent(section, name, value, names)).collect()
 }
 
 /// `fields` without those that are unset and that the service would refuse together with another
 /// field ([`Field::not_with`]).
-fn without_unset_twins<'d>(
+fn drop_unset_conflicts<'d>(
     section: Section,
     fields: Vec<(&'d String, &'d Value)>,
 ) -> Vec<(&'d String, &'d Value)> {
     let excludes = |one: &str, other: &str| section.field(one).relations.not_with == Some(other);
     let twins =
         |name: &str| fields.iter().any(|(other, _)| excludes(name, other) || excludes(other, name));
-    let is_kept = |(name, value): &(&String, &Value)| is_on(value) || !twins(name);
-    fields.iter().copied().filter(is_kept).collect()
+    let is_sendable = |(name, value): &(&String, &Value)| is_on(value) || !twins(name);
+    fields.iter().copied().filter(is_sendable).collect()
 }
 
 /// The body of an edit: the changed fields, and the declared values of fields that the service
@@ -52,7 +52,7 @@ pub fn edit_body(
     live: &LiveEntry,
     changed: &[&str],
     names: &Names,
-) -> Result<Fields, Unable> {
+) -> Result<Fields, NoCalls> {
     let needed = section.needed(live.fields.raw());
     let sent_fields = declared.iter().filter(|(name, _)| {
         let field = section.field(name);
@@ -66,23 +66,23 @@ pub fn edit_body(
                     && !section.identity.contains(&name.as_str())))
     });
     let mut body = Fields::new();
-    for (name, value) in without_unset_twins(section, sent_fields.collect()) {
+    for (name, value) in drop_unset_conflicts(section, sent_fields.collect()) {
         let (sent_name, mut value) = sent(section, name, value, names)?;
         if let Some(spec) = section.table().get(name).filter(|spec| spec.has_rows())
             && let Value::Plain(rows) = &value
         {
-            value = Value::Plain(spec.delta(rows, live.fields.raw().get(name)));
+            value = Value::Plain(spec.row_changes(rows, live.fields.raw().get(name)));
         }
         body.insert(sent_name, value);
     }
-    let known = |name: &str| {
+    let value_of = |name: &str| {
         // A live URL has lost its credentials.
         let found = || {
             live.fields.raw().get(name).filter(|_| section.field(name).secrecy() == Secrecy::Open)
         };
         declared.get(name).cloned().or_else(|| found().map(|value| Value::Plain(value.clone())))
     };
-    add_needed(section, &mut body, known, names)?;
+    add_needed(section, &mut body, value_of, names)?;
     Ok(body)
 }
 
@@ -90,9 +90,9 @@ pub fn edit_body(
 pub fn add_needed(
     section: Section,
     body: &mut Fields,
-    known: impl Fn(&str) -> Option<Value>,
+    value_of: impl Fn(&str) -> Option<Value>,
     names: &Names,
-) -> Result<(), Unable> {
+) -> Result<(), NoCalls> {
     for spec in section.table().specs() {
         let is_carried = |_: &&str| body.contains_key(spec.field.sent_name());
         let switch = spec.field.relations.sent_with.filter(is_carried);
@@ -100,34 +100,34 @@ pub fn add_needed(
         if body.contains_key(switch.field.sent_name()) {
             continue;
         }
-        if let Some(value) = known(switch.name) {
+        if let Some(value) = value_of(switch.name) {
             body.extend([sent(section, switch.name, &value, names)?]);
         }
     }
     Ok(())
 }
 
-/// Whether the service resets `field` when `changed` fields change.
+/// True if the service resets `field` when `changed` fields change.
 pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
     field.relations.reset_by.is_some_and(|other| changed.contains(&other))
         && !Bug::ForgetToken.is_planted()
 }
 
-/// Whether an edit that changes `changed` turns on a switch that `field` limits.
+/// True if an edit that changes `changed` turns on a switch that `field` limits.
 fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
     let Some(switch) = field.relations.limits else { return false };
     changed.contains(&switch) && declared.get(switch).is_some_and(is_on)
 }
 
-/// Whether responses contain `null` instead of the value of the field.
+/// True if responses contain `null` instead of the value of the field.
 pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
     let hides = |flag| live.fields.raw().get(flag) == Some(&Json::Bool(true));
     field.relations.hidden_by.is_some_and(hides)
 }
 
-/// Whether a literal value of `field` is not shown although it is in Git: a value that is masked in
+/// True if a literal value of `field` is not shown although it is in Git: a value that is masked in
 /// job logs must not appear in undrift's output either.
-pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
+pub fn is_masked_in_logs(field: &Field, values: &Fields) -> bool {
     let is_on = |flag: &str| values.get(flag).and_then(Value::flag) == Some(true);
     field.secrecy() == Secrecy::Sensitive
         && (is_on("masked") || field.relations.hidden_by.is_some_and(is_on))
@@ -138,11 +138,11 @@ pub fn credential(value: &Json) -> Option<Credential> {
     value::texts(value).find_map(judge::credential)
 }
 
-/// Whether a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
+/// True if a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
 /// spread from Git into reports.
 pub fn is_secret(field: &Field, value: &Json, values: &Fields) -> bool {
     let is_protected = || values.get("protected").and_then(Value::flag) == Some(true);
-    is_kept_back(field, values)
+    is_masked_in_logs(field, values)
         || field.secrecy() == Secrecy::Sensitive && is_protected()
         || field.secrecy() != Secrecy::Address && credential(value).is_some()
 }
@@ -156,7 +156,7 @@ pub fn repeated(
     declared: &Fields,
     live: &LiveEntry,
     names: &Names,
-) -> Result<Object, Unable> {
+) -> Result<Object, NoCalls> {
     if Bug::RepeatNothing.is_planted() {
         return Ok(Object::new());
     }
@@ -164,7 +164,9 @@ pub fn repeated(
     let open = |spec: &&Spec| is_repeated(spec) && !declared.contains_key(spec.name);
     if let Some(lacking) = lacking(section, live, open) {
         let cause = Cause::new(format!("{lacking}, which this edit would reset"));
-        return Err(Unable::Unseen(cause.help("declare it, and the edit sends what is declared")));
+        return Err(NoCalls::LiveUnknown(
+            cause.help("declare it, and the edit sends what is declared"),
+        ));
     }
     let repeated = section.table().specs().iter().filter(is_repeated).filter_map(|spec| {
         let value = live.fields.raw().get(spec.name).filter(|value| !value.is_null())?;
@@ -180,7 +182,7 @@ pub fn repeated(
 pub fn lacking(
     section: Section,
     live: &LiveEntry,
-    has_to_be_known: impl Fn(&&'static Spec) -> bool,
+    is_relevant: impl Fn(&&'static Spec) -> bool,
 ) -> Option<String> {
     let is_shown = |spec: &&Spec| {
         spec.field.is_always_shown()
@@ -189,7 +191,7 @@ pub fn lacking(
             && spec.field.available.tier <= live.tier
             && section.has(live.fields.raw(), spec.name)
     };
-    let specs = section.table().specs().iter().filter(is_shown).filter(has_to_be_known);
+    let specs = section.table().specs().iter().filter(is_shown).filter(is_relevant);
     let lacking = specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
     let lacking: Vec<_> = lacking.map(|spec| spec.name).collect();
     (!lacking.is_empty()).then(|| format!("the service's answer lacks {}", text::listed(&lacking)))
@@ -215,7 +217,7 @@ pub fn sent(
     name: &str,
     value: &Value,
     names: &Names,
-) -> Result<(String, Value), Unable> {
+) -> Result<(String, Value), NoCalls> {
     let field = section.field(name);
     let sent_name = section.table().sent_name(name).to_owned();
     let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
@@ -236,7 +238,7 @@ pub fn sent(
             }
         }
         _ if field.is_level() => Level::number_of(plain),
-        _ => cleared(plain),
+        _ => null_as_empty(plain),
     };
     Ok((sent_name, Value::Plain(sent)))
 }
@@ -250,10 +252,10 @@ pub fn named_id(
     name: &str,
     names: &Names,
     field: &'static str,
-) -> Result<Id, Unable> {
+) -> Result<Id, NoCalls> {
     names.id(named, name).ok_or_else(|| match names.several(named, name) {
-        Some(ids) => Unable::several(named, name, ids, field),
-        None => Unable::unknown(named, name, field),
+        Some(ids) => NoCalls::several(named, name, ids, field),
+        None => NoCalls::unknown(named, name, field),
     })
 }
 
@@ -263,7 +265,7 @@ fn entries_sent(
     named: &[Json],
     names: &Names,
     field: &'static str,
-) -> Result<Json, Unable> {
+) -> Result<Json, NoCalls> {
     let id = |name: &Json| entry_id(section, &plain_text(name), names, field).map(Id::sent);
     named.iter().map(id).collect::<Result<Vec<_>, _>>().map(Json::Array)
 }
@@ -277,25 +279,25 @@ pub fn entry_id<'n>(
     name: &str,
     names: &'n Names,
     field: &'static str,
-) -> Result<&'n Id, Unable> {
+) -> Result<&'n Id, NoCalls> {
     match names.entries(section) {
-        None => Err(Unable::DependsOnEntries(section.to_owned())),
-        Some(Err(cause)) => Err(Unable::Unseen(cause.clone())),
-        Some(Ok(known)) => match known.get(name) {
+        None => Err(NoCalls::DependsOnEntries(section.to_owned())),
+        Some(Err(cause)) => Err(NoCalls::LiveUnknown(cause.clone())),
+        Some(Ok(ids)) => match ids.get(name) {
             Some(Some(id)) => Ok(id),
-            Some(None) => Err(Unable::entry(section, name, field, true)),
-            None => Err(Unable::entry(section, name, field, false)),
+            Some(None) => Err(NoCalls::entry(section, name, field, true)),
+            None => Err(NoCalls::entry(section, name, field, false)),
         },
     }
 }
 
 /// `null` is sent as empty text. Both clear a text, but client libraries of the service send `null`
 /// for "not set". Likewise within mappings.
-fn cleared(value: &Json) -> Json {
+fn null_as_empty(value: &Json) -> Json {
     match value {
         Json::Null => "".into(),
         Json::Object(object) => {
-            object.iter().map(|(name, value)| (name.clone(), cleared(value))).collect()
+            object.iter().map(|(name, value)| (name.clone(), null_as_empty(value))).collect()
         }
         _ => value.clone(),
     }
@@ -335,7 +337,7 @@ mod tests {
         release::Known,
     };
 
-    fn calls(section: Section, act: Act<'_>) -> Result<Vec<Call>, Unable> {
+    fn calls(section: Section, act: Act<'_>) -> Result<Vec<Call>, NoCalls> {
         let (target, names) = (target(), names());
         let (target, names, release) = (&target, &names, Known::NotAsked);
         section.rules.calls(&Job { section, target, names, release, is_alone: true, act })
@@ -361,7 +363,7 @@ mod tests {
             ),
         ] {
             match calls(section(of), Act::Create(&fields(declared.clone()))) {
-                Err(Unable::Because(Fault { code: found, field, .. })) => {
+                Err(NoCalls::Impossible(Fault { code: found, field, .. })) => {
                     assert_eq!((found, field), (code, at), "{declared}");
                 }
                 other => panic!("{declared}: {other:?}"),
@@ -396,7 +398,7 @@ mod tests {
     #[test]
     fn an_entry_that_is_never_removed_needs_no_call() {
         let gone = calls(section("settings"), Act::Remove(&live(section("settings"), json!({}))));
-        assert_eq!(gone, Err(Unable::Needless));
+        assert_eq!(gone, Err(NoCalls::NotNeeded));
     }
 
     /// Why a live entry without the field `lacks` cannot be changed, if so.
@@ -407,7 +409,7 @@ mod tests {
         let changed: Vec<_> = declared.keys().map(String::as_str).collect();
         match calls(section(of), Act::Change(&declared, &live, &changed)) {
             Ok(_) => None,
-            Err(Unable::Unseen(cause)) => Some(cause.to_string()),
+            Err(NoCalls::LiveUnknown(cause)) => Some(cause.to_string()),
             Err(other) => panic!("{other:?}"),
         }
     }

@@ -5,40 +5,40 @@
 use super::{entry_id, named_id};
 use crate::{
     field::{Compare, Field, Named, Secrecy, Tier},
-    kind::{Id, Names, Spec, Unable, is_readable},
+    kind::{Id, Names, NoCalls, Spec, is_readable},
     level::Level,
     value::{Json, Object},
 };
 
 impl Spec {
-    /// Whether it is a list of rows.
+    /// True if it is a list of rows.
     pub fn has_rows(&self) -> bool {
         self.field.compare == Compare::Rows
     }
 
-    /// Whether the service finds the rows by their names: they name nobody, and have no ids.
+    /// True if the service finds the rows by their names: they name nobody, and have no ids.
     pub fn has_named_rows(&self) -> bool {
         self.has_rows() && self.part("name").is_some()
     }
 
-    /// Whether its rows contain secrets.
+    /// True if its rows contain secrets.
     pub fn has_secret_rows(&self) -> bool {
         self.has_rows() && self.parts.iter().any(|part| part.secrecy() != Secrecy::Open)
     }
 
     /// The keys of a row with a level.
-    pub(super) fn levels(&self) -> impl Iterator<Item = &'static Field> {
+    pub(super) fn level_keys(&self) -> impl Iterator<Item = &'static Field> {
         self.parts.iter().filter(|field| field.is_level())
     }
 
     /// The further values of a row, with their defaults.
-    fn values(&self) -> impl Iterator<Item = (&'static str, &'static Json)> {
+    fn extra_values(&self) -> impl Iterator<Item = (&'static str, &'static Json)> {
         self.parts.iter().filter_map(|field| Some((field.name, field.default.service.as_ref()?)))
     }
 
     /// `row` with its further values, and with their defaults for those that it lacks.
-    fn complete(&self, row: &Json, mut comparable: Object) -> Json {
-        for (name, preset) in self.values() {
+    fn with_defaults(&self, row: &Json, mut comparable: Object) -> Json {
+        for (name, preset) in self.extra_values() {
             let value = row.get(name).filter(|value| !value.is_null());
             comparable.insert(name.to_owned(), value.unwrap_or(preset).clone());
         }
@@ -51,14 +51,15 @@ impl Spec {
         let who = self.parts.iter().filter(|field| field.default.service.is_none());
         let mut fields: Vec<_> = who.collect();
         fields.sort_by_key(|field| field.is_level());
-        let told = fields.into_iter().find_map(|field| {
+        let subject = fields.into_iter().find_map(|field| {
             let name = field.sent_name();
             let value = row.get(name).filter(|value| !value.is_null())?;
             Some((name, if field.is_level() { Level::word_of(value) } else { value.clone() }))
         });
         let id = row.get("id").map(|id| ("id", id.clone()));
-        let own = id.into_iter().chain(told).map(|(name, value)| (name.to_owned(), value));
-        self.complete(row, own.collect())
+        let comparable =
+            id.into_iter().chain(subject).map(|(name, value)| (name.to_owned(), value));
+        self.with_defaults(row, comparable.collect())
     }
 
     /// A declared row in comparable form: names become ids where known.
@@ -75,7 +76,7 @@ impl Spec {
             };
             Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
         });
-        self.complete(row, fields.collect())
+        self.with_defaults(row, fields.collect())
     }
 
     /// A comparable row in the form that people read. `called` gives names.
@@ -90,7 +91,7 @@ impl Spec {
                 return None;
             }
             Some(match called(field, value) {
-                Some(known) => (field.name.to_owned(), known),
+                Some(name) => (field.name.to_owned(), name),
                 None if value.is_string() => (field.name.to_owned(), value.clone()),
                 None => (field.sent_name().to_owned(), value.clone()),
             })
@@ -99,7 +100,7 @@ impl Spec {
     }
 
     /// Declared rows without the further values that are defaults; other values as they are.
-    pub fn without_presets(&self, declared: &Json) -> Json {
+    pub fn without_defaults(&self, declared: &Json) -> Json {
         let mut declared = declared.clone();
         let is_more = |name: &str, value: &Json| {
             self.part(name).is_none_or(|part| part.default.service.as_ref() != Some(value))
@@ -111,7 +112,7 @@ impl Spec {
     }
 
     /// Rows in the form of requests.
-    pub(super) fn rows_sent(&self, rows: &[Json], names: &Names) -> Result<Json, Unable> {
+    pub(super) fn rows_sent(&self, rows: &[Json], names: &Names) -> Result<Json, NoCalls> {
         let row = |row: &Json| {
             let mut fields = Object::new();
             for field in self.parts {
@@ -139,12 +140,12 @@ impl Spec {
 
     /// The rows that change the live list to the `wanted` one: rows to add or to change, and ids of
     /// rows to remove. The service keeps rows that are not mentioned. Rows with further values are
-    /// changed in place, and a removal repeats whom they name: the service refuses it otherwise.
-    pub(super) fn delta(&self, wanted: &Json, live: Option<&Json>) -> Json {
+    /// changed in place, and a removal repeats who is named: the service refuses it otherwise.
+    pub(super) fn row_changes(&self, wanted: &Json, live: Option<&Json>) -> Json {
         let live = live.and_then(Json::as_array).into_iter().flatten();
         let numbered = |row: &Json| {
             let mut row = row.clone();
-            for field in self.levels() {
+            for field in self.level_keys() {
                 if let Some(level) = row.get_mut(field.sent_name()) {
                     *level = Level::number_of(level);
                 }
@@ -154,19 +155,19 @@ impl Spec {
         let mut live: Vec<Json> = live.map(numbered).collect();
         let wanted = wanted.as_array().into_iter().flatten();
         let mut added: Vec<_> = wanted
-            .map(|row| self.complete(row, row.as_object().cloned().unwrap_or_default()))
+            .map(|row| self.with_defaults(row, row.as_object().cloned().unwrap_or_default()))
             .collect();
-        let is_kept = |live: &Json, added: &[Json]| {
+        let is_unchanged = |live: &Json, added: &[Json]| {
             added.iter().any(|row| without_id(live) == without_id(row))
         };
-        let kept: Vec<_> = live.extract_if(.., |live| is_kept(live, &added)).collect();
-        added.retain(|row| !kept.iter().any(|live| without_id(live) == without_id(row)));
+        let unchanged: Vec<_> = live.extract_if(.., |live| is_unchanged(live, &added)).collect();
+        added.retain(|row| !unchanged.iter().any(|live| without_id(live) == without_id(row)));
         let who = |row: &Json| {
             let mut who = without_id(row);
-            self.values().for_each(|(name, _)| drop(who.remove(name)));
+            self.extra_values().for_each(|(name, _)| drop(who.remove(name)));
             who
         };
-        let has_values = self.values().next().is_some();
+        let has_values = self.extra_values().next().is_some();
         for row in added.iter_mut().filter(|_| has_values) {
             let same = live.iter().position(|live| who(live) == who(row));
             let id = same.and_then(|at| live.remove(at).get_mut("id").map(Json::take));
@@ -189,7 +190,7 @@ impl Spec {
     }
 
     /// Removes the rows that name one of `ids` from a comparable value.
-    pub fn drop_rows_of(&self, comparable: &mut Json, named: Named, ids: &[u64]) {
+    pub fn remove_rows_naming(&self, comparable: &mut Json, named: Named, ids: &[u64]) {
         let of_named = self.parts.iter().filter(|field| field.names == Some(named));
         let keys: Vec<_> = of_named.map(Field::sent_name).collect();
         let id = |row: &Json| keys.iter().find_map(|key| row.get(key)?.as_u64());
@@ -199,11 +200,11 @@ impl Spec {
     }
 
     /// The highest tier that a live row proves: only that tier has rows for users and groups.
-    pub fn tier_of_rows(&self, raw: &Object) -> Option<Tier> {
+    pub fn highest_row_tier(&self, raw: &Object) -> Option<Tier> {
         let rows = self.field.live_name().and_then(|name| raw.get(name)?.as_array());
         let rows = rows.filter(|_| self.has_rows())?;
         let is_set =
-            |name: &str| rows.iter().any(|row| row.get(name).is_some_and(|it| !it.is_null()));
+            |name: &str| rows.iter().any(|row| row.get(name).is_some_and(|value| !value.is_null()));
         let parts = self.parts.iter().filter(|field| is_set(field.sent_name()));
         parts.map(|field| field.available.tier).max()
     }

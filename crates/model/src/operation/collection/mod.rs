@@ -113,7 +113,7 @@ impl EntryPath {
         format!("{above}/{}", self.names.join("/"))
     }
 
-    /// Whether `operation` has the same first name in its path, or the same after a parent entry.
+    /// True if `operation` has the same first name in its path, or the same after a parent entry.
     pub fn shares_ground_with(&self, operation: &Operation) -> bool {
         let Some(rest) = operation.path.strip_prefix(&root(self.scope)) else { return false };
         let mut rest = rest.split('/').skip(1);
@@ -124,7 +124,7 @@ impl EntryPath {
             && rest.nth(1) == self.names.first().copied()
     }
 
-    /// Whether a request for the collection, or for an entry if it is no document, could be meant for
+    /// True if a request for the collection, or for an entry if it is no document, could be meant for
     /// `operation`.
     pub fn shares_path_with(&self, operation: &Operation, is_document: bool) -> bool {
         let path = self.collection();
@@ -138,7 +138,7 @@ impl EntryPath {
     }
 }
 
-/// Whether a part of a path is a plain name.
+/// True if a part of a path is a plain name.
 fn is_plain(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -150,7 +150,7 @@ fn root(scope: Scope) -> String {
 }
 
 /// A list of parameters that lives as long as the program, like those of the table.
-pub fn kept(parameters: impl IntoIterator<Item = Parameter>) -> List {
+pub fn leaked_parameters(parameters: impl IntoIterator<Item = Parameter>) -> List {
     List::Made(Vec::leak(parameters.into_iter().collect()))
 }
 

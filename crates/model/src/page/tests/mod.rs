@@ -291,7 +291,7 @@ fn a_passed_list_is_not_kept_and_proves_nothing() {
     assert_eq!(pager.total_pages(), Some(2));
     assert_eq!(pager.accept(&pairs(""), ids(2..=3)).unwrap(), ids(2..=3), "all that the page has");
     assert!(pager.next().is_none(), "without a page more");
-    assert_eq!((pager.objects.len(), pager.known.len()), (2, 0));
+    assert_eq!((pager.objects.len(), pager.identities.len()), (2, 0));
     assert_eq!(pager.finish(), Err(PageError::Unfinished));
 }
 
@@ -393,7 +393,7 @@ fn a_list_without_end_is_given_up() {
     let mut pager = Pager::passing(HOOK_LIST.request().arg("id", 1));
     for n in 1..200 {
         pager.accept(&next(n), page(n, 1 << 20)).unwrap();
-        assert_eq!((pager.objects.len(), pager.known.len()), (100, 0));
+        assert_eq!((pager.objects.len(), pager.identities.len()), (100, 0));
     }
 }
 
@@ -403,7 +403,7 @@ fn the_size_of_kept_entries_is_counted_as_json() {
         json!({}),
         json!({"id": 12345, "url": "https://h", "on": true, "rows": [{"a": null}, "x"]}),
     ] {
-        let (counted, written) = (length(object.as_object().unwrap()), object.to_string().len());
+        let (counted, written) = (json_size(object.as_object().unwrap()), object.to_string().len());
         assert!(counted.abs_diff(written) <= written / 10 + 4, "{counted} {written}");
     }
 }

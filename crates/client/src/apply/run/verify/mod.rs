@@ -168,7 +168,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         let key = remaining.address.entry.as_deref().unwrap_or_default();
         let entry = section.entries.iter().find(|entry| *entry.key == *key);
         let rows = entry.and_then(|entry| entry.fields.get(name));
-        let rows = rows.map(|rows| spec.tiers_of_rows(&rows.value)).unwrap_or_default();
+        let rows = rows.map(|rows| spec.row_tiers(&rows.value)).unwrap_or_default();
         if let Some((part, tier)) = rows.into_iter().find(|(_, tier)| *tier > live_tier) {
             return Some(format!("`{part}` in `{name}` needs the {tier} tier"));
         }

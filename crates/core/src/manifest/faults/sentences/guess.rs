@@ -75,7 +75,7 @@ impl<'d> Located<'d> {
             }
             "by_place" => {
                 let keys = node.entries().iter().map(|(key, _)| &*key.name);
-                let (only, field) = words::by_place(self.find_section()?, keys)?;
+                let (only, field) = words::suggest_by_position(self.find_section()?, keys)?;
                 (only == self.subject && self.nearest_name().is_none()).then(|| field.to_owned())
             }
             "likely" => {

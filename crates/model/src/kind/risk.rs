@@ -10,7 +10,7 @@ use crate::{
 
 /// The effects of a change of the fields `changed`, from one comparable form to another. For a new
 /// entry, `before` has the defaults of the service; for one that is removed, `after` has nothing.
-pub fn changing(
+pub fn change_risks(
     section: Section,
     changed: &[&str],
     before: &Object,
@@ -18,15 +18,16 @@ pub fn changing(
 ) -> Vec<Effect> {
     let is_private = after.get("visibility").is_some_and(|visibility| visibility == "private");
     let effect = |name: &&str| {
-        let (was, is) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
+        let (old, new) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
         let field = section.field(name);
         let risk = field.weakens.risk()?;
-        if field.weakens == Weakens::OpensWhenMoved && !keeps_secret(section, changed, after) {
+        if field.weakens == Weakens::OpensWhenMoved && !keeps_stored_secret(section, changed, after)
+        {
             return None;
         }
         let how = match risk {
-            Risk::Shows => shown(name, was, is, is_private),
-            Risk::Weakens | Risk::Opens => weakened(field, name, was, is),
+            Risk::Shows => widening(name, old, new, is_private),
+            Risk::Weakens | Risk::Opens => weakening(field, name, old, new),
         };
         Some(Effect::Risk(risk, how?))
     };
@@ -35,34 +36,38 @@ pub fn changing(
 
 /// The effects of creating an entry with the fields `after`, which the service gives these
 /// defaults.
-pub fn creating(section: Section, default: impl Fn(&str) -> Json, after: &Object) -> Vec<Effect> {
+pub fn creation_risks(
+    section: Section,
+    default: impl Fn(&str) -> Json,
+    after: &Object,
+) -> Vec<Effect> {
     let names = after.keys().map(String::as_str);
     // Only these are compared, and there is one lookup for each default.
     let names: Vec<_> = names.filter(|name| section.field(name).weakens.risk().is_some()).collect();
     let before = names.iter().map(|name| ((*name).to_owned(), default(name))).collect();
-    changing(section, &names, &before, after)
+    change_risks(section, &names, &before, after)
 }
 
 /// The effects of removing the entry `before`, which unsets each of its fields.
-pub fn removing(section: Section, before: &Object) -> Vec<Effect> {
+pub fn removal_risks(section: Section, before: &Object) -> Vec<Effect> {
     if section.removal == Removal::Weakens {
         return vec![Effect::Risk(Risk::Weakens, format!("take the {} away", section.noun))];
     }
     let names: Vec<_> =
-        protecting(section).filter(|name: &&str| section.has(before, name)).collect();
-    changing(section, &names, before, &Object::new())
+        protective_fields(section).filter(|name: &&str| section.has(before, name)).collect();
+    change_risks(section, &names, before, &Object::new())
 }
 
 /// The fields of an entry that are a protection each, so that a removal needs their live values.
-pub fn protecting(section: Section) -> impl Iterator<Item = &'static str> {
+pub fn protective_fields(section: Section) -> impl Iterator<Item = &'static str> {
     let each = section.shape == Shape::List && section.removal == Removal::Nothing;
     let specs = section.table().specs().iter().filter(move |_| each);
     let specs = specs.filter(|spec| spec.field.weakens.risk() == Some(Risk::Weakens));
     specs.map(|spec| spec.name)
 }
 
-/// Whether an entry with the fields `after` may have a secret that is not written with `changed`.
-fn keeps_secret(section: Section, changed: &[&str], after: &Object) -> bool {
+/// True if an entry with the fields `after` may have a secret that is not written with `changed`.
+fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bool {
     section.table().specs().iter().any(|spec| {
         spec.field.secrecy() == Secrecy::Reference
             && section.has(after, spec.name)
@@ -71,74 +76,74 @@ fn keeps_secret(section: Section, changed: &[&str], after: &Object) -> bool {
 }
 
 /// How the new value protects less, as the end of a sentence that starts with "would".
-fn weakened(field: &Field, name: &str, was: Option<&Json>, is: &Json) -> Option<String> {
+fn weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option<String> {
     let flag = |value: &Json| value.as_bool().unwrap_or(false);
     let number = |value: &Json| value.as_u64().unwrap_or(0);
-    let known = |weaker: &dyn Fn(&Json) -> bool| was.is_none_or(weaker);
-    let differs = |was: &Json| !forms::same(field.compare, is, was);
-    let replaces = |was: &Json| !is_nothing(was) && differs(was);
+    let unknown_or = |weaker: &dyn Fn(&Json) -> bool| old.is_none_or(weaker);
+    let differs = |old: &Json| !forms::same(field.compare, new, old);
+    let replaces = |old: &Json| !is_unset(old) && differs(old);
     let (is_weaker, how) = match field.weakens {
-        Weakens::WhenOff | Weakens::OpensWhenOff => (!flag(is) && known(&flag), "switch off"),
+        Weakens::WhenOff | Weakens::OpensWhenOff => (!flag(new) && unknown_or(&flag), "switch off"),
         Weakens::WhenOn | Weakens::OpensWhenOn => {
-            (flag(is) && known(&|was| !flag(was)), "switch on")
+            (flag(new) && unknown_or(&|old| !flag(old)), "switch on")
         }
-        Weakens::WhenLower => (known(&|was| number(is) < number(was)), "lower"),
-        Weakens::WhenHigher => (number(is) > was.map_or(0, number), "raise"),
-        Weakens::WhenCleared => (is_nothing(is) && known(&|was| !is_nothing(was)), "clear"),
-        Weakens::OpensWhenMoved => (known(&replaces), "send a stored secret to a new"),
+        Weakens::WhenLower => (unknown_or(&|old| number(new) < number(old)), "lower"),
+        Weakens::WhenHigher => (number(new) > old.map_or(0, number), "raise"),
+        Weakens::WhenCleared => (is_unset(new) && unknown_or(&|old| !is_unset(old)), "clear"),
+        Weakens::OpensWhenMoved => (unknown_or(&replaces), "send a stored secret to a new"),
         Weakens::OpensWhenOutside => {
-            (is_outside(is) && known(&differs), "load the pipeline from outside with")
+            (is_outside(new) && unknown_or(&differs), "load the pipeline from outside with")
         }
-        Weakens::WhenMoreListed => (known(&|was| is_wider(was, is)), "widen"),
+        Weakens::WhenMoreListed => (unknown_or(&|old| is_wider(old, new)), "widen"),
         Weakens::WhenLater | Weakens::WhenLaterIn(_) => {
-            (rank(field, is) > was.map_or(0, |was| rank(field, was)), "lower")
+            (rank(field, new) > old.map_or(0, |old| rank(field, old)), "lower")
         }
-        _ => (known(&replaces), "change"),
+        _ => (unknown_or(&replaces), "change"),
     };
     let shows_values = matches!(how, "lower" | "raise");
-    let values = |was: &Json| format!(" from {} to {}", word(was), word(is));
-    let more = was.filter(|_| shows_values).map(values).unwrap_or_default();
-    let how = if is_nothing(is) && how == "change" { "clear" } else { how };
+    let values = |old: &Json| format!(" from {} to {}", value_text(old), value_text(new));
+    let more = old.filter(|_| shows_values).map(values).unwrap_or_default();
+    let how = if is_unset(new) && how == "change" { "clear" } else { how };
     is_weaker.then(|| format!("{how} `{name}`{more}"))
 }
 
 /// How the new value shows more.
-fn shown(name: &str, was: Option<&Json>, is: &Json, is_private: bool) -> Option<String> {
+fn widening(name: &str, old: Option<&Json>, new: &Json, is_private: bool) -> Option<String> {
     // In a private container, others see only parts that are open to everybody.
-    let least = seen(&Json::from(if is_private { "public" } else { "enabled" }));
-    let now = seen(is);
-    let is_more = now >= least && was.is_none_or(|was| seen(was) < now);
-    let from = was.map(|was| format!(" from {}", word(was))).unwrap_or_default();
-    is_more.then(|| format!("widen `{name}`{from} to {}", word(is)))
+    let least = access_rank(&Json::from(if is_private { "public" } else { "enabled" }));
+    let now = access_rank(new);
+    let is_more = now >= least && old.is_none_or(|old| access_rank(old) < now);
+    let from = old.map(|old| format!(" from {}", value_text(old))).unwrap_or_default();
+    is_more.then(|| format!("widen `{name}`{from} to {}", value_text(new)))
 }
 
 /// The rank of a level of access. A flag that is on counts as `enabled`; so does `internal`.
-fn seen(level: &Json) -> usize {
+fn access_rank(level: &Json) -> usize {
     match level {
         Json::Bool(true) => 2,
         Json::String(word) if word == "internal" => 2,
-        Json::String(word) => needs::LEVELS.iter().position(|known| known == word).unwrap_or(0),
+        Json::String(word) => needs::LEVELS.iter().position(|rank| rank == word).unwrap_or(0),
         _ => 0,
     }
 }
 
-fn is_nothing(value: &Json) -> bool {
+fn is_unset(value: &Json) -> bool {
     value.is_null() || value == ""
 }
 
-/// Whether a path is a URL, or in another project.
+/// True if a path is a URL, or in another project.
 fn is_outside(path: &Json) -> bool {
     path.as_str().is_some_and(|path| path.contains("://") || path.contains('@'))
 }
 
-/// Whether the list `is` contains an item that `was` does not. An empty list means everything.
-fn is_wider(was: &Json, is: &Json) -> bool {
+/// True if the list `new` contains an item that `old` does not. An empty list means everything.
+fn is_wider(old: &Json, new: &Json) -> bool {
     let items = |list: &Json| -> Vec<String> {
         let items = list.as_str().unwrap_or_default().split(',').map(str::trim);
         items.filter(|item| !item.is_empty()).map(str::to_lowercase).collect()
     };
-    let (was, is) = (items(was), items(is));
-    !was.is_empty() && (is.is_empty() || is.iter().any(|item| !was.contains(item)))
+    let (old, new) = (items(old), items(new));
+    !old.is_empty() && (new.is_empty() || new.iter().any(|item| !old.contains(item)))
 }
 
 /// The position of a value among those of `field`, from the one that protects most. An unknown
@@ -148,6 +153,6 @@ fn rank(field: &Field, value: &Json) -> usize {
     values.iter().position(|one| plain_text(one) == value).unwrap_or(values.len())
 }
 
-fn word(value: &Json) -> String {
+fn value_text(value: &Json) -> String {
     if value.is_null() { "none".to_owned() } else { text::escape(&plain_text(value)).into_owned() }
 }

@@ -44,23 +44,23 @@ const LONGER: usize = 64;
 
 /// A set of secrets.
 #[derive(Clone, Default)]
-pub(super) struct Known {
+pub(super) struct SecretMatcher {
     forms: BTreeSet<Arc<[u8]>>,
     /// Built when first needed, because secrets are added one by one.
     finder: OnceLock<Finder>,
 }
 
-impl Known {
+impl SecretMatcher {
     /// Adds `secret`.
-    pub(super) fn learn(&mut self, secret: &str) {
+    pub(super) fn add(&mut self, secret: &str) {
         // A copy may lack the surrounding white space, or contain single lines.
         let parts = [secret, secret.trim()].into_iter().chain(secret.lines().map(str::trim));
-        self.forms.extend(parts.flat_map(forms).map(Arc::from));
+        self.forms.extend(parts.flat_map(search_forms).map(Arc::from));
         self.finder = OnceLock::new();
     }
 
     /// Adds each run of `length` characters of `secret` that has at least [`SHORTEST`] bytes.
-    pub(super) fn learn_pieces(&mut self, secret: &str, length: usize) {
+    pub(super) fn add_pieces(&mut self, secret: &str, length: usize) {
         let folded =
             String::from_utf8_lossy(View::of(secret.as_bytes()).folded().bytes()).into_owned();
         for whole in [secret, &folded] {
@@ -74,11 +74,11 @@ impl Known {
     /// The ranges of secrets in `text`, ordered and merged.
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
         let longest = self.forms.iter().map(|form| form.len()).max().unwrap_or_default();
-        self.find_by(text, WINDOW, OVERLAP.max(longest.saturating_mul(LONGER)))
+        self.find_in_windows(text, WINDOW, OVERLAP.max(longest.saturating_mul(LONGER)))
     }
 
     /// As [`Self::find`], in windows that begin at lines.
-    fn find_by(&self, text: &str, window: usize, overlap: usize) -> Vec<Range<usize>> {
+    fn find_in_windows(&self, text: &str, window: usize, overlap: usize) -> Vec<Range<usize>> {
         if self.forms.is_empty() || text.len() < SHORTEST {
             return Vec::new();
         }
@@ -98,7 +98,7 @@ impl Known {
                 return everything();
             }
             let mut search = Search { finder, automaton, found: Vec::new() };
-            search.layers(&View::of(&text.as_bytes()[from..end]), 0);
+            search.search_layers(&View::of(&text.as_bytes()[from..end]), 0);
             found.extend(search.found.into_iter().map(|at| from + at.start..from + at.end));
             from = if end == text.len() { end } else { next };
         }
@@ -108,18 +108,18 @@ impl Known {
         // Marks are included, so that a secret which is a part of the mark is not replaced in it,
         // and a second redaction changes nothing.
         let marks = text.match_indices(MARK).map(|(at, mark)| at..at + mark.len());
-        merged(text, found.into_iter().chain(marks).collect())
+        merge_whole_chars(text, found.into_iter().chain(marks).collect())
     }
 }
 
 /// The forms of `secret`: unchanged, without escapes, and without line breaks.
-fn forms(secret: &str) -> Vec<Vec<u8>> {
+fn search_forms(secret: &str) -> Vec<Vec<u8>> {
     let raw = View::of(secret.as_bytes());
     let mut folded = raw.folded().bytes().to_vec();
     // Together with following text, this could be an escape.
     while folded.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
     let with_plus = folded.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
-    let solid = solid(&raw).bytes().to_vec();
+    let solid = without_whitespace(&raw).bytes().to_vec();
     let mut forms = vec![secret.into()];
     if solid.len() >= SHORTEST {
         forms.extend([folded, with_plus]);
@@ -132,12 +132,12 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
 }
 
 /// Without white space: long texts are broken into lines.
-fn solid(view: &View<'_>) -> View<'static> {
+fn without_whitespace(view: &View<'_>) -> View<'static> {
     view.without(|byte| byte.is_ascii_whitespace())
 }
 
 /// `found` extended to whole characters of `text`, ordered and merged.
-fn merged(whole: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn merge_whole_chars(whole: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     for range in &mut found {
         while !whole.is_char_boundary(range.start) {
             range.start -= 1;
@@ -242,44 +242,45 @@ struct Search<'f> {
 
 impl Search<'_> {
     /// Searches `view` and everything encoded in it.
-    fn layers(&mut self, view: &View<'_>, depth: usize) {
-        let plain = self.escaped(view, 0);
-        let solid = solid(plain.as_ref().unwrap_or(view));
-        self.look(solid.bytes(), |range| solid.source(range));
+    fn search_layers(&mut self, view: &View<'_>, depth: usize) {
+        let plain = self.search_escaped(view, 0);
+        let solid = without_whitespace(plain.as_ref().unwrap_or(view));
+        self.search_plain(solid.bytes(), |range| solid.source(range));
         for encoding in &ENCODINGS {
             if solid.bytes().iter().any(|byte| (encoding.separates)(*byte)) {
-                self.encoded(&solid.without(encoding.separates), encoding, depth);
+                self.search_encoded(&solid.without(encoding.separates), encoding, depth);
             } else {
-                self.encoded(&solid, encoding, depth);
+                self.search_encoded(&solid, encoding, depth);
             }
         }
     }
 
     /// Searches `view`, and again after removing each level of escapes. Returns the view without
     /// escapes, if it had any.
-    fn escaped(&mut self, view: &View<'_>, layer: usize) -> Option<View<'static>> {
-        self.look(view.bytes(), |range| view.source(range));
+    fn search_escaped(&mut self, view: &View<'_>, layer: usize) -> Option<View<'static>> {
+        self.search_plain(view.bytes(), |range| view.source(range));
         if !view.has_escapes() {
             return None;
         }
         let folded = view.folded();
-        self.look(folded.bytes(), |range| folded.source(range));
+        self.search_plain(folded.bytes(), |range| folded.source(range));
         let below = view.unescaped().filter(|_| layer < DEEPEST)?;
-        Some(self.escaped(&below, layer + 1).unwrap_or(below))
+        Some(self.search_escaped(&below, layer + 1).unwrap_or(below))
     }
 
     /// Searches `bytes` for forms. `source` gives the range in the original text.
-    fn look(&mut self, bytes: &[u8], source: impl Fn(Range<usize>) -> Range<usize>) {
+    fn search_plain(&mut self, bytes: &[u8], source: impl Fn(Range<usize>) -> Range<usize>) {
         for beginning in self.automaton.find_overlapping_iter(bytes) {
             let (start, end) = (beginning.start(), beginning.end());
             let forms = &self.finder.forms[beginning.pattern()];
-            let most = forms.iter().filter_map(|form| agreeing(&bytes[start..], form, end - start));
+            let most =
+                forms.iter().filter_map(|form| common_prefix(&bytes[start..], form, end - start));
             self.found.extend(most.max().map(|length| source(start..start + length)));
         }
     }
 
     /// Searches everything that may be encoded in `view`.
-    fn encoded(&mut self, view: &View<'_>, encoding: &Encoding, depth: usize) {
+    fn search_encoded(&mut self, view: &View<'_>, encoding: &Encoding, depth: usize) {
         let bytes = view.bytes();
         let mut end = 0;
         while end < bytes.len() {
@@ -300,16 +301,16 @@ impl Search<'_> {
                     let first = start + skipped;
                     view.source(first + within.start..first + within.end + padding)
                 };
-                self.look(&decoded, source);
+                self.search_plain(&decoded, source);
                 if depth < DEEPEST {
-                    self.decode_again(&decoded, source, depth + 1);
+                    self.search_decoded(&decoded, source, depth + 1);
                 }
             }
         }
     }
 
     /// Searches the text in `bytes`, which may be escaped or encoded again.
-    fn decode_again(
+    fn search_decoded(
         &mut self,
         bytes: &[u8],
         source: impl Fn(Range<usize>) -> Range<usize>,
@@ -326,7 +327,7 @@ impl Search<'_> {
                 let from = begin + text.as_ptr().addr() - chunk.valid().as_ptr().addr();
                 let parts = text.bytes().enumerate();
                 let parts = parts.map(|(i, byte)| (byte, source(from + i..from + i + 1)));
-                self.layers(&parts.collect::<Vec<_>>().into(), depth);
+                self.search_layers(&parts.collect::<Vec<_>>().into(), depth);
             }
         }
     }
@@ -334,7 +335,7 @@ impl Search<'_> {
 
 /// The length of the common beginning of `text` and `form`, if it is long enough. The first
 /// `looked_for` bytes are known to be equal apart from case.
-fn agreeing(text: &[u8], form: &[u8], looked_for: usize) -> Option<usize> {
+fn common_prefix(text: &[u8], form: &[u8], looked_for: usize) -> Option<usize> {
     if form.len() < DISTINCT {
         return text.starts_with(form).then_some(form.len());
     }
@@ -351,13 +352,13 @@ mod tests {
 
     use super::*;
 
-    fn known<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Known {
-        let mut known = Known::default();
-        secrets.into_iter().for_each(|secret| known.learn(secret));
+    fn known<'s>(secrets: impl IntoIterator<Item = &'s str>) -> SecretMatcher {
+        let mut known = SecretMatcher::default();
+        secrets.into_iter().for_each(|secret| known.add(secret));
         known
     }
 
-    fn struck(known: &Known, text: &str) -> String {
+    fn struck(known: &SecretMatcher, text: &str) -> String {
         text::marked(text, &known.find(text), MARK).into_owned()
     }
 
@@ -374,7 +375,7 @@ mod tests {
         ] {
             assert_eq!(struck(&known, text), result, "{text}");
         }
-        assert_eq!(struck(&super::Known::default(), "abcdefgh"), "abcdefgh");
+        assert_eq!(struck(&super::SecretMatcher::default(), "abcdefgh"), "abcdefgh");
     }
 
     #[test]
@@ -410,11 +411,11 @@ mod tests {
     #[test]
     fn forms_are_prepared_once_and_not_for_every_text() {
         let mut known = known(["one secret"]);
-        let finder = |known: &Known| known.finder.get().map(std::ptr::from_ref);
+        let finder = |known: &SecretMatcher| known.finder.get().map(std::ptr::from_ref);
         assert_eq!((finder(&known), struck(&known, "one secret")), (None, MARK.to_owned()));
         let first = finder(&known);
         assert!(first.is_some() && struck(&known, "one secret") == MARK && finder(&known) == first);
-        known.learn("another");
+        known.add("another");
         assert_eq!((finder(&known), struck(&known, "another")), (None, MARK.to_owned()));
     }
 
@@ -485,7 +486,7 @@ mod tests {
     }
 
     /// The part of `text` that is not redacted, if any.
-    fn left(known: &Known, text: &str) -> Option<String> {
+    fn left(known: &SecretMatcher, text: &str) -> Option<String> {
         let found = known.find(text);
         let all = struck(known, text);
         (!found.is_empty()).then(|| all.replace(MARK, ""))
@@ -548,7 +549,7 @@ mod tests {
             let known = known([secret]);
             let whole = known.find(&text);
             prop_assert!(whole.len() >= 2);
-            prop_assert_eq!(known.find_by(&text, window, written.len()), whole);
+            prop_assert_eq!(known.find_in_windows(&text, window, written.len()), whole);
         }
 
         #[test]
