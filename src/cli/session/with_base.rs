@@ -150,7 +150,7 @@ impl Compared {
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.
     pub(super) fn mark(&self, plan: &mut Plan, all: &[Acknowledgement]) {
         let is_old = |known: &&Acknowledgement| {
-            self.acknowledgements.iter().any(|old| known.lets_no_more_through_than(old))
+            self.acknowledgements.iter().any(|old| known.is_covered_by(old))
         };
         let old: BTreeSet<_> =
             all.iter().filter(is_old).filter_map(|known| known.origin.clone()).collect();

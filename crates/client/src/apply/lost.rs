@@ -70,13 +70,13 @@ pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan
                 left.changes.iter().filter(|change| carries(scope, step, at, change)).collect();
             if open.is_empty() {
                 CallState::Applied
-            } else if open.iter().all(|change| step.does_as(left, &change.field)) {
+            } else if open.iter().all(|change| step.is_same_field_change(left, &change.field)) {
                 CallState::NotApplied
             } else {
                 CallState::Other
             }
         }
-        (_, Some(left)) if step.is_as(left) => CallState::NotApplied,
+        (_, Some(left)) if step.is_same_change(left) => CallState::NotApplied,
         (_, Some(_)) => CallState::Other,
         (Action::Create, None) if creates => of_new_container(scope, step, at, now),
         (Action::Create | Action::Delete, None) => CallState::Applied,
@@ -111,8 +111,8 @@ fn of_replacement(step: &Step, at: usize, left: Option<&Step>) -> CallState {
         None => CallState::Applied,
         Some(left) if left.action == Action::Create && removes => CallState::Applied,
         Some(left) if left.action == Action::Create => CallState::NotApplied,
-        Some(left) if step.is_as(left) && removes => CallState::NotApplied,
-        Some(left) if step.is_as(left) && restores => CallState::Applied,
+        Some(left) if step.is_same_change(left) && removes => CallState::NotApplied,
+        Some(left) if step.is_same_change(left) && restores => CallState::Applied,
         Some(_) => CallState::Other,
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     field::{Named, Scope},
     kind::{Entries, Facts, LiveEntry, Removal, Section, Target, Wanted, forms},
     level::{MAINTAINER, OWNER},
-    live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
+    live::{CallerAccess, Collection, Inherited, Live, Presence, Question, entry_ids},
     operation::{self, KeyFilter, Read, Request},
     page::Rows,
     release::Known,
@@ -52,7 +52,9 @@ impl Observer {
                     let home = self.live_path(&container.path).await?;
                     live.group_above = Some(self.group_above(&home).await?);
                 }
-                Question::Own => live.own = Some(self.own_access(container, live).await?),
+                Question::CallerAccess => {
+                    live.caller_access = Some(self.own_access(container, live).await?)
+                }
                 Question::Shares => {
                     let path = self.live_project_path(&container.path).await?;
                     let shares = or_cause(self.shares(&path).await)?.flatten();
@@ -263,7 +265,7 @@ impl Observer {
     }
 
     /// How the caller gets access to a container.
-    async fn own_access(&self, container: &Container, live: &Live) -> Result<OwnAccess> {
+    async fn own_access(&self, container: &Container, live: &Live) -> Result<CallerAccess> {
         let own = |found: Result<BTreeMap<u64, u8>>| match found {
             // A member would see the group, so this means level 0.
             Err(error) if error.is_not_found() => Ok(Ok(0)),
@@ -305,6 +307,6 @@ impl Observer {
                 }
             }
         }
-        Ok(OwnAccess { otherwise, groups })
+        Ok(CallerAccess { otherwise, groups })
     }
 }

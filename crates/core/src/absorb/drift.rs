@@ -5,7 +5,7 @@ use crate::{
     address::{Address, Selector},
     catalogue,
     desired::{Container, Entry, State},
-    diff::{Action, Change, Problem, Reason, Step},
+    diff::{Action, Problem, Reason, Step},
     export::{Excerpt, ExcerptEntry},
     field::Secrecy,
     kind::{
@@ -29,34 +29,34 @@ pub struct Goal {
     pub(super) section: &'static str,
     /// The identity of the entry; empty if there is only one.
     pub(super) key: String,
-    pub(super) what: Content,
+    pub(super) what: GoalChange,
 }
 
 /// How a declaration changes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Content {
+pub(super) enum GoalChange {
     /// These fields get these values.
-    Fields(Fields),
+    Fields(FieldValues),
     /// The entry is declared with these fields; the text names those that are left out.
-    Entry(Fields, Option<String>),
+    Entry(FieldValues, Option<String>),
     /// The entry is no longer declared, or declared absent; of a list without a key: the section is
     /// declared without entries.
     Gone,
 }
 
 /// Values of fields, each named by the keys that lead to it.
-pub(super) type Fields = Vec<(Vec<String>, Json)>;
+pub(super) type FieldValues = Vec<(Vec<String>, Json)>;
 
 /// The keys in the name of a field with dots.
 fn keys(name: &str) -> Vec<String> {
     name.split('.').map(str::to_owned).collect()
 }
 
-impl Content {
+impl GoalChange {
     /// The entry as it was `said`.
-    fn entry(said: ExcerptEntry) -> Self {
-        let fields = said.fields.into_iter().map(|(name, value)| (keys(&name), value));
-        Self::Entry(fields.collect(), said.about)
+    fn entry(excerpt: ExcerptEntry) -> Self {
+        let fields = excerpt.fields.into_iter().map(|(name, value)| (keys(&name), value));
+        Self::Entry(fields.collect(), excerpt.about)
     }
 }
 
@@ -67,7 +67,7 @@ impl Goal {
         container: &Address,
         section: Section,
         key: &str,
-        what: Content,
+        what: GoalChange,
     ) -> Self {
         let (address, container) = (address.clone(), container.clone());
         Self { address, container, section: section.section, key: key.to_owned(), what }
@@ -76,14 +76,14 @@ impl Goal {
     /// How many differences it takes back.
     pub fn differences(&self) -> usize {
         match &self.what {
-            Content::Fields(fields) => fields.len(),
-            Content::Entry(..) | Content::Gone => 1,
+            GoalChange::Fields(fields) => fields.len(),
+            GoalChange::Entry(..) | GoalChange::Gone => 1,
         }
     }
 
     /// Whether it adds an entry to what `container` declares, and changes nothing.
     pub fn is_addition(&self, container: &Container) -> bool {
-        let is_entry = matches!(self.what, Content::Entry(..));
+        let is_entry = matches!(self.what, GoalChange::Entry(..));
         is_entry && container.entry(self.section, &self.key).is_none()
     }
 }
@@ -112,7 +112,7 @@ pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal
     let mut drift = Drift {
         seen,
         chosen,
-        own: seen.container.address(),
+        container: seen.container.address(),
         goals: Vec::new(),
         refused: Vec::new(),
     };
@@ -139,8 +139,9 @@ pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal
             Some(_) => selector.matches(&scope.address),
             None => selector.touches_section(&scope.address),
         };
-        let is_excluded = |selector: &Selector| selector.matches(&scope.address);
-        if chosen.only.iter().any(concerns) && !chosen.exclude.iter().any(is_excluded) {
+        if chosen.only.iter().any(concerns)
+            && !chosen.exclude.iter().any(|selector| selector.matches(&scope.address))
+        {
             let why = format!("it could not be read: {}", scope.reason);
             drift.refused.push(Refusal { is_unread: true, ..Refusal::new(&scope.address, why) });
         }
@@ -152,38 +153,39 @@ pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal
 /// The declarations of live sections and entries that are not declared. With `fields`, also of
 /// fields that a declared section omits, for sections that nobody has written yet.
 pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
-    let own = seen.container.address();
-    let goal = |(of, key, said): (Section, &str, ExcerptEntry)| {
-        let address = own.section(of.section);
-        let is_entry = of.shape == Shape::List && !key.is_empty();
-        let address = if is_entry { address.entry(key) } else { address };
-        let goal = |what| Goal::new(&address, &own, of, key, what);
-        match seen.container.section(of.section) {
-            // Whether it is archived is a difference.
-            None if of.shape == Shape::Switch && !fields => None,
-            None if said.is_none => Some(goal(Content::Gone)),
-            None if said.fields.is_empty() => None,
-            None => Some(goal(Content::entry(said))),
-            Some(declared) if fields && of.shape == Shape::Mapping => {
-                let names = |(name, value): (String, Json)| {
-                    let names = keys(&name);
-                    let is_said = |entry: &Entry| entry.fields.get(&names[0]).is_some();
-                    (!declared.entries.iter().any(is_said)).then_some((names, value))
-                };
-                let left: Vec<_> = said.fields.into_iter().filter_map(names).collect();
-                (!left.is_empty()).then(|| goal(Content::Fields(left)))
-            }
-            Some(_) => None,
-        }
-    };
+    let container = seen.container.address();
     let words = seen.words.into_iter().flat_map(Excerpt::entries);
-    words.filter_map(goal).collect()
+    words
+        .filter_map(|(of, key, excerpt)| {
+            let address = container.section(of.section);
+            let is_entry = of.shape == Shape::List && !key.is_empty();
+            let address = if is_entry { address.entry(key) } else { address };
+            let goal = |what| Goal::new(&address, &container, of, key, what);
+            match seen.container.section(of.section) {
+                // Whether it is archived is a difference.
+                None if of.shape == Shape::Switch && !fields => None,
+                None if excerpt.is_none => Some(goal(GoalChange::Gone)),
+                None if excerpt.fields.is_empty() => None,
+                None => Some(goal(GoalChange::entry(excerpt))),
+                Some(declared) if fields && of.shape == Shape::Mapping => {
+                    let names = |(name, value): (String, Json)| {
+                        let names = keys(&name);
+                        let is_declared = |entry: &Entry| entry.fields.get(&names[0]).is_some();
+                        (!declared.entries.iter().any(is_declared)).then_some((names, value))
+                    };
+                    let missing: Vec<_> = excerpt.fields.into_iter().filter_map(names).collect();
+                    (!missing.is_empty()).then(|| goal(GoalChange::Fields(missing)))
+                }
+                Some(_) => None,
+            }
+        })
+        .collect()
 }
 
 struct Drift<'a> {
     seen: &'a Compared<'a>,
     chosen: &'a Selection,
-    own: Address,
+    container: Address,
     goals: Vec<Goal>,
     refused: Vec<Refusal>,
 }
@@ -204,8 +206,8 @@ impl Drift<'_> {
         self.refused.push(Refusal { origin: origin.cloned(), ..refusal });
     }
 
-    fn goal(&mut self, address: &Address, section: Section, key: &str, what: Content) {
-        self.goals.push(Goal::new(address, &self.own, section, key, what));
+    fn goal(&mut self, address: &Address, section: Section, key: &str, what: GoalChange) {
+        self.goals.push(Goal::new(address, &self.container, section, key, what));
     }
 
     /// The section of `address`, and its declared entry.
@@ -217,9 +219,9 @@ impl Drift<'_> {
 
     fn step(&mut self, step: &Step) {
         let address = &step.address;
-        let field = |change: &Change| self.is_chosen(&field_of(address, &change.field));
         let is_whole = self.is_chosen(address);
-        let is_in_part = step.action == Action::Update && step.changes.iter().any(field);
+        let is_in_part = step.action == Action::Update
+            && step.changes.iter().any(|change| self.is_chosen(&field_of(address, &change.field)));
         if !is_whole && !is_in_part {
             return;
         }
@@ -248,7 +250,7 @@ impl Drift<'_> {
                 }
             },
             (Action::Create, Some(entry), _) => {
-                self.goal(address, of, &entry.key, Content::Gone);
+                self.goal(address, of, &entry.key, GoalChange::Gone);
             }
             (Action::Update, Some(entry), Some(live)) => self.changed(of, entry, live, step),
             (Action::Delete, Some(entry), Some(live)) if entry.state == State::Absent => {
@@ -281,7 +283,7 @@ impl Drift<'_> {
                 }
             }
         }
-        self.goal(&step.address, of, &entry.key, Content::Fields(fields));
+        self.goal(&step.address, of, &entry.key, GoalChange::Fields(fields));
     }
 
     /// The value to declare for the field `name`, or why there is none.
@@ -291,7 +293,7 @@ impl Drift<'_> {
         entry: &Entry,
         live: &LiveEntry,
         name: &str,
-    ) -> Result<Fields, &'static str> {
+    ) -> Result<FieldValues, &'static str> {
         let declared = entry.fields.get(name).map(|field| field.value);
         let Some(Value::Plain(declared)) = declared else {
             return Err("it is declared by a reference, and the live value is not shown");
@@ -339,19 +341,18 @@ impl Drift<'_> {
     /// A live entry that no manifest lists.
     fn unlisted(&mut self, address: &Address) {
         let Some((of, None)) = self.declared(address) else { return };
-        let called = address.entry.as_deref().unwrap_or_default();
+        let listed_as = address.entry.as_deref().unwrap_or_default();
         let entries = self.seen.live.entries(of.section).unwrap_or_default();
-        let is_meant = |live: &&LiveEntry| {
+        let Some(live) = entries.iter().find(|live| {
             let name = of.name(live.fields.raw());
-            called == name || called == format!("{name}@{}", live.handle_text())
-        };
-        let Some(live) = entries.iter().find(is_meant) else {
+            listed_as == name || listed_as == format!("{name}@{}", live.handle_text())
+        }) else {
             let why = "it may be a declared entry whose secret is not set here";
             return self.refuse(address, why, None);
         };
         let key = of.name(live.fields.raw());
         let named_so = entries.iter().filter(|other| of.name(other.fields.raw()) == key);
-        let declared = self.declared(&self.own.section(of.section).entry(key.as_str()));
+        let declared = self.declared(&self.container.section(of.section).entry(key.as_str()));
         if named_so.count() > 1 || declared.is_some_and(|(_, entry)| entry.is_some()) {
             return self.refuse(address, "it is there twice; remove one of them", None);
         }
@@ -362,23 +363,23 @@ impl Drift<'_> {
     fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
         let name = of.name(live.fields.raw());
         match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
-            Some(said) => self.goal(address, of, key, Content::entry(said)),
+            Some(excerpt) => self.goal(address, of, key, GoalChange::entry(excerpt)),
             None => self.refuse(address, UNSAYABLE, None),
         }
     }
 
     /// The container was archived by hand.
     fn closed(&mut self) {
-        let closing = catalogue::sections(self.seen.container.scope).find(|of| {
-            let shut = Object::from_iter([(of.section.to_owned(), true.into())]);
-            let effects = of.rules.effects(None, &shut, &shut);
-            of.shape == Shape::Switch && effects.contains(&Effect::lacks(Capability::Writable))
+        let closing = catalogue::sections(self.seen.container.scope).find(|section| {
+            let shut = Object::from_iter([(section.section.to_owned(), true.into())]);
+            let effects = section.rules.effects(None, &shut, &shut);
+            section.shape == Shape::Switch && effects.contains(&Effect::lacks(Capability::Writable))
         });
-        let Some(of) = closing else { return };
-        let address = self.own.section(of.section);
-        if self.is_chosen(&address) || self.is_chosen(&self.own) {
-            let fields = vec![(vec![of.section.to_owned()], true.into())];
-            self.goal(&address, of, "", Content::Fields(fields));
+        let Some(section) = closing else { return };
+        let address = self.container.section(section.section);
+        if self.is_chosen(&address) || self.is_chosen(&self.container) {
+            let fields = vec![(vec![section.section.to_owned()], true.into())];
+            self.goal(&address, section, "", GoalChange::Fields(fields));
         }
     }
 
@@ -386,8 +387,8 @@ impl Drift<'_> {
         let address = &problem.address;
         // If it does not exist or has moved, nothing was compared.
         let is_container = address.section.is_none();
-        let touches = |selector: &Selector| selector.touches(&address.path);
-        let is_within = is_container && self.chosen.only.iter().any(touches);
+        let is_within =
+            is_container && self.chosen.only.iter().any(|selector| selector.touches(&address.path));
         if !self.is_chosen(address) && !is_within {
             return;
         }
@@ -396,7 +397,7 @@ impl Drift<'_> {
             && let Some((of, Some(entry))) = self.declared(address)
         {
             let key = entry.key.clone();
-            return self.goal(address, of, &key, Content::Gone);
+            return self.goal(address, of, &key, GoalChange::Gone);
         }
         self.refuse(address, problem.message.clone(), Some(&problem.origin));
     }
@@ -410,11 +411,11 @@ fn field_of(address: &Address, field: &str) -> Address {
 
 /// All addresses that can be chosen: declarations down to the fields, and results.
 pub fn addresses(seen: &Compared<'_>) -> Vec<Address> {
-    let own = seen.container.address();
+    let container = seen.container.address();
     let mut addresses: Vec<_> = seen.container.addresses().collect();
     for section in &seen.container.sections {
         for entry in &section.entries {
-            let address = section.address_of(entry, &own);
+            let address = section.address_of(entry, &container);
             addresses.extend(entry.fields.keys().map(|field| field_of(&address, field)));
         }
     }

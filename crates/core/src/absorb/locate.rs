@@ -3,9 +3,9 @@
 use std::{borrow::Cow, rc::Rc};
 
 use super::{
-    Mode, Refusal, Text, Texts,
-    drift::{Content, EXTRA, Fields, Goal},
-    edit::{Edit, New, Pointer, Step, own, own_entries},
+    Manifest, Manifests, Mode, Refusal,
+    drift::{EXTRA, FieldValues, Goal, GoalChange},
+    edit::{Edit, New, PathStep, Pointer, written_entries, written_entry},
     templates,
 };
 use crate::{
@@ -42,19 +42,24 @@ pub(super) fn place(
     container: &Container,
     mode: Mode,
     covered: bool,
-    texts: &mut Texts<'_>,
+    texts: &mut Manifests<'_>,
 ) -> Result<Edits, Refusal> {
     let Some(of) = catalogue::section(container.scope, goal.section) else { return Ok(Vec::new()) };
     let entry = container.entry(goal.section, &goal.key);
     let locator = Locator { goal, of, container, entry };
     match (mode, entry, &goal.what) {
-        (Mode::AtSource, Some(entry), Content::Fields(fields)) => {
+        (Mode::AtSource, Some(entry), GoalChange::Fields(fields)) => {
             locator.fields_at_source(entry, fields, texts)
         }
         (Mode::AtSource, Some(entry), _) => {
             locator.edits(&entry.origin, |found| locator.spot_at_source(found), false, texts)
         }
-        _ => locator.edits(&container.origin, |found| locator.spot_in_own(found), covered, texts),
+        _ => locator.edits(
+            &container.origin,
+            |found| locator.spot_in_document(found),
+            covered,
+            texts,
+        ),
     }
 }
 
@@ -66,8 +71,8 @@ struct Locator<'a> {
 }
 
 /// A place in a manifest.
-struct Found {
-    text: Rc<Text>,
+struct SourcePoint {
+    text: Rc<Manifest>,
     offset: usize,
 }
 
@@ -86,18 +91,18 @@ impl Locator<'_> {
         Refusal { origin: Some(origin.clone()), ..Refusal::new(&self.goal.address, why) }
     }
 
-    fn open(&self, origin: &Origin, texts: &mut Texts<'_>) -> Result<Found, Refusal> {
+    fn open(&self, origin: &Origin, texts: &mut Manifests<'_>) -> Result<SourcePoint, Refusal> {
         let text = texts.get(&origin.file).map_err(|why| self.refuse(why, origin))?;
-        Ok(Found { offset: text.offset(origin), text })
+        Ok(SourcePoint { offset: text.offset(origin), text })
     }
 
     /// The edits at the spot that `locate` finds from `origin`, or why there is none.
     fn edits(
         &self,
         origin: &Origin,
-        locate: impl Fn(&Found) -> Result<Spot<'_>, &'static str>,
+        locate: impl Fn(&SourcePoint) -> Result<Spot<'_>, &'static str>,
         covered: bool,
-        texts: &mut Texts<'_>,
+        texts: &mut Manifests<'_>,
     ) -> Result<Edits, Refusal> {
         let found = self.open(origin, texts)?;
         let spot = locate(&found).map_err(|why| self.refuse(why, origin))?;
@@ -108,9 +113,10 @@ impl Locator<'_> {
     }
 
     /// The section in the document of the container itself, which was `found`.
-    fn spot_in_own<'t>(&self, found: &'t Found) -> Result<Spot<'t>, &'static str> {
-        let is_own =
-            |node: &&Node| own(node, "path").is_some_and(|(key, _)| key.span.start == found.offset);
+    fn spot_in_document<'t>(&self, found: &'t SourcePoint) -> Result<Spot<'t>, &'static str> {
+        let is_own = |node: &&Node| {
+            written_entry(node, "path").is_some_and(|(key, _)| key.span.start == found.offset)
+        };
         let documents = &found.text.parsed.documents;
         let document = documents.iter().position(|node| is_own(&node));
         let document = document.ok_or("its document is not where it was")?;
@@ -128,7 +134,7 @@ impl Locator<'_> {
     }
 
     /// The section with the declaration that was `found`, in whichever layer it is.
-    fn spot_at_source<'t>(&self, found: &'t Found) -> Result<Spot<'t>, &'static str> {
+    fn spot_at_source<'t>(&self, found: &'t SourcePoint) -> Result<Spot<'t>, &'static str> {
         let spot = if self.of.shape == Shape::List { item_in(found) } else { key_in(found) };
         spot.ok_or(LOST)
     }
@@ -143,21 +149,21 @@ impl Locator<'_> {
         let remove = item.map(|item| Edit::Remove { at: at.clone(), key: key.clone(), item });
         let remove = remove.into_iter();
         match (&self.goal.what, *item) {
-            (Content::Fields(fields), Some(item)) => {
-                let steps = vec![Step::Key(key.clone()), Step::Item(item)];
+            (GoalChange::Fields(fields), Some(item)) => {
+                let steps = vec![PathStep::Key(key.clone()), PathStep::Item(item)];
                 let entry = map.get(key).and_then(|(_, list)| list.items().get(item));
                 self.put(&Pointer { steps, ..at.clone() }, entry, fields)
             }
-            (Content::Fields(fields), None) => {
+            (GoalChange::Fields(fields), None) => {
                 let mut items = self.identity()?;
                 add(&mut items, fields);
                 Ok(vec![push(items, None)])
             }
-            (Content::Entry(fields, about), _) => {
+            (GoalChange::Entry(fields, about), _) => {
                 Ok(remove.chain([push(items(fields), about.clone())]).collect())
             }
-            (Content::Gone, Some(_)) if !covered => Ok(remove.collect()),
-            (Content::Gone, _) => {
+            (GoalChange::Gone, Some(_)) if !covered => Ok(remove.collect()),
+            (GoalChange::Gone, _) => {
                 let mut items = self.identity()?;
                 items.push(Item::value("state", "absent"));
                 Ok(remove.chain([push(items, None)]).collect())
@@ -172,29 +178,36 @@ impl Locator<'_> {
             let (at, names) = (at.clone(), vec![key.clone()]);
             Edit::Put { at, names, to, order: self.sections() }
         };
-        let section = own(map, key).map(|(_, node)| node);
+        let section = written_entry(map, key).map(|(_, node)| node);
         let edit = match &self.goal.what {
             _ if self.of.shape == Shape::List => put(New::Value(Json::Array(Vec::new()))),
-            Content::Fields(fields) | Content::Entry(fields, _)
+            GoalChange::Fields(fields) | GoalChange::Entry(fields, _)
                 if self.of.shape == Shape::Switch =>
             {
                 let values = fields.iter().map(|(_, value)| put(New::Value(value.clone())));
                 return Ok(values.collect());
             }
-            Content::Fields(fields)
+            GoalChange::Fields(fields)
                 if section.is_some_and(|it| matches!(it.data, Data::Map(_))) =>
             {
-                let steps = vec![Step::Key(key.clone())];
+                let steps = vec![PathStep::Key(key.clone())];
                 return self.put(&Pointer { steps, ..at.clone() }, section, fields);
             }
-            Content::Fields(fields) | Content::Entry(fields, _) => put(New::Map(items(fields))),
-            Content::Gone => put(New::Value(Json::Null)),
+            GoalChange::Fields(fields) | GoalChange::Entry(fields, _) => {
+                put(New::Map(items(fields)))
+            }
+            GoalChange::Gone => put(New::Value(Json::Null)),
         };
         Ok(vec![edit])
     }
 
     /// Sets `fields` in the mapping `map` at `at`.
-    fn put(&self, at: &Pointer, map: Option<&Node>, fields: &Fields) -> Result<Vec<Edit>, NoEdit> {
+    fn put(
+        &self,
+        at: &Pointer,
+        map: Option<&Node>,
+        fields: &FieldValues,
+    ) -> Result<Vec<Edit>, NoEdit> {
         let specs = self.of.table().specs().iter();
         let order: Vec<_> =
             specs.map(|spec| spec.name.to_owned()).chain([EXTRA.to_owned()]).collect();
@@ -206,8 +219,9 @@ impl Locator<'_> {
                 to: New::Value(to),
                 order: order.clone(),
             };
-            let node = map.and_then(|map| templates::written(map, names));
-            let Some((node, why)) = node.and_then(|node| Some((node, templates::in_words(node)?)))
+            let node = map.and_then(|map| templates::node_at(map, names));
+            let Some((node, why)) =
+                node.and_then(|node| Some((node, templates::expression_kind(node)?)))
             else {
                 edits.push(put(names.clone(), value.clone()));
                 continue;
@@ -230,8 +244,8 @@ impl Locator<'_> {
     fn fields_at_source(
         &self,
         entry: &Entry,
-        fields: &Fields,
-        texts: &mut Texts<'_>,
+        fields: &FieldValues,
+        texts: &mut Manifests<'_>,
     ) -> Result<Edits, Refusal> {
         let edit = |(names, value): &(Vec<String>, Json)| {
             let name = names.iter().find(|name| *name != EXTRA);
@@ -284,23 +298,22 @@ fn add(items: &mut Vec<Item>, fields: &[(Vec<String>, Json)]) {
 
 /// Sets the value of the key that was `found`, or of `within` below it.
 fn key_edit<'n>(
-    found: &Found,
+    found: &SourcePoint,
     within: impl Iterator<Item = &'n String>,
     value: &Json,
 ) -> Result<Edit, Cow<'static, str>> {
     let Spot { at, map, key, .. } = key_in(found).ok_or(LOST)?;
     let names: Vec<_> = std::iter::once(key).chain(within.cloned()).collect();
-    let node = templates::written(map, &names).ok_or("several layers say parts of it")?;
-    if let Some(why) = templates::in_words(node) {
+    let node = templates::node_at(map, &names).ok_or("several layers say parts of it")?;
+    if let Some(why) = templates::expression_kind(node) {
         return Err(format!("it is written {why}").into());
     }
     Ok(Edit::Put { at, names, to: New::Value(value.clone()), order: Vec::new() })
 }
 
 /// The found key.
-fn key_in(found: &Found) -> Option<Spot<'_>> {
-    let mut documents = found.text.parsed.documents.iter().enumerate();
-    documents.find_map(|(document, root)| {
+fn key_in(found: &SourcePoint) -> Option<Spot<'_>> {
+    found.text.parsed.documents.iter().enumerate().find_map(|(document, root)| {
         let (mut steps, map, key) = key_below(root, found.offset)?;
         steps.reverse();
         Some(Spot { at: Pointer { document, steps }, map, key, item: None })
@@ -308,12 +321,13 @@ fn key_in(found: &Found) -> Option<Spot<'_>> {
 }
 
 /// The steps to the mapping with the key at `offset`, the last one first.
-fn key_below(node: &Node, offset: usize) -> Option<(Vec<Step>, &Node, String)> {
-    if let Some((key, _)) = own_entries(node).find(|(key, _)| key.span.start == offset) {
+fn key_below(node: &Node, offset: usize) -> Option<(Vec<PathStep>, &Node, String)> {
+    if let Some((key, _)) = written_entries(node).find(|(key, _)| key.span.start == offset) {
         return Some((Vec::new(), node, key.name.clone()));
     }
-    let entries = own_entries(node).map(|(key, value)| (Step::Key(key.name.clone()), value));
-    let items = node.items().iter().enumerate().map(|(at, item)| (Step::Item(at), item));
+    let entries =
+        written_entries(node).map(|(key, value)| (PathStep::Key(key.name.clone()), value));
+    let items = node.items().iter().enumerate().map(|(at, item)| (PathStep::Item(at), item));
     entries.chain(items).find_map(|(step, inner)| {
         let (mut steps, map, name) = key_below(inner, offset)?;
         steps.push(step);
@@ -322,10 +336,9 @@ fn key_below(node: &Node, offset: usize) -> Option<(Vec<Step>, &Node, String)> {
 }
 
 /// The section with the found entry.
-fn item_in(found: &Found) -> Option<Spot<'_>> {
-    let mut documents = found.text.parsed.documents.iter().enumerate();
-    documents.find_map(|(document, map)| {
-        own_entries(map).find_map(|(key, list)| {
+fn item_in(found: &SourcePoint) -> Option<Spot<'_>> {
+    found.text.parsed.documents.iter().enumerate().find_map(|(document, map)| {
+        written_entries(map).find_map(|(key, list)| {
             let item = list.items().iter().position(|item| item.beginning() == found.offset);
             let (at, key) = (Pointer { document, steps: Vec::new() }, key.name.clone());
             item.map(|item| Spot { at, map, key, item: Some(item) })

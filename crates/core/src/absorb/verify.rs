@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Mode, Refusal,
-    drift::{Content, EXTRA, Goal},
+    drift::{EXTRA, Goal, GoalChange},
 };
 use crate::{
     catalogue,
@@ -15,8 +15,8 @@ use crate::{
 
 /// Whether `desired` declares the entry of `goal` as present.
 pub(super) fn declares(desired: &Desired, goal: &Goal) -> bool {
-    let is_own = |container: &&Container| container.path == goal.container.path;
-    let container = desired.containers.iter().find(is_own);
+    let container =
+        desired.containers.iter().find(|container| container.path == goal.container.path);
     let entry = container.and_then(|container| container.entry(goal.section, &goal.key));
     entry.is_some_and(|entry| entry.state == State::Present)
 }
@@ -36,12 +36,12 @@ pub(super) fn check(
     let new: BTreeMap<_, _> =
         after.containers.iter().map(|container| (&container.path, container)).collect();
     for container in &before.containers {
-        let own: Vec<_> =
+        let container_goals: Vec<_> =
             goals.iter().filter(|goal| goal.container.path == container.path).collect();
         let after = new.get(&container.path).map(|container| meaning(container));
         let mut after = after.unwrap_or_default();
         let mut expected = meaning(container);
-        for goal in &own {
+        for goal in &container_goals {
             if !fulfil(goal, container, &mut expected, &mut after) {
                 let why = "the edited manifest would not declare the live state; edit it by hand";
                 refused.push(Refusal::new(&goal.address, why));
@@ -53,7 +53,11 @@ pub(super) fn check(
         let first = expected.iter().find(|(slot, value)| after.get(*slot) != Some(value));
         let first = first.or_else(|| after.iter().find(|(slot, _)| !expected.contains_key(*slot)));
         let section = first.map_or(ITSELF, |((section, ..), _)| section);
-        match own.first().copied().or_else(|| goals.first().filter(|_| mode == Mode::Own)) {
+        match container_goals
+            .first()
+            .copied()
+            .or_else(|| goals.first().filter(|_| mode == Mode::Own))
+        {
             Some(goal) => {
                 let changed = match section {
                     ITSELF => container.path.to_string(),
@@ -77,13 +81,13 @@ fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut
     let Some(of) = catalogue::section(container.scope, goal.section) else { return false };
     // A new section is managed from now on.
     let whole = slot(SECTION, ITSELF);
-    if let (false, Some(own)) = (expected.contains_key(&whole), after.get(&whole)) {
-        expected.insert(whole, own.clone());
+    if let (false, Some(policy)) = (expected.contains_key(&whole), after.get(&whole)) {
+        expected.insert(whole, policy.clone());
     }
-    let is_own =
+    let is_of_entry =
         |(section, key, _): &(&str, String, String)| (*section, key) == (goal.section, &goal.key);
     match &goal.what {
-        Content::Fields(fields) => {
+        GoalChange::Fields(fields) => {
             let state = slot(&goal.key, ITSELF);
             expected.entry(state).or_insert_with(|| state_of(State::Present));
             for (names, value) in fields {
@@ -95,28 +99,28 @@ fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut
             }
             true
         }
-        Content::Gone => {
+        GoalChange::Gone => {
             let state = after.get(&slot(&goal.key, ITSELF)).cloned();
-            expected.retain(|slot, _| !is_own(slot));
-            after.retain(|slot, _| !is_own(slot));
+            expected.retain(|slot, _| !is_of_entry(slot));
+            after.retain(|slot, _| !is_of_entry(slot));
             state.is_none_or(|state| state == state_of(State::Absent))
         }
-        Content::Entry(fields, _) => {
+        GoalChange::Entry(fields, _) => {
             let mut wanted: BTreeMap<String, Value> = BTreeMap::new();
             for (names, value) in fields {
                 let Some((name, within)) = names.split_first() else { continue };
                 let field = wanted.entry(name.clone()).or_insert(Value::Plain(Json::Null));
                 put(of, name, field, within, value);
             }
-            let slots: Vec<_> = after.keys().filter(|slot| is_own(slot)).cloned().collect();
-            let mut said: BTreeMap<String, Value> = slots
+            let slots: Vec<_> = after.keys().filter(|slot| is_of_entry(slot)).cloned().collect();
+            let mut declared: BTreeMap<String, Value> = slots
                 .iter()
                 .filter_map(|slot| Some((slot.2.clone(), after.remove(slot)?)))
                 .collect();
-            expected.retain(|slot, _| !is_own(slot));
-            let is_there = said.remove(ITSELF) == Some(state_of(State::Present));
-            said.retain(|name, _| wanted.contains_key(name) || !of.identity.contains(&&**name));
-            is_there && said == wanted
+            expected.retain(|slot, _| !is_of_entry(slot));
+            let is_there = declared.remove(ITSELF) == Some(state_of(State::Present));
+            declared.retain(|name, _| wanted.contains_key(name) || !of.identity.contains(&&**name));
+            is_there && declared == wanted
         }
     }
 }

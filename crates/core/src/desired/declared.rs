@@ -51,8 +51,7 @@ impl Declared {
 
     /// The secrets and files among the values, with their origins.
     pub fn named(&self) -> impl Iterator<Item = Sourced<Value>> {
-        let named = self.each().filter(|field| !field.value.is_plain());
-        named.map(|field| field.unpack(self))
+        self.each().filter(|field| !field.value.is_plain()).map(|field| field.unpack(self))
     }
 
     /// Every name.
@@ -71,8 +70,10 @@ impl Declared {
 
     fn each(&self) -> impl Iterator<Item = Packed<'_>> {
         let (mut names, mut rest) = (Unpacker::new(&self.names), Unpacker::new(&self.packed));
-        let next = move || (!rest.is_at_end()).then(|| Packed::next(names.text(), &mut rest));
-        std::iter::from_fn(next).inspect(|_| steps::step())
+        std::iter::from_fn(move || {
+            (!rest.is_at_end()).then(|| Packed::next(names.text(), &mut rest))
+        })
+        .inspect(|_| steps::step())
     }
 }
 
@@ -98,10 +99,10 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
             packer.number(origin.column.into());
             packer.value(value);
         }
-        let names = NAMES.with_borrow_mut(|known| {
-            known.get(&names.0).cloned().unwrap_or_else(|| {
+        let names = NAMES.with_borrow_mut(|interned| {
+            interned.get(&names.0).cloned().unwrap_or_else(|| {
                 let new = Arc::new(names.0);
-                known.insert(Arc::clone(&new));
+                interned.insert(Arc::clone(&new));
                 new
             })
         });

@@ -63,9 +63,11 @@ impl Moves {
         });
         let written: BTreeSet<_> =
             moved.iter().flat_map(|container| container.former()).map(str::to_lowercase).collect();
-        let is_left = |path: &String| !moved.is_empty() && written.contains(path);
         let declared = containers.iter().map(|container| container.path.to_lowercase());
-        let mut moves = Self { declared: declared.filter(is_left).collect(), ..Self::default() };
+        let mut moves = Self {
+            declared: declared.filter(|path| !moved.is_empty() && written.contains(path)).collect(),
+            ..Self::default()
+        };
         for container in moved {
             let path = container.path.clone();
             let mut former: Vec<Arc<str>> = Vec::new();
@@ -157,9 +159,8 @@ impl Moves {
     /// or a later path.
     pub fn declare_project(&self, path: &str) -> bool {
         let path = self.canonical(path);
-        let left = || self.left(&path).is_some_and(|project| project.scope == Scope::Project);
-        let is_known = |known: &BTreeSet<String>| known.contains(&path.to_lowercase());
-        self.projects.as_ref().is_some_and(is_known) || left()
+        self.projects.as_ref().is_some_and(|known| known.contains(&path.to_lowercase()))
+            || self.left(&path).is_some_and(|project| project.scope == Scope::Project)
     }
 
     /// The container that is declared at `path`, if it has former paths.
@@ -314,8 +315,8 @@ impl Moves {
         }
         way.push(&from.path);
         let groups = std::iter::once(&from.path).chain(&from.former);
-        let groups = groups.filter_map(|path| self.above(path));
-        let needed: Vec<_> = groups.chain(self.left(&from.path)).collect();
+        let needed: Vec<_> =
+            groups.filter_map(|path| self.above(path)).chain(self.left(&from.path)).collect();
         let circle = needed.into_iter().find_map(|other| self.circle_from(other, way, settled));
         way.pop();
         settled.insert(&from.path);

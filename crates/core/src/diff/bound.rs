@@ -56,11 +56,11 @@ impl<'c> Context<'c> {
         value: &Value,
         findings: &mut Findings,
     ) -> Option<Limit> {
-        let own = value.plain()?;
+        let plain = value.plain()?;
         constraints::over(section.section, Some(name)).find_map(|row| {
-            let (group, by, source) = self.decided(row, own, findings)?;
+            let (group, by, source) = self.decided(row, plain, findings)?;
             let is_declared = matches!(source, Source::Declared);
-            if !row.contradicts(&by, own) || (is_declared && row.how == How::Bounds) {
+            if !row.contradicts(&by, plain) || (is_declared && row.how == How::Bounds) {
                 return None;
             }
             let setting = &row.by.field;
@@ -139,7 +139,7 @@ impl<'c> Context<'c> {
     fn decided(
         self,
         row: &'static Constraint,
-        own: &Json,
+        value: &Json,
         findings: &mut Findings,
     ) -> Option<(String, Json, Source)> {
         if !self.has_group_above() {
@@ -147,15 +147,16 @@ impl<'c> Context<'c> {
         }
         let mut declared = self.groups.above(&self.target.path, &row.by);
         let nearest = declared.next();
-        let contradicts =
-            |(_, by): &(_, Option<&Json>)| by.is_some_and(|by| row.contradicts(by, own));
-        let deciding =
-            nearest.iter().cloned().chain(declared.filter(|_| row.every)).find(contradicts);
+        let deciding = nearest
+            .iter()
+            .cloned()
+            .chain(declared.filter(|_| row.every))
+            .find(|(_, by)| by.is_some_and(|by| row.contradicts(by, value)));
         if let Some((group, by)) = deciding.or(nearest) {
             let by = by?;
             let is_direct = self.target.path.rfind('/') == Some(group.len());
             let given = row.in_between(by);
-            if is_direct || row.contradicts(by, own) || given == Some(by) {
+            if is_direct || row.contradicts(by, value) || given == Some(by) {
                 return Some((group, by.clone(), Source::Declared));
             }
             if let Some(given) = given.filter(|_| self.changed(row, findings).is_some()) {

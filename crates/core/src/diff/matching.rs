@@ -26,17 +26,17 @@ pub(super) enum Match<'l> {
 }
 
 /// The live entries of a section, by identity.
-pub(super) struct Matching<'l> {
+pub(super) struct EntryMatcher<'l> {
     section: Section,
     live: &'l [LiveEntry],
     by_key: HashMap<String, Vec<usize>>,
     /// Those whose name the service keeps.
     by_name: HashMap<String, Vec<usize>>,
-    taken: Vec<bool>,
-    count: usize,
+    is_taken: Vec<bool>,
+    matched_count: usize,
 }
 
-impl<'l> Matching<'l> {
+impl<'l> EntryMatcher<'l> {
     pub(super) fn new(section: Section, live: &'l [LiveEntry]) -> Self {
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
@@ -48,12 +48,12 @@ impl<'l> Matching<'l> {
                 by_name.entry(name).or_default().push(at);
             }
         }
-        Self { section, live, by_key, by_name, taken: vec![false; live.len()], count: 0 }
+        Self { section, live, by_key, by_name, is_taken: vec![false; live.len()], matched_count: 0 }
     }
 
     /// How many live entries have a declared one.
-    pub(super) const fn taken(&self) -> usize {
-        self.count
+    pub(super) const fn matched_count(&self) -> usize {
+        self.matched_count
     }
 
     /// Finds the match for a declared entry with this identity. `is_unknown`: the identity contains
@@ -62,7 +62,7 @@ impl<'l> Matching<'l> {
         let found = self.called(identity).or_else(|| self.keyed(identity));
         let near = || {
             let near = identity.near.iter().filter_map(|key| self.by_key.get(key)).flatten();
-            near.copied().find(|at| !self.taken[*at])
+            near.copied().find(|at| !self.is_taken[*at])
         };
         let Some(found) = found else {
             return match near() {
@@ -76,12 +76,12 @@ impl<'l> Matching<'l> {
             Ok(copies) => copies,
             Err(difference) => return Match::Ambiguous(self.ambiguity(&entries, &difference)),
         };
-        if found.iter().all(|at| self.taken[*at]) {
+        if found.iter().all(|at| self.is_taken[*at]) {
             return Match::Taken;
         }
-        self.count += found.len();
+        self.matched_count += found.len();
         for at in found {
-            self.taken[at] = true;
+            self.is_taken[at] = true;
         }
         Match::One(stays, copies)
     }
@@ -106,13 +106,16 @@ impl<'l> Matching<'l> {
 
     /// Those of `found` without a declared one.
     fn free(&self, found: &[usize]) -> Vec<usize> {
-        let found = found.iter().copied().inspect(|_| steps::step());
-        found.filter(|at| !self.taken[*at]).collect()
+        found.iter().copied().inspect(|_| steps::step()).filter(|at| !self.is_taken[*at]).collect()
     }
 
     /// The live entries without a declared one.
     pub(super) fn rest(&self) -> impl Iterator<Item = &'l LiveEntry> {
-        self.live.iter().zip(&self.taken).filter(|(_, taken)| !**taken).map(|(entry, _)| entry)
+        self.live
+            .iter()
+            .zip(&self.is_taken)
+            .filter(|(_, is_taken)| !**is_taken)
+            .map(|(entry, _)| entry)
     }
 
     fn ambiguity(&self, entries: &[&LiveEntry], difference: &str) -> String {

@@ -22,8 +22,8 @@ pub use step::{Action, Change, Edge, Label, Shown, ShownCall, Step};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entry::Comparing;
-use matching::{Match, Matching};
+use entry::EntryDiff;
+use matching::{EntryMatcher, Match};
 use texts::Words;
 
 use crate::{
@@ -95,33 +95,33 @@ pub fn section(
 ) -> Result<Findings, Cause> {
     let entries = live.entries().map_err(Cause::clone)?;
     let mut findings = Findings::default();
-    let mut matching = Matching::new(declared.of, entries);
+    let mut matcher = EntryMatcher::new(declared.of, entries);
     let mut doubt = Doubt::default();
-    let crowded = ambiguous_texts(declared, entries);
+    let ambiguous = ambiguous_texts(declared, entries);
     for entry in &declared.entries {
-        let comparing = Comparing::new(declared.of, entry, context).among(&crowded);
-        let before = matching.taken();
-        match matching.find(&comparing.identity(), comparing.is_unknown()) {
-            Match::None => comparing.absent(&mut findings),
+        let entry_diff = EntryDiff::new(declared.of, entry, context).among(&ambiguous);
+        let before = matcher.matched_count();
+        match matcher.find(&entry_diff.identity(), entry_diff.is_unknown()) {
+            Match::None => entry_diff.absent(&mut findings),
             Match::One(found, copies) => {
-                comparing.present(found, &mut findings);
-                let copies = copies.into_iter().map(|copy| comparing.copy(copy, found));
+                entry_diff.present(found, &mut findings);
+                let copies = copies.into_iter().map(|copy| entry_diff.copy(copy, found));
                 findings.steps.extend(copies);
             }
-            Match::Near(live) => findings.problems.push(comparing.near(live)),
-            Match::Taken => comparing
+            Match::Near(live) => findings.problems.push(entry_diff.near(live)),
+            Match::Taken => entry_diff
                 .incomplete("another entry already matches the same live object", &mut findings),
             Match::Ambiguous(why) => {
                 doubt.unmatched = true;
-                comparing.incomplete(why, &mut findings);
+                entry_diff.incomplete(why, &mut findings);
             }
             Match::Unknown => doubt.unmatched = true,
         }
-        doubt.secret |= matching.taken() == before && comparing.has_secret_identity();
-        comparing.secrets_missing(&mut findings);
-        comparing.secrets_unfit(&mut findings);
+        doubt.secret |= matcher.matched_count() == before && entry_diff.has_secret_identity();
+        entry_diff.secrets_missing(&mut findings);
+        entry_diff.secrets_unfit(&mut findings);
     }
-    for entry in matching.rest().filter(|entry| !declared.leaves_alone(entry)) {
+    for entry in matcher.rest().filter(|entry| !declared.leaves_alone(entry)) {
         unlisted(declared, entry, doubt, context, &mut findings);
     }
     second(declared, entries, context, &mut findings);
@@ -166,13 +166,14 @@ fn second(
         let Some(what) = of.only_one(&entry.key) else { continue };
         let Some((place, action)) = step(&entry.key, findings) else { continue };
         let names = live.iter().map(|live| (of.name(live.fields.raw()), live.protected));
-        let stays = |(name, why): &(String, Option<&str>)| {
+        let Some((other, why)) = names.into_iter().find(|(name, why)| {
             *name != entry.key
                 && of.only_one(name) == Some(what)
                 && (action == Action::Create || (action == Action::Update && why.is_some()))
                 && step(name, findings).is_none_or(|(_, action)| action != Action::Delete)
+        }) else {
+            continue;
         };
-        let Some((other, why)) = names.into_iter().find(stays) else { continue };
         let address = findings.steps.remove(place).address;
         let texts = if why.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
         let words: Words<'_> = &[
@@ -216,10 +217,10 @@ pub fn possible(
 ) -> Findings {
     let mut findings = Findings::default();
     for entry in declared.entries.iter().filter(|entry| entry.state == State::Present) {
-        let comparing = Comparing::new(declared.of, entry, context);
-        comparing.possible(condition, &mut findings);
-        comparing.secrets_missing(&mut findings);
-        comparing.secrets_unfit(&mut findings);
+        let entry_diff = EntryDiff::new(declared.of, entry, context);
+        entry_diff.possible(condition, &mut findings);
+        entry_diff.secrets_missing(&mut findings);
+        entry_diff.secrets_unfit(&mut findings);
     }
     findings
 }
@@ -252,9 +253,11 @@ fn unlisted(
     let user = live.id().filter(|_| matches!(subject(section), Some((_, Named::User))));
     let is_caller = user == Some(context.caller.id);
     let is_owner = user.is_some() && user == context.personal_owner;
-    let own = is_caller.then_some("the token's own access");
-    let owners = || is_owner.then_some("the owner of the personal namespace");
-    let never = live.protected.or(own).or_else(owners);
+    let callers = is_caller.then_some("the token's own access");
+    let never = live
+        .protected
+        .or(callers)
+        .or_else(|| is_owner.then_some("the owner of the personal namespace"));
     let policy =
         if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted.value };
     // Nobody is expected to declare bots, which come and go with their tokens, or the access of

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::declare::Unread;
+use super::declare::UnreadSection;
 use crate::{
     catalogue::{self, approval_rules, settings},
     cause::Cause,
@@ -28,7 +28,7 @@ pub(super) struct Document {
     /// Comments on the document.
     pub(super) about: Vec<String>,
     /// The sections with content, in the documented order.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<DocSection>,
     /// The sections that could not be read and must not be declared.
     pub(super) unread: Vec<&'static str>,
     /// Whether it is archived, so that no other section is written.
@@ -46,25 +46,25 @@ pub(super) struct Document {
     /// The sections that ignore rules.
     pub(super) ignored: Vec<&'static str>,
     /// The values of its references.
-    pub(super) secrets: Vec<Reference>,
+    pub(super) secrets: Vec<SecretReference>,
     /// The sections that the service did not show.
-    pub(super) refused: Vec<Unread>,
+    pub(super) refused: Vec<UnreadSection>,
     /// Entries and fields that no manifest can express, with their sections, and why.
-    pub(super) left_out: Vec<(String, Cause)>,
+    pub(super) omitted: Vec<(String, Cause)>,
 }
 
 /// A section.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct DocSection {
     pub(super) of: Section,
     pub(super) about: Vec<String>,
     /// The entries; a section that is not a list has exactly one.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<DocEntry>,
 }
 
 /// An entry.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct DocEntry {
     /// Its identity.
     pub(super) key: String,
     /// Its fields, in the documented order.
@@ -79,7 +79,7 @@ pub(super) struct Entry {
 
 /// A reference in place of a value.
 #[derive(Clone, Debug)]
-pub(super) struct Reference {
+pub(super) struct SecretReference {
     /// The section, the entry and the field with the reference.
     pub(super) section: &'static str,
     pub(super) key: String,
@@ -92,17 +92,17 @@ pub(super) struct Reference {
     pub(super) value: Secret,
 }
 
-impl Entry {
+impl DocEntry {
     /// The value of `name`.
     pub(super) fn get(&self, name: &str) -> Option<&Json> {
-        self.fields.iter().find(|(own, _)| own == name).map(|(_, value)| value)
+        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
     }
 
     /// A field of the identity that is missing, if there is one.
     pub(super) fn missing_identity(&self, of: Section) -> Option<&'static str> {
         let is_list = of.shape == Shape::List && self.state.is_none();
-        let mut told = of.identity.iter().copied().filter(|_| is_list);
-        told.find(|name| self.unknown.iter().any(|unknown| unknown == name))
+        let mut names = of.identity.iter().copied().filter(|_| is_list);
+        names.find(|name| self.unknown.iter().any(|unknown| unknown == name))
     }
 
     fn items(&self) -> Vec<Item> {
@@ -137,8 +137,8 @@ pub(crate) fn nest(items: &mut Vec<Item>, keys: &[impl AsRef<str>], value: Json)
     }
 }
 
-impl Part {
-    pub(super) const fn new(of: Section, entries: Vec<Entry>) -> Self {
+impl DocSection {
+    pub(super) const fn new(of: Section, entries: Vec<DocEntry>) -> Self {
         Self { of, about: Vec::new(), entries }
     }
 
@@ -156,10 +156,9 @@ impl Part {
     pub(super) fn item(&self) -> Option<Item> {
         let first = || self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
         let node = match self.of.shape {
-            Shape::List => {
-                let entry = |entry: &Entry| (entry.items(), entry.about.clone());
-                Node::List(self.entries.iter().map(entry).collect())
-            }
+            Shape::List => Node::List(
+                self.entries.iter().map(|entry| (entry.items(), entry.about.clone())).collect(),
+            ),
             Shape::Mapping if self.entries.iter().any(|entry| entry.state == Some(ABSENT)) => {
                 Node::Value(Json::Null)
             }
@@ -191,7 +190,7 @@ impl Document {
             ignored: Vec::new(),
             secrets: Vec::new(),
             refused: Vec::new(),
-            left_out: Vec::new(),
+            omitted: Vec::new(),
         }
     }
 
@@ -201,9 +200,11 @@ impl Document {
         let rules = self.part(approval_rules::SECTION).into_iter().flat_map(|part| &part.entries);
         let mut types = rules.filter_map(|rule| rule.get("rule_type"));
         if types.any(|of| of == approval_rules::ANY) {
-            let is_settings = |part: &&mut Part| part.of.section == settings::SECTION;
-            for entry in
-                self.parts.iter_mut().filter(is_settings).flat_map(|part| &mut part.entries)
+            for entry in self
+                .parts
+                .iter_mut()
+                .filter(|part| part.of.section == settings::SECTION)
+                .flat_map(|part| &mut part.entries)
             {
                 entry.fields.retain(|(name, _)| name != approval_rules::BEFORE_MERGE);
                 // No `Defaults` may set it either.
@@ -213,7 +214,7 @@ impl Document {
     }
 
     /// The section `name`.
-    pub(super) fn part(&self, name: &str) -> Option<&Part> {
+    pub(super) fn part(&self, name: &str) -> Option<&DocSection> {
         self.parts.iter().find(|part| part.of.section == name)
     }
 
@@ -224,11 +225,11 @@ impl Document {
 
     /// Declares that the object of section `of` is absent, unless it exists or is unknown.
     pub(super) fn declare_absent(&mut self, of: Section) {
-        let is_known = self.part(of.section).is_some() || self.unread.contains(&of.section);
-        if !is_known {
-            let none = Entry { state: Some(ABSENT), ..Entry::default() };
-            self.parts.push(Part::new(of, vec![none]));
-            self.parts.sort_by_key(Part::place);
+        let is_read = self.part(of.section).is_some() || self.unread.contains(&of.section);
+        if !is_read {
+            let none = DocEntry { state: Some(ABSENT), ..DocEntry::default() };
+            self.parts.push(DocSection::new(of, vec![none]));
+            self.parts.sort_by_key(DocSection::place);
         }
     }
 
@@ -252,10 +253,10 @@ impl Document {
 
     /// Renames the reference at `index`.
     pub(super) fn rename(&mut self, index: usize, name: String) {
-        let Reference { section, key, field, .. } = &self.secrets[index];
+        let SecretReference { section, key, field, .. } = &self.secrets[index];
         let parts = self.parts.iter_mut().filter(|part| part.of.section == *section);
         let entries = parts.flat_map(|part| &mut part.entries).filter(|entry| entry.key == *key);
-        let values = entries.flat_map(|entry| &mut entry.fields).filter(|(own, _)| own == field);
+        let values = entries.flat_map(|entry| &mut entry.fields).filter(|(name, _)| name == field);
         values.for_each(|(_, value)| *value = reference(&name));
         self.secrets[index].name = name;
     }

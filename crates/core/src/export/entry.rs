@@ -2,8 +2,8 @@
 
 use super::{
     Settings, Values,
-    declare::Declaring,
-    document::{Entry, Reference, UNMANAGED, reference},
+    declare::DocumentBuilder,
+    document::{DocEntry, SecretReference, UNMANAGED, reference},
 };
 use crate::{
     address::Address,
@@ -28,8 +28,8 @@ const UNSAID: &str = "the answer lacks it";
 const CREDENTIAL: &str = "it may hold a credential";
 
 /// An entry that is being written.
-pub(super) struct Writing<'d, 'a> {
-    to: &'d mut Declaring<'a>,
+pub(super) struct EntryWriter<'d, 'a> {
+    to: &'d mut DocumentBuilder<'a>,
     of: Section,
     live: &'d LiveEntry,
     /// Whether somebody has edited a single object whose edits decide about several fields at once:
@@ -37,20 +37,20 @@ pub(super) struct Writing<'d, 'a> {
     is_edited: bool,
     /// The fields without which the service refuses it.
     needed: &'static [&'static str],
-    entry: Entry,
+    entry: DocEntry,
     /// What is left out, and why.
-    left_out: Vec<String>,
+    omitted: Vec<String>,
 }
 
-impl<'d, 'a> Writing<'d, 'a> {
+impl<'d, 'a> EntryWriter<'d, 'a> {
     /// The entry of `of` for `live`. What is left out of a section that is not a list is added to
     /// `about`.
     pub(super) fn entry(
-        to: &'d mut Declaring<'a>,
+        to: &'d mut DocumentBuilder<'a>,
         of: Section,
         live: &'d LiveEntry,
         about: &mut Vec<String>,
-    ) -> Entry {
+    ) -> DocEntry {
         let raw = live.fields.raw();
         let mut specs = of.table().specs().iter().filter(|spec| spec.field.with_every_edit);
         let is_edited = of.shape == Shape::Mapping
@@ -58,31 +58,31 @@ impl<'d, 'a> Writing<'d, 'a> {
                 let value = raw.get(spec.name);
                 value.is_some_and(|value| !is_preset(of, spec.name, value, to.path))
             });
-        let (needed, left_out) = (of.needed(raw), Vec::new());
-        let entry = Entry { key: of.name(raw), ..Entry::default() };
-        let mut own = Self { to, of, live, is_edited, needed, entry, left_out };
-        let settings = own.to.settings;
+        let (needed, omitted) = (of.needed(raw), Vec::new());
+        let entry = DocEntry { key: of.name(raw), ..DocEntry::default() };
+        let mut writer = Self { to, of, live, is_edited, needed, entry, omitted };
+        let settings = writer.to.settings;
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
-            let is_above = spec.field.available.is_of_top() && own.to.path.contains('/');
+            let is_above = spec.field.available.is_of_top() && writer.to.path.contains('/');
             if is_above || !of.has(raw, spec.name) {
                 continue;
             }
             match raw.get(spec.name) {
-                None => own.lacking(spec),
+                None => writer.lacking(spec),
                 Some(value) => {
-                    if let Some(why) = own.value(spec, value) {
-                        return unmanaged(own.entry, spec, value, &why);
+                    if let Some(why) = writer.value(spec, value) {
+                        return unmanaged(writer.entry, spec, value, &why);
                     }
                 }
             }
         }
-        own.complete();
-        let Self { entry, left_out, .. } = own;
+        writer.complete();
+        let Self { entry, omitted, .. } = writer;
         if of.shape == Shape::List {
-            let about = (!left_out.is_empty()).then(|| left_out.join("; "));
-            return Entry { about, ..entry };
+            let about = (!omitted.is_empty()).then(|| omitted.join("; "));
+            return DocEntry { about, ..entry };
         }
-        about.extend(left_out);
+        about.extend(omitted);
         entry
     }
 
@@ -116,8 +116,7 @@ impl<'d, 'a> Writing<'d, 'a> {
         }
         // A removable object exists even if it has no fields.
         if of.is_removable() && self.entry.fields.is_empty() {
-            let mut known = of.table().specs().iter();
-            let first = known.find_map(|spec| {
+            let first = of.table().specs().iter().find_map(|spec| {
                 let value = raw.get(spec.name)?;
                 let is_good = !is_nothing(value)
                     && is_sayable(of, spec.name, value)
@@ -131,7 +130,7 @@ impl<'d, 'a> Writing<'d, 'a> {
     /// Records a live field that is not written.
     fn lack(&mut self, field: &str, why: &str) {
         let what = format!("{}/{}.{field}", self.of.section, self.entry.key);
-        self.to.document.left_out.push((what, Cause::new(why.to_owned())));
+        self.to.document.omitted.push((what, Cause::new(why.to_owned())));
     }
 
     /// Records a field that the answer lacks.
@@ -171,7 +170,7 @@ impl<'d, 'a> Writing<'d, 'a> {
         } else if of.identity.contains(&spec.name) {
             return Some(why);
         } else {
-            self.left_out.push(format!("{} not exported: {why}", spec.name));
+            self.omitted.push(format!("{} not exported: {why}", spec.name));
             self.entry.unknown.push(spec.name.to_owned());
         }
         None
@@ -183,14 +182,13 @@ impl<'d, 'a> Writing<'d, 'a> {
         let shown = sorted(spec, forms::shown(Some(spec), value, self.to.names));
         let within = spec.schema["properties"].as_object();
         let leaves: Vec<(String, Json)> = match (within, &shown) {
-            (Some(properties), Json::Object(object)) => {
-                let is_current = |name: &&String| !is_deprecated(&properties[name.as_str()]);
-                let names = properties.keys().filter(is_current);
-                let leaf = |name: &String| {
+            (Some(properties), Json::Object(object)) => properties
+                .keys()
+                .filter(|name| !is_deprecated(&properties[name.as_str()]))
+                .filter_map(|name| {
                     Some((format!("{}.{name}", spec.name), object.get(name)?.clone()))
-                };
-                names.filter_map(leaf).collect()
-            }
+                })
+                .collect(),
             _ => vec![(spec.name.to_owned(), shown.clone())],
         };
         for (name, value) in leaves {
@@ -218,7 +216,7 @@ impl<'d, 'a> Writing<'d, 'a> {
                 if !names_somebody {
                     self.lack(&name, why);
                 }
-                self.left_out.push(format!("{name} not exported: {why}"));
+                self.omitted.push(format!("{name} not exported: {why}"));
             }
             self.entry.unknown.push(name);
         }
@@ -263,7 +261,7 @@ impl<'d, 'a> Writing<'d, 'a> {
         let text = value.map(plain_text).unwrap_or_default();
         let user = text.rsplit_once('@').map_or("", |(user, _)| user);
         let is_masked = spec.field.secrecy() == Secrecy::Address && user.contains(MASK);
-        self.to.document.secrets.push(Reference {
+        self.to.document.secrets.push(SecretReference {
             section: self.of.section,
             key: key.clone(),
             field: spec.name.to_owned(),
@@ -292,11 +290,11 @@ pub(super) fn lacks_credential(of: Section, spec: &Spec) -> bool {
 }
 
 /// An entry with a secret as identity: marked as managed elsewhere, and named without it.
-fn unmanaged(entry: Entry, spec: &Spec, value: &Json, why: &str) -> Entry {
+fn unmanaged(entry: DocEntry, spec: &Spec, value: &Json, why: &str) -> DocEntry {
     let glob = format!("*{}*", host(value));
     let fields = vec![(spec.name.to_owned(), glob.into())];
     let about = Some(format!("{} not exported: {why}", spec.name));
-    Entry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
+    DocEntry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
 }
 
 /// The host in a URL.

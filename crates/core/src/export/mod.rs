@@ -24,10 +24,10 @@ use std::{
     mem,
 };
 
-use declare::{Found, Unread};
+use declare::{Conversion, UnreadSection};
 use defaults::Defaults;
 pub(crate) use document::nest;
-use document::{Document, Part, Reference};
+use document::{DocSection, Document, SecretReference};
 pub use everything::{everything, to_read, whole};
 pub use excerpt::{Excerpt, ExcerptEntry};
 pub use layout::stem;
@@ -167,11 +167,11 @@ pub struct Estate {
     documents: Vec<Document>,
     deleting: BTreeSet<String>,
     /// The sections that the service did not show, with the paths of their documents.
-    unread: Vec<(String, Unread)>,
+    unread: Vec<(String, UnreadSection)>,
     /// The tier of the service, as far as it showed any of it.
     tier: Tier,
     missing: Vec<Missing>,
-    left_out: Vec<Missing>,
+    omitted: Vec<Missing>,
     /// The sections that no caller could read: of a higher tier, or switched off.
     closed: [BTreeSet<&'static str>; 2],
 }
@@ -193,19 +193,21 @@ impl Estate {
             self.tier = self.tier.max(facts.tier);
         }
         match declare::declare(scope, path, live, names, &self.settings) {
-            Found::Document(mut document) => {
+            Conversion::Document(mut document) => {
                 self.tier = self.tier.max(document.proven);
                 let refused = mem::take(&mut document.refused).into_iter();
                 self.unread.extend(refused.map(|unread| (path.to_owned(), unread)));
-                let left_out = mem::take(&mut document.left_out).into_iter();
-                self.left_out.extend(left_out.map(|(part, cause)| {
+                let omitted = mem::take(&mut document.omitted).into_iter();
+                self.omitted.extend(omitted.map(|(part, cause)| {
                     let what = format!("{path}#{part}");
                     Missing { what, cause }
                 }));
                 self.documents.push(*document);
             }
-            Found::Deleting => drop(self.deleting.insert(path.to_owned())),
-            Found::Unread(cause) => self.missing.push(Missing { what: path.to_owned(), cause }),
+            Conversion::Deleting => drop(self.deleting.insert(path.to_owned())),
+            Conversion::Unread(cause) => {
+                self.missing.push(Missing { what: path.to_owned(), cause });
+            }
         }
     }
 
@@ -219,7 +221,7 @@ impl Estate {
     /// identify.
     pub fn left_out(&mut self) -> &[Missing] {
         self.settle();
-        &self.left_out
+        &self.omitted
     }
 
     /// Sorts the sections that could not be read, after all reads: a section that one project shows
@@ -227,14 +229,14 @@ impl Estate {
     fn settle(&mut self) {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         for (path, unread) in mem::take(&mut self.unread) {
-            let Unread { section, cause, is_refused, tier, sees_it } = unread;
+            let UnreadSection { section, cause, is_refused, tier, sees_it } = unread;
             let what = format!("{path}#{section}");
-            let mut about = |said: String| {
+            let mut about = |sentence: String| {
                 let at = self.documents.binary_search_by_key(&path.to_lowercase(), |document| {
                     document.path.to_lowercase()
                 });
                 let document = at.ok().map(|at| &mut self.documents[at]);
-                document.into_iter().for_each(|document| document.about.push(said.clone()));
+                document.into_iter().for_each(|document| document.about.push(sentence.clone()));
             };
             if is_refused && tier > self.tier {
                 self.closed[0].insert(section);
@@ -242,14 +244,14 @@ impl Estate {
                 self.closed[1].insert(section);
             } else if is_refused && !sees_it {
                 about(format!("Not exported: {section} ({cause})"));
-                self.left_out.push(Missing { what, cause });
+                self.omitted.push(Missing { what, cause });
             } else {
                 about(format!("Missing: {section} ({cause})"));
                 self.missing.push(Missing { what, cause });
             }
         }
         self.missing.sort();
-        self.left_out.sort();
+        self.omitted.sort();
     }
 
     /// All files.
@@ -366,7 +368,7 @@ impl Estate {
                 let secret = &document.secrets[at];
                 if counts.get(&secret.name).is_some_and(|count| *count > 1) {
                     // A hash, not a number: another secret must not change this name.
-                    let Reference { section, key, field, .. } = secret;
+                    let SecretReference { section, key, field, .. } = secret;
                     let what = format!("{}#{section}/{key}.{field}", document.path);
                     let name = format!("{}_{:08X}", secret.name, layout::hash(&what));
                     document.rename(at, name);
@@ -419,22 +421,24 @@ impl Estate {
 }
 
 /// Fields in the sections of `parts` that may be declared but no answer shows.
-fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
+fn never_shown<'p>(parts: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
     let never = |of: Section, spec: &Spec| {
         let is_never = spec.field.read == Readback::Never || spec.field.is_upload();
         (is_never || entry::lacks_credential(of, spec)) && spec.field.accepted != Accepted::Never
     };
-    let of = |part: &Part| {
-        // The origin of a container is irrelevant after its creation.
-        let specs = part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
-        let section = part.of.section;
-        let fields = part.entries.iter().map(|entry| entry.fields.iter().cloned().collect());
-        let fields: Vec<Object> = fields.collect();
-        let has = |spec: &Spec| fields.iter().any(|own| part.of.has(own, spec.name));
-        specs
-            .filter(|spec| never(part.of, spec) && has(spec))
-            .map(move |spec| format!("{section}.{}", spec.name))
-            .collect::<Vec<_>>()
-    };
-    parts.flat_map(of).collect()
+    parts
+        .flat_map(|part| {
+            // The origin of a container is irrelevant after its creation.
+            let specs =
+                part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
+            let section = part.of.section;
+            let fields = part.entries.iter().map(|entry| entry.fields.iter().cloned().collect());
+            let fields: Vec<Object> = fields.collect();
+            let has = |spec: &Spec| fields.iter().any(|fields| part.of.has(fields, spec.name));
+            specs
+                .filter(|spec| never(part.of, spec) && has(spec))
+                .map(move |spec| format!("{section}.{}", spec.name))
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }

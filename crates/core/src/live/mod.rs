@@ -23,7 +23,7 @@ use crate::{
     value::Object,
 };
 
-pub use token::{Home, Token};
+pub use token::{BotOwner, Token};
 
 /// The user of the token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub struct Live {
     pub inherited_before: Option<Inherited>,
     /// The answer to [`Question::GroupAbove`], once asked.
     pub group_above: Option<Arc<Object>>,
-    /// The answer to [`Question::Own`], once asked.
-    pub own: Option<OwnAccess>,
+    /// The answer to [`Question::CallerAccess`], once asked.
+    pub caller_access: Option<CallerAccess>,
     /// The projects below a group, if undeclared ones matter.
     pub projects: Option<Result<Vec<Project>, Cause>>,
     /// The answer to [`Question::Release`].
@@ -104,7 +104,7 @@ impl Live {
             people: None,
             inherited_before: None,
             group_above: None,
-            own: None,
+            caller_access: None,
             projects: None,
             release: Known::NotAsked,
             times: Times::at(now),
@@ -138,7 +138,7 @@ pub enum Question {
     /// The object of the group above, at the declared path.
     GroupAbove,
     /// The ways in which the token's user has access.
-    Own,
+    CallerAccess,
     /// The groups that it is shared with, if it declares no shares.
     Shares,
     /// The ids of the entries of this section, which entries of another section name.
@@ -153,7 +153,7 @@ pub type Inherited = Arc<BTreeMap<u64, u8>>;
 
 /// The ways in which the token's user has access to a container, as levels; 0 means none.
 #[derive(Clone, Debug)]
-pub struct OwnAccess {
+pub struct CallerAccess {
     /// Without the groups that the container is shared with.
     pub otherwise: Result<u8, Cause>,
     /// In each group that the container is shared with, by group id.
@@ -279,12 +279,12 @@ pub fn without_copies<'l>(
 pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Result<Entries, Cause> {
     let live = without_copies(of, container, found.entries().map_err(Cause::clone)?).into_iter();
     let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(of.id_of(live)?))));
-    let known: BTreeMap<_, _> = live.clone().map(|(fields, id)| (of.name(fields), id)).collect();
-    let declared = container.entries(of.section);
-    let present = declared.filter(|entry| entry.state == State::Present);
+    let ids_by_name: BTreeMap<_, _> =
+        live.clone().map(|(fields, id)| (of.name(fields), id)).collect();
+    let present = container.entries(of.section).filter(|entry| entry.state == State::Present);
     let present = present.filter_map(|entry| {
         let address = || container.address().section(of.section).entry(entry.key.clone());
-        let id = known.get(&entry.key).cloned();
+        let id = ids_by_name.get(&entry.key).cloned();
         let id = id.unwrap_or_else(|| Id::OfStep(address().to_string().into()));
         let name = match of.called_by {
             Some(_) => of.called(&forms::plain(&entry.values()))?,
@@ -295,8 +295,8 @@ pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Resu
     let live = live.filter_map(|(fields, id)| Some((of.called(fields)?, id)));
     let mut ids = Entries::new();
     for (name, id) in present.chain(live) {
-        let is_another = |known: &Option<Id>| known.as_ref() != Some(&id);
-        let is_ambiguous = of.called_by.is_some() && ids.get(&name).is_some_and(is_another);
+        let is_ambiguous = of.called_by.is_some()
+            && ids.get(&name).is_some_and(|other| other.as_ref() != Some(&id));
         ids.insert(name, (!is_ambiguous).then_some(id));
     }
     Ok(ids)

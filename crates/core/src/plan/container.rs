@@ -12,7 +12,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, State, subject},
     diff::{
-        self, Action, Context, Findings, Incomplete, Note, Problem, Reason, Step,
+        self, Action, Context, Findings, Note, Problem, Reason, Step,
         texts::{self, Words},
     },
     field::Scope,
@@ -55,7 +55,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         groups: &settings.groups,
         release: match live.release {
             Known::Hidden => settings.release.map_or(Known::Hidden, Known::Is),
-            told => told,
+            release => release,
         },
         secrets: &settings.secrets,
         resend: &settings.resend,
@@ -106,9 +106,9 @@ fn switched(
     };
     let opens = set.iter().filter_map(of).find(|(_, opens)| *opens);
     // The others may be off without a declaration.
-    let closed =
-        || set.iter().find_map(of).filter(|_| set.iter().all(|n| of(n).is_some() || is_off(n)));
-    opens.or_else(closed)
+    opens.or_else(|| {
+        set.iter().find_map(of).filter(|_| set.iter().all(|n| of(n).is_some() || is_off(n)))
+    })
 }
 
 /// A container that is being planned.
@@ -275,8 +275,8 @@ impl Planning<'_> {
     fn close_with_named(&self, plan: &mut ContainerPlan) {
         let shut = plan.shut.iter().filter_map(|name| self.live.sections.get(name));
         let reasons: Vec<_> = shut.filter_map(|found| found.entries().err()).collect();
-        let is_shut = |scope: &mut Incomplete| reasons.contains(&&scope.reason);
-        let shut = plan.findings.incomplete.extract_if(.., is_shut);
+        let shut =
+            plan.findings.incomplete.extract_if(.., |scope| reasons.contains(&&scope.reason));
         plan.findings.notes.extend(shut.map(|scope| {
             let why = scope.reason.message.to_string();
             Note::new(&scope.address, Reason::Closed { why }, &self.declared.origin)
@@ -310,12 +310,14 @@ impl Planning<'_> {
     fn go_with_parents(&self, section: &DeclaredSection, findings: &mut Findings, steps: &[Step]) {
         let Some(parent) = section.of.home.parent else { return };
         let Some(of) = catalogue::section(self.declared.scope, parent.section) else { return };
-        let removes = |step: &&Step| {
-            step.action == Action::Delete
-                && !step.is_copy
-                && step.address.section == Some(of.section)
-        };
-        let live = steps.iter().filter(removes).filter_map(Step::found);
+        let live = steps
+            .iter()
+            .filter(|step| {
+                step.action == Action::Delete
+                    && !step.is_copy
+                    && step.address.section == Some(of.section)
+            })
+            .filter_map(Step::found);
         let gone: BTreeSet<_> = live.map(|live| of.name(live.fields.raw())).collect();
         if gone.is_empty() {
             return;
@@ -367,18 +369,18 @@ impl Planning<'_> {
     fn archived(&self, as_declared: bool, plan: &mut ContainerPlan) {
         plan.closed = Some(Cause::new("the project is archived"));
         let opens = Effect::provides(Capability::Writable);
-        let is_kept_shut = |section: &&DeclaredSection| {
+        let is_held_shut = |section: &&DeclaredSection| {
             self.is_held(section) && self.declared_effects(section).contains(&opens)
         };
         let by_hand = Reason::ArchivedByHand;
-        plan.findings.notes.push(match self.in_order().find(is_kept_shut) {
+        plan.findings.notes.push(match self.in_order().find(is_held_shut) {
             Some(section) => Note::new(&self.at(section), by_hand, &section.origin),
             None if !as_declared => Note::new(self.address, by_hand, &self.declared.origin),
             None => {
                 // Nothing else of it could be read than that it is archived.
                 let shuts = Effect::lacks(Capability::Writable);
-                let says_so = self.effects().filter(|(_, effect)| *effect == shuts);
-                plan.compared.extend(says_so.map(|(name, _)| name));
+                let archiving = self.effects().filter(|(_, effect)| *effect == shuts);
+                plan.compared.extend(archiving.map(|(name, _)| name));
                 Note::new(self.address, Reason::Archived, &self.declared.origin)
             }
         });
@@ -413,10 +415,11 @@ impl Planning<'_> {
     }
 
     fn switches(&self) -> Switches {
-        let switch = |(_, effect)| match effect {
-            Effect::Capability { what, before: false, after } => Some((what, after)),
-            _ => None,
-        };
-        self.effects().filter_map(switch).collect()
+        self.effects()
+            .filter_map(|(_, effect)| match effect {
+                Effect::Capability { what, before: false, after } => Some((what, after)),
+                _ => None,
+            })
+            .collect()
     }
 }

@@ -58,8 +58,9 @@ impl Planning<'_> {
         // A step that names an entry of such a section is left out too.
         let shut = plan.shut.iter().map(|name| format!("{}/", self.address.section(name)));
         let shut: Vec<_> = shut.collect();
-        let names_one = |named: &str| shut.iter().any(|section| named.starts_with(section));
-        let lacks_one = |step: &mut Step| step.waits_for().any(names_one);
+        let lacks_one = |step: &mut Step| {
+            step.waits_for().any(|named| shut.iter().any(|section| named.starts_with(section)))
+        };
         let closed = plan.findings.steps.extract_if(.., lacks_one).map(|step| {
             let why = "what it names needs a feature that is off".to_owned();
             Note::new(&step.address, Reason::Closed { why }, &step.origin)
@@ -76,7 +77,7 @@ impl Planning<'_> {
     /// The creation step, with the sections that the same request sets. Fields that must wait
     /// become notes.
     fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
-        let (own, _) = catalogue::container(self.declared.scope);
+        let (itself, _) = catalogue::container(self.declared.scope);
         let mut fields = self.created_with(create);
         let mut notes = Vec::new();
         for (name, (section, field)) in &fields {
@@ -92,10 +93,10 @@ impl Planning<'_> {
         for note in &notes {
             fields.remove(&*note.fields[0]);
         }
-        let value = |(name, (_, field)): (&&str, &(Section, Sourced<Value>))| {
-            ((*name).to_owned(), field.value.clone())
-        };
-        let values: Fields = fields.iter().map(value).collect();
+        let values: Fields = fields
+            .iter()
+            .map(|(name, (_, field))| ((*name).to_owned(), field.value.clone()))
+            .collect();
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
             match section.waits(name, &values, None, true) {
@@ -108,15 +109,15 @@ impl Planning<'_> {
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
         let after = forms::plain(&values);
-        let of = |section: Section| section.rules.effects(None, &Object::new(), &after);
-        let along = self.sections_in_create().flat_map(|section| of(section.of));
+        let effects_of = |section: Section| section.rules.effects(None, &Object::new(), &after);
+        let along = self.sections_in_create().flat_map(|section| effects_of(section.of));
         let effects = std::iter::once(Effect::provides(Capability::Exists))
             .chain(along.filter(|effect| match effect {
                 Effect::Capability { what: Capability::Feature(_), before, .. } => *before,
                 effect => matches!(effect, Effect::Visibility { .. }),
             }))
             .chain(self.follows())
-            .chain(of(own));
+            .chain(effects_of(itself));
         Ok(Step { effects: effects.collect(), ..step })
     }
 
@@ -130,8 +131,8 @@ impl Planning<'_> {
         &'f self,
         create: &'f Declared,
     ) -> BTreeMap<&'f str, (Section, Sourced<Value>)> {
-        let (own, _) = catalogue::container(self.declared.scope);
-        let own_fields = create.iter().map(|(name, field)| (name, (own, field)));
+        let (itself, _) = catalogue::container(self.declared.scope);
+        let create_fields = create.iter().map(|(name, field)| (name, (itself, field)));
         let along = self.sections_in_create().flat_map(|section| {
             let met = |entry: &Entry| forms::met(section.of, &entry.values(), &Object::new());
             section.entries.iter().flat_map(move |entry| {
@@ -142,7 +143,7 @@ impl Planning<'_> {
                 })
             })
         });
-        own_fields.chain(along).collect()
+        create_fields.chain(along).collect()
     }
 
     /// Refuses fields that the service's release lacks, and values that the group above prevents;
@@ -187,11 +188,10 @@ impl Planning<'_> {
         values: &Fields,
         fields: &BTreeMap<&str, (Section, Sourced<Value>)>,
     ) -> Result<Vec<Call>, Box<Problem>> {
-        let at = |name: &str| {
+        let mut calls = self.container_calls(Act::Create(values), self.context.target, |name| {
             let origin = fields.get(name).map(|(_, field)| &field.origin);
             origin.unwrap_or(&self.declared.origin).clone()
-        };
-        let mut calls = self.own_calls(Act::Create(values), self.context.target, at)?;
+        })?;
         for (neutral, name) in &self.settings.hosts {
             for call in &mut calls {
                 call.request = call.request.clone().rename(neutral, name);

@@ -11,7 +11,7 @@ use crate::{
     catalogue::{self, shares},
     desired::{self, DeclaredSection, Entry, State, Unlisted, subject},
     diff::{
-        Action, Change, Findings, Held, Note, Problem, Reason, Step,
+        Action, Findings, Held, Note, Problem, Reason, Step,
         texts::{self, Words},
     },
     field::{Compare, Named, Scope},
@@ -65,8 +65,7 @@ impl Planning<'_> {
         let found = self.live.sections.get(section.of.section).filter(|_| names_people)?;
         let table = section.of.table();
         let without = |entry: &LiveEntry| {
-            let all = gone.iter();
-            all.fold(entry.clone(), |entry, (named, id)| {
+            gone.iter().fold(entry.clone(), |entry, (named, id)| {
                 entry.without_grants(table, *named, &[*id])
             })
         };
@@ -230,10 +229,9 @@ impl Planning<'_> {
             let Some((group, Named::Group)) = subject(of) else { continue };
             let mut specs = of.table().specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
-            let live = self.live.entries(of.section).into_iter().flatten();
-            levels.extend(live.filter_map(|entry| {
-                Some((entry.id()?, Level::parse(entry.fields.raw().get(level.name)?)?))
-            }));
+            levels.extend(self.live.entries(of.section).into_iter().flatten().filter_map(
+                |entry| Some((entry.id()?, Level::parse(entry.fields.raw().get(level.name)?)?)),
+            ));
             let declared = self.declared.entries(of.section);
             let declared = declared.filter(|entry| entry.state == State::Present);
             levels.extend(declared.filter_map(|entry| {
@@ -248,8 +246,8 @@ impl Planning<'_> {
 
     /// Holds all replacements of shares and removals of members that would also remove something that is held.
     fn hold_replacements(&self, until: Date, plan: &mut ContainerPlan) {
-        let is_spared = |step: &mut Step| self.loses_grants(step).is_some();
-        let spared: Vec<_> = plan.findings.steps.extract_if(.., is_spared).collect();
+        let spared: Vec<_> =
+            plan.findings.steps.extract_if(.., |step| self.loses_grants(step).is_some()).collect();
         let held = spared.iter().map(|step| Held { address: step.address.clone(), until });
         plan.findings.held.extend(held);
         plan.findings.watched.extend(spared);
@@ -265,11 +263,10 @@ impl Planning<'_> {
     fn lost_grants(&self, step: &Step) -> Option<Note> {
         let removes = step.replaces || step.action == Action::Delete;
         let group = step.live_id().filter(|_| removes && self.names_a_group(step))?;
-        let grants = |section: &Section| {
+        let rules = catalogue::sections(self.declared.scope).filter(|section| {
             let mut specs = section.table().specs().iter();
             section.home.names_people && specs.any(|spec| spec.field.compare == Compare::Rows)
-        };
-        let rules = catalogue::sections(self.declared.scope).filter(grants);
+        });
         let grants_of: Vec<_> =
             rules.flat_map(|section| self.undeclared_grants(section, group)).collect();
         let reason = Reason::TakesAlong { grants_of: grants_of.clone() };
@@ -284,24 +281,26 @@ impl Planning<'_> {
         let declared = self.declared.section(section.section);
         let found = self.live.entries(section.section);
         let (Some(declared), Some(entries)) = (declared, found) else { return vec![address] };
-        let loses = |entry: &&LiveEntry| {
+        let entries = entries.iter().filter(|entry| {
             let name = section.name(entry.fields.raw());
-            let own = declared.entries.iter().find(|own| own.key == name);
-            let stays = match own {
-                Some(own) => own.state == State::Present,
+            let entry_declared =
+                declared.entries.iter().find(|entry_declared| entry_declared.key == name);
+            let stays = match entry_declared {
+                Some(entry_declared) => entry_declared.state == State::Present,
                 None => declared.unlisted.value != Unlisted::Delete,
             };
-            let left = entry.without_grants(section.table(), Named::Group, &[group]).fields;
-            let is_declared =
-                |field: &String| own.is_some_and(|own| own.fields.contains_key(field));
+            let stripped = entry.without_grants(section.table(), Named::Group, &[group]).fields;
+            let is_declared = |field: &String| {
+                entry_declared
+                    .is_some_and(|entry_declared| entry_declared.fields.contains_key(field))
+            };
             let mut lost = entry
                 .fields
                 .raw()
                 .iter()
-                .filter(|(field, value)| left.raw().get(*field) != Some(value));
+                .filter(|(field, value)| stripped.raw().get(*field) != Some(value));
             stays && lost.any(|(field, _)| !is_declared(field))
-        };
-        let entries = entries.iter().filter(loses);
+        });
         entries.map(|entry| address.entry(section.name(entry.fields.raw()))).collect()
     }
 
@@ -363,20 +362,20 @@ pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &En
 /// Adds a step that is needed if the service removes grants, as far as it does more than the
 /// step planned for the same object.
 fn add_possible(step: Step, steps: &mut Vec<Step>) {
-    let known = steps.iter_mut().find(|known| known.address == step.address);
-    let has =
-        |change: &Change| known.as_ref().is_some_and(|known| known.change(&change.field).is_some());
-    if step.changes.iter().all(has) {
+    let planned = steps.iter_mut().find(|planned| planned.address == step.address);
+    if step.changes.iter().all(|change| {
+        planned.as_ref().is_some_and(|planned| planned.change(&change.field).is_some())
+    }) {
         return;
     }
     // For the present live state, only the known step is needed.
-    let effects = known.as_ref().map(|known| known.effects.clone()).unwrap_or_default();
+    let effects = planned.as_ref().map(|planned| planned.effects.clone()).unwrap_or_default();
     let condition = "if the service takes what rules grant along with the share or membership";
     let step = Step { possible: Some(condition), effects, ..step };
-    match known {
-        Some(known) => {
-            let certain = std::mem::replace(known, step);
-            known.certain = Some(Box::new(certain));
+    match planned {
+        Some(planned) => {
+            let certain = std::mem::replace(planned, step);
+            planned.certain = Some(Box::new(certain));
         }
         None => steps.push(step),
     }

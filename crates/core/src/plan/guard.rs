@@ -146,7 +146,7 @@ pub(super) fn steps(
 ) -> Findings {
     let mut guards = Guards { steps, live, declared, context, findings: Findings::default() };
     guards.access();
-    guards.own_shares();
+    guards.caller_shares();
     let unknown = steps.iter().filter_map(|step| of_unknown_people(step, context.caller));
     guards.findings.refusals.extend(unknown);
     guards.transfer();
@@ -177,7 +177,7 @@ impl<'a> Guards<'a> {
     /// Refuses to lower the access of the caller from `before` to `after`.
     fn refuse_lower(&mut self, step: &Step, before: u8, after: u8, why: &str) {
         let caller = escape(&self.context.caller.username);
-        let (before, after) = (word(before), word(after));
+        let (before, after) = (level_word(before), level_word(after));
         let reason = format!(
             "would lower the access of `{caller}`, the token's owner, from {before} to {after}{why}"
         );
@@ -199,8 +199,10 @@ impl<'a> Guards<'a> {
                 self.refuse(Guard::OwnAccess, change.step, reason);
             }
         }
-        let is_demoted = |change: &&Access<'_>| change.before == OWNER && change.after < OWNER;
-        let demoted: Vec<_> = changes.iter().filter(is_demoted).collect();
+        let demoted: Vec<_> = changes
+            .iter()
+            .filter(|change| change.before == OWNER && change.after < OWNER)
+            .collect();
         let Some(last) = demoted.last() else { return };
         let has_group = context.target.path.contains('/') && context.personal_owner.is_none();
         let above = match context.inherited {
@@ -210,8 +212,8 @@ impl<'a> Guards<'a> {
         };
         let owners: Vec<u64> = self.as_is().filter_map(owner).collect();
         let stays = |user: &&u64| !demoted.iter().any(|change| change.who == Some(**user));
-        let is_raised = |change: &&Access<'_>| change.before < OWNER && change.after == OWNER;
-        let raised = changes.iter().filter(is_raised).count();
+        let raised =
+            changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
         let others = above + raised + usize::from(context.personal_owner.is_some());
         if owners.iter().filter(stays).count() + others == 0 {
             let all = owners.len().max(demoted.len());
@@ -222,7 +224,7 @@ impl<'a> Guards<'a> {
 
     /// Refuses to remove the caller's own access with a share: the run could then neither finish nor
     /// undo it.
-    fn own_shares(&mut self) {
+    fn caller_shares(&mut self) {
         let caller = self.context.caller;
         let changes: Vec<_> = self.steps.iter().flat_map(|step| accesses(step, true)).collect();
         let is_lower = |change: &&Access<'_>| change.after < change.before;
@@ -230,16 +232,21 @@ impl<'a> Guards<'a> {
         if caller.administrator || self.context.personal_owner == Some(caller.id) {
             return;
         }
-        let Some(own) = &self.live.own else { return self.findings.ask(Question::Own) };
-        let mut levels = own.groups.values().chain([&own.otherwise]);
-        let unread = levels.find_map(|level| level.as_ref().err());
-        let (Ok(otherwise), None) = (&own.otherwise, unread) else {
+        let Some(access) = &self.live.caller_access else {
+            return self.findings.ask(Question::CallerAccess);
+        };
+        let unread = access
+            .groups
+            .values()
+            .chain([&access.otherwise])
+            .find_map(|level| level.as_ref().err());
+        let (Ok(otherwise), None) = (&access.otherwise, unread) else {
             let reason = unread.cloned().unwrap_or_else(|| Cause::new("not read"));
             let reason = reason.context("whether the token's own access depends on this share");
             let address = first.step.address.clone();
             return self.findings.incomplete.push(Incomplete { address, reason });
         };
-        let by = |group: u64, level: u8| match own.groups.get(&group) {
+        let level_in = |group: u64, level: u8| match access.groups.get(&group) {
             Some(Ok(within)) => level.min(*within),
             _ => 0,
         };
@@ -247,11 +254,13 @@ impl<'a> Guards<'a> {
         for effect in self.as_is() {
             let Effect::Share { group: Some(group), before: level, .. } = effect else { continue };
             let change = changes.iter().find(|change| change.who == Some(group));
-            before = before.max(by(group, level));
-            after = after.max(by(group, change.map_or(level, |change| change.after)));
+            before = before.max(level_in(group, level));
+            after = after.max(level_in(group, change.map_or(level, |change| change.after)));
         }
-        let level_before = |change: &&Access<'_>| change.who.map_or(0, |of| by(of, change.before));
-        let strongest = changes.iter().filter(is_lower).max_by_key(level_before);
+        let strongest = changes
+            .iter()
+            .filter(is_lower)
+            .max_by_key(|change| change.who.map_or(0, |of| level_in(of, change.before)));
         if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
             let how = if change.step.replaces { ", which is removed to be added anew" } else { "" };
             let why = format!(": it comes from this share{how}");
@@ -276,7 +285,7 @@ impl<'a> Guards<'a> {
         };
         let more = |one: &Inherited, other: &Inherited| {
             let level = |user| other.get(user).copied().unwrap_or(0);
-            one.iter().filter(|(user, own)| **own > level(user)).count()
+            one.iter().filter(|(user, level_here)| **level_here > level(user)).count()
         };
         let (more, less) = (more(after, before), more(before, after));
         let group = |path: &str| escape(group_of(path).unwrap_or("the top")).into_owned();
@@ -296,8 +305,8 @@ impl<'a> Guards<'a> {
         let mut found = Weaknesses::new();
         for section in &self.declared.sections {
             let name = section.of.section;
-            let own = self.steps.iter().filter(|step| step.address.section == Some(name));
-            let changes: Vec<_> = own.flat_map(rules_of).collect();
+            let steps_here = self.steps.iter().filter(|step| step.address.section == Some(name));
+            let changes: Vec<_> = steps_here.flat_map(rules_of).collect();
             if changes.is_empty() {
                 continue;
             }
@@ -325,8 +334,7 @@ impl<'a> Guards<'a> {
     }
 
     fn section_as_is(&self, section: &'a DeclaredSection) -> impl Iterator<Item = Effect> + 'a {
-        let entries = self.live.entries(section.of.section).into_iter().flatten();
-        entries.flat_map(|entry| {
+        self.live.entries(section.of.section).into_iter().flatten().flat_map(|entry| {
             section.of.rules.effects(entry.id(), entry.fields.raw(), entry.fields.raw())
         })
     }
@@ -357,7 +365,7 @@ fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
         _ => None,
     };
     let (before, after) = step.effects.iter().find_map(lower).filter(|_| !caller.administrator)?;
-    let (caller, before, after) = (escape(&caller.username), word(before), word(after));
+    let (caller, before, after) = (escape(&caller.username), level_word(before), level_word(after));
     let reason = format!(
         "would lower access from {before} to {after} for people whom only a directory knows; `{caller}`, the token's owner, may be one of them"
     );
@@ -387,7 +395,7 @@ pub(super) fn deletion(step: &Step) -> Refusal {
     refusal(Guard::Deletion, step, reason.to_owned())
 }
 
-fn word(level: u8) -> &'static str {
+fn level_word(level: u8) -> &'static str {
     Level::parse(&level.into()).filter(|level| level.number > 0).map_or("none", |level| level.word)
 }
 
@@ -409,9 +417,9 @@ pub(super) fn openings(steps: &[Step]) -> impl Iterator<Item = Refusal> {
 }
 
 /// How a step is one of `asked`.
-fn risks<'s>(step: &'s Step, asked: &'s [Risk]) -> impl Iterator<Item = &'s str> {
+fn risks<'s>(step: &'s Step, wanted: &'s [Risk]) -> impl Iterator<Item = &'s str> {
     step.effects.iter().filter_map(|effect| match effect {
-        Effect::Risk(risk, how) if asked.contains(risk) => Some(how.as_str()),
+        Effect::Risk(risk, how) if wanted.contains(risk) => Some(how.as_str()),
         _ => None,
     })
 }

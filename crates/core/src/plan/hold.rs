@@ -66,7 +66,7 @@ impl Hold {
 
     /// Whether it holds the object at `address`, also by a former path in `moves`.
     fn matches(&self, address: &Address, moves: &Moves) -> bool {
-        moves.any(address, |known| self.at.matches(known))
+        moves.any(address, |former| self.at.matches(former))
     }
 }
 
@@ -96,8 +96,7 @@ impl Holds {
 
     /// The last day on which the object at `address` is held, also by a former path in `moves`.
     pub fn until(&self, address: &Address, moves: &Moves) -> Option<Date> {
-        let holding = self.0.iter().filter(|hold| hold.matches(address, moves));
-        holding.map(|hold| hold.until).max()
+        self.0.iter().filter(|hold| hold.matches(address, moves)).map(|hold| hold.until).max()
     }
 
     /// Moves held steps of `findings`, those of a section, to the watched ones. If one thing takes the
@@ -119,9 +118,9 @@ impl Holds {
             }
         }
         for step in steps {
-            let own = self.until(&step.address, moves);
-            let until = exchanged(&step).and_then(|what| exchanges[what]).max(own);
-            if let Some(until) = until.filter(|_| until > own) {
+            let own_until = self.until(&step.address, moves);
+            let until = exchanged(&step).and_then(|what| exchanges[what]).max(own_until);
+            if let Some(until) = until.filter(|_| until > own_until) {
                 findings.held.push(Held { address: step.address.clone(), until });
             }
             let all = if until.is_some() { &mut findings.watched } else { &mut findings.steps };
@@ -150,17 +149,17 @@ impl Holds {
 
     /// Warns of holds that match nothing in `plan`.
     pub fn idle(&self, plan: &Plan, moves: &Moves) -> Vec<Diagnostic> {
-        let is_idle =
-            |hold: &&Hold| !plan.held.iter().any(|held| hold.matches(&held.address, moves));
-        let idle = self.0.iter().filter(is_idle);
-        idle.map(|hold| {
-            let message = format!(
-                "the hold `{}` matches nothing that is declared or was found",
-                escape(&hold.written)
-            );
-            warning(&message, "correct its address, or take it away")
-        })
-        .collect()
+        self.0
+            .iter()
+            .filter(|hold| !plan.held.iter().any(|held| hold.matches(&held.address, moves)))
+            .map(|hold| {
+                let message = format!(
+                    "the hold `{}` matches nothing that is declared or was found",
+                    escape(&hold.written)
+                );
+                warning(&message, "correct its address, or take it away")
+            })
+            .collect()
     }
 }
 

@@ -37,7 +37,8 @@ impl Planning<'_> {
         if let (Some(old), Some(new)) = (&facts.name, &former.name) {
             changes.push(self.change("name", old, new, origin));
         }
-        let step = self.turn(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
+        let step =
+            self.container_step(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
         let transfers = Effect::Transfers { from: former.path.clone() };
         let effects = std::iter::once(Effect::provides(Capability::InPlace))
             .chain(former.transfers.then_some(transfers))
@@ -69,7 +70,8 @@ impl Planning<'_> {
         let state = self.declared.life.state.as_ref();
         let origin = state.map_or(&self.declared.origin, |state| &state.origin);
         let state = self.change("state", &marked, "present", origin);
-        let step = self.turn(Lifecycle::Restore, self.context.target, origin, vec![state])?;
+        let step =
+            self.container_step(Lifecycle::Restore, self.context.target, origin, vec![state])?;
         Ok(Step { effects: vec![Effect::provides(Capability::Exists)], ..step })
     }
 
@@ -79,7 +81,7 @@ impl Planning<'_> {
             return;
         };
         let state = self.change("state", "present", "absent", origin);
-        match self.turn(Lifecycle::Delete, self.context.target, origin, vec![state]) {
+        match self.container_step(Lifecycle::Delete, self.context.target, origin, vec![state]) {
             Ok(step) => {
                 let step = Step { action: Action::Delete, ..step };
                 plan.findings.refusals.push(guard::deletion(&step));
@@ -124,20 +126,21 @@ impl Planning<'_> {
     }
 
     /// The step for one change of the container itself.
-    fn turn(
+    fn container_step(
         &self,
-        turn: Lifecycle<'_>,
+        container_step: Lifecycle<'_>,
         target: &Target,
         origin: &Origin,
         changes: Vec<Change>,
     ) -> Result<Step, Box<Problem>> {
-        let sends = self.own_calls(Act::Container(turn), target, |_| origin.clone())?;
+        let sends =
+            self.container_calls(Act::Container(container_step), target, |_| origin.clone())?;
         let (scope, address) = (self.declared.scope, self.address.clone());
         Ok(Step::new(scope, address, Action::Update, origin.clone(), changes, sends))
     }
 
     /// The calls that do `act` to the container itself. `at` is where a field is declared.
-    pub(super) fn own_calls(
+    pub(super) fn container_calls(
         &self,
         act: Act<'_>,
         target: &Target,

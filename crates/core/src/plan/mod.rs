@@ -34,7 +34,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
-pub use base::{Adopted, Base, Comparison, Drift, Outline, Rest, left};
+pub use base::{Adopted, Base, Comparison, Drift, Outline, Rest, excluded_steps};
 pub use container::container;
 pub use estimate::{Counts, Estimate};
 pub use grants::{Grantee, grantees, loses_access};
@@ -362,14 +362,15 @@ impl Plan {
             Strictness::Unverified => reason.is_open() || reason.is_unverified(),
         };
         let is_declared = strict == Strictness::Declared;
-        let is_known = |address: &Address| is_declared && self.held_until(address).is_some();
         let watched = self.watched.iter().map(|step| &step.address);
         let noted = self.notes.iter().filter(|note| counts(&note.reason));
-        let is_left = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
-        is_left
+        let has_excluded = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
+        has_excluded
             || (self.has_idle_rules && !is_declared)
             || !self.steps.is_empty()
-            || !watched.chain(noted.map(|note| &note.address)).all(is_known)
+            || !watched
+                .chain(noted.map(|note| &note.address))
+                .all(|address| is_declared && self.held_until(address).is_some())
     }
 
     /// The groups and projects with a difference that `apply` does not change.
@@ -384,9 +385,10 @@ impl Plan {
     pub fn held_until(&self, address: &Address) -> Option<Date> {
         // A container sorts before its parts. It has few holds, but there may be many containers.
         let first = self.held.partition_point(|held| held.address.path < address.path);
-        let mut own = self.held[first..].iter();
-        let own = own.by_ref().take_while(|held| held.address.path == address.path);
-        own.filter(|held| held.holds(address)).map(|held| held.until).max()
+        let mut of_container = self.held[first..].iter();
+        let of_container =
+            of_container.by_ref().take_while(|held| held.address.path == address.path);
+        of_container.filter(|held| held.holds(address)).map(|held| held.until).max()
     }
 
     /// The watched differences: those without a hold, and those with one.
@@ -396,7 +398,7 @@ impl Plan {
 
     /// The live state of the container at `path`, if it is kept.
     pub fn live(&self, path: &str) -> Option<&Live> {
-        self.live.get(path).map(|kept| &*kept.0)
+        self.live.get(path).map(|state| &*state.0)
     }
 }
 
@@ -460,9 +462,9 @@ impl ContainerPlan {
             let of_section = |scope: &&Incomplete| {
                 scope.address.section == address.section && scope.address.entry.is_none()
             };
-            let unread =
-                || self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone());
-            let whole = self.closed.clone().or_else(unread);
+            let whole = self.closed.clone().or_else(|| {
+                self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone())
+            });
             return whole.or_else(|| address.section.map(|_| Cause::new("not read")));
         }
         if let Some(ambiguous) = self.incomplete.iter().find(|scope| scope.address == *address) {

@@ -6,7 +6,7 @@ use crate::{
     cause::Cause,
     diff::{
         Problem,
-        texts::{self, Texts, Words},
+        texts::{self, ProblemTexts, Words},
     },
     kind::{Facts, marked_above},
     live::Presence,
@@ -53,7 +53,7 @@ impl Planning<'_> {
     }
 
     /// A problem of the container as a whole. The texts may name its noun.
-    fn problem(&self, texts: Texts, words: Words<'_>) -> Problem {
+    fn problem(&self, texts: ProblemTexts, words: Words<'_>) -> Problem {
         let noun: Words<'_> = &[("noun", &self.declared.scope.noun())];
         Problem::of(texts, &[words, noun].concat(), self.address, &self.declared.origin)
     }
@@ -65,7 +65,7 @@ impl Planning<'_> {
     }
 
     /// A problem with its former paths.
-    fn previously(&self, texts: Texts, words: Words<'_>) -> Problem {
+    fn previously(&self, texts: ProblemTexts, words: Words<'_>) -> Problem {
         Problem { origin: self.former_origin().clone(), ..self.problem(texts, words) }
     }
 

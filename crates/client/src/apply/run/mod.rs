@@ -240,7 +240,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         if let Some(refusal) = refused {
             return Err(refused_now(refusal));
         }
-        if now.is_within(step) && now.possible.is_none() {
+        if now.is_subset_of(step) && now.possible.is_none() {
             return Ok(now.clone());
         }
         let why = "it differs from its manifest by more than was planned";
@@ -412,7 +412,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let is_planned = |now: &&Step| self.steps.iter().any(|step| step.address == now.address);
         let turn = fresh.steps.iter().find(|step| step.address.section.is_none());
         // A change of a group above may already have given a field what the plan takes back.
-        let is_as_planned = |now: &&Step| self.steps.iter().any(|step| step.is_as(now));
+        let is_as_planned = |now: &&Step| self.steps.iter().any(|step| step.is_same_change(now));
         let gives = self.apply.settings.groups.give(&self.container.path);
         let as_planned = fresh.steps.iter().filter(|now| gives && now.address.entry.is_none());
         let as_planned: Vec<_> = as_planned.filter(is_as_planned).map(|s| &s.address).collect();
@@ -443,8 +443,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     fn moved_step(&self, step: &Step, fresh: &ContainerPlan, ours: bool) -> Option<Outcome> {
         let moved = |why: String| Some(Outcome::ChangedMeanwhile(why.into()));
         if let Some(now) = fresh.steps.iter().find(|now| now.address == step.address) {
-            let is_as =
-                step.is_as(now) || ((ours || step.possible.is_some()) && now.is_within(step));
+            let is_as = step.is_same_change(now)
+                || ((ours || step.possible.is_some()) && now.is_subset_of(step));
             return if is_as {
                 None
             } else {

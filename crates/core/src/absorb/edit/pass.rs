@@ -5,7 +5,7 @@ use std::{
     mem,
 };
 
-use super::{Changes, Edit, NoEdit, Pointer, own};
+use super::{Changes, Edit, NoEdit, Pointer, written_entry};
 use crate::yaml::{self, Parsed};
 
 /// Applies all `edits` to `text`, each to the result of those before it. Edits with separate
@@ -16,13 +16,13 @@ pub(in crate::absorb) fn apply_all(
     edits: Vec<(usize, Edit)>,
     refuse: &mut dyn FnMut(usize, &NoEdit, &str),
 ) -> String {
-    let mut left = edits;
-    while !left.is_empty() {
+    let mut remaining = edits;
+    while !remaining.is_empty() {
         let parsed = yaml::parse(&text);
         count_pass();
         let mut pass = Pass::default();
         let mut later: Vec<(usize, Edit)> = Vec::new();
-        for (number, edit) in mem::take(&mut left) {
+        for (number, edit) in mem::take(&mut remaining) {
             // Positions in lists count on all earlier edits.
             if !later.is_empty() && !matches!(edit, Edit::Put { .. }) {
                 later.push((number, edit));
@@ -37,7 +37,7 @@ pub(in crate::absorb) fn apply_all(
             }
         }
         text = pass.apply(&text);
-        left = later;
+        remaining = later;
     }
     text
 }
@@ -122,7 +122,7 @@ impl Pass {
 /// The number of items in the list with `key` at `at`.
 fn items(parsed: &Parsed, at: &Pointer, key: &str) -> usize {
     let document = parsed.documents.get(at.document).filter(|_| at.steps.is_empty());
-    document.and_then(|node| own(node, key)).map_or(0, |(_, list)| list.items().len())
+    document.and_then(|node| written_entry(node, key)).map_or(0, |(_, list)| list.items().len())
 }
 
 #[cfg(test)]

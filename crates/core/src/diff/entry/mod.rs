@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use super::{
     Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Step, Support, fit,
     problem, removal, subject_id,
-    texts::{self, Texts, Words},
+    texts::{self, ProblemTexts, Words},
 };
 use crate::{
     address::Address,
@@ -24,11 +24,11 @@ use crate::{
     origin::Origin,
     secret::Reference,
     text,
-    value::{Fields, Json, Object, Value},
+    value::{Fields, Object, Value},
 };
 
 /// A declared entry under comparison.
-pub(super) struct Comparing<'a> {
+pub(super) struct EntryDiff<'a> {
     section: Section,
     entry: &'a Entry,
     context: Context<'a>,
@@ -39,10 +39,14 @@ pub(super) struct Comparing<'a> {
     is_alone: bool,
 }
 
-impl<'a> Comparing<'a> {
+impl<'a> EntryDiff<'a> {
     pub(super) fn new(section: Section, entry: &'a Entry, context: Context<'a>) -> Self {
-        let own = context.container.section(section.section);
-        let address = if entry.key.is_empty() { own } else { own.entry(entry.key.as_str()) };
+        let section_address = context.container.section(section.section);
+        let address = if entry.key.is_empty() {
+            section_address
+        } else {
+            section_address.entry(entry.key.as_str())
+        };
         Self { section, entry, context, address, values: entry.values(), is_alone: true }
     }
 
@@ -84,10 +88,10 @@ impl<'a> Comparing<'a> {
 
     /// A copy that knows whether `crowded`, the texts that address several entries in paths, has
     /// its own.
-    pub(super) fn among(self, crowded: &BTreeSet<String>) -> Self {
+    pub(super) fn among(self, ambiguous: &BTreeSet<String>) -> Self {
         let path = self.section.home.handle.first();
-        let own = path.and_then(|path| self.values.get(path.field)?.text());
-        let is_alone = !own.is_some_and(|own| crowded.contains(own));
+        let handle = path.and_then(|path| self.values.get(path.field)?.text());
+        let is_alone = !handle.is_some_and(|handle| ambiguous.contains(handle));
         Self { is_alone, ..self }
     }
 
@@ -102,16 +106,17 @@ impl<'a> Comparing<'a> {
     /// `value` for comparison only, with the secret if it is set, or if it makes no difference.
     fn exposed<'v>(&self, name: &str, value: &'v Value) -> Cow<'v, Value> {
         let Value::Secret(reference) = value else { return Cow::Borrowed(value) };
-        let is_apart = |masked: &Json| match self.field(name).compare {
-            Compare::Location => {
-                masked.as_str().is_some_and(|url| !text::location(url).contains(text::MASK))
-            }
-            // Responses show the keys of rows, never their secrets.
-            compare => compare == Compare::Rows,
-        };
         let secret = self.context.secrets.value(reference);
-        let known = secret.or_else(|| reference.masked().filter(is_apart));
-        known.map_or(Cow::Borrowed(value), |known| Cow::Owned(known.into()))
+        let plain = secret.or_else(|| {
+            reference.masked().filter(|masked| match self.field(name).compare {
+                Compare::Location => {
+                    masked.as_str().is_some_and(|url| !text::location(url).contains(text::MASK))
+                }
+                // Responses show the keys of rows, never their secrets.
+                compare => compare == Compare::Rows,
+            })
+        });
+        plain.map_or(Cow::Borrowed(value), |plain| Cow::Owned(plain.into()))
     }
 
     /// All fields for comparison only, with the secrets that are set.
@@ -119,10 +124,12 @@ impl<'a> Comparing<'a> {
         if !self.values.values().any(|value| matches!(value, Value::Secret(_))) {
             return Cow::Borrowed(&self.values);
         }
-        let exposed = |(name, value): (&String, &Value)| {
-            (name.clone(), self.exposed(name, value).into_owned())
-        };
-        Cow::Owned(self.values.iter().map(exposed).collect())
+        Cow::Owned(
+            self.values
+                .iter()
+                .map(|(name, value)| (name.clone(), self.exposed(name, value).into_owned()))
+                .collect(),
+        )
     }
 
     /// Its identity.
@@ -137,16 +144,18 @@ impl<'a> Comparing<'a> {
 
     /// Whether its identity contains a secret that is not set.
     pub(super) fn is_unknown(&self) -> bool {
-        let is_missing =
-            |(name, value): (_, &Value)| matches!(*self.exposed(name, value), Value::Secret(_));
         let identity = self.section.identity.iter();
-        identity.filter_map(|name| Some((*name, self.values.get(name)?))).any(is_missing)
+        identity
+            .filter_map(|name| Some((*name, self.values.get(name)?)))
+            .any(|(name, value)| matches!(*self.exposed(name, value), Value::Secret(_)))
     }
 
     /// Whether its identity contains a secret.
     pub(super) fn has_secret_identity(&self) -> bool {
-        let is_secret = |name: &&str| matches!(self.values.get(name), Some(Value::Secret(_)));
-        self.section.identity.iter().any(is_secret)
+        self.section
+            .identity
+            .iter()
+            .any(|name| matches!(self.values.get(name), Some(Value::Secret(_))))
     }
 
     pub(super) fn incomplete(&self, reason: impl Into<Cause>, findings: &mut Findings) {
@@ -182,7 +191,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// A problem of the field `field`. The texts may name the noun and the key of the entry.
-    fn problem(&self, texts: Texts, words: Words<'_>, field: &str) -> Problem {
+    fn problem(&self, texts: ProblemTexts, words: Words<'_>, field: &str) -> Problem {
         let key = text::escape(&self.entry.key);
         let of_entry: Words<'_> = &[("noun", &self.section.noun), ("key", &key)];
         Problem::of(texts, &[words, of_entry].concat(), &self.address, &self.origin(field))
@@ -190,8 +199,7 @@ impl<'a> Comparing<'a> {
 
     /// Whether the service lacks a declared field.
     fn is_unfit(&self, findings: &Findings) -> bool {
-        let is_own = |p: &Problem| p.code == "release" && p.address == self.address;
-        findings.problems.iter().any(is_own)
+        findings.problems.iter().any(|p| p.code == "release" && p.address == self.address)
     }
 
     /// Why a field cannot be set yet.
@@ -306,8 +314,10 @@ impl<'a> Comparing<'a> {
             forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
         };
         let goes_along = |name: &String| {
-            let needs_it = |change: &&str| needs::in_request(self.field(change)) == Some(&**name);
-            !live.fields.raw().contains_key(name) && changed.iter().any(needs_it)
+            !live.fields.raw().contains_key(name)
+                && changed
+                    .iter()
+                    .any(|change| needs::in_request(self.field(change)) == Some(&**name))
         };
         let forgotten = sent.keys().filter(|name| {
             !changed.contains(&name.as_str())
@@ -337,8 +347,8 @@ impl<'a> Comparing<'a> {
             let waits = (!fields.is_empty()).then(|| self.note(Reason::Waits { why }, fields));
             return findings.notes.extend(waits);
         }
-        let is_missing = |name: &&&str| !self.values.contains_key(name);
-        let missing: Vec<_> = self.section.required.iter().filter(is_missing).collect();
+        let missing: Vec<_> =
+            self.section.required.iter().filter(|name| !self.values.contains_key(name)).collect();
         if !missing.is_empty() {
             let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
             let words: Words<'_> = &[("names", &names.join(", "))];

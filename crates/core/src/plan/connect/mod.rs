@@ -101,14 +101,16 @@ fn created(steps: &[Step]) -> Vec<Later> {
     let new = by_path(steps, |step| step.address.section.is_none().then_some(step));
     let after = |(at, step): (usize, &Step)| {
         let paths: BTreeSet<_> = step.waits_for().filter(|named| !named.contains('#')).collect();
-        let edge = |path: &str| {
-            let created = new.get(&path.to_lowercase());
-            let scope = created.map_or(Scope::Group, |new| new.scope);
-            let address = created.map(|new| new.address.clone());
-            let address = address.unwrap_or_else(|| Address::container(path.into()));
-            (at, Edge { address, reason: Capability::Exists.reason(scope) })
-        };
-        paths.into_iter().map(edge).collect::<Vec<_>>()
+        paths
+            .into_iter()
+            .map(|path| {
+                let created = new.get(&path.to_lowercase());
+                let scope = created.map_or(Scope::Group, |new| new.scope);
+                let address = created.map(|new| new.address.clone());
+                let address = address.unwrap_or_else(|| Address::container(path.into()));
+                (at, Edge { address, reason: Capability::Exists.reason(scope) })
+            })
+            .collect::<Vec<_>>()
     };
     steps.iter().enumerate().flat_map(after).collect()
 }
@@ -162,8 +164,8 @@ fn moved(steps: &[Step]) -> Vec<Later> {
         by_path(steps, |step| moves(step).then_some(&step.address))
     });
     let mut found = edges(steps, reason(Scope::Project), |step| {
-        let named = step.named().filter(|_| !projects.is_empty());
-        named
+        step.named()
+            .filter(|_| !projects.is_empty())
             .filter_map(|path| projects.get(&path.to_lowercase()).copied())
             .collect::<BTreeSet<_>>()
     });
@@ -203,11 +205,12 @@ fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
 /// from each other.
 fn circular(steps: &[Step]) -> Vec<Problem> {
     let circles = Graph::of(steps).circles().into_iter();
-    let problem = |(at, other): (usize, usize)| {
-        let (step, words): (_, Words<'_>) = (&steps[at], &[("other", &steps[other].address)]);
-        Problem::of(texts::CIRCULAR, words, &step.address, &step.origin)
-    };
-    circles.map(problem).collect()
+    circles
+        .map(|(at, other)| {
+            let (step, words): (_, Words<'_>) = (&steps[at], &[("other", &steps[other].address)]);
+            Problem::of(texts::CIRCULAR, words, &step.address, &step.origin)
+        })
+        .collect()
 }
 
 /// Refuses visibility above what the same run gives the group. A new group that does not declare it is
@@ -223,20 +226,19 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
         declared.or_else(|| is_new_group(step).then_some(0))
     };
     let groups = by_path(steps, |step| {
-        let seen = seen(step).filter(|_| step.scope == Scope::Group);
-        seen.map(|most| (step, most))
+        seen(step).filter(|_| step.scope == Scope::Group).map(|most| (step, most))
     });
     let problem = |step: &Step| {
-        let own = seen(step)?;
+        let rank = seen(step)?;
         let (group, most) = above(&groups, &step.address.path).next()?;
-        (own > *most).then(|| more_visible_than(step, own, group, *most))
+        (rank > *most).then(|| more_visible_than(step, rank, group, *most))
     };
     steps.iter().filter(|_| !groups.is_empty()).filter_map(problem).collect()
 }
 
-fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Problem {
+fn more_visible_than(step: &Step, rank: usize, group: &Step, most: usize) -> Problem {
     let words: Words<'_> = &[
-        ("visibility", &VISIBILITIES[own]),
+        ("visibility", &VISIBILITIES[rank]),
         ("group", &group.address.path),
         ("most", &VISIBILITIES[most]),
     ];
@@ -247,8 +249,7 @@ fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Prob
 
 fn visible(steps: &[Step]) -> Vec<Later> {
     let changes = |of: fn(Option<usize>, usize) -> bool| {
-        let steps = steps.iter().enumerate();
-        let changes = steps.filter(move |(_, step)| {
+        let changes = steps.iter().enumerate().filter(move |(_, step)| {
             visibility(step).is_some_and(|(before, after)| of(before, after))
         });
         changes.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect::<HashMap<_, _>>()

@@ -89,30 +89,32 @@ fn follow_access(steps: &mut [Step], grants: &Grants) {
 
 /// Whether a step shares a group or project with a group, or at a higher level.
 fn shares_more(step: &Step) -> bool {
-    let widens =
-        |effect: &Effect| matches!(effect, Effect::Share { before, after, .. } if before < after);
-    step.effects.iter().any(widens)
+    step.effects
+        .iter()
+        .any(|effect| matches!(effect, Effect::Share { before, after, .. } if before < after))
 }
 
 /// Rules may name only users who have access, or get it in a group.
 fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
     let open = steps.iter().filter(|step| shares_more(step) || step.provides(Capability::InPlace));
     let open: BTreeSet<_> = open.map(|step| step.address.path.to_lowercase()).collect();
-    let outsiders = |step: &Step| {
-        let path = step.address.path.to_lowercase();
-        let gets = |user| grants.get(&user).is_some_and(|all| in_groups(all).next().is_some());
-        let names = step.needed_users().filter_map(|(user, name)| name.filter(|_| !gets(user)));
-        let names: BTreeSet<_> = names.collect();
-        if names.is_empty() || groups_above(&path).any(|group| open.contains(group)) {
-            return None;
-        }
-        let names: Vec<_> = names.into_iter().collect();
-        let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
-        let words: Words<'_> =
-            &[("names", &text::listed(&names)), ("have", &have), ("user", &user)];
-        Some(Problem::of(texts::OUTSIDERS, words, &step.address, &step.origin))
-    };
-    steps.iter().filter_map(outsiders).collect()
+    steps
+        .iter()
+        .filter_map(|step| {
+            let path = step.address.path.to_lowercase();
+            let gets = |user| grants.get(&user).is_some_and(|all| in_groups(all).next().is_some());
+            let names = step.needed_users().filter_map(|(user, name)| name.filter(|_| !gets(user)));
+            let names: BTreeSet<_> = names.collect();
+            if names.is_empty() || groups_above(&path).any(|group| open.contains(group)) {
+                return None;
+            }
+            let names: Vec<_> = names.into_iter().collect();
+            let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
+            let words: Words<'_> =
+                &[("names", &text::listed(&names)), ("have", &have), ("user", &user)];
+            Some(Problem::of(texts::OUTSIDERS, words, &step.address, &step.origin))
+        })
+        .collect()
 }
 
 /// The user whose access ends with a step.
@@ -157,10 +159,9 @@ fn removed(steps: &mut [Step], grants: &Grants) {
 
 /// Whether a user gets access at `path`, or in a group above.
 fn gets_at(grants: &Grants, user: u64, path: &str) -> bool {
-    let is_here = |all: &HashMap<String, Grant>| {
+    grants.get(&user).is_some_and(|all| {
         all.contains_key(&path.to_lowercase()) || above(all, path).next().is_some()
-    };
-    grants.get(&user).is_some_and(is_here)
+    })
 }
 
 /// Notes for members removed from groups, if rules of `rules`, by username, need the access.
@@ -173,13 +174,15 @@ pub(in crate::plan) fn still_named(
         let user = loser(step).filter(|_| step.scope == Scope::Group)?;
         let of_user = rules.get(&step.address.entry.as_deref()?.to_lowercase())?;
         let group = step.address.path.to_lowercase();
-        let is_hit = |rule: &&UserRule| {
-            let path = &rule.address.path;
-            let is_below = groups_above(&path.to_lowercase()).any(|above| above == group);
-            (is_below || !rule.is_member) && !gets_at(&grants, user, path)
-        };
-        let hit: Vec<_> =
-            of_user.iter().filter(is_hit).map(|rule| rule.address.to_string()).collect();
+        let hit: Vec<_> = of_user
+            .iter()
+            .filter(|rule| {
+                let path = &rule.address.path;
+                let is_below = groups_above(&path.to_lowercase()).any(|above| above == group);
+                (is_below || !rule.is_member) && !gets_at(&grants, user, path)
+            })
+            .map(|rule| rule.address.to_string())
+            .collect();
         let hit: Vec<_> = hit.iter().map(String::as_str).collect();
         let what = format!("it may end access that rules need: {}", text::few_listed(&hit));
         let note = Note::new(&step.address, Reason::Besides { what }, &step.origin);

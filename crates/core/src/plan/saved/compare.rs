@@ -218,14 +218,16 @@ fn is_same_digest(saved: Option<&String>, now: Option<&String>) -> bool {
 impl Call {
     /// What this new call sends that none of the `saved` ones does.
     fn beyond(&self, saved: &[Self]) -> Option<String> {
-        let is_to = |saved: &&Self| {
-            saved.operation == self.operation
-                && (saved.restores, saved.undoes, saved.awaits)
-                    == (self.restores, self.undoes, self.awaits)
-                && is_same_path(&saved.path, &self.path)
-        };
-        let others: Vec<Vec<&str>> =
-            saved.iter().filter(is_to).map(|saved| self.others(saved)).collect();
+        let others: Vec<Vec<&str>> = saved
+            .iter()
+            .filter(|saved| {
+                saved.operation == self.operation
+                    && (saved.restores, saved.undoes, saved.awaits)
+                        == (self.restores, self.undoes, self.awaits)
+                    && is_same_path(&saved.path, &self.path)
+            })
+            .map(|saved| self.others(saved))
+            .collect();
         match others.into_iter().min_by_key(Vec::len) {
             None => Some(format!("the call `{}` would go elsewhere", self.operation)),
             Some(names) if names.is_empty() => None,
@@ -251,11 +253,12 @@ impl Call {
 /// its path in the saved one, and by its id now.
 fn is_same_path(saved: &str, now: &str) -> bool {
     let is_id = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
-    let is_same = |(at, (saved, now)): (usize, (&str, &str))| {
-        saved == now || (at == 2 && !is_id(saved) && is_id(now))
-    };
     saved.split('/').count() == now.split('/').count()
-        && saved.split('/').zip(now.split('/')).enumerate().all(is_same)
+        && saved
+            .split('/')
+            .zip(now.split('/'))
+            .enumerate()
+            .all(|(at, (saved, now))| saved == now || (at == 2 && !is_id(saved) && is_id(now)))
 }
 
 /// Whether two values are equal, except for ids that were not known when saved.
@@ -267,8 +270,10 @@ fn is_same_value(saved: &Json, now: &Json) -> bool {
                 && saved.iter().zip(now).all(|(saved, now)| is_same_value(saved, now))
         }
         (Json::Object(saved), Json::Object(now)) => {
-            let has = |(name, now)| saved.get(name).is_some_and(|saved| is_same_value(saved, now));
-            saved.len() == now.len() && now.iter().all(has)
+            saved.len() == now.len()
+                && now.iter().all(|(name, now)| {
+                    saved.get(name).is_some_and(|saved| is_same_value(saved, now))
+                })
         }
         _ => saved == now,
     }

@@ -11,7 +11,7 @@ use super::form::{Call, Change, Declaration, Sent, Step};
 use crate::{
     address::Address,
     catalogue,
-    desired::{Container, Declared, DeclaredSection, Entry, State},
+    desired::{Container, Declared, DeclaredSection, State},
     diff::{self, Shown, shown_declared},
     digest::{self, Key},
     field::{Field, Secrecy},
@@ -130,18 +130,17 @@ impl Recording<'_> {
     }
 
     fn section(self, section: &DeclaredSection, container: &Address) -> Json {
-        let entry = |entry: &Entry| {
-            let address = section.address_of(entry, container);
-            let fields = self.fields(section.of, &entry.fields, &address);
-            let is_present = entry.state == State::Present;
-            (self.text(&entry.key), json!({ "is_present": is_present, "fields": fields }))
-        };
         let unmanaged: Vec<_> =
             section.unmanaged.iter().map(|glob| self.text(glob.written())).collect();
         json!({
             "unlisted": section.unlisted.value.word(),
             "unmanaged": unmanaged,
-            "entries": section.entries.iter().map(entry).collect::<Object>(),
+            "entries": section.entries.iter().map(|entry| {
+            let address = section.address_of(entry, container);
+            let fields = self.fields(section.of, &entry.fields, &address);
+            let is_present = entry.state == State::Present;
+            (self.text(&entry.key), json!({ "is_present": is_present, "fields": fields }))
+        }).collect::<Object>(),
         })
     }
 
@@ -164,11 +163,11 @@ impl Recording<'_> {
         address: &Address,
     ) -> Json {
         let shown = shown_declared(field, value, beside);
-        let kept_back = value
+        let keyed = value
             .plain()
             .filter(|plain| !matches!(&shown, Shown::Value(shown) if shown == *plain))
             .and_then(|plain| self.keyed(address, name, plain));
-        json!({ "value": self.shown(&shown), "keyed": kept_back })
+        json!({ "value": self.shown(&shown), "keyed": keyed })
     }
 
     /// The digest under the key of a field's `value`. It depends on the address, so that equal
@@ -191,8 +190,7 @@ impl Recording<'_> {
             Json::String(text) => self.text(text).into(),
             Json::Array(items) => items.iter().map(|item| self.json(item)).collect(),
             Json::Object(object) => {
-                let struck = |(name, value): (&String, &Json)| (self.text(name), self.json(value));
-                object.iter().map(struck).collect()
+                object.iter().map(|(name, value)| (self.text(name), self.json(value))).collect()
             }
             other => other.clone(),
         }

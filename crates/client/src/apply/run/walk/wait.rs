@@ -220,7 +220,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// What a look shows about a lost call. A step that resends a field on request differs in
     /// nothing visible, so it may be sent again.
     fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> CallState {
-        let asked = || look.plan.steps.iter().any(|now| walk.step.is_as(now));
+        let asked = || look.plan.steps.iter().any(|now| walk.step.is_same_change(now));
         match self.standing(walk, look) {
             CallState::Unknown(_) if request.again() == Again::Same && asked() => {
                 CallState::NotApplied
@@ -243,7 +243,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         };
         let is_it =
             |entry: &&LiveEntry| Some(&*of.name(entry.fields.raw())) == address.entry.as_deref();
-        entries.iter().find(is_it).is_none_or(|now| walk.step.leaves(of, now))
+        entries.iter().find(is_it).is_none_or(|now| walk.step.leaves_rest_unchanged(of, now))
     }
 
     /// Ends waiting steps when the run must end.
