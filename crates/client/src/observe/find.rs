@@ -152,7 +152,7 @@ impl Observer {
         let in_lists = |container: &&Container| {
             container.scope == Scope::Project
                 && self.moves.at(&container.path).is_none()
-                && self.moves.left(&container.path).is_none()
+                && self.moves.former_occupant(&container.path).is_none()
         };
         let (projects, others): (Vec<&Container>, Vec<_>) =
             containers.into_iter().partition(in_lists);
