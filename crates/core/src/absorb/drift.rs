@@ -48,14 +48,14 @@ pub(super) enum GoalChange {
 pub(super) type FieldValues = Vec<(Vec<String>, Json)>;
 
 /// The keys in the name of a field with dots.
-fn keys(name: &str) -> Vec<String> {
+fn split_keys(name: &str) -> Vec<String> {
     name.split('.').map(str::to_owned).collect()
 }
 
 impl GoalChange {
     /// The entry as it was `said`.
     fn entry(excerpt: ExcerptEntry) -> Self {
-        let fields = excerpt.fields.into_iter().map(|(name, value)| (keys(&name), value));
+        let fields = excerpt.fields.into_iter().map(|(name, value)| (split_keys(&name), value));
         Self::Entry(fields.collect(), excerpt.about)
     }
 }
@@ -109,7 +109,7 @@ pub struct Compared<'a> {
 /// if their section reports them as differences, or if a selector chooses entries and not only
 /// their container.
 pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal>) {
-    let mut drift = Drift {
+    let mut drift = DriftCollector {
         seen,
         chosen,
         container: seen.container.address(),
@@ -117,22 +117,22 @@ pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal
         refused: Vec::new(),
     };
     for step in seen.plan.steps.iter().chain(&seen.plan.watched) {
-        drift.step(step);
+        drift.absorb_step(step);
     }
     for note in &seen.plan.notes {
         match note.reason {
-            Reason::Unlisted if drift.is_chosen_itself(&note.address) => {
-                drift.unlisted(&note.address);
+            Reason::Unlisted if drift.is_chosen_by_entry(&note.address) => {
+                drift.absorb_unlisted(&note.address);
             }
             Reason::UnlistedFails if drift.is_chosen(&note.address) => {
-                drift.unlisted(&note.address);
+                drift.absorb_unlisted(&note.address);
             }
-            Reason::ArchivedByHand => drift.closed(),
+            Reason::ArchivedByHand => drift.absorb_archiving(),
             _ => {}
         }
     }
     for problem in &seen.plan.problems {
-        drift.problem(problem);
+        drift.absorb_problem(problem);
     }
     for scope in &seen.plan.incomplete {
         let concerns = |selector: &Selector| match scope.address.entry {
@@ -169,7 +169,7 @@ pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
                 None => Some(goal(GoalChange::entry(excerpt))),
                 Some(declared) if fields && of.shape == Shape::Mapping => {
                     let names = |(name, value): (String, Json)| {
-                        let names = keys(&name);
+                        let names = split_keys(&name);
                         let is_declared = |entry: &Entry| entry.fields.get(&names[0]).is_some();
                         (!declared.entries.iter().any(is_declared)).then_some((names, value))
                     };
@@ -182,7 +182,7 @@ pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
         .collect()
 }
 
-struct Drift<'a> {
+struct DriftCollector<'a> {
     seen: &'a Compared<'a>,
     chosen: &'a Selection,
     container: Address,
@@ -190,13 +190,13 @@ struct Drift<'a> {
     refused: Vec<Refusal>,
 }
 
-impl Drift<'_> {
+impl DriftCollector<'_> {
     fn is_chosen(&self, address: &Address) -> bool {
         self.chosen.holds(address)
     }
 
     /// Whether a selector for entries chooses an entry.
-    fn is_chosen_itself(&self, address: &Address) -> bool {
+    fn is_chosen_by_entry(&self, address: &Address) -> bool {
         let mut of_entries = self.chosen.only.iter().filter(|selector| selector.is_of_entries());
         of_entries.any(|selector| selector.matches(address)) && self.is_chosen(address)
     }
@@ -206,7 +206,7 @@ impl Drift<'_> {
         self.refused.push(Refusal { origin: origin.cloned(), ..refusal });
     }
 
-    fn goal(&mut self, address: &Address, section: Section, key: &str, what: GoalChange) {
+    fn add_goal(&mut self, address: &Address, section: Section, key: &str, what: GoalChange) {
         self.goals.push(Goal::new(address, &self.container, section, key, what));
     }
 
@@ -217,11 +217,14 @@ impl Drift<'_> {
         Some((section, self.seen.container.entry(section.section, key)))
     }
 
-    fn step(&mut self, step: &Step) {
+    fn absorb_step(&mut self, step: &Step) {
         let address = &step.address;
         let is_whole = self.is_chosen(address);
         let is_in_part = step.action == Action::Update
-            && step.changes.iter().any(|change| self.is_chosen(&field_of(address, &change.field)));
+            && step
+                .changes
+                .iter()
+                .any(|change| self.is_chosen(&field_address(address, &change.field)));
         if !is_whole && !is_in_part {
             return;
         }
@@ -236,12 +239,12 @@ impl Drift<'_> {
             return self.refuse(address, why, Some(&step.origin));
         };
         let entry = entry.cloned();
-        match (step.action, &entry, step.found()) {
+        match (step.action, &entry, step.live_entry()) {
             _ if step.is_copy => {
                 self.refuse(address, "it is there twice; remove one of them", Some(&step.origin));
             }
             _ if let Some(condition) = step.possible => match &step.certain {
-                Some(certain) => self.step(certain),
+                Some(certain) => self.absorb_step(certain),
                 // It matches, and no absorbed difference changes that.
                 None if self.seen.plan.has_compared(step) => {}
                 None => {
@@ -250,13 +253,13 @@ impl Drift<'_> {
                 }
             },
             (Action::Create, Some(entry), _) => {
-                self.goal(address, of, &entry.key, GoalChange::Gone);
+                self.add_goal(address, of, &entry.key, GoalChange::Gone);
             }
-            (Action::Update, Some(entry), Some(live)) => self.changed(of, entry, live, step),
+            (Action::Update, Some(entry), Some(live)) => self.absorb_fields(of, entry, live, step),
             (Action::Delete, Some(entry), Some(live)) if entry.state == State::Absent => {
                 self.entry(address, of, &entry.key, live);
             }
-            (Action::Delete, _, _) => self.unlisted(address),
+            (Action::Delete, _, _) => self.absorb_unlisted(address),
             (Action::Create | Action::Update, ..) => {
                 self.refuse(address, "nothing tells what it is on the service", Some(&step.origin));
             }
@@ -264,18 +267,18 @@ impl Drift<'_> {
     }
 
     /// The entry has fields that differ.
-    fn changed(&mut self, of: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
+    fn absorb_fields(&mut self, of: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
         let mut fields = Vec::new();
         // Write-only fields are only sent along.
         let is_whole = self.is_chosen(&step.address);
         let shown = step.changes.iter().filter(|change| is_readable(of.field(&change.field)));
         for change in shown {
-            let address = field_of(&step.address, &change.field);
+            let address = field_address(&step.address, &change.field);
             let is_excluded = self.chosen.exclude.iter().any(|selector| selector.matches(&address));
             if is_excluded || (!is_whole && !self.is_chosen(&address)) {
                 continue;
             }
-            match self.field(of, entry, live, &change.field) {
+            match self.live_value(of, entry, live, &change.field) {
                 Ok(new) => fields.extend(new),
                 Err(why) => {
                     let why = format!("`{}`: {why}", change.field);
@@ -283,11 +286,11 @@ impl Drift<'_> {
                 }
             }
         }
-        self.goal(&step.address, of, &entry.key, GoalChange::Fields(fields));
+        self.add_goal(&step.address, of, &entry.key, GoalChange::Fields(fields));
     }
 
     /// The value to declare for the field `name`, or why there is none.
-    fn field(
+    fn live_value(
         &self,
         of: Section,
         entry: &Entry,
@@ -318,13 +321,13 @@ impl Drift<'_> {
                 let old = Json::Object(Object::from_iter([(leaf.to_owned(), old.clone())]));
                 let old = forms::comparable(Some(spec), &old, self.seen.names);
                 let is_same = forms::same(spec.field.compare, &old, found);
-                (!is_same).then(|| (keys(word), value.clone()))
+                (!is_same).then(|| (split_keys(word), value.clone()))
             });
             let leaves: Vec<_> = leaves.collect();
             return if leaves.is_empty() { Err(UNSAYABLE) } else { Ok(leaves) };
         }
         let value = match (words.iter().find(|(word, _)| word == name), found) {
-            (Some((_, value)), _) => arranged(spec, &declared, value.clone()),
+            (Some((_, value)), _) => keep_declared_order(spec, &declared, value.clone()),
             (None, None) => Json::Null,
             // A deprecated spelling, which an export does not write.
             (None, Some(found))
@@ -335,11 +338,11 @@ impl Drift<'_> {
             }
             (None, Some(_)) => return Err(UNSAYABLE),
         };
-        Ok(vec![(keys(name), value)])
+        Ok(vec![(split_keys(name), value)])
     }
 
     /// A live entry that no manifest lists.
-    fn unlisted(&mut self, address: &Address) {
+    fn absorb_unlisted(&mut self, address: &Address) {
         let Some((of, None)) = self.declared(address) else { return };
         let listed_as = address.entry.as_deref().unwrap_or_default();
         let entries = self.seen.live.entries(of.section).unwrap_or_default();
@@ -363,13 +366,13 @@ impl Drift<'_> {
     fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
         let name = of.name(live.fields.raw());
         match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
-            Some(excerpt) => self.goal(address, of, key, GoalChange::entry(excerpt)),
+            Some(excerpt) => self.add_goal(address, of, key, GoalChange::entry(excerpt)),
             None => self.refuse(address, UNSAYABLE, None),
         }
     }
 
     /// The container was archived by hand.
-    fn closed(&mut self) {
+    fn absorb_archiving(&mut self) {
         let closing = catalogue::sections(self.seen.container.scope).find(|section| {
             let shut = Object::from_iter([(section.section.to_owned(), true.into())]);
             let effects = section.rules.effects(None, &shut, &shut);
@@ -379,11 +382,11 @@ impl Drift<'_> {
         let address = self.container.section(section.section);
         if self.is_chosen(&address) || self.is_chosen(&self.container) {
             let fields = vec![(vec![section.section.to_owned()], true.into())];
-            self.goal(&address, section, "", GoalChange::Fields(fields));
+            self.add_goal(&address, section, "", GoalChange::Fields(fields));
         }
     }
 
-    fn problem(&mut self, problem: &Problem) {
+    fn absorb_problem(&mut self, problem: &Problem) {
         let address = &problem.address;
         // If it does not exist or has moved, nothing was compared.
         let is_container = address.section.is_none();
@@ -397,14 +400,14 @@ impl Drift<'_> {
             && let Some((of, Some(entry))) = self.declared(address)
         {
             let key = entry.key.clone();
-            return self.goal(address, of, &key, GoalChange::Gone);
+            return self.add_goal(address, of, &key, GoalChange::Gone);
         }
         self.refuse(address, problem.message.clone(), Some(&problem.origin));
     }
 }
 
 /// The address of a field for selectors: its name after the address of its object.
-fn field_of(address: &Address, field: &str) -> Address {
+fn field_address(address: &Address, field: &str) -> Address {
     let within = address.entry.as_ref().map(|entry| format!("{entry}/"));
     address.entry(within.unwrap_or_default() + field)
 }
@@ -416,7 +419,7 @@ pub fn addresses(seen: &Compared<'_>) -> Vec<Address> {
     for section in &seen.container.sections {
         for entry in &section.entries {
             let address = section.address_of(entry, &container);
-            addresses.extend(entry.fields.keys().map(|field| field_of(&address, field)));
+            addresses.extend(entry.fields.keys().map(|field| field_address(&address, field)));
         }
     }
     addresses.extend(seen.plan.steps.iter().map(|step| step.address.clone()));
@@ -428,7 +431,7 @@ const UNSAYABLE: &str = "no manifest can express the live value, or it may be a 
 
 /// A live list in the order of the declared one, if order has no meaning: declared items stay at
 /// their places.
-fn arranged(spec: &Spec, declared: &Json, live: Json) -> Json {
+fn keep_declared_order(spec: &Spec, declared: &Json, live: Json) -> Json {
     match (declared, live) {
         (Json::Array(declared), Json::Array(live)) if spec.field.is_without_order() => {
             let mut list: Vec<Json> =

@@ -12,7 +12,7 @@ use crate::{
     catalogue,
     desired::{Container, Entry},
     diagnostic::FileName,
-    export::nest,
+    export::insert_nested,
     kind::{Section, Shape},
     origin::{Layer, Origin},
     value::{Json, Value},
@@ -37,7 +37,7 @@ type NoEdit = (String, Option<Origin>);
 ///
 /// # Errors
 /// Why it cannot be edited.
-pub(super) fn place(
+pub(super) fn locate_edits(
     goal: &Goal,
     container: &Container,
     mode: Mode,
@@ -107,7 +107,8 @@ impl Locator<'_> {
         let found = self.open(origin, texts)?;
         let spot = locate(&found).map_err(|why| self.refuse(why, origin))?;
         let is_entry = self.of.shape == Shape::List && !self.goal.key.is_empty();
-        let edits = if is_entry { self.in_list(&spot, covered) } else { self.whole_section(&spot) };
+        let edits =
+            if is_entry { self.edit_list(&spot, covered) } else { self.edit_section(&spot) };
         let edits = edits.map_err(|(why, at)| self.refuse(why, at.as_ref().unwrap_or(origin)))?;
         Ok(edits.into_iter().map(|edit| (found.text.file.clone(), edit)).collect())
     }
@@ -135,12 +136,12 @@ impl Locator<'_> {
 
     /// The section with the declaration that was `found`, in whichever layer it is.
     fn spot_at_source<'t>(&self, found: &'t SourcePoint) -> Result<Spot<'t>, &'static str> {
-        let spot = if self.of.shape == Shape::List { item_in(found) } else { key_in(found) };
+        let spot = if self.of.shape == Shape::List { find_item(found) } else { find_key(found) };
         spot.ok_or(LOST)
     }
 
     /// Edits an entry of a list. One that is `covered` is removed by a declaration of its absence.
-    fn in_list(&self, spot: &Spot<'_>, covered: bool) -> Result<Vec<Edit>, NoEdit> {
+    fn edit_list(&self, spot: &Spot<'_>, covered: bool) -> Result<Vec<Edit>, NoEdit> {
         let Spot { at, map, key, item } = spot;
         let push = |entry: Vec<Item>, about: Option<String>| {
             let (at, key) = (at.clone(), key.clone());
@@ -152,15 +153,15 @@ impl Locator<'_> {
             (GoalChange::Fields(fields), Some(item)) => {
                 let steps = vec![PathStep::Key(key.clone()), PathStep::Item(item)];
                 let entry = map.get(key).and_then(|(_, list)| list.items().get(item));
-                self.put(&Pointer { steps, ..at.clone() }, entry, fields)
+                self.set_fields(&Pointer { steps, ..at.clone() }, entry, fields)
             }
             (GoalChange::Fields(fields), None) => {
                 let mut items = self.identity()?;
-                add(&mut items, fields);
+                add_fields(&mut items, fields);
                 Ok(vec![push(items, None)])
             }
             (GoalChange::Entry(fields, about), _) => {
-                Ok(remove.chain([push(items(fields), about.clone())]).collect())
+                Ok(remove.chain([push(to_items(fields), about.clone())]).collect())
             }
             (GoalChange::Gone, Some(_)) if !covered => Ok(remove.collect()),
             (GoalChange::Gone, _) => {
@@ -172,7 +173,7 @@ impl Locator<'_> {
     }
 
     /// Edits a section that is not a list, or makes a list empty.
-    fn whole_section(&self, spot: &Spot<'_>) -> Result<Vec<Edit>, NoEdit> {
+    fn edit_section(&self, spot: &Spot<'_>) -> Result<Vec<Edit>, NoEdit> {
         let Spot { at, map, key, .. } = spot;
         let put = |to: New| {
             let (at, names) = (at.clone(), vec![key.clone()]);
@@ -191,10 +192,10 @@ impl Locator<'_> {
                 if section.is_some_and(|it| matches!(it.data, Data::Map(_))) =>
             {
                 let steps = vec![PathStep::Key(key.clone())];
-                return self.put(&Pointer { steps, ..at.clone() }, section, fields);
+                return self.set_fields(&Pointer { steps, ..at.clone() }, section, fields);
             }
             GoalChange::Fields(fields) | GoalChange::Entry(fields, _) => {
-                put(New::Map(items(fields)))
+                put(New::Map(to_items(fields)))
             }
             GoalChange::Gone => put(New::Value(Json::Null)),
         };
@@ -202,7 +203,7 @@ impl Locator<'_> {
     }
 
     /// Sets `fields` in the mapping `map` at `at`.
-    fn put(
+    fn set_fields(
         &self,
         at: &Pointer,
         map: Option<&Node>,
@@ -285,15 +286,15 @@ impl Locator<'_> {
 }
 
 /// A mapping with `fields`, each at its keys.
-fn items(fields: &[(Vec<String>, Json)]) -> Vec<Item> {
+fn to_items(fields: &[(Vec<String>, Json)]) -> Vec<Item> {
     let mut items = Vec::new();
-    add(&mut items, fields);
+    add_fields(&mut items, fields);
     items
 }
 
 /// Adds fields to a mapping, each at its keys.
-fn add(items: &mut Vec<Item>, fields: &[(Vec<String>, Json)]) {
-    fields.iter().for_each(|(names, value)| nest(items, names, value.clone()));
+fn add_fields(items: &mut Vec<Item>, fields: &[(Vec<String>, Json)]) {
+    fields.iter().for_each(|(names, value)| insert_nested(items, names, value.clone()));
 }
 
 /// Sets the value of the key that was `found`, or of `within` below it.
@@ -302,7 +303,7 @@ fn key_edit<'n>(
     within: impl Iterator<Item = &'n String>,
     value: &Json,
 ) -> Result<Edit, Cow<'static, str>> {
-    let Spot { at, map, key, .. } = key_in(found).ok_or(LOST)?;
+    let Spot { at, map, key, .. } = find_key(found).ok_or(LOST)?;
     let names: Vec<_> = std::iter::once(key).chain(within.cloned()).collect();
     let node = templates::node_at(map, &names).ok_or("several layers say parts of it")?;
     if let Some(why) = templates::expression_kind(node) {
@@ -312,16 +313,16 @@ fn key_edit<'n>(
 }
 
 /// The found key.
-fn key_in(found: &SourcePoint) -> Option<Spot<'_>> {
+fn find_key(found: &SourcePoint) -> Option<Spot<'_>> {
     found.text.parsed.documents.iter().enumerate().find_map(|(document, root)| {
-        let (mut steps, map, key) = key_below(root, found.offset)?;
+        let (mut steps, map, key) = find_key_below(root, found.offset)?;
         steps.reverse();
         Some(Spot { at: Pointer { document, steps }, map, key, item: None })
     })
 }
 
 /// The steps to the mapping with the key at `offset`, the last one first.
-fn key_below(node: &Node, offset: usize) -> Option<(Vec<PathStep>, &Node, String)> {
+fn find_key_below(node: &Node, offset: usize) -> Option<(Vec<PathStep>, &Node, String)> {
     if let Some((key, _)) = written_entries(node).find(|(key, _)| key.span.start == offset) {
         return Some((Vec::new(), node, key.name.clone()));
     }
@@ -329,14 +330,14 @@ fn key_below(node: &Node, offset: usize) -> Option<(Vec<PathStep>, &Node, String
         written_entries(node).map(|(key, value)| (PathStep::Key(key.name.clone()), value));
     let items = node.items().iter().enumerate().map(|(at, item)| (PathStep::Item(at), item));
     entries.chain(items).find_map(|(step, inner)| {
-        let (mut steps, map, name) = key_below(inner, offset)?;
+        let (mut steps, map, name) = find_key_below(inner, offset)?;
         steps.push(step);
         Some((steps, map, name))
     })
 }
 
 /// The section with the found entry.
-fn item_in(found: &SourcePoint) -> Option<Spot<'_>> {
+fn find_item(found: &SourcePoint) -> Option<Spot<'_>> {
     found.text.parsed.documents.iter().enumerate().find_map(|(document, map)| {
         written_entries(map).find_map(|(key, list)| {
             let item = list.items().iter().position(|item| item.beginning() == found.offset);

@@ -130,8 +130,8 @@ pub fn absorb(
     let mut texts = Manifests { read, loaded: BTreeMap::new() };
     let mut covered: BTreeSet<&Address> = BTreeSet::new();
     loop {
-        let edits = placed(before, goals, mode, &covered, &mut texts)?;
-        let edited = edited(goals, edits, &texts.loaded)?;
+        let edits = locate_all(before, goals, mode, &covered, &mut texts)?;
+        let edited = apply_edits(goals, edits, &texts.loaded)?;
         let after = reload(&edited).map_err(Failed::Wrong)?;
         // An entry removed from a document may still be declared by a lower layer.
         let still = |goal: &&Goal| goal.what == GoalChange::Gone && verify::declares(&after, goal);
@@ -146,13 +146,14 @@ pub fn absorb(
             (*old != text).then(|| (file, (old.clone(), text)))
         });
         let files: BTreeMap<_, _> = files.collect();
-        let edits_rules = files.values().any(|(old, new)| rules(old) != rules(new));
+        let edits_rules =
+            files.values().any(|(old, new)| rule_documents(old) != rule_documents(new));
         return Ok(Absorbed { files, others, edits_rules });
     }
 }
 
 /// The `Defaults` and `Profile`s of a text.
-fn rules(text: &str) -> Vec<Json> {
+fn rule_documents(text: &str) -> Vec<Json> {
     let is_rule = |node: &Node| {
         let kind = node.get("kind").and_then(|(_, kind)| kind.text());
         kind.is_some_and(|kind| Layer::RULES.contains(&kind))
@@ -162,7 +163,7 @@ fn rules(text: &str) -> Vec<Json> {
 }
 
 /// The edits for each goal.
-fn placed(
+fn locate_all(
     before: &Desired,
     goals: &[Goal],
     mode: Mode,
@@ -173,7 +174,7 @@ fn placed(
     for (number, goal) in goals.iter().enumerate() {
         let is_target = |container: &&Container| container.path == goal.container.path;
         let Some(container) = before.containers.iter().find(is_target) else { continue };
-        match locate::place(goal, container, mode, covered.contains(&goal.address), texts) {
+        match locate::locate_edits(goal, container, mode, covered.contains(&goal.address), texts) {
             Ok(edits) => placed.push((number, edits)),
             Err(refusal) => refused.push(refusal),
         }
@@ -182,7 +183,7 @@ fn placed(
 }
 
 /// Applies all edits to the texts, in an order that keeps positions valid.
-fn edited(
+fn apply_edits(
     goals: &[Goal],
     edits: Vec<(usize, Edits)>,
     texts: &BTreeMap<FileName, Rc<Manifest>>,

@@ -42,7 +42,7 @@ pub(super) fn check(
         let mut after = after.unwrap_or_default();
         let mut expected = meaning(container);
         for goal in &container_goals {
-            if !fulfil(goal, container, &mut expected, &mut after) {
+            if !apply_goal(goal, container, &mut expected, &mut after) {
                 let why = "the edited manifest would not declare the live state; edit it by hand";
                 refused.push(Refusal::new(&goal.address, why));
             }
@@ -76,7 +76,12 @@ pub(super) fn check(
 
 /// Adds the result of `goal` to `expected`. If several results fulfil it, removes the actual one
 /// from both instead. Returns whether it is fulfilled, if that is known then.
-fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut Values) -> bool {
+fn apply_goal(
+    goal: &Goal,
+    container: &Container,
+    expected: &mut Values,
+    after: &mut Values,
+) -> bool {
     let slot = |key: &str, field: &str| (goal.section, key.to_owned(), field.to_owned());
     let Some(of) = catalogue::section(container.scope, goal.section) else { return false };
     // A new section is managed from now on.
@@ -95,7 +100,7 @@ fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut
                 let Some((name, within)) = names.split_first() else { continue };
                 let field =
                     expected.entry(slot(&goal.key, name)).or_insert(Value::Plain(Json::Null));
-                put(of, name, field, within, value);
+                set_value(of, name, field, within, value);
             }
             true
         }
@@ -110,7 +115,7 @@ fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut
             for (names, value) in fields {
                 let Some((name, within)) = names.split_first() else { continue };
                 let field = wanted.entry(name.clone()).or_insert(Value::Plain(Json::Null));
-                put(of, name, field, within, value);
+                set_value(of, name, field, within, value);
             }
             let slots: Vec<_> = after.keys().filter(|slot| is_of_entry(slot)).cloned().collect();
             let mut declared: BTreeMap<String, Value> = slots
@@ -126,7 +131,7 @@ fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut
 }
 
 /// Sets the value below the keys `within` in `field`, the field `name` of `of`.
-fn put(of: Section, name: &str, field: &mut Value, within: &[String], value: &Json) {
+fn set_value(of: Section, name: &str, field: &mut Value, within: &[String], value: &Json) {
     let Value::Plain(json) = field else {
         *field = Value::Plain(value.clone());
         return;

@@ -355,7 +355,7 @@ impl DeclaredSection {
     }
 
     /// Whether others manage `live`, which no entry declares.
-    pub fn leaves_alone(&self, live: &LiveEntry) -> bool {
+    pub fn is_managed_elsewhere(&self, live: &LiveEntry) -> bool {
         !self.unmanaged.is_empty() && {
             let identity = self.of.identify(live.fields.raw());
             let mut names = std::iter::once(&identity.name).chain(&identity.also_called);

@@ -49,7 +49,7 @@ impl<'c> Context<'c> {
     /// Why a group above prevents `value` for the field `name`, if it does. Asks a question if that
     /// depends on an unknown fact. What a group of the same run refuses was found when the manifests were
     /// read; its live state before the run does not count.
-    pub fn bound(
+    pub fn group_limit(
         self,
         section: Section,
         name: &str,
@@ -58,7 +58,7 @@ impl<'c> Context<'c> {
     ) -> Option<Limit> {
         let plain = value.plain()?;
         constraints::over(section.section, Some(name)).find_map(|row| {
-            let (group, by, source) = self.decided(row, plain, findings)?;
+            let (group, by, source) = self.deciding_value(row, plain, findings)?;
             let is_declared = matches!(source, Source::Declared);
             if !row.contradicts(&by, plain) || (is_declared && row.how == How::Bounds) {
                 return None;
@@ -81,10 +81,10 @@ impl<'c> Context<'c> {
 
     /// Why a group above prevents the creation of an entry of `section`, if it does so already, and this
     /// run does not change that.
-    pub(super) fn forbidden(self, section: Section, findings: &mut Findings) -> Option<Limit> {
+    pub(super) fn creation_limit(self, section: Section, findings: &mut Findings) -> Option<Limit> {
         let rows = constraints::over(section.section, None);
         rows.filter(|_| self.target.scope == Scope::Project).find_map(|row| {
-            let (groups, by) = match self.decided(row, &Json::Null, findings) {
+            let (groups, by) = match self.deciding_value(row, &Json::Null, findings) {
                 // It counts only if it is live, too: otherwise the run changes it after the creation.
                 Some((_, by, Source::Declared)) if !row.forbids(&by, self.target.scope) => {
                     return None;
@@ -111,7 +111,7 @@ impl<'c> Context<'c> {
 
     /// The declared value of the setting in the nearest group above that declares it, if this run changes
     /// it there or further above, where the change counts below.
-    pub(super) fn changed(
+    pub(super) fn changed_setting(
         self,
         row: &'static Constraint,
         findings: &mut Findings,
@@ -136,7 +136,7 @@ impl<'c> Context<'c> {
 
     /// The value of the setting that decides about the value `own`, with its group and source. A group in between
     /// may be stricter, so a declared value that allows is not enough.
-    fn decided(
+    fn deciding_value(
         self,
         row: &'static Constraint,
         value: &Json,
@@ -159,7 +159,7 @@ impl<'c> Context<'c> {
             if is_direct || row.contradicts(by, value) || given == Some(by) {
                 return Some((group, by.clone(), Source::Declared));
             }
-            if let Some(given) = given.filter(|_| self.changed(row, findings).is_some()) {
+            if let Some(given) = given.filter(|_| self.changed_setting(row, findings).is_some()) {
                 let between = group_of(&self.target.path)?.to_owned();
                 return Some((between, given.clone(), Source::Given(group)));
             }

@@ -59,7 +59,7 @@ impl<'l> EntryMatcher<'l> {
     /// Finds the match for a declared entry with this identity. `is_unknown`: the identity contains
     /// a secret that is not set.
     pub(super) fn find(&mut self, identity: &Identity, is_unknown: bool) -> Match<'l> {
-        let found = self.called(identity).or_else(|| self.keyed(identity));
+        let found = self.find_by_name(identity).or_else(|| self.find_by_key(identity));
         let near = || {
             let near = identity.near.iter().filter_map(|key| self.by_key.get(key)).flatten();
             near.copied().find(|at| !self.is_taken[*at])
@@ -74,7 +74,9 @@ impl<'l> EntryMatcher<'l> {
         let entries: Vec<_> = found.iter().map(|at| &self.live[*at]).collect();
         let Copies { stays, copies } = match Copies::of(self.section, &entries) {
             Ok(copies) => copies,
-            Err(difference) => return Match::Ambiguous(self.ambiguity(&entries, &difference)),
+            Err(difference) => {
+                return Match::Ambiguous(self.describe_ambiguity(&entries, &difference));
+            }
         };
         if found.iter().all(|at| self.is_taken[*at]) {
             return Match::Taken;
@@ -87,9 +89,9 @@ impl<'l> EntryMatcher<'l> {
     }
 
     /// The live entries with its name; if there are several, those that also have its key.
-    fn called(&self, identity: &Identity) -> Option<Vec<usize>> {
+    fn find_by_name(&self, identity: &Identity) -> Option<Vec<usize>> {
         let called = self.by_name.get(identity.service_name.as_ref()?)?;
-        let free = self.free(called);
+        let free = self.unmatched(called);
         let keyed = identity.keys.first().and_then(|key| self.by_key.get(key));
         let both: Vec<_> =
             free.iter().copied().filter(|at| keyed.is_some_and(|k| k.contains(at))).collect();
@@ -98,19 +100,19 @@ impl<'l> EntryMatcher<'l> {
 
     /// The live entries with its key, or with one of its former keys. Entries without another match
     /// come first.
-    fn keyed(&self, identity: &Identity) -> Option<Vec<usize>> {
+    fn find_by_key(&self, identity: &Identity) -> Option<Vec<usize>> {
         let found = identity.keys.iter().find_map(|key| self.by_key.get(key))?;
-        let free = self.free(found);
+        let free = self.unmatched(found);
         Some(if free.is_empty() { found.clone() } else { free })
     }
 
     /// Those of `found` without a declared one.
-    fn free(&self, found: &[usize]) -> Vec<usize> {
+    fn unmatched(&self, found: &[usize]) -> Vec<usize> {
         found.iter().copied().inspect(|_| steps::step()).filter(|at| !self.is_taken[*at]).collect()
     }
 
     /// The live entries without a declared one.
-    pub(super) fn rest(&self) -> impl Iterator<Item = &'l LiveEntry> {
+    pub(super) fn unmatched_entries(&self) -> impl Iterator<Item = &'l LiveEntry> {
         self.live
             .iter()
             .zip(&self.is_taken)
@@ -118,7 +120,7 @@ impl<'l> EntryMatcher<'l> {
             .map(|(entry, _)| entry)
     }
 
-    fn ambiguity(&self, entries: &[&LiveEntry], difference: &str) -> String {
+    fn describe_ambiguity(&self, entries: &[&LiveEntry], difference: &str) -> String {
         let mut entries = entries.to_vec();
         entries.sort_by_key(|entry| entry.id());
         let ids: Vec<_> = entries.iter().map(|entry| entry.handle_text()).collect();

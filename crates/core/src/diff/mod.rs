@@ -99,42 +99,44 @@ pub fn section(
     let mut doubt = Doubt::default();
     let ambiguous = ambiguous_texts(declared, entries);
     for entry in &declared.entries {
-        let entry_diff = EntryDiff::new(declared.of, entry, context).among(&ambiguous);
+        let entry_diff = EntryDiff::new(declared.of, entry, context).with_ambiguous(&ambiguous);
         let before = matcher.matched_count();
-        match matcher.find(&entry_diff.identity(), entry_diff.is_unknown()) {
-            Match::None => entry_diff.absent(&mut findings),
+        match matcher.find(&entry_diff.identity(), entry_diff.has_unset_identity()) {
+            Match::None => entry_diff.plan_absent(&mut findings),
             Match::One(found, copies) => {
-                entry_diff.present(found, &mut findings);
-                let copies = copies.into_iter().map(|copy| entry_diff.copy(copy, found));
+                entry_diff.plan_present(found, &mut findings);
+                let copies = copies.into_iter().map(|copy| entry_diff.copy_removal(copy, found));
                 findings.steps.extend(copies);
             }
-            Match::Near(live) => findings.problems.push(entry_diff.near(live)),
-            Match::Taken => entry_diff
-                .incomplete("another entry already matches the same live object", &mut findings),
+            Match::Near(live) => findings.problems.push(entry_diff.near_match(live)),
+            Match::Taken => entry_diff.add_incomplete(
+                "another entry already matches the same live object",
+                &mut findings,
+            ),
             Match::Ambiguous(why) => {
                 doubt.unmatched = true;
-                entry_diff.incomplete(why, &mut findings);
+                entry_diff.add_incomplete(why, &mut findings);
             }
             Match::Unknown => doubt.unmatched = true,
         }
         doubt.secret |= matcher.matched_count() == before && entry_diff.has_secret_identity();
-        entry_diff.secrets_missing(&mut findings);
-        entry_diff.secrets_unfit(&mut findings);
+        entry_diff.note_missing_secrets(&mut findings);
+        entry_diff.check_secrets(&mut findings);
     }
-    for entry in matcher.rest().filter(|entry| !declared.leaves_alone(entry)) {
-        unlisted(declared, entry, doubt, context, &mut findings);
+    for entry in matcher.unmatched_entries().filter(|entry| !declared.is_managed_elsewhere(entry)) {
+        plan_unlisted(declared, entry, doubt, context, &mut findings);
     }
-    second(declared, entries, context, &mut findings);
-    replaced(declared.of, context, &mut findings);
+    refuse_second(declared, entries, context, &mut findings);
+    judge_replacements(declared.of, context, &mut findings);
     Ok(findings)
 }
 
 /// Judges a new entry as a change of one with the same name in another scope that goes.
-fn replaced(of: Section, context: Context<'_>, findings: &mut Findings) {
+fn judge_replacements(of: Section, context: Context<'_>, findings: &mut Findings) {
     let [name, _, ..] = of.home.handle[..] else { return };
     let goes = findings.steps.iter().filter(|step| step.action == Action::Delete);
     let gone: BTreeMap<_, _> =
-        goes.filter_map(Step::found).map(|live| (live.handle_text(), live.clone())).collect();
+        goes.filter_map(Step::live_entry).map(|live| (live.handle_text(), live.clone())).collect();
     let judged = of.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
     let judged: Vec<&str> = judged.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
@@ -150,7 +152,7 @@ fn replaced(of: Section, context: Context<'_>, findings: &mut Findings) {
 
 /// Refuses new entries of which a container can have only one, and has another one that stays; beside
 /// an inherited one also changes.
-fn second(
+fn refuse_second(
     declared: &DeclaredSection,
     live: &[LiveEntry],
     context: Context<'_>,
@@ -210,7 +212,7 @@ fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<S
 
 /// Plans a section that can be read only later, under `condition`, as if each entry were absent.
 /// Nothing is ever removed this way.
-pub fn possible(
+pub fn plan_possible(
     declared: &DeclaredSection,
     condition: &'static str,
     context: Context<'_>,
@@ -218,9 +220,9 @@ pub fn possible(
     let mut findings = Findings::default();
     for entry in declared.entries.iter().filter(|entry| entry.state == State::Present) {
         let entry_diff = EntryDiff::new(declared.of, entry, context);
-        entry_diff.possible(condition, &mut findings);
-        entry_diff.secrets_missing(&mut findings);
-        entry_diff.secrets_unfit(&mut findings);
+        entry_diff.plan_possible(condition, &mut findings);
+        entry_diff.note_missing_secrets(&mut findings);
+        entry_diff.check_secrets(&mut findings);
     }
     findings
 }
@@ -239,7 +241,7 @@ struct Doubt {
 const UNMATCHED: &str = "may be a declared one: ambiguous";
 
 /// Plans a live entry that no manifest lists.
-fn unlisted(
+fn plan_unlisted(
     declared: &DeclaredSection,
     live: &LiveEntry,
     doubt: Doubt,

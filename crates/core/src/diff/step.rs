@@ -272,7 +272,8 @@ impl Step {
     /// those of them that are left.
     pub fn is_same_change(&self, other: &Self) -> bool {
         let fits = |call: &ShownCall, other: &ShownCall| {
-            call.is_to(other) && other.fields.iter().all(|field| call.fields.contains(field))
+            call.has_same_target(other)
+                && other.fields.iter().all(|field| call.fields.contains(field))
         };
         let mut calls = self.calls.iter();
         self.address == other.address
@@ -284,7 +285,7 @@ impl Step {
 
     /// Whether `other`, planned anew, does the same to an unchanged field.
     pub fn is_same_field_change(&self, other: &Self, field: &str) -> bool {
-        let before = |step: &Self| step.found()?.fields.raw().get(field).cloned();
+        let before = |step: &Self| step.live_entry()?.fields.raw().get(field).cloned();
         let after = |step: &Self| step.change(field).map(|change| change.after.clone());
         after(self) == after(other) && before(self) == before(other)
     }
@@ -311,7 +312,7 @@ impl Step {
     /// Whether `now` still has the values that were read, in the fields that this step does not
     /// change. A field that `now` lacks is no evidence of a change.
     pub fn leaves_rest_unchanged(&self, section: Section, now: &LiveEntry) -> bool {
-        let found = self.found().into_iter().flat_map(|live| live.fields.raw());
+        let found = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
         found.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
             let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
             !section.field(name).accepted.on(Route::Create)
@@ -329,11 +330,11 @@ impl Step {
 
     /// The id of the live object, if it has one.
     pub fn live_id(&self) -> Option<u64> {
-        self.found()?.id()
+        self.live_entry()?.id()
     }
 
     /// The live entry in comparable form.
-    pub(crate) fn found(&self) -> Option<&LiveEntry> {
+    pub(crate) fn live_entry(&self) -> Option<&LiveEntry> {
         self.live.as_ref().map(|live| &*live.0)
     }
 
@@ -472,7 +473,7 @@ impl ShownCall {
 
     /// Whether `other` goes to the same object in its container, which a new plan may address by
     /// id.
-    fn is_to(&self, other: &Self) -> bool {
+    fn has_same_target(&self, other: &Self) -> bool {
         self.operation == other.operation
             && self.path.split('/').skip(3).eq(other.path.split('/').skip(3))
     }

@@ -120,7 +120,7 @@ impl DocumentBuilder<'_> {
                 return;
             }
             // Nothing else in an archived container can be changed.
-            (_, Some(Ok(entries))) if self.facts.archived && !closes(of, entries) => return,
+            (_, Some(Ok(entries))) if self.facts.archived && !is_archiving(of, entries) => return,
             (_, Some(Ok(entries))) => entries,
             (_, _) if self.facts.archived => return,
             (_, Some(Err(cause))) => return self.unread(of, cause),
@@ -136,7 +136,7 @@ impl DocumentBuilder<'_> {
             if self.is_omitted(of, live) {
                 continue;
             }
-            if let Some(name) = secret_in_need(of, live) {
+            if let Some(name) = secret_required_field(of, live) {
                 let why = format!("`{name}` may hold a credential");
                 self.omit(&mut part, &of.name(live.fields.raw()), why);
                 continue;
@@ -242,7 +242,7 @@ impl DocumentBuilder<'_> {
 
 /// A field without which there is no entry, and whose live value may be secret where a manifest must
 /// have plain text.
-fn secret_in_need(of: Section, live: &LiveEntry) -> Option<&'static str> {
+fn secret_required_field(of: Section, live: &LiveEntry) -> Option<&'static str> {
     let needed = of.needed(live.fields.raw());
     of.identity.iter().chain(of.required).chain(needed).copied().find(|name| {
         let value = live.fields.raw().get(*name);
@@ -252,7 +252,7 @@ fn secret_in_need(of: Section, live: &LiveEntry) -> Option<&'static str> {
 }
 
 /// Whether a section prevents all other changes of the container.
-fn closes(of: Section, entries: &[LiveEntry]) -> bool {
+fn is_archiving(of: Section, entries: &[LiveEntry]) -> bool {
     matches!(of.home.place, Place::Object)
         && entries
             .iter()

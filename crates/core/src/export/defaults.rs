@@ -16,7 +16,7 @@ use std::{
 
 use super::{
     document::{DocEntry, DocSection, Document},
-    entry::is_sayable,
+    entry::is_expressible,
 };
 use crate::{
     address::{group_of, groups_above, is_literal},
@@ -107,7 +107,7 @@ struct SharedValue {
 
 /// Moves common values of `scope` out of `documents`, which are sorted by path, into the returned
 /// `Defaults`.
-pub(super) fn factor(documents: &mut [Document], scope: Scope) -> Vec<Defaults> {
+pub(super) fn extract_defaults(documents: &mut [Document], scope: Scope) -> Vec<Defaults> {
     let mut groups = groups(documents, scope);
     let values = loop {
         let mut values = shared_values(documents, &groups, scope);
@@ -125,7 +125,7 @@ pub(super) fn factor(documents: &mut [Document], scope: Scope) -> Vec<Defaults> 
     };
     for group in 0..groups.len() {
         for project in groups[group].projects.clone() {
-            settle(&mut documents[project], &in_effect(&groups, &values, group));
+            remove_shared(&mut documents[project], &effective_values(&groups, &values, group));
         }
     }
     let mut all: BTreeMap<(usize, Vec<String>), Vec<DocSection>> = BTreeMap::new();
@@ -133,8 +133,8 @@ pub(super) fn factor(documents: &mut [Document], scope: Scope) -> Vec<Defaults> 
         add(all.entry((group, except)).or_default(), of, entry);
     }
     let defaults = all.into_iter().map(|((at, except), mut parts)| {
-        parts.iter_mut().for_each(arrange);
-        parts.sort_by_key(DocSection::place);
+        parts.iter_mut().for_each(sort_section);
+        parts.sort_by_key(DocSection::position_in_document);
         Defaults { group: groups[at].path.clone(), scope, except, parts }
     });
     let mut defaults: Vec<_> = defaults.collect();
@@ -162,7 +162,7 @@ fn share_empty(defaults: &mut Defaults, documents: &mut [Document]) {
             }
         }
     }
-    defaults.parts.sort_by_key(DocSection::place);
+    defaults.parts.sort_by_key(DocSection::position_in_document);
 }
 
 /// The groups with members of `scope`, outer ones first.
@@ -254,7 +254,7 @@ fn shared_values_of(
     let mut holds: Vec<Option<&DocEntry>> = vec![None; groups.len()];
     for (at, group) in groups.iter().enumerate() {
         holds[at] = group.above.and_then(|above| holds[above]);
-        let Some(common) = common(group, &cells) else { continue };
+        let Some(common) = majority_value(group, &cells) else { continue };
         let take = |above: Option<&DocEntry>| -> u64 {
             group.within.iter().map(|project| cost(of, &cells[*project], above)).sum()
         };
@@ -276,7 +276,7 @@ fn shared_values_of(
 }
 
 /// The value of more than half of the projects in and below a group, if it can be shared.
-fn common<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c DocEntry> {
+fn majority_value<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c DocEntry> {
     let values = || {
         let within = group.within.iter().map(|project| &cells[*project]);
         within.filter(|cell| !matches!(cell, Cell::Free)).map(|cell| match cell {
@@ -312,7 +312,7 @@ fn cell<'d>(document: &'d Document, key: &Key, of: Section) -> Cell<'d> {
         return entry.map_or(Cell::Undeclared(None), |entry| Cell::Declared(Cow::Borrowed(entry)));
     }
     if let Some(value) = entries.first().and_then(|entry| entry.get(&key.1)) {
-        return Cell::Declared(Cow::Owned(single(key, value.clone())));
+        return Cell::Declared(Cow::Owned(field_entry(key, value.clone())));
     }
     let mut unknown = entries.iter().flat_map(|entry| &entry.unknown);
     // The keys of an unknown mapping are unknown too.
@@ -324,7 +324,7 @@ fn cell<'d>(document: &'d Document, key: &Key, of: Section) -> Cell<'d> {
 }
 
 /// A field as an entry of its own.
-fn single(key: &Key, value: Json) -> DocEntry {
+fn field_entry(key: &Key, value: Json) -> DocEntry {
     DocEntry { fields: vec![(key.1.clone(), value)], ..DocEntry::default() }
 }
 
@@ -341,7 +341,7 @@ fn cost(of: Section, cell: &Cell<'_>, above: Option<&DocEntry>) -> u64 {
         (Cell::Undeclared(None), Some(_)) => 1,
         (Cell::Undeclared(Some(preset)), Some(above)) => {
             let name = above.fields.first().map(|(name, _)| name.as_str()).unwrap_or_default();
-            if is_sayable(of, name, preset) { 1 } else { NEVER }
+            if is_expressible(of, name, preset) { 1 } else { NEVER }
         }
     }
 }
@@ -359,7 +359,7 @@ fn override_entry(of: Section, declared: &DocEntry, above: &DocEntry) -> Option<
     }
     for (name, _) in above.fields.iter().filter(|(name, _)| declared.get(name).is_none()) {
         let preset = preset::of(of, name, "");
-        if declared.unknown.contains(name) || !is_sayable(of, name, &preset) {
+        if declared.unknown.contains(name) || !is_expressible(of, name, &preset) {
             return None;
         }
         entry.fields.push((name.clone(), preset));
@@ -383,7 +383,11 @@ fn lines(of: Section, entry: &DocEntry) -> u64 {
 }
 
 /// The shared values that hold for projects directly in the group at `at`, each once.
-fn in_effect<'c>(groups: &[Group], values: &'c [SharedValue], at: usize) -> Vec<&'c SharedValue> {
+fn effective_values<'c>(
+    groups: &[Group],
+    values: &'c [SharedValue],
+    at: usize,
+) -> Vec<&'c SharedValue> {
     let mut effective: BTreeMap<&Key, &SharedValue> = BTreeMap::new();
     let mut next = Some(at);
     while let Some(at) = next {
@@ -396,7 +400,7 @@ fn in_effect<'c>(groups: &[Group], values: &'c [SharedValue], at: usize) -> Vec<
 }
 
 /// Removes from `document` what `values` declare, and adds overrides.
-fn settle(document: &mut Document, values: &[&SharedValue]) {
+fn remove_shared(document: &mut Document, values: &[&SharedValue]) {
     let (mut ignored, mut moved) = (BTreeSet::new(), BTreeSet::new());
     for value in values {
         let SharedValue { key, of, entry: above, .. } = value;
@@ -409,7 +413,7 @@ fn settle(document: &mut Document, values: &[&SharedValue]) {
             }
             Cell::Declared(entry) if *entry == *above => None,
             Cell::Declared(entry) => override_entry(*of, &entry, above),
-            Cell::Undeclared(Some(preset)) => Some(single(key, preset)),
+            Cell::Undeclared(Some(preset)) => Some(field_entry(key, preset)),
             Cell::Undeclared(None) | Cell::Unknown => continue,
         };
         moved.insert(key.0);
@@ -419,9 +423,9 @@ fn settle(document: &mut Document, values: &[&SharedValue]) {
         }
     }
     document.ignored.extend(ignored);
-    document.parts.iter_mut().for_each(arrange);
+    document.parts.iter_mut().for_each(sort_section);
     document.parts.retain(|part| !part.is_empty() || !moved.contains(part.of.section));
-    document.parts.sort_by_key(DocSection::place);
+    document.parts.sort_by_key(DocSection::position_in_document);
 }
 
 fn remove(document: &mut Document, key: &Key, of: Section) {
@@ -450,7 +454,7 @@ fn add(parts: &mut Vec<DocSection>, of: Section, entry: DocEntry) {
 }
 
 /// Sorts entries and fields.
-fn arrange(part: &mut DocSection) {
+fn sort_section(part: &mut DocSection) {
     part.entries.sort_by(|a, b| a.key.cmp(&b.key));
     let of = part.of;
     part.entries.iter_mut().for_each(|entry| sort(of, &mut entry.fields));

@@ -107,31 +107,31 @@ impl DocEntry {
 
     fn items(&self) -> Vec<Item> {
         let state = self.state.map(|state| ("state".to_owned(), state.into()));
-        mapping(self.fields.iter().cloned().chain(state))
+        to_mapping(self.fields.iter().cloned().chain(state))
     }
 }
 
 /// The items of a mapping; names with dots become nested mappings.
-fn mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
+fn to_mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
     let mut items = Vec::new();
     for (name, value) in fields {
-        nest(&mut items, &name.splitn(2, '.').collect::<Vec<_>>(), value);
+        insert_nested(&mut items, &name.splitn(2, '.').collect::<Vec<_>>(), value);
     }
     items
 }
 
 /// Adds a value to a mapping, at the last of `keys`, each below the one before.
-pub(crate) fn nest(items: &mut Vec<Item>, keys: &[impl AsRef<str>], value: Json) {
+pub(crate) fn insert_nested(items: &mut Vec<Item>, keys: &[impl AsRef<str>], value: Json) {
     let [first, rest @ ..] = keys else { return };
     let first = first.as_ref();
     if rest.is_empty() {
         return items.push(Item::value(first, value));
     }
     match items.iter_mut().find(|item| item.key == first) {
-        Some(Item { node: Node::Map(within), .. }) => nest(within, rest, value),
+        Some(Item { node: Node::Map(within), .. }) => insert_nested(within, rest, value),
         _ => {
             let mut within = Vec::new();
-            nest(&mut within, rest, value);
+            insert_nested(&mut within, rest, value);
             items.push(Item::new(first, Node::Map(within)));
         }
     }
@@ -148,7 +148,7 @@ impl DocSection {
     }
 
     /// The position of the section in a document.
-    pub(super) fn place(&self) -> Option<usize> {
+    pub(super) fn position_in_document(&self) -> Option<usize> {
         catalogue::sections(self.of.home.scope).position(|of| of.section == self.of.section)
     }
 
@@ -163,7 +163,7 @@ impl DocSection {
                 Node::Value(Json::Null)
             }
             Shape::Container | Shape::Mapping | Shape::Switch if first().is_empty() => return None,
-            Shape::Mapping => Node::Map(mapping(first().iter().cloned())),
+            Shape::Mapping => Node::Map(to_mapping(first().iter().cloned())),
             Shape::Container | Shape::Switch => {
                 Node::Value(first().first().map(|(_, value)| value.clone()).unwrap_or_default())
             }
@@ -229,7 +229,7 @@ impl Document {
         if !is_read {
             let none = DocEntry { state: Some(ABSENT), ..DocEntry::default() };
             self.parts.push(DocSection::new(of, vec![none]));
-            self.parts.sort_by_key(DocSection::place);
+            self.parts.sort_by_key(DocSection::position_in_document);
         }
     }
 
@@ -257,12 +257,12 @@ impl Document {
         let parts = self.parts.iter_mut().filter(|part| part.of.section == *section);
         let entries = parts.flat_map(|part| &mut part.entries).filter(|entry| entry.key == *key);
         let values = entries.flat_map(|entry| &mut entry.fields).filter(|(name, _)| name == field);
-        values.for_each(|(_, value)| *value = reference(&name));
+        values.for_each(|(_, value)| *value = env_reference(&name));
         self.secrets[index].name = name;
     }
 }
 
 /// A reference to an environment variable in the form of manifests.
-pub(super) fn reference(name: &str) -> Json {
+pub(super) fn env_reference(name: &str) -> Json {
     Object::from_iter([("env".to_owned(), name.into())]).into()
 }

@@ -3,7 +3,7 @@
 use super::{
     Settings, Values,
     declare::DocumentBuilder,
-    document::{DocEntry, SecretReference, UNMANAGED, reference},
+    document::{DocEntry, SecretReference, UNMANAGED, env_reference},
 };
 use crate::{
     address::Address,
@@ -68,10 +68,10 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 continue;
             }
             match raw.get(spec.name) {
-                None => writer.lacking(spec),
+                None => writer.record_absent(spec),
                 Some(value) => {
-                    if let Some(why) = writer.value(spec, value) {
-                        return unmanaged(writer.entry, spec, value, &why);
+                    if let Some(why) = writer.add_value(spec, value) {
+                        return unmanaged_entry(writer.entry, spec, value, &why);
                     }
                 }
             }
@@ -99,7 +99,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         // No answer shows a secret without which the service refuses the entry.
         for name in self.needed {
             if let Some(spec) = of.table().get(name).filter(|spec| !is_readable(spec.field)) {
-                self.reference(spec, None);
+                self.add_reference(spec, None);
             }
         }
         // An entry without a required field was not read completely.
@@ -111,7 +111,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 _ => value.is_some_and(Json::is_string) || forms::is_hidden(field, self.live),
             };
             if !is_read {
-                self.lack(name, UNSAID);
+                self.record_missing(name, UNSAID);
             }
         }
         // A removable object exists even if it has no fields.
@@ -119,7 +119,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             let first = of.table().specs().iter().find_map(|spec| {
                 let value = raw.get(spec.name)?;
                 let is_good = !is_nothing(value)
-                    && is_sayable(of, spec.name, value)
+                    && is_expressible(of, spec.name, value)
                     && self.confidential(spec, value).is_none();
                 is_good.then(|| (spec.name.to_owned(), value.clone()))
             });
@@ -128,20 +128,22 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     }
 
     /// Records a live field that is not written.
-    fn lack(&mut self, field: &str, why: &str) {
+    fn record_missing(&mut self, field: &str, why: &str) {
         let what = format!("{}/{}.{field}", self.of.section, self.entry.key);
         self.to.document.omitted.push((what, Cause::new(why.to_owned())));
     }
 
     /// Records a field that the answer lacks.
-    fn lacking(&mut self, spec: &Spec) {
+    fn record_absent(&mut self, spec: &Spec) {
         // A field that only some installations show is not missed, nor one whose switch is off.
         let switch = spec.field.relations.switch();
         let off = switch.and_then(|switch| self.live.fields.raw().get(switch)).map(is_off);
         if spec.field.read != Readback::IfPresent && off != Some(true) {
             // A missing field of an entry is always reported; settings may also be hidden by a role.
             match self.of.home.place {
-                Place::Optional(_) if !spec.field.is_nested() => self.lack(spec.name, UNSAID),
+                Place::Optional(_) if !spec.field.is_nested() => {
+                    self.record_missing(spec.name, UNSAID);
+                }
                 _ => self.to.document.hidden.push(format!("{}.{}", self.of.section, spec.name)),
             }
         }
@@ -150,23 +152,23 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
 
     /// Adds a field, as a reference if its value must not be written. Returns why the entry as a
     /// whole cannot be written, if so.
-    fn value(&mut self, spec: &Spec, value: &Json) -> Option<String> {
+    fn add_value(&mut self, spec: &Spec, value: &Json) -> Option<String> {
         let Some(why) = self.confidential(spec, value) else {
-            self.field(spec, value);
+            self.add_field(spec, value);
             return None;
         };
         let (of, settings) = (self.of, self.to.settings);
         let is_secret = value.is_string() && spec.field.secrecy() != Secrecy::Open;
         let are_referred = settings.values == Values::Env;
         if is_secret && (are_referred || self.needed.contains(&spec.name)) {
-            self.reference(spec, Some(value));
+            self.add_reference(spec, Some(value));
         } else if forms::is_hidden(spec.field, self.live)
             && of.required.contains(&spec.name)
             && settings.create
             && are_referred
         {
             // Without a value, apply could not create it.
-            self.reference(spec, None);
+            self.add_reference(spec, None);
         } else if of.identity.contains(&spec.name) {
             return Some(why);
         } else {
@@ -177,9 +179,9 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     }
 
     /// Adds a field with its value; the keys of a mapping become fields of their own.
-    fn field(&mut self, spec: &Spec, value: &Json) {
+    fn add_field(&mut self, spec: &Spec, value: &Json) {
         let of = self.of;
-        let shown = sorted(spec, forms::shown(Some(spec), value, self.to.names));
+        let shown = sort_unordered(spec, forms::shown(Some(spec), value, self.to.names));
         let within = spec.schema["properties"].as_object();
         let leaves: Vec<(String, Json)> = match (within, &shown) {
             (Some(properties), Json::Object(object)) => properties
@@ -202,7 +204,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             if is_usual && is_preset(of, &name, &value, self.to.path) {
                 continue;
             }
-            if is_sayable(of, &name, &value) {
+            if is_expressible(of, &name, &value) {
                 self.entry.fields.push((name, value));
                 continue;
             }
@@ -214,7 +216,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                     false => "a manifest cannot express it",
                 };
                 if !names_somebody {
-                    self.lack(&name, why);
+                    self.record_missing(&name, why);
                 }
                 self.omitted.push(format!("{name} not exported: {why}"));
             }
@@ -248,7 +250,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     }
 
     /// Adds a reference in place of a value; `None` for one that the service does not show.
-    fn reference(&mut self, spec: &Spec, value: Option<&Json>) {
+    fn add_reference(&mut self, spec: &Spec, value: Option<&Json>) {
         let key = &self.entry.key;
         let address = Address::container(self.to.path.into()).section(self.of.section);
         // The path of a URL may be the secret part. An entry may have several that are never shown.
@@ -257,7 +259,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             Secrecy::Reference => format!("{key}_{}", spec.name),
             _ => key.clone(),
         };
-        let name = variable(&address.entry(called));
+        let name = variable_name(&address.entry(called));
         let text = value.map(plain_text).unwrap_or_default();
         let user = text.rsplit_once('@').map_or("", |(user, _)| user);
         let is_masked = spec.field.secrecy() == Secrecy::Address && user.contains(MASK);
@@ -269,7 +271,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             is_shown: value.is_some() && !is_masked,
             value: Secret::new(text),
         });
-        self.entry.fields.push((spec.name.to_owned(), reference(&name)));
+        self.entry.fields.push((spec.name.to_owned(), env_reference(&name)));
     }
 }
 
@@ -290,7 +292,7 @@ pub(super) fn lacks_credential(of: Section, spec: &Spec) -> bool {
 }
 
 /// An entry with a secret as identity: marked as managed elsewhere, and named without it.
-fn unmanaged(entry: DocEntry, spec: &Spec, value: &Json, why: &str) -> DocEntry {
+fn unmanaged_entry(entry: DocEntry, spec: &Spec, value: &Json, why: &str) -> DocEntry {
     let glob = format!("*{}*", host(value));
     let fields = vec![(spec.name.to_owned(), glob.into())];
     let about = Some(format!("{} not exported: {why}", spec.name));
@@ -304,7 +306,7 @@ fn host(value: &Json) -> String {
 }
 
 /// The name of the environment variable for the field at `address`.
-fn variable(address: &Address) -> String {
+fn variable_name(address: &Address) -> String {
     let entry = address.entry.as_deref().unwrap_or_default();
     // The default scope of a variable is left out.
     let entry = entry.strip_suffix("@*").unwrap_or(entry);
@@ -335,7 +337,7 @@ fn is_nothing(value: &Json) -> bool {
 }
 
 /// Whether a document may contain `value` for the field `name`.
-pub(super) fn is_sayable(of: Section, name: &str, value: &Json) -> bool {
+pub(super) fn is_expressible(of: Section, name: &str, value: &Json) -> bool {
     if has_forbidden(value) {
         return false;
     }
@@ -363,7 +365,7 @@ fn is_deprecated(schema: &Json) -> bool {
 }
 
 /// A list without order, sorted: levels, users and groups.
-fn sorted(spec: &Spec, mut value: Json) -> Json {
+fn sort_unordered(spec: &Spec, mut value: Json) -> Json {
     if let Some(items) = value.as_array_mut().filter(|_| spec.field.is_without_order()) {
         let rows = spec.schema["items"]["properties"].as_object();
         let place = |item: &Json| {

@@ -26,7 +26,7 @@ use std::{
 
 use declare::{Conversion, UnreadSection};
 use defaults::Defaults;
-pub(crate) use document::nest;
+pub(crate) use document::insert_nested;
 use document::{DocSection, Document, SecretReference};
 pub use everything::{everything, to_read, whole};
 pub use excerpt::{Excerpt, ExcerptEntry};
@@ -213,20 +213,20 @@ impl Estate {
 
     /// What could not be read, but may be at another time.
     pub fn missing(&mut self) -> &[Missing] {
-        self.settle();
+        self.sort_unread();
         &self.missing
     }
 
     /// Sections that the service refused to this caller, and entries that no manifest can express or
     /// identify.
     pub fn left_out(&mut self) -> &[Missing] {
-        self.settle();
+        self.sort_unread();
         &self.omitted
     }
 
     /// Sorts the sections that could not be read, after all reads: a section that one project shows
     /// is in the tier of the service.
-    fn settle(&mut self) {
+    fn sort_unread(&mut self) {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         for (path, unread) in mem::take(&mut self.unread) {
             let UnreadSection { section, cause, is_refused, tier, sees_it } = unread;
@@ -256,7 +256,7 @@ impl Estate {
 
     /// All files.
     pub fn finish(mut self) -> Written {
-        self.settle();
+        self.sort_unread();
         if self.settings.create {
             self.declare_absent();
         }
@@ -278,7 +278,8 @@ impl Estate {
             written.files.extend(rehearse::files(&self.documents, release));
         }
         let scopes = Scope::ALL.into_iter().filter(|_| self.settings.defaults);
-        let defaults = scopes.flat_map(|scope| defaults::factor(&mut self.documents, scope));
+        let defaults =
+            scopes.flat_map(|scope| defaults::extract_defaults(&mut self.documents, scope));
         let defaults: Vec<_> = defaults.collect();
         let mut stems: BTreeMap<String, (Vec<&Defaults>, Vec<&Document>)> = BTreeMap::new();
         for defaults in &defaults {

@@ -36,7 +36,7 @@ pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
             "" => "https://example.org",
             value => value,
         };
-        format!("{}='{}'\n", secret.name, stand_in(&secret.name, value))
+        format!("{}='{}'\n", secret.name, placeholder(&secret.name, value))
     };
     let lines_of = |document: &Document| {
         document.secrets.iter().map(|secret| line(document.scope, secret)).collect::<Vec<_>>()
@@ -87,7 +87,7 @@ pub(super) fn leave_out_lower_members(documents: &mut [Document]) -> usize {
 
 /// The user, in lower case, and the level of an entry that gives somebody access.
 fn access(of: Section, entry: &DocEntry) -> Option<(String, u8)> {
-    let fields = plain(entry);
+    let fields = plain_fields(entry);
     let (.., user) =
         forms::named_by(of, &fields).into_iter().find(|(_, kind, _)| *kind == Named::User)?;
     effects(of, &fields).into_iter().find_map(|effect| match effect {
@@ -140,10 +140,10 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
         vec![Item::value("description", runner), Item::value("projects", having)]
     });
     let lists = [
-        list("users", users),
-        list("groups", groups.into_iter()),
-        list("projects", projects.into_iter().map(|(_, items)| items)),
-        list("runners", runners),
+        list_item("users", users),
+        list_item("groups", groups.into_iter()),
+        list_item("projects", projects.into_iter().map(|(_, items)| items)),
+        list_item("runners", runners),
     ];
     let tier = documents.iter().map(|document| document.tier).max().unwrap_or(Tier::Free);
     let release = release.release().map(|release| Item::value("release", release.to_string()));
@@ -151,7 +151,7 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     head.chain(lists.into_iter().flatten()).collect()
 }
 
-fn list(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
+fn list_item(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
     let rows: Vec<_> = rows.map(|items| (items, None)).collect();
     (!rows.is_empty()).then(|| Item::new(name, Node::List(rows)))
 }
@@ -242,13 +242,13 @@ fn effects(of: Section, fields: &Fields) -> Vec<Effect> {
 fn entries(document: &Document) -> impl Iterator<Item = (Section, Fields)> {
     document.parts.iter().flat_map(|part| {
         let of = part.of;
-        part.entries.iter().map(move |entry| (of, plain(entry))).collect::<Vec<_>>()
+        part.entries.iter().map(move |entry| (of, plain_fields(entry))).collect::<Vec<_>>()
     })
 }
 
 /// The branch that a field of a section waits for.
 fn branch(part: &DocSection) -> Option<Json> {
-    let fields = part.entries.first().map(plain)?;
+    let fields = part.entries.first().map(plain_fields)?;
     let waits = |name: &&String| part.of.rules.waits(part.of, name, &fields, None, true).is_some();
     fields.get(fields.keys().find(waits)?)?.plain().cloned()
 }
@@ -262,7 +262,7 @@ fn visibility(document: &Document) -> Option<String> {
     })
 }
 
-fn plain(entry: &DocEntry) -> Fields {
+fn plain_fields(entry: &DocEntry) -> Fields {
     entry.fields.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect()
 }
 
@@ -273,7 +273,7 @@ fn ancestors(path: &str) -> Vec<String> {
 
 /// A harmless value of the same form as `value`, which an export of the sandbox treats as a secret
 /// again.
-fn stand_in(name: &str, value: &str) -> String {
+fn placeholder(name: &str, value: &str) -> String {
     let token = format!("glpat-rehearsal-{:08x}", hash(name));
     let url = url::Url::parse(value).ok();
     match url.as_ref().and_then(|url| Some((url.scheme(), url.host_str()?))) {
@@ -294,7 +294,7 @@ mod tests {
             ("https://bob:pw@h.example/x", "https://h.example/?token=glpat-rehearsal-"),
             ("two\nlines", "glpat-rehearsal-"),
         ] {
-            let stand_in = stand_in("NAME", value);
+            let stand_in = placeholder("NAME", value);
             assert!(
                 stand_in.starts_with(beginning)
                     && judge::may_be_secret(&stand_in, Secrecy::Sensitive),

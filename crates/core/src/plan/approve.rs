@@ -12,7 +12,7 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, grow, saved::Comparison};
+use super::{Plan, extend_closure, saved::Comparison};
 use crate::{
     address::{Address, is_literal},
     desired::{Acknowledgement, Guard, Moves},
@@ -166,13 +166,13 @@ impl Plan {
     /// # Errors
     /// Why nothing may run.
     pub fn approve(&self, policy: Policy<'_>) -> Result<(Approved<'_>, Vec<LeftOut>), Blocked> {
-        let mut broken = self.broken();
+        let mut broken = self.broken_containers();
         if self.is_refused() {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
         let all = self.projects + self.groups;
         // Containers outside the saved plan are left out too, but are no sign of a common cause.
-        let apart = self.apart_from(policy.saved);
+        let apart = self.not_in_saved(policy.saved);
         if policy.all_or_nothing {
             broken.extend(apart.iter().cloned());
         }
@@ -192,7 +192,7 @@ impl Plan {
         }
         broken.extend(apart);
         // What depends on a step of a broken one is left out too.
-        grow(&mut broken, |broken| {
+        extend_closure(&mut broken, |broken| {
             let whole = self.steps.iter().filter(|step| !broken.contains(&step.address.path));
             let dependants = whole
                 .filter(|step| step.after.iter().any(|edge| broken.contains(&edge.address.path)));
@@ -209,7 +209,7 @@ impl Plan {
 
 impl Plan {
     /// The containers with a problem, a refusal or something that could not be read.
-    fn broken(&self) -> BTreeSet<Arc<str>> {
+    fn broken_containers(&self) -> BTreeSet<Arc<str>> {
         let problems = self.problems.iter().map(|problem| &problem.address);
         let refusals = self.refusals.iter().map(|refusal| &refusal.address);
         let all = problems.chain(refusals).map(|address| &address.path);
@@ -229,11 +229,11 @@ impl Plan {
 
     /// Whether so much is broken that nothing will be applied.
     pub fn is_mostly_broken(&self) -> bool {
-        is_too_much(self.broken().len(), self.projects + self.groups)
+        is_too_much(self.broken_containers().len(), self.projects + self.groups)
     }
 
     /// The containers with steps that differ from the `saved` plan.
-    fn apart_from(&self, saved: Option<&Comparison>) -> BTreeSet<Arc<str>> {
+    fn not_in_saved(&self, saved: Option<&Comparison>) -> BTreeSet<Arc<str>> {
         let paths = self.steps.iter().map(|step| &step.address.path);
         paths
             .filter(|path| saved.is_some_and(|saved| !saved.agreed.contains(*path)))

@@ -16,24 +16,25 @@ use crate::{
 
 impl Planning<'_> {
     /// Plans a missing container.
-    pub(super) fn missing(&self, plan: &mut ContainerPlan) {
+    pub(super) fn plan_missing(&self, plan: &mut ContainerPlan) {
         match &self.declared.create {
-            Creation::Allowed(create) => self.create(create, plan),
-            Creation::Unselected { .. } => plan.close(self.not_there(true)),
-            Creation::Forbidden => plan.close(self.not_there(false)),
+            Creation::Allowed(create) => self.plan_creation(create, plan),
+            Creation::Unselected { .. } => plan.close(self.missing_problem(true)),
+            Creation::Forbidden => plan.close(self.missing_problem(false)),
         }
     }
 
     /// Its creation comes first, with the sections that the same request sets; everything else
     /// comes after it.
-    fn create(&self, create: &Declared, plan: &mut ContainerPlan) {
-        match self.creation(create, plan) {
+    fn plan_creation(&self, create: &Declared, plan: &mut ContainerPlan) {
+        match self.creation_step(create, plan) {
             Ok(step) => plan.findings.steps.push(step),
             Err(problem) => return plan.close(*problem),
         }
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
         let inside = Planning { context: Context { is_empty, ..self.context }, ..*self };
-        for section in self.in_order().filter(|section| !section.of.comes_with_container()) {
+        for section in self.ordered_sections().filter(|section| !section.of.comes_with_container())
+        {
             let is_off = |feature: &&'static str| {
                 plan.steps.iter().any(|step| step.takes(Capability::Feature(feature)))
             };
@@ -52,7 +53,7 @@ impl Planning<'_> {
             }
             match inside.compare(section, found) {
                 Ok(findings) => plan.findings.extend(findings),
-                Err(reason) => plan.leave_out(self.at(section), reason),
+                Err(reason) => plan.add_incomplete(self.at(section), reason),
             }
         }
         // A step that names an entry of such a section is left out too.
@@ -76,19 +77,23 @@ impl Planning<'_> {
 
     /// The creation step, with the sections that the same request sets. Fields that must wait
     /// become notes.
-    fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
+    fn creation_step(
+        &self,
+        create: &Declared,
+        plan: &mut ContainerPlan,
+    ) -> Result<Step, Box<Problem>> {
         let (itself, _) = catalogue::container(self.declared.scope);
-        let mut fields = self.created_with(create);
+        let mut fields = self.creation_fields(create);
         let mut notes = Vec::new();
         for (name, (section, field)) in &fields {
-            let limit = self.bound(*section, name, field, plan)?;
+            let limit = self.group_limit(*section, name, field, plan)?;
             let closes = constraints::over("create", None).any(|row| {
                 let by = field.value.plain().filter(|_| row.by.field == *name);
                 by.is_some_and(|by| row.forbids(by, Scope::Project))
             });
             let is_needed_open = self.declared.life.gets_projects && closes;
             let until = is_needed_open.then(|| "until the projects in it exist".to_owned());
-            notes.extend(until.or(limit).map(|why| self.waits(*section, name, field, why)));
+            notes.extend(until.or(limit).map(|why| self.waiting_note(*section, name, field, why)));
         }
         for note in &notes {
             fields.remove(&*note.fields[0]);
@@ -100,12 +105,12 @@ impl Planning<'_> {
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
             match section.waits(name, &values, None, true) {
-                Some(why) => notes.push(self.waits(*section, name, field, why)),
+                Some(why) => notes.push(self.waiting_note(*section, name, field, why)),
                 None => changes.push(diff::creation_change(section.field(name), name, field)),
             }
         }
         plan.findings.notes.extend(notes);
-        let calls = self.calls(&values, &fields)?;
+        let calls = self.creation_calls(&values, &fields)?;
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
         let after = forms::plain(&values);
@@ -116,18 +121,18 @@ impl Planning<'_> {
                 Effect::Capability { what: Capability::Feature(_), before, .. } => *before,
                 effect => matches!(effect, Effect::Visibility { .. }),
             }))
-            .chain(self.follows())
+            .chain(self.preceding_moves())
             .chain(effects_of(itself));
         Ok(Step { effects: effects.collect(), ..step })
     }
 
     /// The sections that the creating request sets too.
     fn sections_in_create(&self) -> impl Iterator<Item = &DeclaredSection> {
-        self.in_order().filter(|section| section.of.comes_with_container())
+        self.ordered_sections().filter(|section| section.of.comes_with_container())
     }
 
     /// All fields of the creating request: those of `create`, and those of sections set with it.
-    fn created_with<'f>(
+    fn creation_fields<'f>(
         &'f self,
         create: &'f Declared,
     ) -> BTreeMap<&'f str, (Section, Sourced<Value>)> {
@@ -148,7 +153,7 @@ impl Planning<'_> {
 
     /// Refuses fields that the service's release lacks, and values that the group above prevents;
     /// returns why a field waits for that group, if so.
-    fn bound(
+    fn group_limit(
         &self,
         section: Section,
         name: &str,
@@ -166,7 +171,7 @@ impl Planning<'_> {
                 if support == Support::Depends {
                     plan.findings.ask(Question::Release);
                 }
-                (context.bound(section, name, &field.value, &mut plan.findings), &of_section)
+                (context.group_limit(section, name, &field.value, &mut plan.findings), &of_section)
             }
         };
         match limit.map(|limit| limit.problem(at, &field.origin)) {
@@ -176,14 +181,20 @@ impl Planning<'_> {
         }
     }
 
-    fn waits(&self, section: Section, name: &str, field: &Sourced<Value>, why: String) -> Note {
+    fn waiting_note(
+        &self,
+        section: Section,
+        name: &str,
+        field: &Sourced<Value>,
+        why: String,
+    ) -> Note {
         let address = self.address.section(section.section);
         let note = Note::new(&address, Reason::Waits { why }, &field.origin);
         Note { fields: vec![name.to_owned()], ..note }
     }
 
     /// The requests that create it, with the service's own names for hosts of imports.
-    fn calls(
+    fn creation_calls(
         &self,
         values: &Fields,
         fields: &BTreeMap<&str, (Section, Sourced<Value>)>,

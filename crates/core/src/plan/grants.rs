@@ -24,13 +24,13 @@ use crate::{
 impl Planning<'_> {
     /// The service may remove what rules grant to a group or user when its share is replaced or the membership
     /// ends, although access stays. Plans the repair of those rules too.
-    pub(super) fn after_replacements(&self, plan: &mut ContainerPlan) {
+    pub(super) fn repair_grants(&self, plan: &mut ContainerPlan) {
         let gone: Vec<_> =
-            plan.findings.steps.iter().filter_map(|step| self.loses_grants(step)).collect();
+            plan.findings.steps.iter().filter_map(|step| self.grant_loser(step)).collect();
         if gone.is_empty() {
             return;
         }
-        for section in self.in_order() {
+        for section in self.ordered_sections() {
             let Some(supposed) = self.without_grants(section, &gone) else { continue };
             let mut watched = supposed.watched.iter();
             if let Some(until) = watched.find_map(|step| self.settings.held_until(&step.address)) {
@@ -49,11 +49,11 @@ impl Planning<'_> {
     }
 
     /// The group or user that may lose grants with `step` without losing access.
-    fn loses_grants(&self, step: &Step) -> Option<(Named, u64)> {
+    fn grant_loser(&self, step: &Step) -> Option<(Named, u64)> {
         let stays = step.provides(Capability::People);
         match step.action {
             Action::Delete if stays => Some((Named::User, step.live_id()?)),
-            _ if step.replaces && self.names_a_group(step) => Some((Named::Group, step.live_id()?)),
+            _ if step.replaces && self.is_of_group(step) => Some((Named::Group, step.live_id()?)),
             _ => None,
         }
     }
@@ -76,7 +76,7 @@ impl Planning<'_> {
     /// Refuses steps that name a group that the service does not take: in a project, one whose share, declared
     /// or live, is missing or below developer; in a group, one that is not below it.
     pub(super) fn refuse_low_shares(&self, plan: &mut ContainerPlan) {
-        let levels = self.levels_of_shares();
+        let levels = self.share_levels();
         let within = format!("{}/", self.address.path.to_lowercase());
         for step in std::mem::take(&mut plan.findings.steps) {
             let (mut seen, mut is_low) = (BTreeSet::new(), false);
@@ -94,7 +94,7 @@ impl Planning<'_> {
                     }
                     _ if self.declared.scope == Scope::Group => texts::GROUP_OUTSIDE,
                     Some(level) if level.number < DEVELOPER => texts::LOW_SHARE,
-                    None if step.possible.is_none() && self.has_shares(&mut plan.findings) => {
+                    None if step.possible.is_none() && self.knows_shares(&mut plan.findings) => {
                         texts::NO_SHARE
                     }
                     _ => continue,
@@ -112,7 +112,7 @@ impl Planning<'_> {
     }
 
     /// Whether all groups that the container is shared with are known.
-    fn has_shares(&self, findings: &mut Findings) -> bool {
+    fn knows_shares(&self, findings: &mut Findings) -> bool {
         match self.live.sections.get(shares::SECTION) {
             _ if !matches!(self.live.presence, Presence::Here(..)) => true,
             Some(shares) => shares.entries().is_ok(),
@@ -163,9 +163,9 @@ impl Planning<'_> {
 
     /// Reports rules that name someone whose access this run takes away: the service then takes them
     /// out of the rule. Marks the removal of members who keep access by a group above.
-    pub(super) fn refuse_removed(&self, plan: &mut ContainerPlan) {
+    pub(super) fn refuse_named_leavers(&self, plan: &mut ContainerPlan) {
         let mut rules: HashMap<_, Vec<_>> = HashMap::new();
-        for section in self.in_order() {
+        for section in self.ordered_sections() {
             for (who, rule) in grantees(section) {
                 rules.entry(who).or_default().push((section, rule));
             }
@@ -216,14 +216,14 @@ impl Planning<'_> {
             let is_open = named == Some(Named::User) && !is_given;
             is_open.then_some((name, UserRule { address, is_member }))
         };
-        let rules = self.in_order().flat_map(|section| {
+        let rules = self.ordered_sections().flat_map(|section| {
             grantees(section).filter_map(move |(who, entry)| rule(section, who, entry))
         });
         rules.collect()
     }
 
     /// The levels of the container's shares with groups, by id, where known.
-    fn levels_of_shares(&self) -> BTreeMap<u64, Level> {
+    fn share_levels(&self) -> BTreeMap<u64, Level> {
         let mut levels = BTreeMap::new();
         for of in catalogue::sections(self.declared.scope) {
             let Some((group, Named::Group)) = subject(of) else { continue };
@@ -247,7 +247,7 @@ impl Planning<'_> {
     /// Holds all replacements of shares and removals of members that would also remove something that is held.
     fn hold_replacements(&self, until: Date, plan: &mut ContainerPlan) {
         let spared: Vec<_> =
-            plan.findings.steps.extract_if(.., |step| self.loses_grants(step).is_some()).collect();
+            plan.findings.steps.extract_if(.., |step| self.grant_loser(step).is_some()).collect();
         let held = spared.iter().map(|step| Held { address: step.address.clone(), until });
         plan.findings.held.extend(held);
         plan.findings.watched.extend(spared);
@@ -256,13 +256,13 @@ impl Planning<'_> {
     /// Adds notes for steps that remove or replace a share: the service also removes the group's
     /// grants in rules, and no manifest declares those.
     pub(super) fn note_lost_grants(&self, plan: &mut ContainerPlan) {
-        let notes = plan.findings.steps.iter().filter_map(|step| self.lost_grants(step));
+        let notes = plan.findings.steps.iter().filter_map(|step| self.lost_grants_note(step));
         plan.findings.notes.extend(notes);
     }
 
-    fn lost_grants(&self, step: &Step) -> Option<Note> {
+    fn lost_grants_note(&self, step: &Step) -> Option<Note> {
         let removes = step.replaces || step.action == Action::Delete;
-        let group = step.live_id().filter(|_| removes && self.names_a_group(step))?;
+        let group = step.live_id().filter(|_| removes && self.is_of_group(step))?;
         let rules = catalogue::sections(self.declared.scope).filter(|section| {
             let mut specs = section.table().specs().iter();
             section.home.names_people && specs.any(|spec| spec.field.compare == Compare::Rows)
@@ -305,7 +305,7 @@ impl Planning<'_> {
     }
 
     /// Whether the identity of the entry of `step` is the group in it.
-    fn names_a_group(&self, step: &Step) -> bool {
+    fn is_of_group(&self, step: &Step) -> bool {
         let section = step.address.section.and_then(|name| self.declared.section(name));
         let subject = section.and_then(|section| subject(section.of));
         subject.is_some_and(|(_, named)| named == Named::Group)
@@ -328,7 +328,7 @@ pub type Grantee = (Option<Named>, String);
 pub fn loses_access(step: &Step) -> Option<Grantee> {
     let of = catalogue::section(step.scope, step.address.section?)?;
     if let Some(title) = of.called_by.filter(|_| step.action != Action::Create) {
-        let title = step.found()?.fields.raw().get(title)?.as_str()?;
+        let title = step.live_entry()?.fields.raw().get(title)?.as_str()?;
         return Some((None, title.to_lowercase()));
     }
     let loses = |effect: &Effect| match effect {

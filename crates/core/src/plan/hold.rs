@@ -101,7 +101,7 @@ impl Holds {
 
     /// Moves held steps of `findings`, those of a section, to the watched ones. If one thing takes the
     /// place of another, a hold on one of them holds both.
-    pub(super) fn leave(&self, of: Section, findings: &mut Findings, moves: &Moves) {
+    pub(super) fn watch_held(&self, of: Section, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
         }
@@ -130,7 +130,7 @@ impl Holds {
 
     /// Adds to `findings`, all of `declared`, what is held: the largest held parts of the
     /// declaration, and held objects that are not declared.
-    pub(super) fn say(&self, declared: &Container, findings: &mut Findings, moves: &Moves) {
+    pub(super) fn add_held(&self, declared: &Container, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
         }

@@ -20,20 +20,20 @@ use crate::{
 
 impl Planning<'_> {
     /// Moves the container to its declared path.
-    pub(super) fn relocation(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
+    pub(super) fn move_step(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
         let mut target = self.context.target.clone();
         if let Some(group) = group_of(&target.path)
             && former.transfers
             && target.namespace.is_none()
         {
             let Some(id) = self.settings.created.id(Scope::Group, group) else {
-                return Err(Box::new(self.missing_namespace(group)));
+                return Err(Box::new(self.namespace_problem(group)));
             };
             target.namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
         }
         let origin = &self.declared.origin;
         let mut changes = vec![self.change("path", &former.path, &self.declared.path, origin)];
-        let former = &Former { name: self.name_beside(former, facts), ..former.clone() };
+        let former = &Former { name: self.freed_name(former, facts), ..former.clone() };
         if let (Some(old), Some(new)) = (&facts.name, &former.name) {
             changes.push(self.change("name", old, new, origin));
         }
@@ -42,13 +42,13 @@ impl Planning<'_> {
         let transfers = Effect::Transfers { from: former.path.clone() };
         let effects = std::iter::once(Effect::provides(Capability::InPlace))
             .chain(former.transfers.then_some(transfers))
-            .chain(self.follows());
+            .chain(self.preceding_moves());
         Ok(Step { effects: effects.collect(), ..step })
     }
 
     /// The name to set with the new path. A name is unique in its group, and a container created at
     /// the former path gets the name that equals that path. A declared name is a step of its own.
-    fn name_beside(&self, former: &Former, facts: &Facts) -> Option<String> {
+    fn freed_name(&self, former: &Former, facts: &Facts) -> Option<String> {
         let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         let is_in_the_way = former.renames
             && !former.transfers
@@ -59,12 +59,12 @@ impl Planning<'_> {
     }
 
     /// The moves that must come before a step that gives the container its path.
-    pub(super) fn follows(&self) -> impl Iterator<Item = Effect> {
+    pub(super) fn preceding_moves(&self) -> impl Iterator<Item = Effect> {
         self.context.target.follows.iter().cloned().map(Effect::Follows)
     }
 
     /// Restores it; it was marked for deletion `since` a day.
-    pub(super) fn restoration(&self, since: Option<&str>) -> Result<Step, Box<Problem>> {
+    pub(super) fn restore_step(&self, since: Option<&str>) -> Result<Step, Box<Problem>> {
         let marked = since.map_or_else(String::new, |day| format!(" since {day}"));
         let marked = format!("marked for deletion{marked}");
         let state = self.declared.life.state.as_ref();
@@ -76,7 +76,7 @@ impl Planning<'_> {
     }
 
     /// Plans a container that is declared absent and exists.
-    pub(super) fn absent(&self, facts: &Facts, plan: &mut ContainerPlan) {
+    pub(super) fn plan_deletion(&self, facts: &Facts, plan: &mut ContainerPlan) {
         let Some(origin) = self.declared.life.absent().filter(|_| facts.deleting.is_none()) else {
             return;
         };
@@ -98,7 +98,7 @@ impl Planning<'_> {
         let projects = match self.live.projects.as_ref().unwrap_or(&unread) {
             Ok(projects) => projects,
             Err(reason) => {
-                return plan.leave_out(self.address.section(PROJECTS), reason.clone());
+                return plan.add_incomplete(self.address.section(PROJECTS), reason.clone());
             }
         };
         let excluded = |path: &Arc<str>| {
@@ -150,7 +150,7 @@ impl Planning<'_> {
         let job = Job { target, ..self.context.job(section, act) };
         section.rules.calls(&job).map_err(|unable| {
             let problem = diff::problem(unable, self.address, at);
-            Box::new(problem.unwrap_or_else(|| self.not_there(false)))
+            Box::new(problem.unwrap_or_else(|| self.missing_problem(false)))
         })
     }
 }

@@ -125,7 +125,7 @@ impl Settings {
 
     /// Moves held steps of `findings`, those of a section, to the watched ones.
     fn leave_held(&self, of: Section, findings: &mut Findings) {
-        self.holds.leave(of, findings, &self.moves);
+        self.holds.watch_held(of, findings, &self.moves);
     }
 }
 
@@ -302,7 +302,7 @@ impl Plan {
                 (base, part) => *base = base.take().or(part),
             }
         }
-        all.in_order()
+        all.ordered_sections()
     }
 
     /// Sorts everything, so that the order does not depend on which container was read first. Keeps
@@ -323,10 +323,10 @@ impl Plan {
         let counted: Vec<_> = self.findings.steps.iter().filter(is_counted).collect();
         let reach = self.brought_in.refusals(&counted, &extent.reach);
         self.findings.refusals.extend(guard::whole(&counted).into_iter().chain(reach));
-        self.in_order()
+        self.ordered_sections()
     }
 
-    fn in_order(mut self) -> Self {
+    fn ordered_sections(mut self) -> Self {
         // The order of a container's steps respects the edges; the sort is stable.
         self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.watched.sort_by(|a, b| a.address.path.cmp(&b.address.path));
@@ -403,7 +403,10 @@ impl Plan {
 }
 
 /// Adds to `paths` what `next` finds for them, until that is nothing new.
-fn grow(paths: &mut BTreeSet<Arc<str>>, next: impl Fn(&BTreeSet<Arc<str>>) -> Vec<Arc<str>>) {
+fn extend_closure(
+    paths: &mut BTreeSet<Arc<str>>,
+    next: impl Fn(&BTreeSet<Arc<str>>) -> Vec<Arc<str>>,
+) {
     loop {
         let found = next(paths);
         if found.is_empty() {
@@ -521,20 +524,20 @@ impl ContainerPlan {
     }
 
     /// Plans nothing: a rule included the container, and it no longer exists.
-    fn vanished(&mut self, declared: &Container) {
+    fn close_vanished(&mut self, declared: &Container) {
         self.closed = Some(Cause::new("it is gone, or archived, since the run listed what exists"));
         let note = Note::new(&declared.address(), Reason::Vanished, &declared.origin);
         self.findings.notes.push(note);
     }
 
     /// Plans nothing, because what is at `address` could not be read for `reason`.
-    fn leave_unread(&mut self, address: Address, reason: Cause) {
+    fn close_unread(&mut self, address: Address, reason: Cause) {
         self.closed = Some(reason.clone());
-        self.leave_out(address, reason);
+        self.add_incomplete(address, reason);
     }
 
     /// Plans nothing at `address`, because it could not be read for `reason`.
-    fn leave_out(&mut self, address: Address, reason: Cause) {
+    fn add_incomplete(&mut self, address: Address, reason: Cause) {
         self.findings.incomplete.push(Incomplete { address, reason });
     }
 

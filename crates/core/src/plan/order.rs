@@ -235,11 +235,11 @@ impl<'p> Edges<'p> {
                 by_section.entry(section).or_default().push(at);
             }
         }
-        (0..ranked.len()).map(move |at| edges.before(at))
+        (0..ranked.len()).map(move |at| edges.edges_before(at))
     }
 
     /// The edges of the step at `at`.
-    fn before(&self, at: usize) -> Vec<Edge> {
+    fn edges_before(&self, at: usize) -> Vec<Edge> {
         let ranked = &self.ranked[at];
         let mut edges = Vec::new();
         for needed in ranked.needed() {
@@ -271,7 +271,7 @@ impl<'p> Edges<'p> {
         }
         // Steps of its own container that it names; `connect` handles other containers.
         for named in ranked.step.waits_for() {
-            let there = named.contains('#').then(|| self.addressed(named)).flatten();
+            let there = named.contains('#').then(|| self.position_of(named)).flatten();
             let earlier: Vec<_> = there.filter(|other| *other < at).into_iter().collect();
             self.lead_to(&earlier, "what it names must be there", &mut edges);
         }
@@ -308,7 +308,7 @@ impl<'p> Edges<'p> {
     }
 
     /// The position of the step with this address.
-    fn addressed(&self, address: &str) -> Option<usize> {
+    fn position_of(&self, address: &str) -> Option<usize> {
         self.addresses
             .get_or_init(|| {
                 let all = self.ranked.iter().enumerate().rev();

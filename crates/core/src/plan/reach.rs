@@ -13,7 +13,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, Plan, grow, guard};
+use super::{Limits, Plan, extend_closure, guard};
 use crate::{
     desired::Container,
     diff::{Note, Reason, Refusal, Step},
@@ -90,7 +90,7 @@ impl Plan {
         paths.dedup();
         let mut selected: BTreeSet<Arc<str>> = paths.iter().take(most).cloned().collect();
         // And those that they depend on.
-        grow(&mut selected, |selected| {
+        extend_closure(&mut selected, |selected| {
             let steps =
                 self.findings.steps.iter().filter(|step| selected.contains(&step.address.path));
             let needed = steps.flat_map(|step| &step.after).map(|edge| &edge.address.path);

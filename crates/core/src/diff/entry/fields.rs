@@ -22,7 +22,7 @@ use crate::{
 impl EntryDiff<'_> {
     /// Whether the service has a declared field, so that it can be compared. Asks a question if
     /// that depends on an unknown release; adds a problem if the service lacks it.
-    pub(super) fn fits(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
+    pub(super) fn check_support(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
         match fit(self.section, name, value, self.context.release) {
             Support::Fits => return true,
             Support::Local => {}
@@ -36,7 +36,7 @@ impl EntryDiff<'_> {
 
     /// Whether a field only steers undrift or belongs to the identity, and so is neither compared
     /// nor shown as a change.
-    pub(super) fn steers(&self, name: &str) -> bool {
+    pub(super) fn is_local_only(&self, name: &str) -> bool {
         let field = self.field(name);
         let is_identity = self.section.identity.contains(&name);
         (field.accepted == Accepted::Never && (!is_readable(field) || is_identity))
@@ -45,7 +45,7 @@ impl EntryDiff<'_> {
 
     /// The live entry as changes of groups above in this run will make it, if they replace declared
     /// values.
-    pub(super) fn after_groups(
+    pub(super) fn with_group_changes(
         &self,
         live: &LiveEntry,
         findings: &mut Findings,
@@ -57,7 +57,7 @@ impl EntryDiff<'_> {
         let replaced = |(name, value): (&String, &Value)| {
             let plain = value.plain().filter(|plain| live.fields.raw().get(name) == Some(plain))?;
             let replaced = constraints::over(self.section.section, Some(name)).find_map(|row| {
-                row.gives(self.context.changed(row, findings)?)
+                row.gives(self.context.changed_setting(row, findings)?)
                     .filter(|replaced| *replaced != plain)
             });
             Some((name.clone(), replaced?.clone()))
@@ -70,7 +70,7 @@ impl EntryDiff<'_> {
 
     /// Whether the service would refuse these changes because an undeclared field would then show
     /// more than allowed. Adds the problems.
-    pub(super) fn shows_too_much(
+    pub(super) fn check_visibility(
         &self,
         live: &LiveEntry,
         changes: &[Change],
@@ -107,11 +107,11 @@ impl EntryDiff<'_> {
             }
             let compared = self.compare(name, value, live);
             let is_open = !matches!(compared, FieldDiff::Same | FieldDiff::Local);
-            if is_open && !self.fits(name, value, findings) {
+            if is_open && !self.check_support(name, value, findings) {
                 continue;
             }
             if let FieldDiff::Differs = compared
-                && let Some(bound) = self.context.bound(self.section, name, value, findings)
+                && let Some(bound) = self.context.group_limit(self.section, name, value, findings)
             {
                 match bound.problem(&self.address, &self.origin(name)) {
                     Ok(problem) => findings.problems.push(problem),
@@ -147,7 +147,7 @@ impl EntryDiff<'_> {
 
     fn compare(&self, name: &str, value: &Value, live: &LiveEntry) -> FieldDiff {
         let field = self.field(name);
-        if self.steers(name) {
+        if self.is_local_only(name) {
             return FieldDiff::Local;
         }
         // Nobody knows how the service shows a secret in a field that undrift does not know.
@@ -249,7 +249,7 @@ mod tests {
             let world = World::default();
             let comparing = EntryDiff::new(section, &entry, world.context());
             let specs = section.table().specs().iter();
-            let steers = specs.filter(|spec| comparing.steers(spec.name));
+            let steers = specs.filter(|spec| comparing.is_local_only(spec.name));
             found.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
         }
         found.retain(|name| !name.starts_with("create."));

@@ -52,7 +52,7 @@ impl<'a> EntryDiff<'a> {
 
     /// The fields for requests: without local ones, which this release lacks and which then only
     /// steer undrift.
-    fn sent(&self) -> Cow<'_, Fields> {
+    fn sent_fields(&self) -> Cow<'_, Fields> {
         let is_local = |(name, value): &(&String, &Value)| {
             fit(self.section, name, value, self.context.release) == Support::Local
         };
@@ -65,7 +65,7 @@ impl<'a> EntryDiff<'a> {
 
     /// A copy in which each condition on a list is replaced by the list that meets it, given the
     /// `live` entry.
-    fn meeting(&self, live: &Object) -> Option<Self> {
+    fn with_conditions_met(&self, live: &Object) -> Option<Self> {
         Some(self.with(forms::met(self.section, &self.values, live)?))
     }
 
@@ -75,7 +75,7 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// A copy with the fields that a create must send although no manifest declares them.
-    fn filled_in(&self) -> Option<Self> {
+    fn with_create_defaults(&self) -> Option<Self> {
         let specs = self.section.table().specs().iter();
         let missing =
             specs.filter(|spec| !self.values.contains_key(spec.name)).filter_map(|spec| {
@@ -88,7 +88,7 @@ impl<'a> EntryDiff<'a> {
 
     /// A copy that knows whether `crowded`, the texts that address several entries in paths, has
     /// its own.
-    pub(super) fn among(self, ambiguous: &BTreeSet<String>) -> Self {
+    pub(super) fn with_ambiguous(self, ambiguous: &BTreeSet<String>) -> Self {
         let path = self.section.home.handle.first();
         let handle = path.and_then(|path| self.values.get(path.field)?.text());
         let is_alone = !handle.is_some_and(|handle| ambiguous.contains(handle));
@@ -143,7 +143,7 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// Whether its identity contains a secret that is not set.
-    pub(super) fn is_unknown(&self) -> bool {
+    pub(super) fn has_unset_identity(&self) -> bool {
         let identity = self.section.identity.iter();
         identity
             .filter_map(|name| Some((*name, self.values.get(name)?)))
@@ -158,14 +158,14 @@ impl<'a> EntryDiff<'a> {
             .any(|name| matches!(self.values.get(name), Some(Value::Secret(_))))
     }
 
-    pub(super) fn incomplete(&self, reason: impl Into<Cause>, findings: &mut Findings) {
+    pub(super) fn add_incomplete(&self, reason: impl Into<Cause>, findings: &mut Findings) {
         findings
             .incomplete
             .push(Incomplete { address: self.address.clone(), reason: reason.into() });
     }
 
     /// The step that removes a copy of its live entry, which stays.
-    pub(super) fn copy(&self, copy: &LiveEntry, stays: &LiveEntry) -> Step {
+    pub(super) fn copy_removal(&self, copy: &LiveEntry, stays: &LiveEntry) -> Step {
         let address = self.address.entry(format!("{}@{}", self.entry.key, copy.handle_text()));
         let step = removal(self.section, address, &self.entry.origin, copy, self.context);
         match step {
@@ -180,7 +180,7 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// The problem that a nearly identical entry is live.
-    pub(super) fn near(&self, live: &LiveEntry) -> Problem {
+    pub(super) fn near_match(&self, live: &LiveEntry) -> Problem {
         let name = self.section.name(live.fields.raw());
         let words: Words<'_> = &[("name", &text::escape(&name)), ("id", &live.handle_text())];
         self.problem(texts::NEAR, words, self.section.identity.last().copied().unwrap_or_default())
@@ -213,7 +213,7 @@ impl<'a> EntryDiff<'a> {
 
     /// Adds a note with the secrets that are not set, so that a plan does not look more certain
     /// than it is.
-    pub(super) fn secrets_missing(&self, findings: &mut Findings) {
+    pub(super) fn note_missing_secrets(&self, findings: &mut Findings) {
         if self.entry.state == State::Absent {
             return;
         }
@@ -236,7 +236,7 @@ impl<'a> EntryDiff<'a> {
 
     /// Adds a problem for each secret that the service would refuse. Plain values were checked when
     /// the manifests were read.
-    pub(super) fn secrets_unfit(&self, findings: &mut Findings) {
+    pub(super) fn check_secrets(&self, findings: &mut Findings) {
         let is_secret = |name: &str| matches!(self.values.get(name), Some(Value::Secret(_)));
         if self.entry.state == State::Present && self.values.keys().any(|name| is_secret(name)) {
             self.section.check(&self.all_exposed(), false, &mut |fault| {
@@ -258,7 +258,7 @@ impl<'a> EntryDiff<'a> {
     fn calls(&self, job: &Job<'_>, findings: &mut Findings) -> Option<Vec<Call>> {
         match self.section.rules.calls(job) {
             Ok(calls) => return Some(calls),
-            Err(Unable::Unseen(cause)) => self.incomplete(cause, findings),
+            Err(Unable::Unseen(cause)) => self.add_incomplete(cause, findings),
             Err(Unable::DependsOnRelease) => findings.ask(Question::Release),
             Err(Unable::DependsOnEntries(name)) => {
                 let named = catalogue::section(self.context.target.scope, &name);
@@ -273,7 +273,7 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// Compares the entry with its live entry.
-    pub(super) fn present(&self, live: &LiveEntry, findings: &mut Findings) {
+    pub(super) fn plan_present(&self, live: &LiveEntry, findings: &mut Findings) {
         // Of entries that are read one by one, only inherited ones are protected, and read only if they
         // are declared as absent.
         if let Some(why) = live.protected {
@@ -290,23 +290,23 @@ impl<'a> EntryDiff<'a> {
             findings.remove(removal(self.section, address, origin, live, self.context));
             return;
         }
-        let later = self.after_groups(live, findings);
-        let met = self.meeting(live.fields.raw());
-        met.as_ref().unwrap_or(self).change_to(live, later.as_ref().unwrap_or(live), findings);
+        let later = self.with_group_changes(live, findings);
+        let met = self.with_conditions_met(live.fields.raw());
+        met.as_ref().unwrap_or(self).plan_change(live, later.as_ref().unwrap_or(live), findings);
     }
 
     /// Adds the step that changes the live entry, which is now like `before`: what a group gives it
     /// meanwhile needs no acknowledgement to be taken back.
-    fn change_to(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
+    fn plan_change(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
         let mut changes = self.changes(live, findings);
         if changes.is_empty() || self.is_unfit(findings) {
             return;
         }
-        if self.shows_too_much(live, &changes, findings) {
+        if self.check_visibility(live, &changes, findings) {
             return;
         }
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
-        let sent = self.sent();
+        let sent = self.sent_fields();
         let job = self.job(Act::Change(&sent, live, &changed));
         let Some(sends) = self.calls(&job, findings) else { return };
         // A secret that each request must contain is written again, too.
@@ -331,12 +331,12 @@ impl<'a> EntryDiff<'a> {
         let before = before.fields.raw();
         let effects = self.section.rules.effects(who, before, &after);
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        let risks = stakes::changing(self.section, &changed, before, &self.judged(after));
-        self.push(step.of(live).with(effects, risks), findings);
+        let risks = stakes::changing(self.section, &changed, before, &self.with_secrets(after));
+        self.add_step(step.of(live).with(effects, risks), findings);
     }
 
     /// Plans an entry that is not live.
-    pub(super) fn absent(&self, findings: &mut Findings) {
+    pub(super) fn plan_absent(&self, findings: &mut Findings) {
         if self.entry.state == State::Absent {
             return;
         }
@@ -360,36 +360,36 @@ impl<'a> EntryDiff<'a> {
             return findings.notes.push(note);
         }
         if let Some(step) = self.creation(findings) {
-            self.push(step, findings);
+            self.add_step(step, findings);
         }
     }
 
     /// Plans an entry that may turn out to be absent, or to differ, under `condition`.
-    pub(super) fn possible(&self, condition: &'static str, findings: &mut Findings) {
+    pub(super) fn plan_possible(&self, condition: &'static str, findings: &mut Findings) {
         if self.section.only_edits() {
-            return self.absent(findings);
+            return self.plan_absent(findings);
         }
         if let Some(step) = self.creation(findings) {
-            self.push(Step { possible: Some(condition), ..step }, findings);
+            self.add_step(Step { possible: Some(condition), ..step }, findings);
         }
     }
 
     fn creation(&self, findings: &mut Findings) -> Option<Step> {
-        if let Some(met) = self.meeting(&Object::new()) {
+        if let Some(met) = self.with_conditions_met(&Object::new()) {
             return met.creation(findings);
         }
-        if let Some(whole) = self.filled_in() {
+        if let Some(whole) = self.with_create_defaults() {
             return whole.creation(findings);
         }
         for (name, value) in &self.values {
-            self.fits(name, value, findings);
+            self.check_support(name, value, findings);
         }
         if self.is_unfit(findings) {
             return None;
         }
-        let sent = self.sent();
+        let sent = self.sent_fields();
         let sends = self.calls(&self.job(Act::Create(&sent)), findings)?;
-        let changes = sent.keys().filter(|name| !self.steers(name));
+        let changes = sent.keys().filter(|name| !self.is_local_only(name));
         let changes = changes.map(|name| self.change(name, None)).collect();
         let who = subject(self.section).and_then(|(name, named)| {
             self.context.names.known_id(named, self.values.get(name)?.text()?)
@@ -398,12 +398,12 @@ impl<'a> EntryDiff<'a> {
         let after = self.after(&nothing);
         let effects = self.section.rules.effects(who, &nothing, &after);
         let preset = |name: &str| preset::of(self.section, name, &self.context.target.path);
-        let risks = stakes::creating(self.section, preset, &self.judged(after));
+        let risks = stakes::creating(self.section, preset, &self.with_secrets(after));
         Some(self.step(Action::Create, changes, sends).with(effects, risks))
     }
 
     /// The fields `after` with those that are declared as secrets, for guards only.
-    fn judged(&self, mut after: Object) -> Object {
+    fn with_secrets(&self, mut after: Object) -> Object {
         for (name, value) in &self.values {
             if matches!(value, Value::Secret(_)) {
                 // No value equals a secret that is not set.
@@ -431,7 +431,7 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// Adds a step, unless the service would refuse it because of the group above.
-    fn push(&self, step: Step, findings: &mut Findings) {
+    fn add_step(&self, step: Step, findings: &mut Findings) {
         let access = step.accesses().next();
         if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
             match self.context.inherited {
@@ -448,7 +448,8 @@ impl<'a> EntryDiff<'a> {
             }
         }
         let is_new = step.action == Action::Create && step.possible.is_none();
-        let forbidden = is_new.then(|| self.context.forbidden(self.section, findings)).flatten();
+        let forbidden =
+            is_new.then(|| self.context.creation_limit(self.section, findings)).flatten();
         match forbidden.map(|limit| limit.problem(&self.address, &self.entry.origin)) {
             Some(Ok(problem)) => findings.problems.push(problem),
             _ => findings.steps.push(step),

@@ -16,12 +16,12 @@ use crate::{
 /// Labels all steps of `plan`, whose container has no declaration at the base to compare with.
 pub(super) fn set_all(plan: &mut ContainerPlan, label: Label) -> Comparison {
     let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
-    steps.for_each(|step| set(step, label));
+    steps.for_each(|step| set_label(step, label));
     Comparison::default()
 }
 
 /// Labels a step and all its changes.
-fn set(step: &mut Step, label: Label) {
+fn set_label(step: &mut Step, label: Label) {
     step.label = Some(label);
     step.changes.iter_mut().for_each(|change| change.label = Some(label));
 }
@@ -51,7 +51,7 @@ impl BranchPair<'_> {
         let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
         steps.for_each(|step| self.label(step));
         join_dependent(&mut plan.findings.steps, self.head, caller);
-        let (already, removed) = (self.already(plan), self.removed(plan));
+        let (already, removed) = (self.adopted(plan), self.unlisted_removals(plan));
         Comparison { already, removed, ..Comparison::default() }
     }
 
@@ -61,7 +61,7 @@ impl BranchPair<'_> {
             twin.address == step.address && is_removal(twin) == is_removal(step)
         });
         match step.action {
-            Action::Delete => set(step, self.removal_label(step, twin.is_some())),
+            Action::Delete => set_label(step, self.removal_label(step, twin.is_some())),
             Action::Create => {
                 let twin = twin.filter(|twin| twin.action == Action::Create);
                 self.label_creation(step, twin);
@@ -70,7 +70,7 @@ impl BranchPair<'_> {
             // on the declarations.
             Action::Update if step.address.section.is_none() => {
                 let is_drift = twin.is_some() && is_in_place(self.declared, self.head);
-                set(step, if is_drift { Label::Drift } else { Label::Change });
+                set_label(step, if is_drift { Label::Drift } else { Label::Change });
             }
             Action::Update => self.label_fields(step, twin),
         }
@@ -82,7 +82,7 @@ impl BranchPair<'_> {
     }
 
     fn removal_label(&self, step: &Step, base_removes: bool) -> Label {
-        let head_entry = entry(self.head, &step.address);
+        let head_entry = declared_entry(self.head, &step.address);
         if base_removes {
             Label::Drift
         } else if head_entry.is_none() && self.base_lists(step) {
@@ -96,14 +96,14 @@ impl BranchPair<'_> {
 
     /// Whether the base declares that unlisted entries are deleted there.
     fn base_may_remove(&self, step: &Step) -> bool {
-        let section = section(self.declared, &step.address);
+        let section = declared_section(self.declared, &step.address);
         section.is_some_and(|section| section.unlisted.value == Unlisted::Delete)
     }
 
     /// Whether the base lists the entry that `step` removes.
     fn base_lists(&self, step: &Step) -> bool {
-        let Some(section) = section(self.declared, &step.address) else { return false };
-        let name = step.found().map(|live| section.of.name(live.fields.raw()));
+        let Some(section) = declared_section(self.declared, &step.address) else { return false };
+        let name = step.live_entry().map(|live| section.of.name(live.fields.raw()));
         let address = self.declared.address();
         section.entries.iter().filter(|entry| entry.state == State::Present).any(|entry| {
             Some(&entry.key) == name.as_ref() || section.address_of(entry, &address) == step.address
@@ -113,15 +113,15 @@ impl BranchPair<'_> {
     fn label_creation(&self, step: &mut Step, twin: Option<&Step>) {
         let Some(twin) = twin else {
             // The base's plan for it is unknown, but the base declares an entry of the same name.
-            let before = entry(self.declared, &step.address);
+            let before = declared_entry(self.declared, &step.address);
             let before = before.filter(|(_, entry)| entry.state == State::Present);
-            let label = match before.zip(entry(self.head, &step.address)) {
+            let label = match before.zip(declared_entry(self.head, &step.address)) {
                 Some(((_, before), (_, current))) if self.is_doubtful(step) => {
                     if before.values() == current.values() { Label::Drift } else { Label::Both }
                 }
                 _ => Label::Change,
             };
-            return set(step, label);
+            return set_label(step, label);
         };
         let address = step.address.clone();
         for change in &mut step.changes {
@@ -141,8 +141,8 @@ impl BranchPair<'_> {
         let address = step.address.clone();
         for change in &mut step.changes {
             let is_declared_alike = || {
-                let before = value(self.declared, &address, &change.field);
-                before.is_some() && before == value(self.head, &address, &change.field)
+                let before = declared_value(self.declared, &address, &change.field);
+                before.is_some() && before == declared_value(self.head, &address, &change.field)
             };
             change.label = Some(if is_doubtful && is_declared_alike() {
                 Label::Drift
@@ -169,22 +169,22 @@ impl BranchPair<'_> {
         // Two hidden values look the same.
         let is_same = other.after == change.after
             && (*change.after != Shown::Hidden
-                || value(self.declared, address, &change.field)
-                    == value(self.head, address, &change.field));
+                || declared_value(self.declared, address, &change.field)
+                    == declared_value(self.head, address, &change.field));
         if is_same { Label::Drift } else { Label::Both }
     }
 
     /// What the base would change and `plan` does not, because the branch declares the live state.
-    fn already(&self, plan: &ContainerPlan) -> Vec<Adopted> {
+    fn adopted(&self, plan: &ContainerPlan) -> Vec<Adopted> {
         let settled = |step: &Step| {
             let planned = plan
                 .steps
                 .iter()
                 .chain(&plan.watched)
                 .find(|planned| planned.address == step.address);
-            let (section, entry) = entry(self.head, &step.address).or_else(|| {
-                let section = section(self.head, &step.address)?;
-                let name = section.of.name(step.found()?.fields.raw());
+            let (section, entry) = declared_entry(self.head, &step.address).or_else(|| {
+                let section = declared_section(self.head, &step.address)?;
+                let name = section.of.name(step.live_entry()?.fields.raw());
                 Some((section, section.entries.iter().find(|entry| entry.key == name)?))
             })?;
             let address = section.address_of(entry, &self.head.address());
@@ -211,9 +211,9 @@ impl BranchPair<'_> {
     }
 
     /// Unlisted live entries that the base lists and nothing removes.
-    fn removed(&self, plan: &ContainerPlan) -> Vec<Address> {
+    fn unlisted_removals(&self, plan: &ContainerPlan) -> Vec<Address> {
         let was_listed = |address: &&Address| {
-            let Some(section) = section(self.declared, address) else { return false };
+            let Some(section) = declared_section(self.declared, address) else { return false };
             let Some(name) = &address.entry else { return false };
             let is_listed_as = |entry: &&Entry| {
                 let id =
@@ -231,15 +231,19 @@ impl BranchPair<'_> {
 fn join_dependent(steps: &mut [Step], head: &Container, caller: &Caller) {
     // The fields of an identity change together.
     for step in &mut *steps {
-        let identity = section(head, &step.address).map_or(&[][..], |section| section.of.identity);
+        let identity =
+            declared_section(head, &step.address).map_or(&[][..], |section| section.of.identity);
         let is_identity = |change: &&mut Change| identity.contains(&&*change.field);
         if step.changes.iter_mut().filter(is_identity).any(|change| !is_excluded(change.label)) {
-            step.changes.iter_mut().filter(is_identity).for_each(|change| join(&mut change.label));
+            step.changes
+                .iter_mut()
+                .filter(is_identity)
+                .for_each(|change| join_label(&mut change.label));
         }
     }
     let creation = steps.iter().position(is_creation);
     if creation.is_some_and(|at| steps[at].label == Some(Label::Change)) {
-        return steps.iter_mut().for_each(|step| set(step, Label::Change));
+        return steps.iter_mut().for_each(|step| set_label(step, Label::Change));
     }
     if steps.iter().all(|step| is_excluded(step.label)) {
         return;
@@ -259,7 +263,7 @@ fn join_needed(steps: &mut [Step], head: &Container, caller: &Caller) {
         for (other, capability) in &needs[at] {
             // Everybody with access is a provider of that; only who is named is needed.
             let is_of_people = *capability == Some(Capability::People);
-            if is_of_people && !names(&steps[at], &steps[*other], head) {
+            if is_of_people && !names_entry(&steps[at], &steps[*other], head) {
                 continue;
             }
             let other_step = &mut steps[*other];
@@ -267,7 +271,7 @@ fn join_needed(steps: &mut [Step], head: &Container, caller: &Caller) {
                 open.push(*other);
             }
             match capability {
-                Some(capability) => provide(other_step, head, *capability),
+                Some(capability) => join_provider(other_step, head, *capability),
                 None => join_step(other_step),
             }
         }
@@ -275,9 +279,9 @@ fn join_needed(steps: &mut [Step], head: &Container, caller: &Caller) {
 }
 
 /// Makes the part of `step` that provides `capability` part of the branch's change.
-fn provide(step: &mut Step, head: &Container, capability: Capability) {
-    let of = section(head, &step.address).filter(|_| step.action == Action::Update);
-    let Some((of, found)) = of.zip(step.found().cloned()) else { return join_step(step) };
+fn join_provider(step: &mut Step, head: &Container, capability: Capability) {
+    let of = declared_section(head, &step.address).filter(|_| step.action == Action::Update);
+    let Some((of, found)) = of.zip(step.live_entry().cloned()) else { return join_step(step) };
     let mut is_found = false;
     for change in step.changes.iter_mut().filter(|change| {
         let Some(value) = change.after.value() else { return false };
@@ -286,25 +290,25 @@ fn provide(step: &mut Step, head: &Container, capability: Capability) {
         let effects = of.of.rules.effects(found.id(), found.fields.raw(), &after);
         effects.contains(&Effect::provides(capability))
     }) {
-        join(&mut change.label);
+        join_label(&mut change.label);
         is_found = true;
     }
-    if is_found { join(&mut step.label) } else { join_step(step) }
+    if is_found { join_label(&mut step.label) } else { join_step(step) }
 }
 
 /// Whether the branch's part of `step` names the entry of `other`.
-fn names(step: &Step, other: &Step, head: &Container) -> bool {
+fn names_entry(step: &Step, other: &Step, head: &Container) -> bool {
     let mut named = BTreeSet::new();
     let changes = step.changes.iter().filter(|change| !is_excluded(change.label));
     changes.filter_map(|change| change.after.value()).for_each(|value| texts(value, &mut named));
-    let called = entry(head, &other.address)
+    let called = declared_entry(head, &other.address)
         .and_then(|(section, entry)| section.of.called(&forms::plain(&entry.values())));
     let name = called.as_ref().or(other.address.entry.as_ref());
     name.is_some_and(|name| named.contains(&name.to_lowercase()))
 }
 
 /// Makes what is left part of the branch's change.
-fn join(label: &mut Option<Label>) {
+fn join_label(label: &mut Option<Label>) {
     if is_excluded(*label) {
         *label = Some(Label::Both);
     }
@@ -312,12 +316,12 @@ fn join(label: &mut Option<Label>) {
 
 /// Makes all of `step` part of the branch's change.
 fn join_step(step: &mut Step) {
-    step.changes.iter_mut().for_each(|change| join(&mut change.label));
-    join(&mut step.label);
+    step.changes.iter_mut().for_each(|change| join_label(&mut change.label));
+    join_label(&mut step.label);
 }
 
 /// Makes all steps of a missing container part of the branch's change elsewhere.
-pub(super) fn with_its_creation(steps: &mut [Step]) {
+pub(super) fn join_creation(steps: &mut [Step]) {
     if steps.iter().any(is_creation) {
         steps.iter_mut().for_each(join_step);
     }
@@ -349,7 +353,7 @@ fn texts(value: &Json, into: &mut BTreeSet<String>) {
 }
 
 /// The declared section of `container` with `address`, if any.
-pub(super) fn section<'c>(
+pub(super) fn declared_section<'c>(
     container: &'c Container,
     address: &Address,
 ) -> Option<&'c DeclaredSection> {
@@ -357,19 +361,19 @@ pub(super) fn section<'c>(
 }
 
 /// The declared entry at `address`.
-fn entry<'c>(
+fn declared_entry<'c>(
     container: &'c Container,
     address: &Address,
 ) -> Option<(&'c DeclaredSection, &'c Entry)> {
-    let section = section(container, address)?;
+    let section = declared_section(container, address)?;
     let of = container.address();
     let entry = section.entries.iter().find(|entry| section.address_of(entry, &of) == *address)?;
     Some((section, entry))
 }
 
 /// The declared value of a field of the object at `address`.
-fn value(container: &Container, address: &Address, field: &str) -> Option<Value> {
-    let found = match entry(container, address) {
+fn declared_value(container: &Container, address: &Address, field: &str) -> Option<Value> {
+    let found = match declared_entry(container, address) {
         Some((_, entry)) => entry.fields.get(field),
         None => container.create.fields().and_then(|create| create.get(field)),
     };

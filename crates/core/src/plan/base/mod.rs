@@ -165,7 +165,7 @@ impl Base {
         let Self::Known(base) = self else {
             return label::set_all(plan, Label::Unknown);
         };
-        let before = find(&base.all, declared);
+        let before = find_declaration(&base.all, declared);
         let before = before.and_then(|before| Some((before, comparable(before, declared)?)));
         let Some((before, at_base)) = before else {
             // There is none that the branch could have changed.
@@ -176,7 +176,7 @@ impl Base {
         let mut against = pair.compare(plan, &settings.caller);
         // A group that no longer exists is created again for its new contents.
         if base.around_changes.contains(&declared.path.to_lowercase()) {
-            label::with_its_creation(&mut plan.findings.steps);
+            label::join_creation(&mut plan.findings.steps);
         }
         if label::is_in_place(before, declared) {
             let summary = |problem: &Problem| {
@@ -185,7 +185,7 @@ impl Base {
             let base_problems: BTreeSet<_> = would.problems.iter().map(summary).collect();
             let is_drift = |problem: &&Problem| {
                 base_problems.contains(&summary(problem))
-                    && declare_the_same(before, declared, &problem.address)
+                    && declares_same(before, declared, &problem.address)
             };
             against.problems = plan.problems.iter().filter(is_drift).cloned().collect();
         }
@@ -197,7 +197,7 @@ impl Base {
     pub fn remember(&self, containers: &mut [Container]) {
         let Self::Known(base) = self else { return };
         for container in containers {
-            let Some(before) = find(&base.all, container) else { continue };
+            let Some(before) = find_declaration(&base.all, container) else { continue };
             for section in &mut container.sections {
                 if let Some(before) = before.section(section.of.section) {
                     remember(section, before);
@@ -254,7 +254,7 @@ fn differs(base: &BTreeMap<String, Container>, container: &Container) -> bool {
 }
 
 /// Whether both declare the same at `address`, and in it. A problem there hides what differs.
-fn declare_the_same(before: &Container, current: &Container, address: &Address) -> bool {
+fn declares_same(before: &Container, current: &Container, address: &Address) -> bool {
     let Address { section, entry, .. } = address;
     let is_there = |(of, key, _): &(&str, String, String)| {
         section.is_none_or(|section| section == *of) && entry.as_ref().is_none_or(|it| it == key)
@@ -268,7 +268,10 @@ fn declare_the_same(before: &Container, current: &Container, address: &Address) 
 }
 
 /// The declaration of the same group or project in `base`, also at a former path.
-fn find<'b>(base: &'b BTreeMap<String, Container>, container: &Container) -> Option<&'b Container> {
+fn find_declaration<'b>(
+    base: &'b BTreeMap<String, Container>,
+    container: &Container,
+) -> Option<&'b Container> {
     let mut paths = std::iter::once(&*container.path).chain(container.former());
     let found = paths.find_map(|path| base.get(&path.to_lowercase()));
     found.filter(|found| found.scope == container.scope)

@@ -51,7 +51,7 @@ impl Rest {
                 }
                 continue;
             }
-            let name = step.found().map(|live| section.of.name(live.fields.raw()));
+            let name = step.live_entry().map(|live| section.of.name(live.fields.raw()));
             let position = section.entries.iter().position(|entry| {
                 section.address_of(entry, &address) == step.address
                     || (step.is_copy && Some(&entry.key) == name.as_ref())

@@ -35,7 +35,7 @@ impl Recording<'_> {
         Declaration {
             scope: container.scope,
             path: self.text(&container.path),
-            declared: digest::of(&self.declared(container)),
+            declared: digest::of(&self.declaration_content(container)),
         }
     }
 
@@ -43,7 +43,7 @@ impl Recording<'_> {
     pub(super) fn step(self, step: &diff::Step) -> Step {
         assert_eq!(step.sends.len(), step.calls.len(), "the plan keeps its requests");
         let about = SavedSections::of(step);
-        let live = step.found().map(|live| live.fields.raw());
+        let live = step.live_entry().map(|live| live.fields.raw());
         let change = |change: &diff::Change| {
             let found = live.and_then(|live| live.get(&*change.field));
             let found = found.filter(|live| {
@@ -77,7 +77,7 @@ impl Recording<'_> {
         let is_secret = |name: &str, value: &Json| {
             is_masked(value)
                 || request.is_sensitive(name)
-                || about.is_secret(|spec| sends(spec, name))
+                || about.is_secret(|spec| is_sent_as(spec, name))
         };
         // A replacement adds the unchanged fields as they were.
         let puts_back = |name: &str| call.restores || (step.replaces && !changed.contains(name));
@@ -110,7 +110,7 @@ impl Recording<'_> {
         }
     }
 
-    fn declared(self, container: &Container) -> Json {
+    fn declaration_content(self, container: &Container) -> Json {
         let (itself, _) = catalogue::container(container.scope);
         let address = container.address();
         let sections = container.sections.iter();
@@ -237,12 +237,12 @@ fn is_masked(value: &Json) -> bool {
 }
 
 /// Whether `name` is the field's name in requests.
-fn sends(spec: &Spec, name: &str) -> bool {
+fn is_sent_as(spec: &Spec, name: &str) -> bool {
     spec.field.sent_name() == name
 }
 
 /// The records of `steps`, and of their containers.
-pub(super) fn all(
+pub(super) fn record_all(
     steps: &[diff::Step],
     containers: &[Container],
     recording: Recording<'_>,

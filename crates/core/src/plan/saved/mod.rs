@@ -94,7 +94,7 @@ impl SavedPlan {
         made: Source,
         recording: Recording<'_>,
     ) -> Self {
-        let (steps, containers) = content::all(&plan.steps, containers, recording);
+        let (steps, containers) = content::record_all(&plan.steps, containers, recording);
         let Source { at, target, caller, sandbox, manifests, selected: [only, exclude, resend] } =
             made;
         Self {
