@@ -142,8 +142,8 @@ pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal
         if chosen.only.iter().any(concerns)
             && !chosen.exclude.iter().any(|selector| selector.matches(&scope.address))
         {
-            let why = format!("it could not be read: {}", scope.reason);
-            drift.refused.push(Refusal { is_unread: true, ..Refusal::new(&scope.address, why) });
+            let reason = format!("it could not be read: {}", scope.reason);
+            drift.refused.push(Refusal { is_unread: true, ..Refusal::new(&scope.address, reason) });
         }
     }
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
@@ -201,8 +201,8 @@ impl DriftCollector<'_> {
         of_entries.any(|selector| selector.matches(address)) && self.is_chosen(address)
     }
 
-    fn refuse(&mut self, address: &Address, why: impl Into<String>, origin: Option<&Origin>) {
-        let refusal = Refusal::new(address, why);
+    fn refuse(&mut self, address: &Address, reason: impl Into<String>, origin: Option<&Origin>) {
+        let refusal = Refusal::new(address, reason);
         self.refused.push(Refusal { origin: origin.cloned(), ..refusal });
     }
 
@@ -292,7 +292,7 @@ impl DriftCollector<'_> {
     /// The value to declare for the field `name`, or why there is none.
     fn live_value(
         &self,
-        of: Section,
+        section: Section,
         entry: &Entry,
         live: &LiveEntry,
         name: &str,
@@ -302,7 +302,7 @@ impl DriftCollector<'_> {
             return Err("it is declared by a reference, and the live value is not shown");
         };
         let found = live.fields.raw().get(name);
-        let Some(spec) = of.table().get(name) else {
+        let Some(spec) = section.table().get(name) else {
             let found = found.cloned().unwrap_or_default();
             if judge::holds_secret(&found, Secrecy::Open) {
                 return Err(UNSAYABLE);
@@ -312,8 +312,8 @@ impl DriftCollector<'_> {
         if is_list(&spec.schema) && declared.is_object() {
             return Err("it is declared as a condition on the live value");
         }
-        let key = of.name(live.fields.raw());
-        let words = self.seen.words.map_or(&[][..], |words| words.fields(of.section, &key));
+        let key = section.name(live.fields.raw());
+        let words = self.seen.words.map_or(&[][..], |words| words.fields(section.section, &key));
         if let (Some(object), Some(found)) = (declared.as_object(), found) {
             let leaves = words.iter().filter_map(|(word, value)| {
                 let leaf = word.strip_prefix(name)?.strip_prefix('.')?;

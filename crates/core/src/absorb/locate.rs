@@ -87,12 +87,12 @@ struct Spot<'t> {
 }
 
 impl Locator<'_> {
-    fn refuse(&self, why: impl Into<String>, origin: &Origin) -> Refusal {
-        Refusal { origin: Some(origin.clone()), ..Refusal::new(&self.goal.address, why) }
+    fn refuse(&self, reason: impl Into<String>, origin: &Origin) -> Refusal {
+        Refusal { origin: Some(origin.clone()), ..Refusal::new(&self.goal.address, reason) }
     }
 
     fn open(&self, origin: &Origin, texts: &mut Manifests<'_>) -> Result<SourcePoint, Refusal> {
-        let text = texts.get(&origin.file).map_err(|why| self.refuse(why, origin))?;
+        let text = texts.get(&origin.file).map_err(|reason| self.refuse(reason, origin))?;
         Ok(SourcePoint { offset: text.offset(origin), text })
     }
 
@@ -105,11 +105,12 @@ impl Locator<'_> {
         texts: &mut Manifests<'_>,
     ) -> Result<Edits, Refusal> {
         let found = self.open(origin, texts)?;
-        let spot = locate(&found).map_err(|why| self.refuse(why, origin))?;
+        let spot = locate(&found).map_err(|reason| self.refuse(reason, origin))?;
         let is_entry = self.of.shape == Shape::List && !self.goal.key.is_empty();
         let edits =
             if is_entry { self.edit_list(&spot, covered) } else { self.edit_section(&spot) };
-        let edits = edits.map_err(|(why, at)| self.refuse(why, at.as_ref().unwrap_or(origin)))?;
+        let edits =
+            edits.map_err(|(reason, at)| self.refuse(reason, at.as_ref().unwrap_or(origin)))?;
         Ok(edits.into_iter().map(|edit| (found.text.file.clone(), edit)).collect())
     }
 
@@ -221,7 +222,7 @@ impl Locator<'_> {
                 order: order.clone(),
             };
             let node = map.and_then(|map| templates::node_at(map, names));
-            let Some((node, why)) =
+            let Some((node, reason)) =
                 node.and_then(|node| Some((node, templates::expression_kind(node)?)))
             else {
                 edits.push(put(names.clone(), value.clone()));
@@ -233,7 +234,7 @@ impl Locator<'_> {
                 templates::change(node, field.value.plain()?.as_array()?, value.as_array()?)
             });
             let origin = field.map(|field| field.origin);
-            let stuck = || (format!("`{}` is written {why}", names.join(".")), origin);
+            let stuck = || (format!("`{}` is written {reason}", names.join(".")), origin);
             edits.extend(lists.ok_or_else(stuck)?.into_iter().map(|(key, list)| {
                 put(names.iter().cloned().chain([key.to_owned()]).collect(), list.into())
             }));
@@ -254,7 +255,8 @@ impl Locator<'_> {
             let origin = origin.unwrap_or_else(|| entry.origin.clone());
             let found = self.open(&origin, texts)?;
             let names = names.iter().skip_while(|name| *name == EXTRA).skip(1);
-            let edit = key_edit(&found, names, value).map_err(|why| self.refuse(why, &origin))?;
+            let edit =
+                key_edit(&found, names, value).map_err(|reason| self.refuse(reason, &origin))?;
             Ok((origin.file.clone(), edit))
         };
         fields.iter().map(edit).collect()
@@ -273,8 +275,8 @@ impl Locator<'_> {
         for name in self.of.identity {
             let Some(field) = entry.fields.get(name) else { continue };
             let Value::Plain(value) = field.value else {
-                let why = "its identity is a reference".to_owned();
-                return Err((why, Some(field.origin)));
+                let reason = "its identity is a reference".to_owned();
+                return Err((reason, Some(field.origin)));
             };
             let spec = self.of.table().get(name);
             if spec.and_then(|spec| spec.schema.get("default")) != Some(&value) {
@@ -306,8 +308,8 @@ fn key_edit<'n>(
     let Spot { at, map, key, .. } = find_key(found).ok_or(LOST)?;
     let names: Vec<_> = std::iter::once(key).chain(within.cloned()).collect();
     let node = templates::node_at(map, &names).ok_or("several layers say parts of it")?;
-    if let Some(why) = templates::expression_kind(node) {
-        return Err(format!("it is written {why}").into());
+    if let Some(reason) = templates::expression_kind(node) {
+        return Err(format!("it is written {reason}").into());
     }
     Ok(Edit::Put { at, names, to: New::Value(value.clone()), order: Vec::new() })
 }

@@ -43,8 +43,9 @@ pub(super) fn check(
         let mut expected = meaning(container);
         for goal in &container_goals {
             if !apply_goal(goal, container, &mut expected, &mut after) {
-                let why = "the edited manifest would not declare the live state; edit it by hand";
-                refused.push(Refusal::new(&goal.address, why));
+                let reason =
+                    "the edited manifest would not declare the live state; edit it by hand";
+                refused.push(Refusal::new(&goal.address, reason));
             }
         }
         if expected == after {
@@ -63,10 +64,10 @@ pub(super) fn check(
                     ITSELF => container.path.to_string(),
                     section => container.address().section(section).to_string(),
                 };
-                let why = format!(
+                let reason = format!(
                     "the edit would also change the declaration of `{changed}`; edit it by hand"
                 );
-                refused.push(Refusal::new(&goal.address, why));
+                refused.push(Refusal::new(&goal.address, reason));
             }
             None => drop(others.insert(container.path.to_string())),
         }
@@ -130,8 +131,8 @@ fn apply_goal(
     }
 }
 
-/// Sets the value below the keys `within` in `field`, the field `name` of `of`.
-fn set_value(of: Section, name: &str, field: &mut Value, within: &[String], value: &Json) {
+/// Sets the value below the keys `within` in `field`, the field `name` of `section`.
+fn set_value(section: Section, name: &str, field: &mut Value, within: &[String], value: &Json) {
     let Value::Plain(json) = field else {
         *field = Value::Plain(value.clone());
         return;
@@ -144,7 +145,7 @@ fn set_value(of: Section, name: &str, field: &mut Value, within: &[String], valu
         json = &mut json[key.as_str()];
     }
     *json = value.clone();
-    if let Some(spec) = of.table().get(name) {
+    if let Some(spec) = section.table().get(name) {
         forms::normalise(spec, field);
     }
 }

@@ -40,7 +40,7 @@ impl Limit {
             Self::Refused(code, message, help) => {
                 Ok(Problem::new(address, code, message, help, origin))
             }
-            Self::Waits(why) => Err(why),
+            Self::Waits(reason) => Err(reason),
         }
     }
 }

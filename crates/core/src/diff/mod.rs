@@ -113,9 +113,9 @@ pub fn section(
                 "another entry already matches the same live object",
                 &mut findings,
             ),
-            Match::Ambiguous(why) => {
+            Match::Ambiguous(reason) => {
                 doubt.unmatched = true;
-                entry_diff.add_incomplete(why, &mut findings);
+                entry_diff.add_incomplete(reason, &mut findings);
             }
             Match::Unknown => doubt.unmatched = true,
         }
@@ -132,21 +132,26 @@ pub fn section(
 }
 
 /// Judges a new entry as a change of one with the same name in another scope that goes.
-fn judge_replacements(of: Section, context: Context<'_>, findings: &mut Findings) {
-    let [name, _, ..] = of.home.handle[..] else { return };
+fn judge_replacements(section: Section, context: Context<'_>, findings: &mut Findings) {
+    let [name, _, ..] = section.home.handle[..] else { return };
     let goes = findings.steps.iter().filter(|step| step.action == Action::Delete);
     let gone: BTreeMap<_, _> =
         goes.filter_map(Step::live_entry).map(|live| (live.handle_text(), live.clone())).collect();
-    let judged = of.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
+    let judged = section.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
     let judged: Vec<&str> = judged.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
         let after = |name: &str| step.change(name)?.after.value().cloned();
         let text = after(name.field).map(|text| forms::plain_text(&text));
         let Some(before) = text.and_then(|text| gone.get(&text)) else { continue };
-        let preset = |name: &str| preset::of(of, name, &context.target.path);
+        let preset = |name: &str| preset::of(section, name, &context.target.path);
         let after =
             judged.iter().map(|it| ((*it).to_owned(), after(it).unwrap_or_else(|| preset(it))));
-        step.effects.extend(stakes::changing(of, &judged, before.fields.raw(), &after.collect()));
+        step.effects.extend(stakes::changing(
+            section,
+            &judged,
+            before.fields.raw(),
+            &after.collect(),
+        ));
     }
 }
 
@@ -168,21 +173,21 @@ fn refuse_second(
         let Some(what) = of.only_one(&entry.key) else { continue };
         let Some((place, action)) = step(&entry.key, findings) else { continue };
         let names = live.iter().map(|live| (of.name(live.fields.raw()), live.protected));
-        let Some((other, why)) = names.into_iter().find(|(name, why)| {
+        let Some((other, reason)) = names.into_iter().find(|(name, reason)| {
             *name != entry.key
                 && of.only_one(name) == Some(what)
-                && (action == Action::Create || (action == Action::Update && why.is_some()))
+                && (action == Action::Create || (action == Action::Update && reason.is_some()))
                 && step(name, findings).is_none_or(|(_, action)| action != Action::Delete)
         }) else {
             continue;
         };
         let address = findings.steps.remove(place).address;
-        let texts = if why.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
+        let texts = if reason.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
         let words: Words<'_> = &[
             ("noun", &context.target.scope.noun()),
             ("what", &what),
             ("other", &text::escape(&other)),
-            ("why", &why.unwrap_or_default()),
+            ("why", &reason.unwrap_or_default()),
             ("identity", &of.identity[0]),
         ];
         findings.problems.push(Problem::of(texts, words, &address, &entry.origin));

@@ -74,7 +74,7 @@ pub(super) fn declare(
     names: &Names,
     settings: &Settings,
 ) -> Conversion {
-    let unread = |why: &str| Conversion::Unread(Cause::new(why.to_owned()).transient());
+    let unread = |reason: &str| Conversion::Unread(Cause::new(reason.to_owned()).transient());
     let facts = match &live.presence {
         Presence::Here(_, facts) if facts.deleting.is_some() => {
             return Conversion::Deleting;
@@ -96,11 +96,11 @@ pub(super) fn declare(
         ..Document::new(scope, path)
     };
     let mut builder = DocumentBuilder { settings, path, facts, names: &all, document };
-    for of in catalogue::sections(scope) {
-        if settings.takes(path, of) {
-            builder.section(of, live.sections.get(of.section));
+    for section in catalogue::sections(scope) {
+        if settings.takes(path, section) {
+            builder.section(section, live.sections.get(section.section));
         } else {
-            builder.document.unread.push(of.section);
+            builder.document.unread.push(section.section);
         }
     }
     builder.document.settle_approvals();
@@ -137,8 +137,8 @@ impl DocumentBuilder<'_> {
                 continue;
             }
             if let Some(name) = secret_required_field(of, live) {
-                let why = format!("`{name}` may hold a credential");
-                self.omit(&mut part, &of.name(live.fields.raw()), why);
+                let reason = format!("`{name}` may hold a credential");
+                self.omit(&mut part, &of.name(live.fields.raw()), reason);
                 continue;
             }
             let before = self.document.omitted.len();
@@ -194,9 +194,9 @@ impl DocumentBuilder<'_> {
     }
 
     /// Leaves the entry `key` out of `part`, with a comment.
-    fn omit(&mut self, part: &mut DocSection, key: &str, why: String) {
-        part.about.push(format!("Not exported: {} ({why})", escape(key)));
-        self.document.omitted.push((format!("{}/{key}", part.of.section), Cause::new(why)));
+    fn omit(&mut self, part: &mut DocSection, key: &str, reason: String) {
+        part.about.push(format!("Not exported: {} ({reason})", escape(key)));
+        self.document.omitted.push((format!("{}/{key}", part.of.section), Cause::new(reason)));
     }
 
     /// Leaves out entries with the same identity: declaring one of them would change the others.
@@ -221,15 +221,15 @@ impl DocumentBuilder<'_> {
             .extract_if(.., |entry| twins.next() == Some(true) && entry.state.is_none())
             .collect();
         for entry in out {
-            let why = format!("a manifest cannot tell it from another {}", of.noun);
-            self.omit(part, &entry.key, why);
+            let reason = format!("a manifest cannot tell it from another {}", of.noun);
+            self.omit(part, &entry.key, reason);
         }
     }
 
     /// Whether nobody decides about an entry: a bot, the caller's own access, and the owner of a
     /// personal namespace.
-    fn is_omitted(&self, of: Section, live: &LiveEntry) -> bool {
-        let Some((user, Named::User)) = subject(of) else { return live.protected.is_some() };
+    fn is_omitted(&self, section: Section, live: &LiveEntry) -> bool {
+        let Some((user, Named::User)) = subject(section) else { return live.protected.is_some() };
         let caller = &self.settings.caller;
         let ids = [Some(caller.id), self.facts.personal_owner];
         // An answer with a wrong id must not make the caller's own access look like another user's.
@@ -242,20 +242,20 @@ impl DocumentBuilder<'_> {
 
 /// A field without which there is no entry, and whose live value may be secret where a manifest must
 /// have plain text.
-fn secret_required_field(of: Section, live: &LiveEntry) -> Option<&'static str> {
-    let needed = of.needed(live.fields.raw());
-    of.identity.iter().chain(of.required).chain(needed).copied().find(|name| {
+fn secret_required_field(section: Section, live: &LiveEntry) -> Option<&'static str> {
+    let needed = section.needed(live.fields.raw());
+    section.identity.iter().chain(section.required).chain(needed).copied().find(|name| {
         let value = live.fields.raw().get(*name);
-        of.field(name).secrecy() == Secrecy::Open
+        section.field(name).secrecy() == Secrecy::Open
             && value.is_some_and(|value| judge::holds_secret(value, Secrecy::Open))
     })
 }
 
 /// Whether a section prevents all other changes of the container.
-fn is_archiving(of: Section, entries: &[LiveEntry]) -> bool {
-    matches!(of.home.place, Place::Object)
+fn is_archiving(section: Section, entries: &[LiveEntry]) -> bool {
+    matches!(section.home.place, Place::Object)
         && entries
             .iter()
-            .flat_map(|live| of.rules.effects(None, live.fields.raw(), live.fields.raw()))
+            .flat_map(|live| section.rules.effects(None, live.fields.raw(), live.fields.raw()))
             .any(|one| one == Effect::lacks(Capability::Writable))
 }

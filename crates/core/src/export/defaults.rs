@@ -229,17 +229,17 @@ fn shared_values(documents: &[Document], groups: &[Group], scope: Scope) -> Vec<
 }
 
 /// The keys under which values of an entry can be shared.
-fn keys(of: Section, entry: &DocEntry) -> Vec<Key> {
-    if is_whole(of) {
-        return vec![(of.section, entry.key.clone())];
+fn keys(section: Section, entry: &DocEntry) -> Vec<Key> {
+    if is_whole(section) {
+        return vec![(section.section, entry.key.clone())];
     }
-    entry.fields.iter().map(|(name, _)| (of.section, name.clone())).collect()
+    entry.fields.iter().map(|(name, _)| (section.section, name.clone())).collect()
 }
 
 /// Whether the entries of a section are shared as a whole, because entries can be absent; otherwise each
 /// field is one.
-fn is_whole(of: Section) -> bool {
-    of.shape == Shape::List || of.is_removable()
+fn is_whole(section: Section) -> bool {
+    section.shape == Shape::List || section.is_removable()
 }
 
 /// The shared values of one field or entry. Outer groups come first, because their values hold below.
@@ -299,15 +299,15 @@ fn majority_value<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c DocEnt
 }
 
 /// The value of `key` in `document`; a field is an entry of its own.
-fn cell<'d>(document: &'d Document, key: &Key, of: Section) -> Cell<'d> {
+fn cell<'d>(document: &'d Document, key: &Key, section: Section) -> Cell<'d> {
     steps::step();
     let part = document.part(key.0);
-    let is_out = document.scope != of.home.scope || document.unread.contains(&key.0);
+    let is_out = document.scope != section.home.scope || document.unread.contains(&key.0);
     if is_out || (document.is_archived && part.is_none()) {
         return Cell::Free;
     }
     let entries = part.map(|part| &part.entries[..]).unwrap_or_default();
-    if is_whole(of) {
+    if is_whole(section) {
         let entry = entries.iter().find(|entry| entry.key == key.1);
         return entry.map_or(Cell::Undeclared(None), |entry| Cell::Declared(Cow::Borrowed(entry)));
     }
@@ -320,7 +320,7 @@ fn cell<'d>(document: &'d Document, key: &Key, of: Section) -> Cell<'d> {
     if unknown.any(|name| *name == key.1 || name == outer) {
         return Cell::Unknown;
     }
-    Cell::Undeclared(Some(preset::of(of, &key.1, &document.path)))
+    Cell::Undeclared(Some(preset::of(section, &key.1, &document.path)))
 }
 
 /// A field as an entry of its own.
@@ -329,51 +329,51 @@ fn field_entry(key: &Key, value: Json) -> DocEntry {
 }
 
 /// How many lines a project needs if `above` holds.
-fn cost(of: Section, cell: &Cell<'_>, above: Option<&DocEntry>) -> u64 {
+fn cost(section: Section, cell: &Cell<'_>, above: Option<&DocEntry>) -> u64 {
     match (cell, above) {
         (Cell::Free, _) | (Cell::Unknown | Cell::Undeclared(_), None) => 0,
-        (Cell::Declared(entry), None) => lines(of, entry),
+        (Cell::Declared(entry), None) => lines(section, entry),
         (Cell::Declared(entry), Some(above)) if **entry == *above => 0,
         (Cell::Declared(entry), Some(above)) => {
-            override_entry(of, entry, above).map_or(NEVER, |entry| lines(of, &entry))
+            override_entry(section, entry, above).map_or(NEVER, |entry| lines(section, &entry))
         }
         (Cell::Unknown, Some(_)) => NEVER,
         (Cell::Undeclared(None), Some(_)) => 1,
         (Cell::Undeclared(Some(preset)), Some(above)) => {
             let name = above.fields.first().map(|(name, _)| name.as_str()).unwrap_or_default();
-            if is_expressible(of, name, preset) { 1 } else { NEVER }
+            if is_expressible(section, name, preset) { 1 } else { NEVER }
         }
     }
 }
 
 /// The entry that a project must declare to keep its value if `above` holds; `None` if it cannot.
-fn override_entry(of: Section, declared: &DocEntry, above: &DocEntry) -> Option<DocEntry> {
-    if declared.state.is_some() || !is_whole(of) {
+fn override_entry(section: Section, declared: &DocEntry, above: &DocEntry) -> Option<DocEntry> {
+    if declared.state.is_some() || !is_whole(section) {
         return Some(declared.clone());
     }
     let mut entry = DocEntry { fields: Vec::new(), ..declared.clone() };
     for (name, value) in &declared.fields {
-        if of.identity.contains(&name.as_str()) || above.get(name) != Some(value) {
+        if section.identity.contains(&name.as_str()) || above.get(name) != Some(value) {
             entry.fields.push((name.clone(), value.clone()));
         }
     }
     for (name, _) in above.fields.iter().filter(|(name, _)| declared.get(name).is_none()) {
-        let preset = preset::of(of, name, "");
-        if declared.unknown.contains(name) || !is_expressible(of, name, &preset) {
+        let preset = preset::of(section, name, "");
+        if declared.unknown.contains(name) || !is_expressible(section, name, &preset) {
             return None;
         }
         entry.fields.push((name.clone(), preset));
     }
-    sort(of, &mut entry.fields);
+    sort(section, &mut entry.fields);
     Some(entry)
 }
 
 /// How many lines an entry takes, or a field as one.
-fn lines(of: Section, entry: &DocEntry) -> u64 {
-    let part = DocSection::new(of, vec![entry.clone()]);
+fn lines(section: Section, entry: &DocEntry) -> u64 {
+    let part = DocSection::new(section, vec![entry.clone()]);
     let text = part.item().map(|item| match item.node {
         // The section's own key takes a line anyway.
-        Node::Map(items) if !is_whole(of) => write::document(&items),
+        Node::Map(items) if !is_whole(section) => write::document(&items),
         Node::List(_) => write::document(&[item])
             .split_once('\n')
             .map_or(String::new(), |(_, rest)| rest.to_owned()),
@@ -428,9 +428,9 @@ fn remove_shared(document: &mut Document, values: &[&SharedValue]) {
     document.parts.sort_by_key(DocSection::position_in_document);
 }
 
-fn remove(document: &mut Document, key: &Key, of: Section) {
+fn remove(document: &mut Document, key: &Key, section: Section) {
     for part in document.parts.iter_mut().filter(|part| part.of.section == key.0) {
-        if is_whole(of) {
+        if is_whole(section) {
             part.entries.retain(|entry| entry.key != key.1);
         } else {
             part.entries
@@ -441,13 +441,14 @@ fn remove(document: &mut Document, key: &Key, of: Section) {
 }
 
 /// Adds an entry, or its fields to an existing one.
-fn add(parts: &mut Vec<DocSection>, of: Section, entry: DocEntry) {
-    let at = parts.iter().position(|part| part.of.section == of.section).unwrap_or_else(|| {
-        parts.push(DocSection::new(of, Vec::new()));
-        parts.len() - 1
-    });
+fn add(parts: &mut Vec<DocSection>, section: Section, entry: DocEntry) {
+    let at =
+        parts.iter().position(|part| part.of.section == section.section).unwrap_or_else(|| {
+            parts.push(DocSection::new(section, Vec::new()));
+            parts.len() - 1
+        });
     let entries = &mut parts[at].entries;
-    match entries.first_mut().filter(|_| !is_whole(of)) {
+    match entries.first_mut().filter(|_| !is_whole(section)) {
         Some(existing) => existing.fields.extend(entry.fields),
         None => entries.push(entry),
     }
@@ -461,8 +462,8 @@ fn sort_section(part: &mut DocSection) {
 }
 
 /// Sorts fields in the documented order.
-fn sort(of: Section, fields: &mut [(String, Json)]) {
-    let specs = of.table().specs();
+fn sort(section: Section, fields: &mut [(String, Json)]) {
+    let specs = section.table().specs();
     fields.sort_by_cached_key(|(name, _)| {
         let (outer, inner) = name.split_once('.').unwrap_or((name, ""));
         let at = specs.iter().position(|spec| spec.name == outer);

@@ -99,9 +99,9 @@ impl DocEntry {
     }
 
     /// A field of the identity that is missing, if there is one.
-    pub(super) fn missing_identity(&self, of: Section) -> Option<&'static str> {
-        let is_list = of.shape == Shape::List && self.state.is_none();
-        let mut names = of.identity.iter().copied().filter(|_| is_list);
+    pub(super) fn missing_identity(&self, section: Section) -> Option<&'static str> {
+        let is_list = section.shape == Shape::List && self.state.is_none();
+        let mut names = section.identity.iter().copied().filter(|_| is_list);
         names.find(|name| self.unknown.iter().any(|unknown| unknown == name))
     }
 
@@ -223,12 +223,13 @@ impl Document {
         self.parts.iter().any(|part| part.of.shape == Shape::Container)
     }
 
-    /// Declares that the object of section `of` is absent, unless it exists or is unknown.
-    pub(super) fn declare_absent(&mut self, of: Section) {
-        let is_read = self.part(of.section).is_some() || self.unread.contains(&of.section);
+    /// Declares that the object of `section` is absent, unless it exists or is unknown.
+    pub(super) fn declare_absent(&mut self, section: Section) {
+        let is_read =
+            self.part(section.section).is_some() || self.unread.contains(&section.section);
         if !is_read {
             let none = DocEntry { state: Some(ABSENT), ..DocEntry::default() };
-            self.parts.push(DocSection::new(of, vec![none]));
+            self.parts.push(DocSection::new(section, vec![none]));
             self.parts.sort_by_key(DocSection::position_in_document);
         }
     }

@@ -70,8 +70,8 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             match raw.get(spec.name) {
                 None => writer.record_absent(spec),
                 Some(value) => {
-                    if let Some(why) = writer.add_value(spec, value) {
-                        return unmanaged_entry(writer.entry, spec, value, &why);
+                    if let Some(reason) = writer.add_value(spec, value) {
+                        return unmanaged_entry(writer.entry, spec, value, &reason);
                     }
                 }
             }
@@ -128,9 +128,9 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     }
 
     /// Records a live field that is not written.
-    fn record_missing(&mut self, field: &str, why: &str) {
+    fn record_missing(&mut self, field: &str, reason: &str) {
         let what = format!("{}/{}.{field}", self.of.section, self.entry.key);
-        self.to.document.omitted.push((what, Cause::new(why.to_owned())));
+        self.to.document.omitted.push((what, Cause::new(reason.to_owned())));
     }
 
     /// Records a field that the answer lacks.
@@ -153,7 +153,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     /// Adds a field, as a reference if its value must not be written. Returns why the entry as a
     /// whole cannot be written, if so.
     fn add_value(&mut self, spec: &Spec, value: &Json) -> Option<String> {
-        let Some(why) = self.confidential(spec, value) else {
+        let Some(reason) = self.confidential(spec, value) else {
             self.add_field(spec, value);
             return None;
         };
@@ -170,9 +170,9 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             // Without a value, apply could not create it.
             self.add_reference(spec, None);
         } else if of.identity.contains(&spec.name) {
-            return Some(why);
+            return Some(reason);
         } else {
-            self.omitted.push(format!("{} not exported: {why}", spec.name));
+            self.omitted.push(format!("{} not exported: {reason}", spec.name));
             self.entry.unknown.push(spec.name.to_owned());
         }
         None
@@ -210,15 +210,15 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             }
             if !is_nothing(&value) {
                 let names_somebody = value.is_array() || value.is_object();
-                let why = match names_somebody {
+                let reason = match names_somebody {
                     _ if spec.has_secret_rows() => "the service never shows its secrets",
                     true => "it names something that the token cannot see",
                     false => "a manifest cannot express it",
                 };
                 if !names_somebody {
-                    self.record_missing(&name, why);
+                    self.record_missing(&name, reason);
                 }
-                self.omitted.push(format!("{name} not exported: {why}"));
+                self.omitted.push(format!("{name} not exported: {reason}"));
             }
             self.entry.unknown.push(name);
         }
@@ -239,14 +239,14 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         }
         let mut names = self.of.identity.iter().filter_map(|name| raw.get(*name)).map(plain_text);
         let is_named_so = names.any(|name| judge::is_named_like_secret(&name));
-        let why = match self.of.rules.confidential(raw) {
+        let reason = match self.of.rules.confidential(raw) {
             _ if self.to.settings.values == Values::None => "`--values none`",
-            Some(why) => why,
+            Some(reason) => reason,
             None if is_named_so => "its name is that of a secret",
             None if judge::may_be_secret(text, Secrecy::Sensitive) => "it looks like a secret",
             None => return None,
         };
-        Some(why.into())
+        Some(reason.into())
     }
 
     /// Adds a reference in place of a value; `None` for one that the service does not show.
@@ -277,25 +277,25 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
 
 /// Whether a field is exported: manifests may declare it, and the service shows it, perhaps only to
 /// administrators.
-fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
+fn is_exported(section: Section, spec: &Spec, settings: &Settings) -> bool {
     is_readable(spec.field)
         && !spec.field.is_upload()
-        && !lacks_credential(of, spec)
-        && of.table().is_current(spec, settings.release)
+        && !lacks_credential(section, spec)
+        && section.table().is_current(spec, settings.release)
         && (settings.caller.administrator || !spec.field.available.is_for_administrators())
 }
 
 /// Whether answers contain a field without the credential that it may have. Declared like that, it would
 /// replace the credential.
-pub(super) fn lacks_credential(of: Section, spec: &Spec) -> bool {
-    spec.field.compare == Compare::Location && !of.identity.contains(&spec.name)
+pub(super) fn lacks_credential(section: Section, spec: &Spec) -> bool {
+    spec.field.compare == Compare::Location && !section.identity.contains(&spec.name)
 }
 
 /// An entry with a secret as identity: marked as managed elsewhere, and named without it.
-fn unmanaged_entry(entry: DocEntry, spec: &Spec, value: &Json, why: &str) -> DocEntry {
+fn unmanaged_entry(entry: DocEntry, spec: &Spec, value: &Json, reason: &str) -> DocEntry {
     let glob = format!("*{}*", host(value));
     let fields = vec![(spec.name.to_owned(), glob.into())];
-    let about = Some(format!("{} not exported: {why}", spec.name));
+    let about = Some(format!("{} not exported: {reason}", spec.name));
     DocEntry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
 }
 
@@ -322,8 +322,8 @@ fn variable_name(address: &Address) -> String {
 }
 
 /// Whether a value is the service's preset, or empty.
-fn is_preset(of: Section, name: &str, value: &Json, path: &str) -> bool {
-    let preset = preset::of(of, name, path);
+fn is_preset(section: Section, name: &str, value: &Json, path: &str) -> bool {
+    let preset = preset::of(section, name, path);
     forms::same(Compare::Exact, &preset, value) || (preset.is_null() && is_nothing(value))
 }
 
@@ -337,15 +337,15 @@ fn is_nothing(value: &Json) -> bool {
 }
 
 /// Whether a document may contain `value` for the field `name`.
-pub(super) fn is_expressible(of: Section, name: &str, value: &Json) -> bool {
+pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool {
     if has_forbidden(value) {
         return false;
     }
     match name.split_once('.') {
-        None => refused(of, name, value).is_none(),
+        None => refused(section, name, value).is_none(),
         Some((outer, inner)) => {
             let within = Object::from_iter([(inner.to_owned(), value.clone())]);
-            refused(of, outer, &within.into()).is_none()
+            refused(section, outer, &within.into()).is_none()
         }
     }
 }

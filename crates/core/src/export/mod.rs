@@ -111,18 +111,26 @@ impl Settings {
         self.sections.is_empty() || self.sections.iter().any(|name| name == section)
     }
 
-    /// Whether the section `of` of the container at `path` is exported. The container itself, and
+    /// Whether `section` of the container at `path` is exported. The container itself, and
     /// whether it is closed, is whatever is selected; never is a section that the manifests may not
     /// declare, that the service is too old for, or that only top-level groups have.
-    pub fn takes(&self, path: &str, of: Section) -> bool {
-        if self.manages.as_ref().is_some_and(|manages| !manages.holds_section(path, of.section)) {
+    pub fn takes(&self, path: &str, section: Section) -> bool {
+        if self
+            .manages
+            .as_ref()
+            .is_some_and(|manages| !manages.holds_section(path, section.section))
+        {
             return false;
         }
-        let address = Address::container(path.into()).section(of.section);
-        matches!(of.shape, Shape::Container | Shape::Switch)
-            || (self.wants(of.section)
-                && of.table().specs().iter().any(|spec| of.table().is_current(spec, self.release))
-                && (!of.is_of_top() || !path.contains('/'))
+        let address = Address::container(path.into()).section(section.section);
+        matches!(section.shape, Shape::Container | Shape::Switch)
+            || (self.wants(section.section)
+                && section
+                    .table()
+                    .specs()
+                    .iter()
+                    .any(|spec| section.table().is_current(spec, self.release))
+                && (!section.is_of_top() || !path.contains('/'))
                 && self.selection.touches(&address, &Moves::default()))
     }
 }
@@ -339,11 +347,13 @@ impl Estate {
     /// would otherwise copy the group's object into a new project.
     fn declare_absent(&mut self) {
         let removable: Vec<Section> = catalogue::sections(Scope::Project)
-            .filter(|of| of.is_removable() && of.kind.in_scope(Scope::Group).is_some())
+            .filter(|section| {
+                section.is_removable() && section.kind.in_scope(Scope::Group).is_some()
+            })
             .collect();
-        for of in removable {
+        for section in removable {
             let groups = self.documents.iter().filter(|document| {
-                document.scope == Scope::Group && document.part(of.section).is_some()
+                document.scope == Scope::Group && document.part(section.section).is_some()
             });
             let groups: Vec<_> =
                 groups.map(|group| format!("{}/", group.path.to_lowercase())).collect();
@@ -352,7 +362,7 @@ impl Estate {
                 let is_below = document.scope == Scope::Project
                     && groups.iter().any(|group| path.starts_with(group));
                 if is_below && !document.is_archived {
-                    document.declare_absent(of);
+                    document.declare_absent(section);
                 }
             }
         }

@@ -86,11 +86,11 @@ pub(super) fn leave_out_lower_members(documents: &mut [Document]) -> usize {
 }
 
 /// The user, in lower case, and the level of an entry that gives somebody access.
-fn access(of: Section, entry: &DocEntry) -> Option<(String, u8)> {
+fn access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
     let fields = plain_fields(entry);
     let (.., user) =
-        forms::named_by(of, &fields).into_iter().find(|(_, kind, _)| *kind == Named::User)?;
-    effects(of, &fields).into_iter().find_map(|effect| match effect {
+        forms::named_by(section, &fields).into_iter().find(|(_, kind, _)| *kind == Named::User)?;
+    effects(section, &fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
         _ => None,
     })
@@ -234,8 +234,8 @@ fn is_guarded(document: &Document) -> bool {
 }
 
 /// What an entry with these fields does when it is added.
-fn effects(of: Section, fields: &Fields) -> Vec<Effect> {
-    of.rules.effects(None, &Object::new(), &forms::plain(fields))
+fn effects(section: Section, fields: &Fields) -> Vec<Effect> {
+    section.rules.effects(None, &Object::new(), &forms::plain(fields))
 }
 
 /// The entries of a document, each with its section.

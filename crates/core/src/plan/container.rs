@@ -74,17 +74,17 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
 /// The ids of what the declarations name.
 fn collect_names(declared: &Container, live: &Live, settings: &Settings) -> Names {
     let mut names = live.names.with(&settings.created).for_caller(settings.caller.id);
-    for of in catalogue::sections(declared.scope) {
-        let Some(found) = live.sections.get(of.section) else { continue };
+    for section in catalogue::sections(declared.scope) {
+        let Some(found) = live.sections.get(section.section) else { continue };
         // Rules have the ids of members and of groups that it is shared with.
-        if let (Ok(entries), Some((_, named))) = (found.entries(), subject(of)) {
+        if let (Ok(entries), Some((_, named))) = (found.entries(), subject(section)) {
             for (id, entry) in entries.iter().filter_map(|one| Some((one.id()?, one))) {
-                names.insert_name(named, id, &of.name(entry.fields.raw()));
+                names.insert_name(named, id, &section.name(entry.fields.raw()));
             }
         }
         // Those that this run created have ids by now.
-        if of.called_by.is_some() && names.entries(of.section).is_some() {
-            names.insert_entries(of.section, entry_ids(of, declared, found));
+        if section.called_by.is_some() && names.entries(section.section).is_some() {
+            names.insert_entries(section.section, entry_ids(section, declared, found));
         }
     }
     names

@@ -93,7 +93,9 @@ impl Planning<'_> {
             });
             let is_needed_open = self.declared.life.gets_projects && closes;
             let until = is_needed_open.then(|| "until the projects in it exist".to_owned());
-            notes.extend(until.or(limit).map(|why| self.waiting_note(*section, name, field, why)));
+            notes.extend(
+                until.or(limit).map(|reason| self.waiting_note(*section, name, field, reason)),
+            );
         }
         for note in &notes {
             fields.remove(&*note.fields[0]);
@@ -105,7 +107,7 @@ impl Planning<'_> {
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
             match section.waits(name, &values, None, true) {
-                Some(why) => notes.push(self.waiting_note(*section, name, field, why)),
+                Some(reason) => notes.push(self.waiting_note(*section, name, field, reason)),
                 None => changes.push(diff::creation_change(section.field(name), name, field)),
             }
         }
@@ -176,7 +178,7 @@ impl Planning<'_> {
         };
         match limit.map(|limit| limit.problem(at, &field.origin)) {
             Some(Ok(problem)) => Err(Box::new(problem)),
-            Some(Err(why)) => Ok(Some(why)),
+            Some(Err(reason)) => Ok(Some(reason)),
             None => Ok(None),
         }
     }

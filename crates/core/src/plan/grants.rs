@@ -225,14 +225,14 @@ impl Planning<'_> {
     /// The levels of the container's shares with groups, by id, where known.
     fn share_levels(&self) -> BTreeMap<u64, Level> {
         let mut levels = BTreeMap::new();
-        for of in catalogue::sections(self.declared.scope) {
-            let Some((group, Named::Group)) = subject(of) else { continue };
-            let mut specs = of.table().specs().iter();
+        for section in catalogue::sections(self.declared.scope) {
+            let Some((group, Named::Group)) = subject(section) else { continue };
+            let mut specs = section.table().specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
-            levels.extend(self.live.entries(of.section).into_iter().flatten().filter_map(
+            levels.extend(self.live.entries(section.section).into_iter().flatten().filter_map(
                 |entry| Some((entry.id()?, Level::parse(entry.fields.raw().get(level.name)?)?)),
             ));
-            let declared = self.declared.entries(of.section);
+            let declared = self.declared.entries(section.section);
             let declared = declared.filter(|entry| entry.state == State::Present);
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(group)?.value;

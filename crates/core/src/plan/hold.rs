@@ -53,7 +53,7 @@ impl Hold {
                 "`{shown}` has no end; write ADDRESS@YYYY-MM-DD, with the last day on which it holds"
             ));
         };
-        let at = Selector::parse(at).map_err(|why| format!("`{shown}`: {why}"))?;
+        let at = Selector::parse(at).map_err(|reason| format!("`{shown}`: {reason}"))?;
         let last = today.saturating_add(Span::new().days(LONGEST));
         if until > last {
             return Err(format!(
@@ -101,13 +101,13 @@ impl Holds {
 
     /// Moves held steps of `findings`, those of a section, to the watched ones. If one thing takes the
     /// place of another, a hold on one of them holds both.
-    pub(super) fn watch_held(&self, of: Section, findings: &mut Findings, moves: &Moves) {
+    pub(super) fn watch_held(&self, section: Section, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
         }
         let exchanged = |step: &Step| {
             let name = step.address.entry.as_deref().filter(|_| step.action != Action::Update)?;
-            of.only_one(name)
+            section.only_one(name)
         };
         let steps = std::mem::take(&mut findings.steps);
         let mut exchanges: BTreeMap<&str, Option<Date>> = BTreeMap::new();

@@ -124,8 +124,8 @@ impl Settings {
     }
 
     /// Moves held steps of `findings`, those of a section, to the watched ones.
-    fn leave_held(&self, of: Section, findings: &mut Findings) {
-        self.holds.watch_held(of, findings, &self.moves);
+    fn leave_held(&self, section: Section, findings: &mut Findings) {
+        self.holds.watch_held(section, findings, &self.moves);
     }
 }
 

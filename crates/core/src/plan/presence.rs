@@ -118,8 +118,8 @@ impl Planning<'_> {
         self.scoped_problem(texts::DELETING, &[("since", &since)])
     }
 
-    pub(super) fn import_problem(&self, why: Option<&str>) -> Problem {
-        let why = why.unwrap_or("the service gave no reason");
-        self.problem(texts::IMPORT_FAILED, &[("why", &why)])
+    pub(super) fn import_problem(&self, reason: Option<&str>) -> Problem {
+        let reason = reason.unwrap_or("the service gave no reason");
+        self.problem(texts::IMPORT_FAILED, &[("why", &reason)])
     }
 }

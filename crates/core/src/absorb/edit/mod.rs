@@ -149,8 +149,8 @@ impl YamlText<'_> {
     /// Refuses a node that is written elsewhere and only referenced here.
     fn check_written(self, node: &Node) -> Result<(), NoEdit> {
         if self.0[node.span.clone()].starts_with('*') {
-            let why = "it stands for something that is written at a YAML anchor";
-            return Err(Self::stuck(why, node.span.start));
+            let reason = "it stands for something that is written at a YAML anchor";
+            return Err(Self::stuck(reason, node.span.start));
         }
         Ok(())
     }
@@ -363,9 +363,10 @@ impl YamlText<'_> {
             None => (node.span.start + 1, new.to_owned()),
             Some(last) => {
                 let rest = &self.0[last..];
-                match rest.trim_start().starts_with(',') {
-                    true => (last + rest.find(',').map_or(0, |comma| comma + 1), format!(" {new}")),
-                    false => (last, format!(", {new}")),
+                if rest.trim_start().starts_with(',') {
+                    (last + rest.find(',').map_or(0, |comma| comma + 1), format!(" {new}"))
+                } else {
+                    (last, format!(", {new}"))
                 }
             }
         };

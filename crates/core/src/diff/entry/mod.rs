@@ -171,8 +171,8 @@ impl<'a> EntryDiff<'a> {
         match step {
             Ok(mut step) => {
                 let id = stays.handle_text();
-                let why = format!("it is a copy of the {} with the id {id}", self.section.noun);
-                step.effects.push(Effect::SideEffect(why));
+                let reason = format!("it is a copy of the {} with the id {id}", self.section.noun);
+                step.effects.push(Effect::SideEffect(reason));
                 Step { is_copy: true, ..step }
             }
             Err(_) => unreachable!("what may come twice can be removed, as a test holds"),
