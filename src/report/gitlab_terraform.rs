@@ -17,7 +17,7 @@ pub fn report(report: &Report<'_>) -> String {
         Some(Content::Planned(planned)) => {
             let plan = planned.plan;
             let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
-            let own = || plan.own().map(|step| step.action).collect();
+            let own = || plan.branch_steps().map(|step| step.action).collect();
             (is_whole || !plan.steps.is_empty()).then(own)
         }
         Some(Content::Outcomes(outcomes)) => {

@@ -186,7 +186,7 @@ fn something(plan: &Plan, title: Title) -> Line {
     // A plan counts changes of the branch; an approval counts all steps.
     let counts = match title {
         Title::Approval => plan.counts(),
-        Title::Plan | Title::Drift => Counts::of(plan.own()),
+        Title::Plan | Title::Drift => Counts::of(plan.branch_steps()),
     };
     let does = match to_do(&counts) {
         none if none.is_empty() => "nothing that this branch changes".to_owned(),

@@ -53,7 +53,7 @@ fn split_keys(name: &str) -> Vec<String> {
 }
 
 impl GoalChange {
-    /// The entry as it was `said`.
+    /// The entry as an export writes it.
     fn entry(excerpt: ExcerptEntry) -> Self {
         let fields = excerpt.fields.into_iter().map(|(name, value)| (split_keys(&name), value));
         Self::Entry(fields.collect(), excerpt.about)

@@ -64,14 +64,14 @@ impl Declared {
         self.each().map(|field| (field.name.to_owned(), field.value.unpack())).collect()
     }
 
-    fn packed(&self, name: &str) -> Option<Packed<'_>> {
+    fn packed(&self, name: &str) -> Option<PackedField<'_>> {
         self.each().find(|field| field.name == name)
     }
 
-    fn each(&self) -> impl Iterator<Item = Packed<'_>> {
+    fn each(&self) -> impl Iterator<Item = PackedField<'_>> {
         let (mut names, mut rest) = (Unpacker::new(&self.names), Unpacker::new(&self.packed));
         std::iter::from_fn(move || {
-            (!rest.is_at_end()).then(|| Packed::next(names.text(), &mut rest))
+            (!rest.is_at_end()).then(|| PackedField::next(names.text(), &mut rest))
         })
         .inspect(|_| steps::step())
     }
@@ -118,7 +118,7 @@ impl fmt::Debug for Declared {
 }
 
 /// A field whose value is still packed.
-struct Packed<'d> {
+struct PackedField<'d> {
     name: &'d str,
     /// Its layer and file, if they are not those of the first field.
     other: Option<(Layer, &'d str)>,
@@ -127,7 +127,7 @@ struct Packed<'d> {
     value: packed::Packed<'d>,
 }
 
-impl<'d> Packed<'d> {
+impl<'d> PackedField<'d> {
     fn next(name: &'d str, fields: &mut Unpacker<'d>) -> Self {
         Self {
             name,

@@ -18,14 +18,14 @@ use crate::{
 /// The declared settings and members of groups. The plan of each container gets a clone.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
-    declared: Arc<BTreeMap<String, Vec<Declared>>>,
+    declared: Arc<BTreeMap<String, Vec<DeclaredSetting>>>,
     members: Arc<BTreeMap<String, BTreeSet<String>>>,
     /// Whether the run has set them.
     pub are_set: bool,
 }
 
 /// A declared setting, with its value if that is plain.
-type Declared = (&'static Setting, Option<Json>);
+type DeclaredSetting = (&'static Setting, Option<Json>);
 
 impl Groups {
     /// Of the groups among `containers` that the run may change.
@@ -86,7 +86,7 @@ impl Groups {
     }
 }
 
-/// The users whom `container` declares as members, in lower case.
+/// The users that `container` declares as members, in lower case.
 pub fn members(container: &Container) -> impl Iterator<Item = &str> {
     let sections = container.sections.iter().filter(|section| {
         section.of.removal == Removal::Access

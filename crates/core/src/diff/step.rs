@@ -268,8 +268,8 @@ impl Step {
         self.label == Some(Label::Drift)
     }
 
-    /// Whether `other`, planned anew, does the same to an unchanged object, with the same calls or
-    /// those of them that are left.
+    /// True if `other`, planned anew, makes the same change to an unchanged object, with a subset of
+    /// the calls.
     pub fn is_same_change(&self, other: &Self) -> bool {
         let fits = |call: &ShownCall, other: &ShownCall| {
             call.has_same_target(other)
@@ -283,14 +283,14 @@ impl Step {
             && other.calls.iter().all(|other| calls.any(|call| fits(call, other)))
     }
 
-    /// Whether `other`, planned anew, does the same to an unchanged field.
+    /// True if `other`, planned anew, makes the same change to an unchanged field.
     pub fn is_same_field_change(&self, other: &Self, field: &str) -> bool {
         let before = |step: &Self| step.live_entry()?.fields.raw().get(field).cloned();
         let after = |step: &Self| step.change(field).map(|change| change.after.clone());
         after(self) == after(other) && before(self) == before(other)
     }
 
-    /// Whether it does no more than `possible`, which was shown: to the same object and in the same
+    /// True if it does no more than `possible`, which was shown: to the same object and in the same
     /// way. An object is replaced only if that was shown.
     pub fn is_subset_of(&self, possible: &Self) -> bool {
         // A create may turn into an edit, and a replacement into an add if the object is gone
@@ -309,7 +309,7 @@ impl Step {
             })
     }
 
-    /// Whether `now` still has the values that were read, in the fields that this step does not
+    /// True if `now` still has the values that were read, in the fields that this step does not
     /// change. A field that `now` lacks is no evidence of a change.
     pub fn leaves_rest_unchanged(&self, section: Section, now: &LiveEntry) -> bool {
         let found = self.live_entry().into_iter().flat_map(|live| live.fields.raw());

@@ -186,7 +186,7 @@ impl DocumentBuilder<'_> {
             cause: cause.clone(),
             is_refused,
             tier: of.tier().max(whole),
-            // A 401 is about this caller, whatever the role; without an answer the role was too low.
+            // 401 concerns the token; no response means that the role is too low.
             sees_it: cause.status.is_some_and(|status| status != REFUSED[0])
                 && (self.settings.caller.administrator
                     || self.facts.level.is_some_and(|level| level >= of.home.seen_from())),

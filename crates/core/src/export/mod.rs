@@ -25,7 +25,6 @@ use std::{
 };
 
 use declare::{Conversion, UnreadSection};
-use defaults::Defaults;
 pub(crate) use document::insert_nested;
 use document::{DocSection, Document, SecretReference};
 pub use everything::{everything, to_read, whole};
@@ -278,8 +277,8 @@ impl Estate {
         }
         let mut written = Written { secrets, unshown: self.unshown(), notes, ..Written::default() };
         for scope in Scope::ALL {
-            let own = self.documents.iter().filter(|document| document.scope == scope);
-            written.count.insert(scope, own.count());
+            let documents = self.documents.iter().filter(|document| document.scope == scope);
+            written.count.insert(scope, documents.count());
         }
         if self.settings.rehearse {
             let release = self.settings.release;
@@ -289,17 +288,19 @@ impl Estate {
         let defaults =
             scopes.flat_map(|scope| defaults::extract_defaults(&mut self.documents, scope));
         let defaults: Vec<_> = defaults.collect();
-        let mut stems: BTreeMap<String, (Vec<&Defaults>, Vec<&Document>)> = BTreeMap::new();
+        // In each file the group comes first, then its `Defaults`, then its projects.
+        let mut stems: BTreeMap<String, [Vec<String>; 3]> = BTreeMap::new();
         for defaults in &defaults {
-            stems.entry(layout::stem(Scope::Group, &defaults.group)).or_default().0.push(defaults);
+            let stem = layout::stem(Scope::Group, &defaults.group);
+            stems.entry(stem).or_default()[1].push(write::document(&defaults.items()));
         }
         for document in &self.documents {
-            stems.entry(layout::stem(document.scope, &document.path)).or_default().1.push(document);
+            let stem = layout::stem(document.scope, &document.path);
+            let text = write::document(&document.items(self.settings.watch));
+            stems.entry(stem).or_default()[document.scope.of(0, 2)].push(text);
         }
-        for (stem, (defaults, mut documents)) in stems {
-            // The group comes before its projects.
-            documents.sort_by_key(|document| document.scope);
-            self.files(&stem, &defaults, &documents, &mut written.files);
+        for (stem, texts) in stems {
+            add_files(&stem, texts.into_iter().flatten(), &mut written.files);
         }
         written.files.sort_by(|a, b| a.path.cmp(&b.path));
         written
@@ -307,7 +308,7 @@ impl Estate {
 
     /// What the manifests lack.
     fn notes(&self) -> Vec<String> {
-        let say = |what: &str, names: BTreeSet<&str>| {
+        let note = |what: &str, names: BTreeSet<&str>| {
             let names: Vec<_> = names.into_iter().collect();
             (!names.is_empty()).then(|| format!("{what}: {}", listed(&names)))
         };
@@ -327,18 +328,18 @@ impl Estate {
                 let all = unmanaged.join(", ");
                 format!("set, but left out, because manifests have no such field: {all}")
             }),
-            say(
+            note(
                 "skipped, because they are marked for deletion",
                 self.deleting.iter().map(String::as_str).collect(),
             ),
-            say("the service never shows", never.iter().map(String::as_str).collect()),
-            say(
+            note("the service never shows", never.iter().map(String::as_str).collect()),
+            note(
                 "to be set before apply, because the service does not show the values",
                 unshown.iter().map(String::as_str).collect(),
             ),
-            say("hidden by tier, release or role", hidden.map(String::as_str).collect()),
-            say("not in the service's tier", self.closed[0].clone()),
-            say("switched off by settings, in some or all projects", self.closed[1].clone()),
+            note("hidden by tier, release or role", hidden.map(String::as_str).collect()),
+            note("not in the service's tier", self.closed[0].clone()),
+            note("switched off by settings, in some or all projects", self.closed[1].clone()),
         ];
         notes.into_iter().flatten().collect()
     }
@@ -395,39 +396,28 @@ impl Estate {
         let all = self.documents.iter().flat_map(|document| &document.secrets);
         all.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
     }
+}
 
-    /// The files for the documents of one group: one, unless it becomes too large. The group's
-    /// `Defaults` come after the group and before its projects.
-    fn files(
-        &self,
-        stem: &str,
-        defaults: &[&Defaults],
-        documents: &[&Document],
-        files: &mut Vec<File>,
-    ) {
-        let text = |document: &&Document| write::document(&document.items(self.settings.watch));
-        let groups = documents.partition_point(|document| document.scope == Scope::Group);
-        let (groups, projects) = documents.split_at(groups);
-        let rules = defaults.iter().map(|defaults| write::document(&defaults.items()));
-        let texts = groups.iter().map(text).chain(rules).chain(projects.iter().map(text));
-        let mut pieces = vec![String::new()];
-        for text in texts {
-            if pieces.last().is_some_and(|all| !all.is_empty() && all.len() + text.len() > LARGE) {
-                pieces.push(String::new());
-            }
-            if let Some(all) = pieces.last_mut() {
-                *all += if all.is_empty() { "" } else { "---\n" };
-                *all += &text;
-            }
+/// Adds the files for the documents of one group: one, unless it becomes too large.
+fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Vec<File>) {
+    let mut texts = vec![String::new()];
+    for document in documents {
+        if texts.last().is_some_and(|text| !text.is_empty() && text.len() + document.len() > LARGE)
+        {
+            texts.push(String::new());
         }
-        for (number, text) in pieces.into_iter().enumerate() {
-            let path = match number {
-                0 => format!("{stem}.yaml"),
-                // No path of the service has a `~`.
-                number => format!("{stem}~{}.yaml", number + 1),
-            };
-            files.push(File { path, text });
+        if let Some(text) = texts.last_mut() {
+            *text += if text.is_empty() { "" } else { "---\n" };
+            *text += &document;
         }
+    }
+    for (number, text) in texts.into_iter().enumerate() {
+        let path = match number {
+            0 => format!("{stem}.yaml"),
+            // No path of the service has a `~`.
+            number => format!("{stem}~{}.yaml", number + 1),
+        };
+        files.push(File { path, text });
     }
 }
 

@@ -128,7 +128,7 @@ impl Plan {
                 if !applies_to(ack, &refusal, &valid) {
                     continue;
                 }
-                // What is exceeded is said once.
+                // An excess is reported once.
                 let is_new = !std::mem::replace(&mut used[at], true);
                 match (&excesses[at], rename_conflict(ack, &refusal, moves)) {
                     (Some(why), _) if is_new => warnings.push(warning(ack, why)),
@@ -260,8 +260,8 @@ fn is_about(ack: &Acknowledgement, refusal: &Refusal) -> bool {
     ack.guard == refusal.guard && is_named()
 }
 
-/// Whether a refusal is one of an acknowledgement, given all that are `valid`. One with a number
-/// leaves to others what those name.
+/// True if an acknowledgement applies to a refusal, given all that are `valid`. One with a number
+/// leaves refusals to others that name them.
 fn applies_to(ack: &Acknowledgement, refusal: &Refusal, valid: &[&Acknowledgement]) -> bool {
     is_about(ack, refusal)
         && (ack.at_most.is_none()
@@ -269,14 +269,13 @@ fn applies_to(ack: &Acknowledgement, refusal: &Refusal, valid: &[&Acknowledgemen
             || !valid.iter().any(|other| names_alone(other, refusal)))
 }
 
-/// Whether an acknowledgement is for one refusal alone, as its address is printed.
+/// True if an acknowledgement is for one refusal alone, with its address as printed.
 fn names_alone(ack: &Acknowledgement, refusal: &Refusal) -> bool {
     ack.guard == refusal.guard
         && ack.at.written().to_lowercase() == refusal.address.to_string().to_lowercase()
 }
 
-/// Why an acknowledgement covers none of the refusals that it is about, if these are about more
-/// objects together than it is for.
+/// The reason why an acknowledgement does not count, if the matching refusals exceed its `at_most`.
 fn excess_of(
     ack: &Acknowledgement,
     refusals: &[Refusal],
@@ -298,8 +297,9 @@ fn excess_of(
     is_over.then(|| format!("the acknowledgement of `{ack}` is for {most} at most, and {what}"))
 }
 
-/// Why a glob that matches a refusal does not acknowledge it: otherwise a branch with a rename
-/// could choose which acknowledgements apply to it. A path without a wildcard leaves no choice.
+/// The reason why a glob that matches a refusal does not acknowledge it after a rename: otherwise a
+/// branch could choose by a rename which acknowledgements apply to it. A path without a wildcard
+/// leaves no choice.
 fn rename_conflict(ack: &Acknowledgement, refusal: &Refusal, moves: &Moves) -> Option<String> {
     let path = &refusal.address.path;
     let written = ack.at.written().split('#').next().unwrap_or_default();

@@ -60,8 +60,8 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         secrets: &settings.secrets,
         resend: &settings.resend,
     };
-    let planning = Planning { declared, live, settings, address: &address, context };
-    planning.plan_by_presence(facts, &mut plan);
+    let planner = ContainerPlanner { declared, live, settings, address: &address, context };
+    planner.plan_by_presence(facts, &mut plan);
     if declared.is_watched || settings.held_until(&address).is_some() {
         plan.findings.watched.append(&mut plan.findings.steps);
         plan.findings.refusals.clear();
@@ -112,7 +112,7 @@ fn switch_effect(
 }
 
 /// A container that is being planned.
-pub(super) struct Planning<'a> {
+pub(super) struct ContainerPlanner<'a> {
     pub(super) declared: &'a Container,
     pub(super) live: &'a Live,
     pub(super) settings: &'a Settings,
@@ -120,7 +120,7 @@ pub(super) struct Planning<'a> {
     pub(super) context: Context<'a>,
 }
 
-impl Planning<'_> {
+impl ContainerPlanner<'_> {
     /// The address of a section.
     pub(super) fn at(&self, section: &DeclaredSection) -> Address {
         self.address.section(section.of.section)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ContainerPlan, container::Planning, guard, order};
+use super::{ContainerPlan, container::ContainerPlanner, guard, order};
 use crate::{
     catalogue::{self, constraints},
     desired::{Creation, Declared, DeclaredSection, Entry},
@@ -14,7 +14,7 @@ use crate::{
     value::{Fields, Object, Value},
 };
 
-impl Planning<'_> {
+impl ContainerPlanner<'_> {
     /// Plans a missing container.
     pub(super) fn plan_missing(&self, plan: &mut ContainerPlan) {
         match &self.declared.create {
@@ -32,7 +32,7 @@ impl Planning<'_> {
             Err(problem) => return plan.close(*problem),
         }
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
-        let inside = Planning { context: Context { is_empty, ..self.context }, ..*self };
+        let inside = ContainerPlanner { context: Context { is_empty, ..self.context }, ..*self };
         for section in self.ordered_sections().filter(|section| !section.of.comes_with_container())
         {
             let is_off = |feature: &&'static str| {

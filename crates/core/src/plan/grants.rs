@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::civil::Date;
 
-use super::{ContainerPlan, container::Planning};
+use super::{ContainerPlan, container::ContainerPlanner};
 use crate::{
     address::Address,
     catalogue::{self, shares},
@@ -21,7 +21,7 @@ use crate::{
     text::escape,
 };
 
-impl Planning<'_> {
+impl ContainerPlanner<'_> {
     /// The service may remove what rules grant to a group or user when its share is replaced or the membership
     /// ends, although access stays. Plans the repair of those rules too.
     pub(super) fn repair_grants(&self, plan: &mut ContainerPlan) {

@@ -99,8 +99,8 @@ impl Holds {
         self.0.iter().filter(|hold| hold.matches(address, moves)).map(|hold| hold.until).max()
     }
 
-    /// Moves held steps of `findings`, those of a section, to the watched ones. If one thing takes the
-    /// place of another, a hold on one of them holds both.
+    /// Turns held steps of one section into watched ones. A hold also covers the entry that replaces a
+    /// held one.
     pub(super) fn watch_held(&self, section: Section, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
@@ -128,8 +128,7 @@ impl Holds {
         }
     }
 
-    /// Adds to `findings`, all of `declared`, what is held: the largest held parts of the
-    /// declaration, and held objects that are not declared.
+    /// Adds the largest held parts of `declared`, and held objects that no manifest declares.
     pub(super) fn add_held(&self, declared: &Container, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;

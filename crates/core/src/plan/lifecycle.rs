@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{ContainerPlan, container::Planning, guard};
+use super::{ContainerPlan, container::ContainerPlanner, guard};
 use crate::{
     address::{Address, group_of},
     catalogue,
@@ -18,7 +18,7 @@ use crate::{
     origin::Origin,
 };
 
-impl Planning<'_> {
+impl ContainerPlanner<'_> {
     /// Moves the container to its declared path.
     pub(super) fn move_step(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
         let mut target = self.context.target.clone();

@@ -43,7 +43,7 @@ pub use hold::Holds;
 pub use reach::{Extent, Limited};
 
 use grants::UserRule;
-use reach::Included;
+use reach::IncludedContainers;
 
 use crate::{
     address::{Address, Selector},
@@ -164,7 +164,7 @@ pub struct Plan {
     user_rules: HashMap<String, Vec<UserRule>>,
     /// What rules included.
     #[serde(skip)]
-    brought_in: Included,
+    brought_in: IncludedContainers,
     /// Whether a rule that includes what exists matches nothing.
     #[serde(skip)]
     has_idle_rules: bool,
@@ -240,7 +240,7 @@ impl Plan {
         Self { drops_requests: true, ..self }
     }
 
-    /// Why the absence of a step like `step`, from another plan, proves nothing; see
+    /// The reason why a missing step does not prove that it was applied; see
     /// [`ContainerPlan::doubt`]. The plan must be one that [remembers](Self::remembering).
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
         match self.remembered.as_ref().and_then(|plans| plans.get(&step.address.path)) {
@@ -345,7 +345,7 @@ impl Plan {
     }
 
     /// The steps caused by the branch, as far as known; all steps without a base.
-    pub fn own(&self) -> impl Iterator<Item = &Step> + Clone {
+    pub fn branch_steps(&self) -> impl Iterator<Item = &Step> + Clone {
         self.steps.iter().filter(|step| !step.is_drift())
     }
 
@@ -453,9 +453,9 @@ impl Deref for ContainerPlan {
 }
 
 impl ContainerPlan {
-    /// Why the absence of a step like `step`, from another plan, proves nothing: its object was not
-    /// read completely, has moved, or was answered without a field that the step changes. `None`
-    /// means that nothing of the step is left to do.
+    /// The reason why the absence of `step`, of another plan, does not prove that it was applied: its
+    /// object was not read completely, has moved, or was answered without a field that the step
+    /// changes. `None` means that nothing of the step remains to be done.
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
         if Bug::UnreadIsDone.is_planted() {
             return None;

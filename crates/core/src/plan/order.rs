@@ -160,7 +160,7 @@ impl RankedStep {
         let home = section.map(|section| section.home);
         let name = step.address.entry.as_deref();
         let only = section.zip(name).and_then(|(of, name)| of.only_one(name));
-        // The one that goes makes room for the one that comes.
+        // Delete the old entry before creating the new one: only one may exist.
         let is_only = only.is_some();
         if is_only && step.action == Action::Delete {
             provides.push(Capability::Room);

@@ -1,7 +1,7 @@
-//! Plans a container by whether it exists, and where. If it is not where it is declared, says why
+//! Plans a container by whether it exists, and where. If it is not where it is declared, reports why
 //! nothing of it is planned.
 
-use super::{ContainerPlan, container::Planning};
+use super::{ContainerPlan, container::ContainerPlanner};
 use crate::{
     cause::Cause,
     diff::{
@@ -14,7 +14,7 @@ use crate::{
     text::escape,
 };
 
-impl Planning<'_> {
+impl ContainerPlanner<'_> {
     /// Plans the container, of which `facts` are known if it exists.
     pub(super) fn plan_by_presence(&self, facts: &Facts, plan: &mut ContainerPlan) {
         let is_unwanted = self.declared.life.absent().is_some();

@@ -49,14 +49,14 @@ pub struct Limited {
 
 /// What rules included.
 #[derive(Debug, Default)]
-pub(super) struct Included {
+pub(super) struct IncludedContainers {
     /// The glob that included each container, by path.
     by: BTreeMap<Arc<str>, Arc<str>>,
     /// By glob: the place of its rule, and how many containers it included.
     all: BTreeMap<Arc<str>, (Origin, usize)>,
 }
 
-impl Included {
+impl IncludedContainers {
     pub(super) fn add(&mut self, container: &Container) {
         let Some(by) = &container.brought_in else { return };
         self.by.insert(container.path.clone(), by.clone());

@@ -118,7 +118,7 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
         .collect()
 }
 
-/// The user whose access ends with a step.
+/// The user who loses access by a step.
 fn user_losing_access(step: &Step) -> Option<u64> {
     step.accesses().find(|(.., after)| *after == 0).map(|(user, ..)| user)
 }
