@@ -134,7 +134,7 @@ impl<'c> Context<'c> {
         declared.iter().any(changes).then_some(nearest)
     }
 
-    /// The value of the setting that decides about the value `own`, with its group and source. A group in between
+    /// The value of the setting that decides about `value`, with its group and source. A group in between
     /// may be stricter, so a declared value that allows is not enough.
     fn deciding_value(
         self,

@@ -418,7 +418,7 @@ pub(super) fn openings(steps: &[Step]) -> impl Iterator<Item = Refusal> {
     })
 }
 
-/// How a step is one of `asked`.
+/// The texts of the risks of a step that are `wanted`.
 fn risk_texts<'s>(step: &'s Step, wanted: &'s [Risk]) -> impl Iterator<Item = &'s str> {
     step.effects.iter().filter_map(|effect| match effect {
         Effect::Risk(risk, how) if wanted.contains(risk) => Some(how.as_str()),

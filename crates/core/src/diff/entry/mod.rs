@@ -86,7 +86,7 @@ impl<'a> EntryDiff<'a> {
         Some(self.with(self.values.clone().into_iter().chain(missing).collect()))
     }
 
-    /// A copy that knows whether `crowded`, the texts that address several entries in paths, has
+    /// A copy that knows whether `ambiguous`, the texts that address several entries in paths, has
     /// its own.
     pub(super) fn with_ambiguous(self, ambiguous: &BTreeSet<String>) -> Self {
         let path = self.section.home.handle.first();

@@ -247,7 +247,7 @@ impl Base {
     }
 }
 
-/// Whether `own` differs from its declaration in `base`.
+/// Whether `container` differs from its declaration in `base`.
 fn differs(base: &BTreeMap<String, Container>, container: &Container) -> bool {
     let before = base.get(&container.path.to_lowercase());
     before.is_none_or(|before| meaning(before) != meaning(container))

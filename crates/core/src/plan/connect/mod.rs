@@ -282,7 +282,7 @@ fn setting_change<'s>(
 }
 
 /// What a setting of a group decides about is changed after it. What it forbids is created before it
-/// forbids that, or after it allows it again. [`visible`] handles visibility, where a group may have to
+/// forbids that, or after it allows it again. [`order_visibility`] handles visibility, where a group may have to
 /// come last.
 fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
     let mut problems = Vec::new();
