@@ -71,7 +71,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
 fn exit(args: &Args, plan: &Plan) -> Exit {
     // With a base, earlier differences are not the branch's; but a saved plan writes them, too.
     let differs = match plan.base {
-        Some(_) if args.output.is_none() => plan.own().next().is_some(),
+        Some(_) if args.output.is_none() => plan.branch_steps().next().is_some(),
         _ => plan.differs(Strictness::Declared),
     };
     Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && differs)])

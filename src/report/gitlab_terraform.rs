@@ -18,7 +18,7 @@ pub fn report(report: &Report<'_>) -> String {
             let plan = planned.plan;
             let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
             (is_whole || !plan.steps.is_empty())
-                .then(|| plan.own().map(|step| step.action).collect())
+                .then(|| plan.branch_steps().map(|step| step.action).collect())
         }
         Some(Content::Outcomes(outcomes)) => {
             let done = outcomes.applied.steps.iter().filter(|step| step.outcome.is_success());

@@ -93,12 +93,13 @@ impl Selection {
         &self,
         at: &Address,
         moves: &Moves,
-        is_so: fn(&Selector, &Address) -> bool,
+        matches_at: fn(&Selector, &Address) -> bool,
     ) -> bool {
-        let is_meant = |selector: &Selector| {
-            is_so(selector, at) || moves.was(at, |known| is_so(selector, known)).unwrap_or(false)
-        };
-        (self.only.is_empty() || self.only.iter().any(is_meant))
+        (self.only.is_empty()
+            || self.only.iter().any(|selector| {
+                matches_at(selector, at)
+                    || moves.was(at, |former| matches_at(selector, former)).unwrap_or(false)
+            }))
             && !self.excludes(at, moves, Selector::matches)
     }
 
@@ -106,9 +107,9 @@ impl Selection {
         &self,
         at: &Address,
         moves: &Moves,
-        is_so: fn(&Selector, &Address) -> bool,
+        matches_at: fn(&Selector, &Address) -> bool,
     ) -> bool {
-        self.exclude.iter().any(|selector| moves.any(at, |known| is_so(selector, known)))
+        self.exclude.iter().any(|selector| moves.any(at, |former| matches_at(selector, former)))
     }
 }
 

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use crate::{
     cli::{Exit, Failure, Output},
     field::Scope,
-    live::{Home, Token},
+    live::{BotOwner, Token},
     observe::Observer,
     text::escape,
 };
@@ -66,11 +66,11 @@ fn warnings(token: &Token, today: Date) -> String {
 
 /// The reach of a bot's token, as a hint for incomplete plans.
 pub(super) fn token_scope_note(username: &str) -> String {
-    match Home::of(username) {
-        Some(Home { scope: Scope::Project, id }) => format!(
+    match BotOwner::of(username) {
+        Some(BotOwner { scope: Scope::Project, id }) => format!(
             "note: the token is one of project {id}: to it, groups and other projects that are private do not exist\n"
         ),
-        Some(Home { scope: Scope::Group, id }) => format!(
+        Some(BotOwner { scope: Scope::Group, id }) => format!(
             "note: the token is one of group {id}: to it, private groups and projects outside of that group do not exist\n"
         ),
         None => String::new(),

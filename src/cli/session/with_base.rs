@@ -149,9 +149,8 @@ impl SessionBase {
 
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.
     pub(super) fn mark_new(&self, plan: &mut Plan, all: &[Acknowledgement]) {
-        let old = all.iter().filter(|new| {
-            self.acknowledgements.iter().any(|old| new.lets_no_more_through_than(old))
-        });
+        let old =
+            all.iter().filter(|new| self.acknowledgements.iter().any(|old| new.is_covered_by(old)));
         let old: BTreeSet<_> = old.filter_map(|one| one.origin.as_ref()).collect();
         for acknowledged in &mut plan.acknowledged {
             acknowledged.is_new = acknowledged.by.as_ref().is_some_and(|by| !old.contains(by));

@@ -164,7 +164,7 @@ fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
 fn with_steps(plan: &Plan, kind: ReportKind) -> Line {
     // A plan counts changes of the branch; an approval counts all steps.
     let is_approval = kind == ReportKind::Apply;
-    let counts = if is_approval { plan.counts() } else { Counts::of(plan.own()) };
+    let counts = if is_approval { plan.counts() } else { Counts::of(plan.branch_steps()) };
     let changes = match to_do(&counts) {
         none if none.is_empty() => "nothing that this branch changes".to_owned(),
         to_do => {

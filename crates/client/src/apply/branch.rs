@@ -10,7 +10,7 @@ use crate::{
     diff::{Label, Refusal, Step},
     live::Live,
     observe::Observer,
-    plan::{Base, Comparison, ContainerPlan, Drift, Rest, Settings, left},
+    plan::{Base, Comparison, ContainerPlan, Drift, Rest, Settings, excluded_steps},
 };
 
 /// How often the rest is planned anew. The rest may show new drift, because it lacks what was
@@ -53,7 +53,7 @@ pub async fn plan_against(
         Drift::Exclude => false,
     };
     let mut rest = Rest::All;
-    if !is_as_planned && !left(&whole.steps, false).is_empty() {
+    if !is_as_planned && !excluded_steps(&whole.steps, false).is_empty() {
         let written = written(observer, container, base, &whole, live, settings).await?;
         let (plan, declared) = match written {
             Some((plan, declared)) => (Some(plan), Rest::Some(declared)),
@@ -69,7 +69,7 @@ pub async fn plan_against(
             against.refusals.retain(|one| !own.iter().any(|other| is_same(one, other)));
         } else {
             rest = declared;
-            against.left = left(&whole.steps, matches!(rest, Rest::Nothing));
+            against.left = excluded_steps(&whole.steps, matches!(rest, Rest::Nothing));
             match plan {
                 Some(plan) => whole = plan,
                 None => {

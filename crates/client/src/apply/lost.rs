@@ -72,13 +72,13 @@ pub(super) fn call_state(scope: Scope, step: &Step, at: usize, plan: &ContainerP
             let mut open = changes.filter(|change| sends_field(scope, step, at, change)).peekable();
             if open.peek().is_none() {
                 CallState::Applied
-            } else if open.all(|change| step.does_as(remaining, &change.field)) {
+            } else if open.all(|change| step.is_same_field_change(remaining, &change.field)) {
                 CallState::NotApplied
             } else {
                 CallState::Other
             }
         }
-        (_, Some(remaining)) if step.is_as(remaining) => CallState::NotApplied,
+        (_, Some(remaining)) if step.is_same_change(remaining) => CallState::NotApplied,
         (_, Some(_)) => CallState::Other,
         (Action::Create, None) if creates => creation_state(scope, step, at, plan),
         (Action::Create | Action::Delete, None) => CallState::Applied,
@@ -118,8 +118,8 @@ fn replacement_state(step: &Step, at: usize, remaining: Option<&Step>) -> CallSt
         None => CallState::Applied,
         Some(remaining) if remaining.action == Action::Create && removes => CallState::Applied,
         Some(remaining) if remaining.action == Action::Create => CallState::NotApplied,
-        Some(remaining) if step.is_as(remaining) && removes => CallState::NotApplied,
-        Some(remaining) if step.is_as(remaining) && restores => CallState::Applied,
+        Some(remaining) if step.is_same_change(remaining) && removes => CallState::NotApplied,
+        Some(remaining) if step.is_same_change(remaining) && restores => CallState::Applied,
         Some(_) => CallState::Other,
     }
 }

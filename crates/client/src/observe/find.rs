@@ -152,7 +152,7 @@ impl Observer {
             containers.into_iter().partition(|container| {
                 container.scope == Scope::Project
                     && self.moves.at(&container.path).is_none()
-                    && self.moves.left(&container.path).is_none()
+                    && self.moves.former_occupant(&container.path).is_none()
             });
         let wanted = keys::of_objects(projects.iter().copied());
         let search = Search { observer: self, wanted, sender };

@@ -113,14 +113,14 @@ impl Observer {
     /// The declared path of the container that must leave `path` first. It has left once it, and
     /// every container that it in turn waits for, is at its declared path.
     async fn blocking_move(&self, path: &str) -> Result<Option<Arc<str>>> {
-        let first = self.moves.left(path);
+        let first = self.moves.former_occupant(path);
         let mut next = first;
         while let Some(other) = next {
             let home = self.live_path(&other.path).await?;
             if !self.exists_at(other.scope, &home).await? {
                 return Ok(first.map(|first| first.path.clone()));
             }
-            next = self.moves.left(&other.path);
+            next = self.moves.former_occupant(&other.path);
         }
         Ok(None)
     }
@@ -242,7 +242,7 @@ impl Observer {
                 // Nothing shows whether a group was at the former path.
                 Location::Absent(Presence::Missing(_))
                     if container.scope == Scope::Group
-                        && self.moves.left(&path).is_none()
+                        && self.moves.former_occupant(&path).is_none()
                         && self.exists_at(Scope::Group, &at).await? =>
                 {
                     if self.moves.passing(&path).is_some() {

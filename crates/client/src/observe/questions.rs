@@ -15,7 +15,7 @@ use crate::{
     field::{Named, Scope},
     kind::{Entries, Facts, LiveEntry, Removal, Section, Target, Wanted, forms},
     level::{MAINTAINER, OWNER},
-    live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
+    live::{CallerAccess, Collection, Inherited, Live, Presence, Question, entry_ids},
     operation::{self, KeyFilter, Read, Request},
     page::Rows,
     release::Known,
@@ -52,7 +52,9 @@ impl Observer {
                     let home = self.live_path(&container.path).await?;
                     live.group_above = Some(self.group_above(&home).await?);
                 }
-                Question::Own => live.own = Some(self.callers_access(container, live).await?),
+                Question::CallerAccess => {
+                    live.caller_access = Some(self.callers_access(container, live).await?)
+                }
                 Question::Shares => {
                     let path = self.live_project_path(&container.path).await?;
                     let shares = tolerate(self.shares(&path).await)?.flatten();
@@ -275,7 +277,7 @@ impl Observer {
     }
 
     /// How the caller gets access to a container.
-    async fn callers_access(&self, container: &Container, live: &Live) -> Result<OwnAccess> {
+    async fn callers_access(&self, container: &Container, live: &Live) -> Result<CallerAccess> {
         let path = self.live_path(&container.path).await?;
         // The object of a project shows memberships only; that of a group includes shares.
         let direct = match &live.presence {
@@ -310,6 +312,6 @@ impl Observer {
                 }
             }
         }
-        Ok(OwnAccess { otherwise, groups })
+        Ok(CallerAccess { otherwise, groups })
     }
 }

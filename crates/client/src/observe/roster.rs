@@ -106,7 +106,8 @@ impl Observer {
         let mut others = Vec::new();
         for container in containers {
             // A container that moves is looked for at all its paths.
-            let moves = self.moves.at(&container.path).or(self.moves.left(&container.path));
+            let moves =
+                self.moves.at(&container.path).or(self.moves.former_occupant(&container.path));
             let path = self.live_path(&container.path).await?.to_lowercase();
             let row = by_path.remove(&(container.scope, path)).filter(|_| moves.is_none());
             let row = row.map(|row| LiveObject { read_at, ..self.parse(container, &row) });

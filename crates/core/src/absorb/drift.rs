@@ -5,7 +5,7 @@ use crate::{
     address::{Address, Selector},
     catalogue,
     desired::{Container, Entry, State},
-    diff::{Action, Change, Problem, Reason, Step},
+    diff::{Action, Problem, Reason, Step},
     export::{Excerpt, ExcerptEntry},
     field::Secrecy,
     kind::{
@@ -29,34 +29,34 @@ pub struct Goal {
     pub(super) section: &'static str,
     /// The identity of the entry; empty if there is only one.
     pub(super) key: String,
-    pub(super) what: Content,
+    pub(super) what: GoalChange,
 }
 
 /// How a declaration changes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Content {
+pub(super) enum GoalChange {
     /// These fields get these values.
-    Fields(Fields),
+    Fields(FieldValues),
     /// The entry is declared with these fields; the text names those that are left out.
-    Entry(Fields, Option<String>),
+    Entry(FieldValues, Option<String>),
     /// The entry is no longer declared, or declared absent; of a list without a key: the section is
     /// declared without entries.
     Gone,
 }
 
 /// Values of fields, each named by the keys that lead to it.
-pub(super) type Fields = Vec<(Vec<String>, Json)>;
+pub(super) type FieldValues = Vec<(Vec<String>, Json)>;
 
 /// The keys in the name of a field with dots.
-fn keys(name: &str) -> Vec<String> {
+fn split_keys(name: &str) -> Vec<String> {
     name.split('.').map(str::to_owned).collect()
 }
 
-impl Content {
-    /// The entry as it was `said`.
-    fn entry(said: ExcerptEntry) -> Self {
-        let fields = said.fields.into_iter().map(|(name, value)| (keys(&name), value));
-        Self::Entry(fields.collect(), said.about)
+impl GoalChange {
+    /// The entry as an export writes it.
+    fn entry(excerpt: ExcerptEntry) -> Self {
+        let fields = excerpt.fields.into_iter().map(|(name, value)| (split_keys(&name), value));
+        Self::Entry(fields.collect(), excerpt.about)
     }
 }
 
@@ -67,7 +67,7 @@ impl Goal {
         container: &Address,
         section: Section,
         key: &str,
-        what: Content,
+        what: GoalChange,
     ) -> Self {
         let (address, container) = (address.clone(), container.clone());
         Self { address, container, section: section.section, key: key.to_owned(), what }
@@ -76,14 +76,14 @@ impl Goal {
     /// How many differences it takes back.
     pub fn differences(&self) -> usize {
         match &self.what {
-            Content::Fields(fields) => fields.len(),
-            Content::Entry(..) | Content::Gone => 1,
+            GoalChange::Fields(fields) => fields.len(),
+            GoalChange::Entry(..) | GoalChange::Gone => 1,
         }
     }
 
     /// Whether it adds an entry to what `container` declares, and changes nothing.
     pub fn is_addition(&self, container: &Container) -> bool {
-        let is_entry = matches!(self.what, Content::Entry(..));
+        let is_entry = matches!(self.what, GoalChange::Entry(..));
         is_entry && container.entry(self.section, &self.key).is_none()
     }
 }
@@ -109,40 +109,41 @@ pub struct Compared<'a> {
 /// if their section reports them as differences, or if a selector chooses entries and not only
 /// their container.
 pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal>) {
-    let mut drift = Drift {
+    let mut drift = DriftCollector {
         seen,
         chosen,
-        own: seen.container.address(),
+        container: seen.container.address(),
         goals: Vec::new(),
         refused: Vec::new(),
     };
     for step in seen.plan.steps.iter().chain(&seen.plan.watched) {
-        drift.step(step);
+        drift.absorb_step(step);
     }
     for note in &seen.plan.notes {
         match note.reason {
-            Reason::Unlisted if drift.is_chosen_itself(&note.address) => {
-                drift.unlisted(&note.address);
+            Reason::Unlisted if drift.is_chosen_by_entry(&note.address) => {
+                drift.absorb_unlisted(&note.address);
             }
             Reason::UnlistedFails if drift.is_chosen(&note.address) => {
-                drift.unlisted(&note.address);
+                drift.absorb_unlisted(&note.address);
             }
-            Reason::ArchivedByHand => drift.closed(),
+            Reason::ArchivedByHand => drift.absorb_archiving(),
             _ => {}
         }
     }
     for problem in &seen.plan.problems {
-        drift.problem(problem);
+        drift.absorb_problem(problem);
     }
     for scope in &seen.plan.incomplete {
         let concerns = |selector: &Selector| match scope.address.entry {
             Some(_) => selector.matches(&scope.address),
             None => selector.touches_section(&scope.address),
         };
-        let is_excluded = |selector: &Selector| selector.matches(&scope.address);
-        if chosen.only.iter().any(concerns) && !chosen.exclude.iter().any(is_excluded) {
-            let why = format!("it could not be read: {}", scope.reason);
-            drift.refused.push(Refusal { is_unread: true, ..Refusal::new(&scope.address, why) });
+        if chosen.only.iter().any(concerns)
+            && !chosen.exclude.iter().any(|selector| selector.matches(&scope.address))
+        {
+            let reason = format!("it could not be read: {}", scope.reason);
+            drift.refused.push(Refusal { is_unread: true, ..Refusal::new(&scope.address, reason) });
         }
     }
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
@@ -152,60 +153,61 @@ pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal
 /// The declarations of live sections and entries that are not declared. With `fields`, also of
 /// fields that a declared section omits, for sections that nobody has written yet.
 pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
-    let own = seen.container.address();
-    let goal = |(of, key, said): (Section, &str, ExcerptEntry)| {
-        let address = own.section(of.section);
-        let is_entry = of.shape == Shape::List && !key.is_empty();
-        let address = if is_entry { address.entry(key) } else { address };
-        let goal = |what| Goal::new(&address, &own, of, key, what);
-        match seen.container.section(of.section) {
-            // Whether it is archived is a difference.
-            None if of.shape == Shape::Switch && !fields => None,
-            None if said.is_none => Some(goal(Content::Gone)),
-            None if said.fields.is_empty() => None,
-            None => Some(goal(Content::entry(said))),
-            Some(declared) if fields && of.shape == Shape::Mapping => {
-                let names = |(name, value): (String, Json)| {
-                    let names = keys(&name);
-                    let is_said = |entry: &Entry| entry.fields.get(&names[0]).is_some();
-                    (!declared.entries.iter().any(is_said)).then_some((names, value))
-                };
-                let left: Vec<_> = said.fields.into_iter().filter_map(names).collect();
-                (!left.is_empty()).then(|| goal(Content::Fields(left)))
-            }
-            Some(_) => None,
-        }
-    };
+    let container = seen.container.address();
     let words = seen.words.into_iter().flat_map(Excerpt::entries);
-    words.filter_map(goal).collect()
+    words
+        .filter_map(|(of, key, excerpt)| {
+            let address = container.section(of.section);
+            let is_entry = of.shape == Shape::List && !key.is_empty();
+            let address = if is_entry { address.entry(key) } else { address };
+            let goal = |what| Goal::new(&address, &container, of, key, what);
+            match seen.container.section(of.section) {
+                // Whether it is archived is a difference.
+                None if of.shape == Shape::Switch && !fields => None,
+                None if excerpt.is_none => Some(goal(GoalChange::Gone)),
+                None if excerpt.fields.is_empty() => None,
+                None => Some(goal(GoalChange::entry(excerpt))),
+                Some(declared) if fields && of.shape == Shape::Mapping => {
+                    let names = |(name, value): (String, Json)| {
+                        let names = split_keys(&name);
+                        let is_declared = |entry: &Entry| entry.fields.get(&names[0]).is_some();
+                        (!declared.entries.iter().any(is_declared)).then_some((names, value))
+                    };
+                    let missing: Vec<_> = excerpt.fields.into_iter().filter_map(names).collect();
+                    (!missing.is_empty()).then(|| goal(GoalChange::Fields(missing)))
+                }
+                Some(_) => None,
+            }
+        })
+        .collect()
 }
 
-struct Drift<'a> {
+struct DriftCollector<'a> {
     seen: &'a Compared<'a>,
     chosen: &'a Selection,
-    own: Address,
+    container: Address,
     goals: Vec<Goal>,
     refused: Vec<Refusal>,
 }
 
-impl Drift<'_> {
+impl DriftCollector<'_> {
     fn is_chosen(&self, address: &Address) -> bool {
         self.chosen.holds(address)
     }
 
     /// Whether a selector for entries chooses an entry.
-    fn is_chosen_itself(&self, address: &Address) -> bool {
+    fn is_chosen_by_entry(&self, address: &Address) -> bool {
         let mut of_entries = self.chosen.only.iter().filter(|selector| selector.selects_entries());
         of_entries.any(|selector| selector.matches(address)) && self.is_chosen(address)
     }
 
-    fn refuse(&mut self, address: &Address, why: impl Into<String>, origin: Option<&Origin>) {
-        let refusal = Refusal::new(address, why);
+    fn refuse(&mut self, address: &Address, reason: impl Into<String>, origin: Option<&Origin>) {
+        let refusal = Refusal::new(address, reason);
         self.refused.push(Refusal { origin: origin.cloned(), ..refusal });
     }
 
-    fn goal(&mut self, address: &Address, section: Section, key: &str, what: Content) {
-        self.goals.push(Goal::new(address, &self.own, section, key, what));
+    fn add_goal(&mut self, address: &Address, section: Section, key: &str, what: GoalChange) {
+        self.goals.push(Goal::new(address, &self.container, section, key, what));
     }
 
     /// The section of `address`, and its declared entry.
@@ -215,11 +217,14 @@ impl Drift<'_> {
         Some((section, self.seen.container.entry(section.section, key)))
     }
 
-    fn step(&mut self, step: &Step) {
+    fn absorb_step(&mut self, step: &Step) {
         let address = &step.address;
-        let field = |change: &Change| self.is_chosen(&field_of(address, &change.field));
         let is_whole = self.is_chosen(address);
-        let is_in_part = step.action == Action::Update && step.changes.iter().any(field);
+        let is_in_part = step.action == Action::Update
+            && step
+                .changes
+                .iter()
+                .any(|change| self.is_chosen(&field_address(address, &change.field)));
         if !is_whole && !is_in_part {
             return;
         }
@@ -234,12 +239,12 @@ impl Drift<'_> {
             return self.refuse(address, why, Some(&step.origin));
         };
         let entry = entry.cloned();
-        match (step.action, &entry, step.found()) {
+        match (step.action, &entry, step.live_entry()) {
             _ if step.is_copy => {
                 self.refuse(address, "it is there twice; remove one of them", Some(&step.origin));
             }
             _ if let Some(condition) = step.possible => match &step.certain {
-                Some(certain) => self.step(certain),
+                Some(certain) => self.absorb_step(certain),
                 // It matches, and no absorbed difference changes that.
                 None if self.seen.plan.has_compared(step) => {}
                 None => {
@@ -248,13 +253,13 @@ impl Drift<'_> {
                 }
             },
             (Action::Create, Some(entry), _) => {
-                self.goal(address, of, &entry.key, Content::Gone);
+                self.add_goal(address, of, &entry.key, GoalChange::Gone);
             }
-            (Action::Update, Some(entry), Some(live)) => self.changed(of, entry, live, step),
+            (Action::Update, Some(entry), Some(live)) => self.absorb_fields(of, entry, live, step),
             (Action::Delete, Some(entry), Some(live)) if entry.state == State::Absent => {
                 self.entry(address, of, &entry.key, live);
             }
-            (Action::Delete, _, _) => self.unlisted(address),
+            (Action::Delete, _, _) => self.absorb_unlisted(address),
             (Action::Create | Action::Update, ..) => {
                 self.refuse(address, "nothing tells what it is on the service", Some(&step.origin));
             }
@@ -262,18 +267,18 @@ impl Drift<'_> {
     }
 
     /// The entry has fields that differ.
-    fn changed(&mut self, of: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
+    fn absorb_fields(&mut self, of: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
         let mut fields = Vec::new();
         // Write-only fields are only sent along.
         let is_whole = self.is_chosen(&step.address);
         let shown = step.changes.iter().filter(|change| is_readable(of.field(&change.field)));
         for change in shown {
-            let address = field_of(&step.address, &change.field);
+            let address = field_address(&step.address, &change.field);
             let is_excluded = self.chosen.exclude.iter().any(|selector| selector.matches(&address));
             if is_excluded || (!is_whole && !self.is_chosen(&address)) {
                 continue;
             }
-            match self.field(of, entry, live, &change.field) {
+            match self.live_value(of, entry, live, &change.field) {
                 Ok(new) => fields.extend(new),
                 Err(why) => {
                     let why = format!("`{}`: {why}", change.field);
@@ -281,23 +286,23 @@ impl Drift<'_> {
                 }
             }
         }
-        self.goal(&step.address, of, &entry.key, Content::Fields(fields));
+        self.add_goal(&step.address, of, &entry.key, GoalChange::Fields(fields));
     }
 
     /// The value to declare for the field `name`, or why there is none.
-    fn field(
+    fn live_value(
         &self,
-        of: Section,
+        section: Section,
         entry: &Entry,
         live: &LiveEntry,
         name: &str,
-    ) -> Result<Fields, &'static str> {
+    ) -> Result<FieldValues, &'static str> {
         let declared = entry.fields.get(name).map(|field| field.value);
         let Some(Value::Plain(declared)) = declared else {
             return Err("it is declared by a reference, and the live value is not shown");
         };
         let found = live.fields.raw().get(name);
-        let Some(spec) = of.table().get(name) else {
+        let Some(spec) = section.table().get(name) else {
             let found = found.cloned().unwrap_or_default();
             if judge::holds_secret(&found, Secrecy::Open) {
                 return Err(UNSAYABLE);
@@ -307,8 +312,8 @@ impl Drift<'_> {
         if is_list(&spec.schema) && declared.is_object() {
             return Err("it is declared as a condition on the live value");
         }
-        let key = of.name(live.fields.raw());
-        let words = self.seen.words.map_or(&[][..], |words| words.fields(of.section, &key));
+        let key = section.name(live.fields.raw());
+        let words = self.seen.words.map_or(&[][..], |words| words.fields(section.section, &key));
         if let (Some(object), Some(found)) = (declared.as_object(), found) {
             let leaves = words.iter().filter_map(|(word, value)| {
                 let leaf = word.strip_prefix(name)?.strip_prefix('.')?;
@@ -316,13 +321,13 @@ impl Drift<'_> {
                 let old = Json::Object(Object::from_iter([(leaf.to_owned(), old.clone())]));
                 let old = forms::comparable(Some(spec), &old, self.seen.names);
                 let is_same = forms::same(spec.field.compare, &old, found);
-                (!is_same).then(|| (keys(word), value.clone()))
+                (!is_same).then(|| (split_keys(word), value.clone()))
             });
             let leaves: Vec<_> = leaves.collect();
             return if leaves.is_empty() { Err(UNSAYABLE) } else { Ok(leaves) };
         }
         let value = match (words.iter().find(|(word, _)| word == name), found) {
-            (Some((_, value)), _) => arranged(spec, &declared, value.clone()),
+            (Some((_, value)), _) => keep_declared_order(spec, &declared, value.clone()),
             (None, None) => Json::Null,
             // A deprecated spelling, which an export does not write.
             (None, Some(found))
@@ -333,25 +338,24 @@ impl Drift<'_> {
             }
             (None, Some(_)) => return Err(UNSAYABLE),
         };
-        Ok(vec![(keys(name), value)])
+        Ok(vec![(split_keys(name), value)])
     }
 
     /// A live entry that no manifest lists.
-    fn unlisted(&mut self, address: &Address) {
+    fn absorb_unlisted(&mut self, address: &Address) {
         let Some((of, None)) = self.declared(address) else { return };
-        let called = address.entry.as_deref().unwrap_or_default();
+        let listed_as = address.entry.as_deref().unwrap_or_default();
         let entries = self.seen.live.entries(of.section).unwrap_or_default();
-        let is_meant = |live: &&LiveEntry| {
+        let Some(live) = entries.iter().find(|live| {
             let name = of.name(live.fields.raw());
-            called == name || called == format!("{name}@{}", live.handle_text())
-        };
-        let Some(live) = entries.iter().find(is_meant) else {
+            listed_as == name || listed_as == format!("{name}@{}", live.handle_text())
+        }) else {
             let why = "it may be a declared entry whose secret is not set here";
             return self.refuse(address, why, None);
         };
         let key = of.name(live.fields.raw());
         let named_so = entries.iter().filter(|other| of.name(other.fields.raw()) == key);
-        let declared = self.declared(&self.own.section(of.section).entry(key.as_str()));
+        let declared = self.declared(&self.container.section(of.section).entry(key.as_str()));
         if named_so.count() > 1 || declared.is_some_and(|(_, entry)| entry.is_some()) {
             return self.refuse(address, "it is there twice; remove one of them", None);
         }
@@ -362,32 +366,32 @@ impl Drift<'_> {
     fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
         let name = of.name(live.fields.raw());
         match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
-            Some(said) => self.goal(address, of, key, Content::entry(said)),
+            Some(excerpt) => self.add_goal(address, of, key, GoalChange::entry(excerpt)),
             None => self.refuse(address, UNSAYABLE, None),
         }
     }
 
     /// The container was archived by hand.
-    fn closed(&mut self) {
-        let closing = catalogue::sections(self.seen.container.scope).find(|of| {
-            let shut = Object::from_iter([(of.section.to_owned(), true.into())]);
-            let effects = of.rules.effects(None, &shut, &shut);
-            of.shape == Shape::Switch && effects.contains(&Effect::lacks(Capability::Writable))
+    fn absorb_archiving(&mut self) {
+        let closing = catalogue::sections(self.seen.container.scope).find(|section| {
+            let shut = Object::from_iter([(section.section.to_owned(), true.into())]);
+            let effects = section.rules.effects(None, &shut, &shut);
+            section.shape == Shape::Switch && effects.contains(&Effect::lacks(Capability::Writable))
         });
-        let Some(of) = closing else { return };
-        let address = self.own.section(of.section);
-        if self.is_chosen(&address) || self.is_chosen(&self.own) {
-            let fields = vec![(vec![of.section.to_owned()], true.into())];
-            self.goal(&address, of, "", Content::Fields(fields));
+        let Some(section) = closing else { return };
+        let address = self.container.section(section.section);
+        if self.is_chosen(&address) || self.is_chosen(&self.container) {
+            let fields = vec![(vec![section.section.to_owned()], true.into())];
+            self.add_goal(&address, section, "", GoalChange::Fields(fields));
         }
     }
 
-    fn problem(&mut self, problem: &Problem) {
+    fn absorb_problem(&mut self, problem: &Problem) {
         let address = &problem.address;
         // If it does not exist or has moved, nothing was compared.
         let is_container = address.section.is_none();
-        let touches = |selector: &Selector| selector.touches(&address.path);
-        let is_within = is_container && self.chosen.only.iter().any(touches);
+        let is_within =
+            is_container && self.chosen.only.iter().any(|selector| selector.touches(&address.path));
         if !self.is_chosen(address) && !is_within {
             return;
         }
@@ -396,26 +400,26 @@ impl Drift<'_> {
             && let Some((of, Some(entry))) = self.declared(address)
         {
             let key = entry.key.clone();
-            return self.goal(address, of, &key, Content::Gone);
+            return self.add_goal(address, of, &key, GoalChange::Gone);
         }
         self.refuse(address, problem.message.clone(), Some(&problem.origin));
     }
 }
 
 /// The address of a field for selectors: its name after the address of its object.
-fn field_of(address: &Address, field: &str) -> Address {
+fn field_address(address: &Address, field: &str) -> Address {
     let within = address.entry.as_ref().map(|entry| format!("{entry}/"));
     address.entry(within.unwrap_or_default() + field)
 }
 
 /// All addresses that can be chosen: declarations down to the fields, and results.
 pub fn addresses(seen: &Compared<'_>) -> Vec<Address> {
-    let own = seen.container.address();
+    let container = seen.container.address();
     let mut addresses: Vec<_> = seen.container.addresses().collect();
     for section in &seen.container.sections {
         for entry in &section.entries {
-            let address = section.address_of(entry, &own);
-            addresses.extend(entry.fields.keys().map(|field| field_of(&address, field)));
+            let address = section.address_of(entry, &container);
+            addresses.extend(entry.fields.keys().map(|field| field_address(&address, field)));
         }
     }
     addresses.extend(seen.plan.steps.iter().map(|step| step.address.clone()));
@@ -427,7 +431,7 @@ const UNSAYABLE: &str = "no manifest can express the live value, or it may be a 
 
 /// A live list in the order of the declared one, if order has no meaning: declared items stay at
 /// their places.
-fn arranged(spec: &Spec, declared: &Json, live: Json) -> Json {
+fn keep_declared_order(spec: &Spec, declared: &Json, live: Json) -> Json {
     match (declared, live) {
         (Json::Array(declared), Json::Array(live)) if spec.field.is_without_order() => {
             let mut list: Vec<Json> =

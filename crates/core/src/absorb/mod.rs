@@ -27,7 +27,7 @@ use crate::{
     value::Json,
     yaml::{self, Node, Parsed},
 };
-use drift::Content;
+use drift::GoalChange;
 use edit::Edit;
 use locate::Edits;
 
@@ -84,13 +84,13 @@ pub enum Failed {
 }
 
 /// A manifest as it is before the edits.
-struct Text {
+struct Manifest {
     file: FileName,
     text: String,
     parsed: Parsed,
 }
 
-impl Text {
+impl Manifest {
     /// The byte at `origin`.
     fn offset(&self, origin: &Origin) -> usize {
         Source::new(self.file.clone(), &self.text).offset(origin.line, origin.column)
@@ -98,19 +98,19 @@ impl Text {
 }
 
 /// The texts of manifests, read on demand.
-struct Texts<'a> {
+struct Manifests<'a> {
     read: &'a dyn Fn(&FileName) -> Result<String, String>,
-    known: BTreeMap<FileName, Rc<Text>>,
+    loaded: BTreeMap<FileName, Rc<Manifest>>,
 }
 
-impl Texts<'_> {
-    fn get(&mut self, file: &FileName) -> Result<Rc<Text>, String> {
-        if let Some(known) = self.known.get(file) {
-            return Ok(Rc::clone(known));
+impl Manifests<'_> {
+    fn get(&mut self, file: &FileName) -> Result<Rc<Manifest>, String> {
+        if let Some(loaded) = self.loaded.get(file) {
+            return Ok(Rc::clone(loaded));
         }
         let text = (self.read)(file)?;
-        let text = Rc::new(Text { file: file.clone(), parsed: yaml::parse(&text), text });
-        self.known.insert(file.clone(), Rc::clone(&text));
+        let text = Rc::new(Manifest { file: file.clone(), parsed: yaml::parse(&text), text });
+        self.loaded.insert(file.clone(), Rc::clone(&text));
         Ok(text)
     }
 }
@@ -127,14 +127,14 @@ pub fn absorb(
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&Contents) -> Result<Desired, String>,
 ) -> Result<Absorbed, Failed> {
-    let mut texts = Texts { read, known: BTreeMap::new() };
+    let mut texts = Manifests { read, loaded: BTreeMap::new() };
     let mut covered: BTreeSet<&Address> = BTreeSet::new();
     loop {
-        let edits = placed(before, goals, mode, &covered, &mut texts)?;
-        let edited = edited(goals, edits, &texts.known)?;
+        let edits = locate_all(before, goals, mode, &covered, &mut texts)?;
+        let edited = apply_edits(goals, edits, &texts.loaded)?;
         let after = reload(&edited).map_err(Failed::Wrong)?;
         // An entry removed from a document may still be declared by a lower layer.
-        let still = |goal: &&Goal| goal.what == Content::Gone && verify::declares(&after, goal);
+        let still = |goal: &&Goal| goal.what == GoalChange::Gone && verify::declares(&after, goal);
         let still: BTreeSet<_> = goals.iter().filter(still).map(|goal| &goal.address).collect();
         if mode == Mode::Own && covered.is_empty() && !still.is_empty() {
             covered = still;
@@ -142,17 +142,18 @@ pub fn absorb(
         }
         let others = verify::check(before, &after, goals, mode).map_err(Failed::Refused)?;
         let files = edited.into_iter().filter_map(|(file, text)| {
-            let old = &texts.known.get(&file)?.text;
+            let old = &texts.loaded.get(&file)?.text;
             (*old != text).then(|| (file, (old.clone(), text)))
         });
         let files: BTreeMap<_, _> = files.collect();
-        let edits_rules = files.values().any(|(old, new)| rules(old) != rules(new));
+        let edits_rules =
+            files.values().any(|(old, new)| rule_documents(old) != rule_documents(new));
         return Ok(Absorbed { files, others, edits_rules });
     }
 }
 
 /// The `Defaults` and `Profile`s of a text.
-fn rules(text: &str) -> Vec<Json> {
+fn rule_documents(text: &str) -> Vec<Json> {
     let is_rule = |node: &Node| {
         let kind = node.get("kind").and_then(|(_, kind)| kind.text());
         kind.is_some_and(|kind| Layer::RULES.contains(&kind))
@@ -162,18 +163,18 @@ fn rules(text: &str) -> Vec<Json> {
 }
 
 /// The edits for each goal.
-fn placed(
+fn locate_all(
     before: &Desired,
     goals: &[Goal],
     mode: Mode,
     covered: &BTreeSet<&Address>,
-    texts: &mut Texts<'_>,
+    texts: &mut Manifests<'_>,
 ) -> Result<Vec<(usize, Edits)>, Failed> {
     let (mut placed, mut refused) = (Vec::new(), Vec::new());
     for (number, goal) in goals.iter().enumerate() {
-        let is_own = |container: &&Container| container.path == goal.container.path;
-        let Some(container) = before.containers.iter().find(is_own) else { continue };
-        match locate::place(goal, container, mode, covered.contains(&goal.address), texts) {
+        let is_target = |container: &&Container| container.path == goal.container.path;
+        let Some(container) = before.containers.iter().find(is_target) else { continue };
+        match locate::locate_edits(goal, container, mode, covered.contains(&goal.address), texts) {
             Ok(edits) => placed.push((number, edits)),
             Err(refusal) => refused.push(refusal),
         }
@@ -182,10 +183,10 @@ fn placed(
 }
 
 /// Applies all edits to the texts, in an order that keeps positions valid.
-fn edited(
+fn apply_edits(
     goals: &[Goal],
     edits: Vec<(usize, Edits)>,
-    texts: &BTreeMap<FileName, Rc<Text>>,
+    texts: &BTreeMap<FileName, Rc<Manifest>>,
 ) -> Result<Contents, Failed> {
     let mut by_file: BTreeMap<FileName, Vec<(usize, Edit)>> = BTreeMap::new();
     for (number, edits) in edits {

@@ -2,7 +2,7 @@
 //! list, a condition. They are not replaced by their present result; a change of a list becomes
 //! another change.
 
-use super::edit::own;
+use super::edit::written_entry;
 use crate::{
     kind::forms,
     value::Json,
@@ -13,12 +13,12 @@ use crate::{
 pub(super) const CHANGE: [&str; 2] = ["add", "remove"];
 
 /// The node below `names` in the mapping `map`.
-pub(super) fn written<'n>(map: &'n Node, names: &[String]) -> Option<&'n Node> {
-    names.iter().try_fold(map, |node, name| own(node, name).map(|(_, node)| node))
+pub(super) fn node_at<'n>(map: &'n Node, names: &[String]) -> Option<&'n Node> {
+    names.iter().try_fold(map, |node, name| written_entry(node, name).map(|(_, node)| node))
 }
 
 /// What `node` is, in words, if it is not a value.
-pub(super) fn in_words(node: &Node) -> Option<&'static str> {
+pub(super) fn expression_kind(node: &Node) -> Option<&'static str> {
     let has = |names: &[&str]| names.iter().any(|name| node.get(name).is_some());
     match &node.data {
         Data::Map(_) if has(&["text"]) => Some("as a template"),
@@ -36,17 +36,16 @@ pub(super) fn change(
     declared: &[Json],
     wanted: &[Json],
 ) -> Option<Vec<(&'static str, Vec<Json>)>> {
-    let only = |some: &[Json], others: &[Json]| -> Vec<Json> {
+    let difference = |some: &[Json], others: &[Json]| -> Vec<Json> {
         some.iter().filter(|item| !others.contains(item)).cloned().collect()
     };
-    let (more, less) = (only(wanted, declared), only(declared, wanted));
-    let list = |key: &str| match node.get(key).map(|(_, list)| list.to_json()) {
+    let (more, less) = (difference(wanted, declared), difference(declared, wanted));
+    let [added, removed] = CHANGE.map(|key| match node.get(key).map(|(_, list)| list.to_json()) {
         Some(Json::Array(list)) => list,
         _ => Vec::new(),
-    };
-    let [added, removed] = CHANGE.map(list);
-    let add = [only(&added, &less), only(&more, &removed)].concat();
-    let remove = [only(&removed, &more), only(&less, &added)].concat();
+    });
+    let add = [difference(&added, &less), difference(&more, &removed)].concat();
+    let remove = [difference(&removed, &more), difference(&less, &added)].concat();
     let lists = [(CHANGE[0], add, added), (CHANGE[1], remove, removed)];
     let is_sound = CHANGE.iter().any(|key| node.get(key).is_some())
         && lists.iter().all(|(_, new, old)| !new.is_empty() || old.is_empty());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Mode, Refusal,
-    drift::{Content, EXTRA, Goal},
+    drift::{EXTRA, Goal, GoalChange},
 };
 use crate::{
     catalogue,
@@ -15,8 +15,8 @@ use crate::{
 
 /// Whether `desired` declares the entry of `goal` as present.
 pub(super) fn declares(desired: &Desired, goal: &Goal) -> bool {
-    let is_own = |container: &&Container| container.path == goal.container.path;
-    let container = desired.containers.iter().find(is_own);
+    let container =
+        desired.containers.iter().find(|container| container.path == goal.container.path);
     let entry = container.and_then(|container| container.entry(goal.section, &goal.key));
     entry.is_some_and(|entry| entry.state == State::Present)
 }
@@ -36,15 +36,16 @@ pub(super) fn check(
     let new: BTreeMap<_, _> =
         after.containers.iter().map(|container| (&container.path, container)).collect();
     for container in &before.containers {
-        let own: Vec<_> =
+        let container_goals: Vec<_> =
             goals.iter().filter(|goal| goal.container.path == container.path).collect();
         let after = new.get(&container.path).map(|container| meaning(container));
         let mut after = after.unwrap_or_default();
         let mut expected = meaning(container);
-        for goal in &own {
-            if !fulfil(goal, container, &mut expected, &mut after) {
-                let why = "the edited manifest would not declare the live state; edit it by hand";
-                refused.push(Refusal::new(&goal.address, why));
+        for goal in &container_goals {
+            if !apply_goal(goal, container, &mut expected, &mut after) {
+                let reason =
+                    "the edited manifest would not declare the live state; edit it by hand";
+                refused.push(Refusal::new(&goal.address, reason));
             }
         }
         if expected == after {
@@ -53,16 +54,20 @@ pub(super) fn check(
         let first = expected.iter().find(|(slot, value)| after.get(*slot) != Some(value));
         let first = first.or_else(|| after.iter().find(|(slot, _)| !expected.contains_key(*slot)));
         let section = first.map_or(ITSELF, |((section, ..), _)| section);
-        match own.first().copied().or_else(|| goals.first().filter(|_| mode == Mode::Own)) {
+        match container_goals
+            .first()
+            .copied()
+            .or_else(|| goals.first().filter(|_| mode == Mode::Own))
+        {
             Some(goal) => {
                 let changed = match section {
                     ITSELF => container.path.to_string(),
                     section => container.address().section(section).to_string(),
                 };
-                let why = format!(
+                let reason = format!(
                     "the edit would also change the declaration of `{changed}`; edit it by hand"
                 );
-                refused.push(Refusal::new(&goal.address, why));
+                refused.push(Refusal::new(&goal.address, reason));
             }
             None => drop(others.insert(container.path.to_string())),
         }
@@ -72,18 +77,23 @@ pub(super) fn check(
 
 /// Adds the result of `goal` to `expected`. If several results fulfil it, removes the actual one
 /// from both instead. Returns whether it is fulfilled, if that is known then.
-fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut Values) -> bool {
+fn apply_goal(
+    goal: &Goal,
+    container: &Container,
+    expected: &mut Values,
+    after: &mut Values,
+) -> bool {
     let slot = |key: &str, field: &str| (goal.section, key.to_owned(), field.to_owned());
     let Some(of) = catalogue::section(container.scope, goal.section) else { return false };
     // A new section is managed from now on.
     let whole = slot(SECTION, ITSELF);
-    if let (false, Some(own)) = (expected.contains_key(&whole), after.get(&whole)) {
-        expected.insert(whole, own.clone());
+    if let (false, Some(policy)) = (expected.contains_key(&whole), after.get(&whole)) {
+        expected.insert(whole, policy.clone());
     }
-    let is_own =
+    let is_of_entry =
         |(section, key, _): &(&str, String, String)| (*section, key) == (goal.section, &goal.key);
     match &goal.what {
-        Content::Fields(fields) => {
+        GoalChange::Fields(fields) => {
             let state = slot(&goal.key, ITSELF);
             expected.entry(state).or_insert_with(|| state_of(State::Present));
             for (names, value) in fields {
@@ -91,38 +101,38 @@ fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut
                 let Some((name, within)) = names.split_first() else { continue };
                 let field =
                     expected.entry(slot(&goal.key, name)).or_insert(Value::Plain(Json::Null));
-                put(of, name, field, within, value);
+                set_value(of, name, field, within, value);
             }
             true
         }
-        Content::Gone => {
+        GoalChange::Gone => {
             let state = after.get(&slot(&goal.key, ITSELF)).cloned();
-            expected.retain(|slot, _| !is_own(slot));
-            after.retain(|slot, _| !is_own(slot));
+            expected.retain(|slot, _| !is_of_entry(slot));
+            after.retain(|slot, _| !is_of_entry(slot));
             state.is_none_or(|state| state == state_of(State::Absent))
         }
-        Content::Entry(fields, _) => {
+        GoalChange::Entry(fields, _) => {
             let mut wanted: BTreeMap<String, Value> = BTreeMap::new();
             for (names, value) in fields {
                 let Some((name, within)) = names.split_first() else { continue };
                 let field = wanted.entry(name.clone()).or_insert(Value::Plain(Json::Null));
-                put(of, name, field, within, value);
+                set_value(of, name, field, within, value);
             }
-            let slots: Vec<_> = after.keys().filter(|slot| is_own(slot)).cloned().collect();
-            let mut said: BTreeMap<String, Value> = slots
+            let slots: Vec<_> = after.keys().filter(|slot| is_of_entry(slot)).cloned().collect();
+            let mut declared: BTreeMap<String, Value> = slots
                 .iter()
                 .filter_map(|slot| Some((slot.2.clone(), after.remove(slot)?)))
                 .collect();
-            expected.retain(|slot, _| !is_own(slot));
-            let is_there = said.remove(ITSELF) == Some(state_of(State::Present));
-            said.retain(|name, _| wanted.contains_key(name) || !of.identity.contains(&&**name));
-            is_there && said == wanted
+            expected.retain(|slot, _| !is_of_entry(slot));
+            let is_there = declared.remove(ITSELF) == Some(state_of(State::Present));
+            declared.retain(|name, _| wanted.contains_key(name) || !of.identity.contains(&&**name));
+            is_there && declared == wanted
         }
     }
 }
 
-/// Sets the value below the keys `within` in `field`, the field `name` of `of`.
-fn put(of: Section, name: &str, field: &mut Value, within: &[String], value: &Json) {
+/// Sets the value below the keys `within` in `field`, the field `name` of `section`.
+fn set_value(section: Section, name: &str, field: &mut Value, within: &[String], value: &Json) {
     let Value::Plain(json) = field else {
         *field = Value::Plain(value.clone());
         return;
@@ -135,7 +145,7 @@ fn put(of: Section, name: &str, field: &mut Value, within: &[String], value: &Js
         json = &mut json[key.as_str()];
     }
     *json = value.clone();
-    if let Some(spec) = of.table().get(name) {
+    if let Some(spec) = section.table().get(name) {
         forms::normalise(spec, field);
     }
 }

@@ -96,9 +96,9 @@ impl Acknowledgement {
     }
 
     /// Whether `other` also acknowledges everything that this one does.
-    pub fn lets_no_more_through_than(&self, other: &Self) -> bool {
-        fn no_more<T: PartialOrd>(own: Option<T>, other: Option<T>) -> bool {
-            other.is_none_or(|other| own.is_some_and(|own| own <= other))
+    pub fn is_covered_by(&self, other: &Self) -> bool {
+        fn no_more<T: PartialOrd>(limit: Option<T>, other: Option<T>) -> bool {
+            other.is_none_or(|other| limit.is_some_and(|limit| limit <= other))
         }
         self.guard == other.guard
             && self.at.written() == other.at.written()

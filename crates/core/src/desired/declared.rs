@@ -51,8 +51,7 @@ impl Declared {
 
     /// The secrets and files among the values, with their origins.
     pub fn named(&self) -> impl Iterator<Item = Sourced<Value>> {
-        let named = self.each().filter(|field| !field.value.is_plain());
-        named.map(|field| field.unpack(self))
+        self.each().filter(|field| !field.value.is_plain()).map(|field| field.unpack(self))
     }
 
     /// Every name.
@@ -65,14 +64,16 @@ impl Declared {
         self.each().map(|field| (field.name.to_owned(), field.value.unpack())).collect()
     }
 
-    fn packed(&self, name: &str) -> Option<Packed<'_>> {
+    fn packed(&self, name: &str) -> Option<PackedField<'_>> {
         self.each().find(|field| field.name == name)
     }
 
-    fn each(&self) -> impl Iterator<Item = Packed<'_>> {
+    fn each(&self) -> impl Iterator<Item = PackedField<'_>> {
         let (mut names, mut rest) = (Unpacker::new(&self.names), Unpacker::new(&self.packed));
-        let next = move || (!rest.is_at_end()).then(|| Packed::next(names.text(), &mut rest));
-        std::iter::from_fn(next).inspect(|_| steps::step())
+        std::iter::from_fn(move || {
+            (!rest.is_at_end()).then(|| PackedField::next(names.text(), &mut rest))
+        })
+        .inspect(|_| steps::step())
     }
 }
 
@@ -98,10 +99,10 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
             packer.number(origin.column.into());
             packer.value(value);
         }
-        let names = NAMES.with_borrow_mut(|known| {
-            known.get(&names.0).cloned().unwrap_or_else(|| {
+        let names = NAMES.with_borrow_mut(|interned| {
+            interned.get(&names.0).cloned().unwrap_or_else(|| {
                 let new = Arc::new(names.0);
-                known.insert(Arc::clone(&new));
+                interned.insert(Arc::clone(&new));
                 new
             })
         });
@@ -117,7 +118,7 @@ impl fmt::Debug for Declared {
 }
 
 /// A field whose value is still packed.
-struct Packed<'d> {
+struct PackedField<'d> {
     name: &'d str,
     /// Its layer and file, if they are not those of the first field.
     other: Option<(Layer, &'d str)>,
@@ -126,7 +127,7 @@ struct Packed<'d> {
     value: packed::Packed<'d>,
 }
 
-impl<'d> Packed<'d> {
+impl<'d> PackedField<'d> {
     fn next(name: &'d str, fields: &mut Unpacker<'d>) -> Self {
         Self {
             name,

@@ -18,26 +18,27 @@ use crate::{
 /// The declared settings and members of groups. The plan of each container gets a clone.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
-    declared: Arc<BTreeMap<String, Vec<Declared>>>,
+    declared: Arc<BTreeMap<String, Vec<DeclaredSetting>>>,
     members: Arc<BTreeMap<String, BTreeSet<String>>>,
     /// Whether the run has set them.
     pub are_set: bool,
 }
 
 /// A declared setting, with its value if that is plain.
-type Declared = (&'static Setting, Option<Json>);
+type DeclaredSetting = (&'static Setting, Option<Json>);
 
 impl Groups {
     /// Of the groups among `containers` that the run may change.
     pub fn of<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Self {
-        let changes = |of: &&Container| of.scope == Scope::Group && !of.is_watched;
-        let groups: Vec<_> = containers.into_iter().filter(changes).collect();
+        let groups: Vec<_> = containers
+            .into_iter()
+            .filter(|of| of.scope == Scope::Group && !of.is_watched)
+            .collect();
         let members = groups.iter().map(|group| {
             (group.path.to_lowercase(), members(group).map(str::to_owned).collect::<BTreeSet<_>>())
         });
         let members = members.filter(|(_, members)| !members.is_empty()).collect();
-        let groups = groups.into_iter();
-        let settings = groups.map(|group| {
+        let settings = groups.into_iter().map(|group| {
             let declared = constraints::all().filter_map(|row| {
                 Some((
                     &row.by,
@@ -52,8 +53,8 @@ impl Groups {
 
     /// Whether a group above `path` declares `user`, in lower case, as a member.
     pub fn has_member_above(&self, path: &str, user: &str) -> bool {
-        let has = |group| self.members.get(group).is_some_and(|members| members.contains(user));
-        groups_above(&path.to_lowercase()).any(has)
+        groups_above(&path.to_lowercase())
+            .any(|group| self.members.get(group).is_some_and(|members| members.contains(user)))
     }
 
     /// Whether a group above `path` declares a setting of a constraint.
@@ -85,7 +86,7 @@ impl Groups {
     }
 }
 
-/// The users whom `container` declares as members, in lower case.
+/// The users that `container` declares as members, in lower case.
 pub fn members(container: &Container) -> impl Iterator<Item = &str> {
     let sections = container.sections.iter().filter(|section| {
         section.of.removal == Removal::Access

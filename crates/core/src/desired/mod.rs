@@ -68,16 +68,15 @@ impl Desired {
     }
 
     /// The same, without those that `is_left_alone` selects.
-    pub fn created_unless(&self, is_left_alone: impl Fn(&Address) -> bool) -> Created {
+    pub fn created_unless(&self, is_excluded: impl Fn(&Address) -> bool) -> Created {
         let named: BTreeSet<_> = self.containers.iter().flat_map(Container::projects).collect();
-        let may_create = |container: &&Container| {
+        let created = self.containers.iter().filter(|container| {
             matches!(container.create, Creation::Allowed(_))
                 && !container.is_watched
-                && !is_left_alone(&container.address())
+                && !is_excluded(&container.address())
                 && (container.scope == Scope::Group
                     || named.contains(&container.path.to_lowercase()))
-        };
-        let created = self.containers.iter().filter(may_create);
+        });
         created.map(|container| (container.scope, container.path.clone())).collect()
     }
 
@@ -117,7 +116,7 @@ pub fn idle<'c>(
     acknowledged
         .iter()
         .enumerate()
-        .for_each(|(at, known)| by_path.insert(at, known.at.over_paths()));
+        .for_each(|(at, acknowledgement)| by_path.insert(at, acknowledgement.at.over_paths()));
     let mut is_idle = vec![true; acknowledged.len()];
     for path in containers.into_iter().map(|container| container.path.to_lowercase()) {
         for at in by_path.of(&path) {
@@ -166,8 +165,7 @@ pub struct Life {
 impl Life {
     /// The origin of `state: absent`, if declared.
     pub fn absent(&self) -> Option<&Origin> {
-        let absent = self.state.as_ref().filter(|state| state.value == State::Absent);
-        absent.map(|state| &state.origin)
+        self.state.as_ref().filter(|state| state.value == State::Absent).map(|state| &state.origin)
     }
 }
 
@@ -238,18 +236,21 @@ impl Container {
 
     /// The addresses of the container, its sections and their entries.
     pub fn addresses(&self) -> impl Iterator<Item = Address> {
-        let own = self.address();
+        let container = self.address();
         let sections = self.sections.iter().flat_map({
-            let own = own.clone();
+            let container = container.clone();
             move |section| {
-                let entries: Vec<_> =
-                    section.entries.iter().map(|entry| section.address_of(entry, &own)).collect();
-                let section = own.section(section.of.section);
+                let entries: Vec<_> = section
+                    .entries
+                    .iter()
+                    .map(|entry| section.address_of(entry, &container))
+                    .collect();
+                let section = container.section(section.of.section);
                 std::iter::once(section.clone())
                     .chain(entries.into_iter().filter(move |entry| *entry != section))
             }
         });
-        std::iter::once(own).chain(sections)
+        std::iter::once(container).chain(sections)
     }
 
     /// The fields of its creation, and those of each entry.
@@ -274,9 +275,9 @@ impl Container {
 
     /// The lower-case paths of the projects that it names.
     fn projects(&self) -> impl Iterator<Item = String> {
-        let (own, _) = catalogue::container(self.scope);
+        let (itself, _) = catalogue::container(self.scope);
         self.fields().flat_map(move |(of, fields)| {
-            let specs = of.map_or(own, |(section, _)| section.of).table().specs().iter();
+            let specs = of.map_or(itself, |(section, _)| section.of).table().specs().iter();
             let names = specs.filter(|spec| spec.field.names == Some(Named::Project));
             let values = names.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))
@@ -292,8 +293,7 @@ impl Container {
         };
         let (_, itself) = catalogue::container(self.scope);
         let along = self.sections.iter().filter(|section| section.of.comes_with_container());
-        let mut names = create.keys().chain(along.flat_map(DeclaredSection::names));
-        names.any(|name| {
+        create.keys().chain(along.flat_map(DeclaredSection::names)).any(|name| {
             itself.arrives_with.iter().any(|with| {
                 let rest = name.strip_prefix(with);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -355,7 +355,7 @@ impl DeclaredSection {
     }
 
     /// Whether others manage `live`, which no entry declares.
-    pub fn leaves_alone(&self, live: &LiveEntry) -> bool {
+    pub fn is_managed_elsewhere(&self, live: &LiveEntry) -> bool {
         !self.unmanaged.is_empty() && {
             let identity = self.of.identify(live.fields.raw());
             let mut names = std::iter::once(&identity.name).chain(&identity.also_called);
@@ -365,8 +365,7 @@ impl DeclaredSection {
 
     /// Whether the entry `name` is declared as absent.
     pub fn is_removed(&self, name: &str) -> bool {
-        let mut entries = self.entries.iter();
-        entries.any(|entry| entry.state == State::Absent && entry.key == name)
+        self.entries.iter().any(|entry| entry.state == State::Absent && entry.key == name)
     }
 
     /// The address of one of its entries in `container`.

@@ -18,18 +18,17 @@ use crate::{
 /// The groups and projects with declared former paths, including those that a run does not select.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
+    /// Those with former paths, by lower-case declared path.
     by_path: BTreeMap<String, Move>,
-    /// Lower-case former paths, with the lower-case declared path of the container that left them.
-    left: BTreeMap<String, String>,
-    /// Lower-case former paths at which another container is declared.
-    declared: BTreeSet<String>,
-    /// Those of them whose container declares a name.
-    named: BTreeSet<String>,
+    /// Lower-case former paths, with the lower-case declared path of their container.
+    moved_to: BTreeMap<String, String>,
+    /// Lower-case former paths at which another container is declared, and whether that declares a name.
+    reoccupied: BTreeMap<String, bool>,
     /// The declared paths, ordered by their lower case.
-    all: Vec<Arc<str>>,
+    declared_paths: Vec<Arc<str>>,
     /// The lower-case path of a group between its rename and its move, with its lower-case declared
     /// path; `None` if several groups use that path, or a container is declared there.
-    passed: BTreeMap<String, Option<String>>,
+    intermediate: BTreeMap<String, Option<String>>,
     /// The lower-case paths of all declared projects, if undeclared ones matter.
     projects: Option<BTreeSet<String>>,
 }
@@ -63,9 +62,10 @@ impl Moves {
         });
         let written: BTreeSet<_> =
             moved.iter().flat_map(|container| container.former()).map(str::to_lowercase).collect();
-        let is_left = |path: &String| !moved.is_empty() && written.contains(path);
-        let declared = containers.iter().map(|container| container.path.to_lowercase());
-        let mut moves = Self { declared: declared.filter(is_left).collect(), ..Self::default() };
+        let mut moves = Self::default();
+        if !moved.is_empty() {
+            moves.reoccupy(containers, |_, path| written.contains(path));
+        }
         for container in moved {
             let path = container.path.clone();
             let mut former: Vec<Arc<str>> = Vec::new();
@@ -74,7 +74,7 @@ impl Moves {
                 let is_same = |other: &str| path.to_lowercase() == other.to_lowercase();
                 // A path of another time may be the same one, or be reached by the group's move.
                 let is_brought = is_same(&container.path) && !is_same(written);
-                if !is_brought && !former.iter().any(|known| is_same(known)) {
+                if !is_brought && !former.iter().any(|other| is_same(other)) {
                     former.push(path);
                 }
             }
@@ -82,22 +82,15 @@ impl Moves {
                 continue;
             }
             for former in &former {
-                moves.left.insert(former.to_lowercase(), path.to_lowercase());
+                moves.moved_to.insert(former.to_lowercase(), path.to_lowercase());
             }
             let scope = container.scope;
             moves.by_path.insert(path.to_lowercase(), Move { scope, path, former });
         }
-        let declared = containers.iter().filter(|container| moves.left(&container.path).is_some());
-        let declared: Vec<_> = declared.map(|container| container.path.to_lowercase()).collect();
-        moves.declared.extend(declared);
-        if !moves.declared.is_empty() {
-            let named = containers.iter().filter(|container| container.declares_name());
-            let named = named.map(|container| container.path.to_lowercase());
-            moves.named = named.filter(|path| moves.declared.contains(path)).collect();
-        }
-        moves.all = containers.iter().map(|container| container.path.clone()).collect();
-        moves.all.sort_by_cached_key(|path| path.to_lowercase());
-        moves.passed = moves.passed();
+        moves.reoccupy(containers, |moves, path| moves.moved_to.contains_key(path));
+        moves.declared_paths = containers.iter().map(|container| container.path.clone()).collect();
+        moves.declared_paths.sort_by_cached_key(|path| path.to_lowercase());
+        moves.intermediate = moves.intermediate_paths();
         if containers.iter().any(|container| container.life.unlisted_projects.is_some()) {
             let projects = containers.iter().filter(|container| container.scope == Scope::Project);
             moves.projects = Some(projects.map(|project| project.path.to_lowercase()).collect());
@@ -105,27 +98,37 @@ impl Moves {
         moves
     }
 
-    fn passed(&self) -> BTreeMap<String, Option<String>> {
-        let mut passed = BTreeMap::<String, Option<String>>::new();
+    /// Adds the `containers` that are declared at former paths of others.
+    fn reoccupy(&mut self, containers: &[Container], is_former: impl Fn(&Self, &str) -> bool) {
+        for container in containers {
+            let path = container.path.to_lowercase();
+            if is_former(self, &path) {
+                self.reoccupied.insert(path, container.declares_name());
+            }
+        }
+    }
+
+    fn intermediate_paths(&self) -> BTreeMap<String, Option<String>> {
+        let mut intermediate = BTreeMap::<String, Option<String>>::new();
         for (home, group) in self.by_path.iter().filter(|(_, of)| of.scope == Scope::Group) {
             let renamed = group.former.iter().filter_map(|former| renamed(former, &group.path));
             for path in renamed.map(|path| path.to_lowercase()) {
-                let is_free = !self.declares(&path) && !self.left.contains_key(&path);
-                let own = Some(home.clone()).filter(|_| is_free);
-                let known = passed.entry(path).or_insert_with(|| own.clone());
-                if *known != own {
-                    *known = None;
+                let is_free = !self.declares(&path) && !self.moved_to.contains_key(&path);
+                let group = Some(home.clone()).filter(|_| is_free);
+                let only = intermediate.entry(path).or_insert_with(|| group.clone());
+                if *only != group {
+                    *only = None;
                 }
             }
         }
-        passed
+        intermediate
     }
 
     /// Adds containers that rules include.
     pub(super) fn bring_in(&mut self, containers: &[Container]) {
-        let Some(known) = &mut self.projects else { return };
+        let Some(paths) = &mut self.projects else { return };
         let projects = containers.iter().filter(|container| container.scope == Scope::Project);
-        known.extend(projects.map(|project| project.path.to_lowercase()));
+        paths.extend(projects.map(|project| project.path.to_lowercase()));
     }
 
     /// `path` as if every group above had its declared path. A path below a declared container is
@@ -133,8 +136,9 @@ impl Moves {
     pub fn canonical(&self, path: &str) -> Arc<str> {
         let (mut path, mut settled) = (path.to_owned(), 0);
         let new_path = |group: String| {
-            let new = self.by_path.get(self.left.get(&group)?)?;
-            (new.scope == Scope::Group && !self.declared.contains(&group)).then(|| new.path.clone())
+            let new = self.by_path.get(self.moved_to.get(&group)?)?;
+            let moves = new.scope == Scope::Group && !self.reoccupied.contains_key(&group);
+            moves.then(|| new.path.clone())
         };
         while let Some(end) = path[settled..].find('/').map(|at| settled + at) {
             settled = match new_path(path[..end].to_lowercase()) {
@@ -157,9 +161,8 @@ impl Moves {
     /// or a later path.
     pub fn declare_project(&self, path: &str) -> bool {
         let path = self.canonical(path);
-        let left = || self.left(&path).is_some_and(|project| project.scope == Scope::Project);
-        let is_known = |known: &BTreeSet<String>| known.contains(&path.to_lowercase());
-        self.projects.as_ref().is_some_and(is_known) || left()
+        self.projects.as_ref().is_some_and(|paths| paths.contains(&path.to_lowercase()))
+            || self.former_occupant(&path).is_some_and(|project| project.scope == Scope::Project)
     }
 
     /// The container that is declared at `path`, if it has former paths.
@@ -186,13 +189,13 @@ impl Moves {
     }
 
     /// The container that was at `path` and is declared elsewhere.
-    pub fn left(&self, path: &str) -> Option<&Move> {
-        self.by_path.get(self.left.get(&path.to_lowercase())?)
+    pub fn former_occupant(&self, path: &str) -> Option<&Move> {
+        self.by_path.get(self.moved_to.get(&path.to_lowercase())?)
     }
 
     /// Whether another container is declared at this former path.
     pub fn is_declared(&self, former: &str) -> bool {
-        self.declared.contains(&former.to_lowercase())
+        self.reoccupied.contains_key(&former.to_lowercase())
     }
 
     /// Whether the container that is declared at a former path takes the name that matches this
@@ -202,10 +205,10 @@ impl Moves {
         let mut path = former.to_lowercase();
         // Two containers may swap paths.
         for _ in 0..DEEPEST {
-            if !self.declared.contains(&path) || self.named.contains(&path) {
+            if self.reoccupied.get(&path) != Some(&false) {
                 return false;
             }
-            let Some(from) = self.by_path.get(&path).and_then(|own| own.former.first()) else {
+            let Some(from) = self.by_path.get(&path).and_then(|moved| moved.former.first()) else {
                 return true;
             };
             path = from.to_lowercase();
@@ -217,8 +220,8 @@ impl Moves {
     /// former path.
     pub fn now(&self, former: &str) -> Option<Arc<str>> {
         let path = self.canonical(former);
-        let left = self.left(&path).filter(|_| !self.is_declared(&path));
-        let now = left.map_or(path, |left| left.path.clone());
+        let moved = self.former_occupant(&path).filter(|_| !self.is_declared(&path));
+        let now = moved.map_or(path, |moved| moved.path.clone());
         (now.to_lowercase() != former.to_lowercase()).then_some(now)
     }
 
@@ -257,7 +260,7 @@ impl Moves {
         if depth > DEEPEST {
             return None;
         }
-        let former = self.by_path.get(path).map(|own| &own.former[..]).unwrap_or_default();
+        let former = self.by_path.get(path).map(|moved| &moved.former[..]).unwrap_or_default();
         let former = former.iter().map(|former| former.to_lowercase());
         let mut names = BTreeSet::new();
         for name in former.chain([path.to_owned()]) {
@@ -278,17 +281,19 @@ impl Moves {
     /// Whether a manifest declares the container that is at `path`, at this or a later path.
     pub fn declares(&self, path: &str) -> bool {
         let home = self.home(path).to_lowercase();
-        self.all.binary_search_by_key(&home, |known| known.to_lowercase()).is_ok()
+        self.declared_paths.binary_search_by_key(&home, |path| path.to_lowercase()).is_ok()
     }
 
     /// The group that is renamed but not moved yet if a group exists at `path`.
     pub fn passing(&self, path: &str) -> Option<&Move> {
-        self.by_path.get(self.passed.get(&path.to_lowercase())?.as_ref()?)
+        self.by_path.get(self.intermediate.get(&path.to_lowercase())?.as_ref()?)
     }
 
     /// Whether finding the container declared at `path` needs more than reading that path.
     pub fn concern(&self, path: &str) -> bool {
-        self.at(path).is_some() || self.left(path).is_some() || self.above(path).is_some()
+        self.at(path).is_some()
+            || self.former_occupant(path).is_some()
+            || self.above(path).is_some()
     }
 
     /// The paths of a circle of containers, if former paths form one: then none of them can be
@@ -314,8 +319,10 @@ impl Moves {
         }
         way.push(&from.path);
         let groups = std::iter::once(&from.path).chain(&from.former);
-        let groups = groups.filter_map(|path| self.above(path));
-        let needed: Vec<_> = groups.chain(self.left(&from.path)).collect();
+        let needed: Vec<_> = groups
+            .filter_map(|path| self.above(path))
+            .chain(self.former_occupant(&from.path))
+            .collect();
         let circle = needed.into_iter().find_map(|other| self.circle_from(other, way, settled));
         way.pop();
         settled.insert(&from.path);
@@ -369,7 +376,7 @@ mod tests {
             assert_eq!(former(&moves, "new/g"), ["new/x"]);
             assert_eq!(former(&moves, "new/g/q"), ["new/g/p"], "{written}");
             assert_eq!(&*moves.above("New/g/a/b").unwrap().path, "new/g");
-            assert_eq!(&*moves.left("NEW/g/P").unwrap().path, "new/g/q");
+            assert_eq!(&*moves.former_occupant("NEW/g/P").unwrap().path, "new/g/q");
             assert_eq!(moves.now("old/x/p").as_deref(), Some("new/g/q"));
             assert_eq!(moves.now("old/x/other").as_deref(), Some("new/g/other"));
             assert_eq!((moves.now("new/g/q"), moves.now("elsewhere/p")), (None, None));
@@ -453,7 +460,7 @@ mod tests {
     fn a_container_declared_at_a_former_path_keeps_what_is_below() {
         let moves = moves(&[("b", &["a"]), ("a", &["z"]), (":c/p", &["a/p"])]);
         assert_eq!(former(&moves, "c/p"), ["a/p"]);
-        assert_eq!(&*moves.left("a").unwrap().path, "b");
+        assert_eq!(&*moves.former_occupant("a").unwrap().path, "b");
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Limit {
             Self::Refused(code, message, help) => {
                 Ok(Problem::new(address, code, message, help, origin))
             }
-            Self::Waits(why) => Err(why),
+            Self::Waits(reason) => Err(reason),
         }
     }
 }
@@ -49,18 +49,18 @@ impl<'c> Context<'c> {
     /// Why a group above prevents `value` for the field `name`, if it does. Asks a question if that
     /// depends on an unknown fact. What a group of the same run refuses was found when the manifests were
     /// read; its live state before the run does not count.
-    pub fn bound(
+    pub fn group_limit(
         self,
         section: Section,
         name: &str,
         value: &Value,
         findings: &mut Findings,
     ) -> Option<Limit> {
-        let own = value.plain()?;
+        let plain = value.plain()?;
         constraints::over(section.section, Some(name)).find_map(|row| {
-            let (group, by, source) = self.decided(row, own, findings)?;
+            let (group, by, source) = self.deciding_value(row, plain, findings)?;
             let is_declared = matches!(source, Source::Declared);
-            if !row.contradicts(&by, own) || (is_declared && row.how == How::Bounds) {
+            if !row.contradicts(&by, plain) || (is_declared && row.how == How::Bounds) {
                 return None;
             }
             let setting = &row.by.field;
@@ -81,7 +81,7 @@ impl<'c> Context<'c> {
 
     /// Why a group above prevents `step`, which adds an entry to `section`, if it does so already, and this
     /// run does not change that.
-    pub(super) fn forbidden(
+    pub(super) fn creation_limit(
         self,
         section: Section,
         step: &Step,
@@ -94,7 +94,7 @@ impl<'c> Context<'c> {
         };
         let rows = constraints::over(section.section, None);
         rows.filter(|_| self.target.scope == Scope::Project).find_map(|row| {
-            let (groups, by) = match self.decided(row, &Json::Null, findings) {
+            let (groups, by) = match self.deciding_value(row, &Json::Null, findings) {
                 // It counts only if it is live, too: otherwise the run changes it after the creation.
                 Some((_, by, Source::Declared)) if !row.forbids(&by, self.target.scope) => {
                     return None;
@@ -121,7 +121,7 @@ impl<'c> Context<'c> {
 
     /// The declared value of the setting in the nearest group above that declares it, if this run changes
     /// it there or further above, where the change counts below.
-    pub(super) fn changed(
+    pub(super) fn changed_setting(
         self,
         row: &'static Constraint,
         findings: &mut Findings,
@@ -144,12 +144,12 @@ impl<'c> Context<'c> {
         declared.iter().any(changes).then_some(nearest)
     }
 
-    /// The value of the setting that decides about the value `own`, with its group and source. A group in between
+    /// The value of the setting that decides about `value`, with its group and source. A group in between
     /// may be stricter, so a declared value that allows is not enough.
-    fn decided(
+    fn deciding_value(
         self,
         row: &'static Constraint,
-        own: &Json,
+        value: &Json,
         findings: &mut Findings,
     ) -> Option<(String, Json, Source)> {
         if !self.has_group_above() {
@@ -157,18 +157,19 @@ impl<'c> Context<'c> {
         }
         let mut declared = self.groups.above(&self.target.path, &row.by);
         let nearest = declared.next();
-        let contradicts =
-            |(_, by): &(_, Option<&Json>)| by.is_some_and(|by| row.contradicts(by, own));
-        let deciding =
-            nearest.iter().cloned().chain(declared.filter(|_| row.every)).find(contradicts);
+        let deciding = nearest
+            .iter()
+            .cloned()
+            .chain(declared.filter(|_| row.every))
+            .find(|(_, by)| by.is_some_and(|by| row.contradicts(by, value)));
         if let Some((group, by)) = deciding.or(nearest) {
             let by = by?;
             let is_direct = self.target.path.rfind('/') == Some(group.len());
             let given = row.value_between(by);
-            if is_direct || row.contradicts(by, own) || given == Some(by) {
+            if is_direct || row.contradicts(by, value) || given == Some(by) {
                 return Some((group, by.clone(), Source::Declared));
             }
-            if let Some(given) = given.filter(|_| self.changed(row, findings).is_some()) {
+            if let Some(given) = given.filter(|_| self.changed_setting(row, findings).is_some()) {
                 let between = group_of(&self.target.path)?.to_owned();
                 return Some((between, given.clone(), Source::Given(group)));
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Step,
-    texts::{Texts, Words, fill},
+    texts::{ProblemTexts, Words, fill},
 };
 use crate::{
     address::Address, catalogue, cause::Cause, desired::Guard, live::Question, origin::Origin, text,
@@ -85,10 +85,10 @@ pub struct Held {
 impl Held {
     /// Whether `address` is the held object, or in it.
     pub fn holds(&self, address: &Address) -> bool {
-        let own = &self.address;
-        own.path == address.path
-            && own.section.is_none_or(|section| address.section == Some(section))
-            && (own.entry.is_none() || own.entry == address.entry)
+        let held = &self.address;
+        held.path == address.path
+            && held.section.is_none_or(|section| address.section == Some(section))
+            && (held.entry.is_none() || held.entry == address.entry)
     }
 }
 
@@ -247,7 +247,12 @@ impl Problem {
     }
 
     /// A problem with these texts, in which `words` are filled in.
-    pub(crate) fn of(texts: Texts, words: Words<'_>, address: &Address, origin: &Origin) -> Self {
+    pub(crate) fn of(
+        texts: ProblemTexts,
+        words: Words<'_>,
+        address: &Address,
+        origin: &Origin,
+    ) -> Self {
         let of_address: Words<'_> = &[("address", address), ("path", &address.path)];
         let words = [words, of_address].concat();
         let [code, message, help] = texts;

@@ -26,17 +26,17 @@ pub(super) enum Match<'l> {
 }
 
 /// The live entries of a section, by identity.
-pub(super) struct Matching<'l> {
+pub(super) struct EntryMatcher<'l> {
     section: Section,
     live: &'l [LiveEntry],
     by_key: HashMap<String, Vec<usize>>,
     /// Those whose name the service keeps.
     by_name: HashMap<String, Vec<usize>>,
-    taken: Vec<bool>,
-    count: usize,
+    is_taken: Vec<bool>,
+    matched_count: usize,
 }
 
-impl<'l> Matching<'l> {
+impl<'l> EntryMatcher<'l> {
     pub(super) fn new(section: Section, live: &'l [LiveEntry]) -> Self {
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
@@ -48,21 +48,21 @@ impl<'l> Matching<'l> {
                 by_name.entry(name).or_default().push(at);
             }
         }
-        Self { section, live, by_key, by_name, taken: vec![false; live.len()], count: 0 }
+        Self { section, live, by_key, by_name, is_taken: vec![false; live.len()], matched_count: 0 }
     }
 
     /// How many live entries have a declared one.
-    pub(super) const fn taken(&self) -> usize {
-        self.count
+    pub(super) const fn matched_count(&self) -> usize {
+        self.matched_count
     }
 
     /// Finds the match for a declared entry with this identity. `is_unknown`: the identity contains
     /// a secret that is not set.
     pub(super) fn find(&mut self, identity: &Identity, is_unknown: bool) -> Match<'l> {
-        let found = self.called(identity).or_else(|| self.keyed(identity));
+        let found = self.find_by_name(identity).or_else(|| self.find_by_key(identity));
         let near = || {
             let near = identity.near.iter().filter_map(|key| self.by_key.get(key)).flatten();
-            near.copied().find(|at| !self.taken[*at])
+            near.copied().find(|at| !self.is_taken[*at])
         };
         let Some(found) = found else {
             return match near() {
@@ -74,22 +74,24 @@ impl<'l> Matching<'l> {
         let entries: Vec<_> = found.iter().map(|at| &self.live[*at]).collect();
         let Copies { stays, copies } = match Copies::of(self.section, &entries) {
             Ok(copies) => copies,
-            Err(difference) => return Match::Ambiguous(self.ambiguity(&entries, &difference)),
+            Err(difference) => {
+                return Match::Ambiguous(self.describe_ambiguity(&entries, &difference));
+            }
         };
-        if found.iter().all(|at| self.taken[*at]) {
+        if found.iter().all(|at| self.is_taken[*at]) {
             return Match::Taken;
         }
-        self.count += found.len();
+        self.matched_count += found.len();
         for at in found {
-            self.taken[at] = true;
+            self.is_taken[at] = true;
         }
         Match::One(stays, copies)
     }
 
     /// The live entries with its name; if there are several, those that also have its key.
-    fn called(&self, identity: &Identity) -> Option<Vec<usize>> {
+    fn find_by_name(&self, identity: &Identity) -> Option<Vec<usize>> {
         let called = self.by_name.get(identity.service_name.as_ref()?)?;
-        let free = self.free(called);
+        let free = self.unmatched(called);
         let keyed = identity.keys.first().and_then(|key| self.by_key.get(key));
         let both: Vec<_> =
             free.iter().copied().filter(|at| keyed.is_some_and(|k| k.contains(at))).collect();
@@ -98,24 +100,27 @@ impl<'l> Matching<'l> {
 
     /// The live entries with its key, or with one of its former keys. Entries without another match
     /// come first.
-    fn keyed(&self, identity: &Identity) -> Option<Vec<usize>> {
+    fn find_by_key(&self, identity: &Identity) -> Option<Vec<usize>> {
         let found = identity.keys.iter().find_map(|key| self.by_key.get(key))?;
-        let free = self.free(found);
+        let free = self.unmatched(found);
         Some(if free.is_empty() { found.clone() } else { free })
     }
 
     /// Those of `found` without a declared one.
-    fn free(&self, found: &[usize]) -> Vec<usize> {
-        let found = found.iter().copied().inspect(|_| steps::step());
-        found.filter(|at| !self.taken[*at]).collect()
+    fn unmatched(&self, found: &[usize]) -> Vec<usize> {
+        found.iter().copied().inspect(|_| steps::step()).filter(|at| !self.is_taken[*at]).collect()
     }
 
     /// The live entries without a declared one.
-    pub(super) fn rest(&self) -> impl Iterator<Item = &'l LiveEntry> {
-        self.live.iter().zip(&self.taken).filter(|(_, taken)| !**taken).map(|(entry, _)| entry)
+    pub(super) fn unmatched_entries(&self) -> impl Iterator<Item = &'l LiveEntry> {
+        self.live
+            .iter()
+            .zip(&self.is_taken)
+            .filter(|(_, is_taken)| !**is_taken)
+            .map(|(entry, _)| entry)
     }
 
-    fn ambiguity(&self, entries: &[&LiveEntry], difference: &str) -> String {
+    fn describe_ambiguity(&self, entries: &[&LiveEntry], difference: &str) -> String {
         let mut entries = entries.to_vec();
         entries.sort_by_key(|entry| entry.id());
         let ids: Vec<_> = entries.iter().map(|entry| entry.handle_text()).collect();

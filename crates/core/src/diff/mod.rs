@@ -22,8 +22,8 @@ pub use step::{Action, Change, Edge, Label, Shown, ShownCall, Step};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entry::Comparing;
-use matching::{Match, Matching};
+use entry::EntryDiff;
+use matching::{EntryMatcher, Match};
 use texts::Words;
 
 use crate::{
@@ -95,62 +95,69 @@ pub fn section(
 ) -> Result<Findings, Cause> {
     let entries = live.entries().map_err(Cause::clone)?;
     let mut findings = Findings::default();
-    let mut matching = Matching::new(declared.of, entries);
+    let mut matcher = EntryMatcher::new(declared.of, entries);
     let mut doubt = Doubt::default();
-    let crowded = ambiguous_texts(declared, entries);
+    let ambiguous = ambiguous_texts(declared, entries);
     for entry in &declared.entries {
-        let comparing = Comparing::new(declared.of, entry, context).among(&crowded);
-        let before = matching.taken();
-        match matching.find(&comparing.identity(), comparing.is_unknown()) {
-            Match::None => comparing.absent(&mut findings),
+        let entry_diff = EntryDiff::new(declared.of, entry, context).with_ambiguous(&ambiguous);
+        let before = matcher.matched_count();
+        match matcher.find(&entry_diff.identity(), entry_diff.has_unset_identity()) {
+            Match::None => entry_diff.plan_absent(&mut findings),
             Match::One(found, copies) => {
-                comparing.present(found, &mut findings);
-                let copies = copies.into_iter().map(|copy| comparing.copy(copy, found));
+                entry_diff.plan_present(found, &mut findings);
+                let copies = copies.into_iter().map(|copy| entry_diff.copy_removal(copy, found));
                 findings.steps.extend(copies);
             }
-            Match::Near(live) => findings.problems.push(comparing.near(live)),
-            Match::Taken => comparing
-                .incomplete("another entry already matches the same live object", &mut findings),
-            Match::Ambiguous(why) => {
+            Match::Near(live) => findings.problems.push(entry_diff.near_match(live)),
+            Match::Taken => entry_diff.add_incomplete(
+                "another entry already matches the same live object",
+                &mut findings,
+            ),
+            Match::Ambiguous(reason) => {
                 doubt.unmatched = true;
-                comparing.incomplete(why, &mut findings);
+                entry_diff.add_incomplete(reason, &mut findings);
             }
             Match::Unknown => doubt.unmatched = true,
         }
-        doubt.secret |= matching.taken() == before && comparing.has_secret_identity();
-        comparing.secrets_missing(&mut findings);
-        comparing.secrets_unfit(&mut findings);
+        doubt.secret |= matcher.matched_count() == before && entry_diff.has_secret_identity();
+        entry_diff.note_missing_secrets(&mut findings);
+        entry_diff.check_secrets(&mut findings);
     }
-    for entry in matching.rest().filter(|entry| !declared.leaves_alone(entry)) {
-        unlisted(declared, entry, doubt, context, &mut findings);
+    for entry in matcher.unmatched_entries().filter(|entry| !declared.is_managed_elsewhere(entry)) {
+        plan_unlisted(declared, entry, doubt, context, &mut findings);
     }
-    second(declared, entries, context, &mut findings);
-    replaced(declared.of, context, &mut findings);
+    refuse_second(declared, entries, context, &mut findings);
+    judge_replacements(declared.of, context, &mut findings);
     Ok(findings)
 }
 
 /// Judges a new entry as a change of one with the same name in another scope that goes.
-fn replaced(of: Section, context: Context<'_>, findings: &mut Findings) {
-    let [name, _, ..] = of.home.handle[..] else { return };
+fn judge_replacements(section: Section, context: Context<'_>, findings: &mut Findings) {
+    let [name, _, ..] = section.home.handle[..] else { return };
     let goes = findings.steps.iter().filter(|step| step.action == Action::Delete);
     let gone: BTreeMap<_, _> =
-        goes.filter_map(Step::found).map(|live| (live.handle_text(), live.clone())).collect();
-    let judged = of.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
+        goes.filter_map(Step::live_entry).map(|live| (live.handle_text(), live.clone())).collect();
+    let judged = section.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
     let judged: Vec<&str> = judged.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
         let after = |name: &str| step.change(name)?.after.value().cloned();
         let text = after(name.field).map(|text| forms::plain_text(&text));
         let Some(before) = text.and_then(|text| gone.get(&text)) else { continue };
-        let preset = |name: &str| preset::of(of, name, &context.target.path);
+        let preset = |name: &str| preset::of(section, name, &context.target.path);
         let after =
             judged.iter().map(|it| ((*it).to_owned(), after(it).unwrap_or_else(|| preset(it))));
-        step.effects.extend(risk::change_risks(of, &judged, before.fields.raw(), &after.collect()));
+        step.effects.extend(risk::change_risks(
+            section,
+            &judged,
+            before.fields.raw(),
+            &after.collect(),
+        ));
     }
 }
 
 /// Refuses new entries of which a container can have only one, and has another one that stays; beside
 /// an inherited one also changes.
-fn second(
+fn refuse_second(
     declared: &DeclaredSection,
     live: &[LiveEntry],
     context: Context<'_>,
@@ -166,20 +173,21 @@ fn second(
         let Some(what) = of.only_one(&entry.key) else { continue };
         let Some((place, action)) = step(&entry.key, findings) else { continue };
         let names = live.iter().map(|live| (of.name(live.fields.raw()), live.protected));
-        let stays = |(name, why): &(String, Option<&str>)| {
+        let Some((other, reason)) = names.into_iter().find(|(name, reason)| {
             *name != entry.key
                 && of.only_one(name) == Some(what)
-                && (action == Action::Create || (action == Action::Update && why.is_some()))
+                && (action == Action::Create || (action == Action::Update && reason.is_some()))
                 && step(name, findings).is_none_or(|(_, action)| action != Action::Delete)
+        }) else {
+            continue;
         };
-        let Some((other, why)) = names.into_iter().find(stays) else { continue };
         let address = findings.steps.remove(place).address;
-        let texts = if why.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
+        let texts = if reason.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
         let words: Words<'_> = &[
             ("noun", &context.target.scope.noun()),
             ("what", &what),
             ("other", &text::escape(&other)),
-            ("why", &why.unwrap_or_default()),
+            ("why", &reason.unwrap_or_default()),
             ("identity", &of.identity[0]),
         ];
         findings.problems.push(Problem::of(texts, words, &address, &entry.origin));
@@ -209,17 +217,17 @@ fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<S
 
 /// Plans a section that can be read only later, under `condition`, as if each entry were absent.
 /// Nothing is ever removed this way.
-pub fn possible(
+pub fn plan_possible(
     declared: &DeclaredSection,
     condition: &'static str,
     context: Context<'_>,
 ) -> Findings {
     let mut findings = Findings::default();
     for entry in declared.entries.iter().filter(|entry| entry.state == State::Present) {
-        let comparing = Comparing::new(declared.of, entry, context);
-        comparing.possible(condition, &mut findings);
-        comparing.secrets_missing(&mut findings);
-        comparing.secrets_unfit(&mut findings);
+        let entry_diff = EntryDiff::new(declared.of, entry, context);
+        entry_diff.plan_possible(condition, &mut findings);
+        entry_diff.note_missing_secrets(&mut findings);
+        entry_diff.check_secrets(&mut findings);
     }
     findings
 }
@@ -238,7 +246,7 @@ struct Doubt {
 const UNMATCHED: &str = "may be a declared one: ambiguous";
 
 /// Plans a live entry that no manifest lists.
-fn unlisted(
+fn plan_unlisted(
     declared: &DeclaredSection,
     live: &LiveEntry,
     doubt: Doubt,
@@ -252,9 +260,11 @@ fn unlisted(
     let user = live.id().filter(|_| matches!(subject(section), Some((_, Named::User))));
     let is_caller = user == Some(context.caller.id);
     let is_owner = user.is_some() && user == context.personal_owner;
-    let own = is_caller.then_some("the token's own access");
-    let owners = || is_owner.then_some("the owner of the personal namespace");
-    let never = live.protected.or(own).or_else(owners);
+    let callers = is_caller.then_some("the token's own access");
+    let never = live
+        .protected
+        .or(callers)
+        .or_else(|| is_owner.then_some("the owner of the personal namespace"));
     let policy =
         if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted.value };
     // Nobody is expected to declare bots, which come and go with their tokens, or the access of

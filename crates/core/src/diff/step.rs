@@ -273,30 +273,31 @@ impl Step {
         self.label == Some(Label::Drift)
     }
 
-    /// Whether `other`, planned anew, does the same to an unchanged object, with the same calls or
-    /// those of them that are left.
-    pub fn is_as(&self, other: &Self) -> bool {
-        let fits = |own: &ShownCall, other: &ShownCall| {
-            own.is_to(other) && other.fields.iter().all(|field| own.fields.contains(field))
+    /// True if `other`, planned anew, makes the same change to an unchanged object, with a subset of
+    /// the calls.
+    pub fn is_same_change(&self, other: &Self) -> bool {
+        let fits = |call: &ShownCall, other: &ShownCall| {
+            call.has_same_target(other)
+                && other.fields.iter().all(|field| call.fields.contains(field))
         };
-        let mut own = self.calls.iter();
+        let mut calls = self.calls.iter();
         self.address == other.address
             && self.action == other.action
             && self.changes.len() == other.changes.len()
-            && self.changes.iter().all(|change| self.does_as(other, &change.field))
-            && other.calls.iter().all(|other| own.any(|own| fits(own, other)))
+            && self.changes.iter().all(|change| self.is_same_field_change(other, &change.field))
+            && other.calls.iter().all(|other| calls.any(|call| fits(call, other)))
     }
 
-    /// Whether `other`, planned anew, does the same to an unchanged field.
-    pub fn does_as(&self, other: &Self, field: &str) -> bool {
-        let before = |step: &Self| step.found()?.fields.raw().get(field).cloned();
+    /// True if `other`, planned anew, makes the same change to an unchanged field.
+    pub fn is_same_field_change(&self, other: &Self, field: &str) -> bool {
+        let before = |step: &Self| step.live_entry()?.fields.raw().get(field).cloned();
         let after = |step: &Self| step.change(field).map(|change| change.after.clone());
         after(self) == after(other) && before(self) == before(other)
     }
 
-    /// Whether it does no more than `possible`, which was shown: to the same object and in the same
+    /// True if it does no more than `possible`, which was shown: to the same object and in the same
     /// way. An object is replaced only if that was shown.
-    pub fn is_within(&self, possible: &Self) -> bool {
+    pub fn is_subset_of(&self, possible: &Self) -> bool {
         // A create may turn into an edit, and a replacement into an add if the object is gone
         // already.
         let is_other_way = !self.replaces && self.action != possible.action;
@@ -306,18 +307,17 @@ impl Step {
     /// Whether it sets no other fields of the same object, and no other values, than `possible`,
     /// and does not remove the object for good.
     pub fn does_no_more_than(&self, possible: &Self) -> bool {
-        let is_shown = |change: &Change| {
-            possible.change(&change.field).is_some_and(|other| other.after == change.after)
-        };
         self.address == possible.address
             && self.action != Action::Delete
-            && self.changes.iter().all(is_shown)
+            && self.changes.iter().all(|change| {
+                possible.change(&change.field).is_some_and(|other| other.after == change.after)
+            })
     }
 
-    /// Whether `now` still has the values that were read, in the fields that this step does not
+    /// True if `now` still has the values that were read, in the fields that this step does not
     /// change. A field that `now` lacks is no evidence of a change.
-    pub fn leaves(&self, section: Section, now: &LiveEntry) -> bool {
-        let found = self.found().into_iter().flat_map(|live| live.fields.raw());
+    pub fn leaves_rest_unchanged(&self, section: Section, now: &LiveEntry) -> bool {
+        let found = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
         found.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
             let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
             !section.field(name).accepted.on(Route::Create)
@@ -335,11 +335,11 @@ impl Step {
 
     /// The id of the live object, if it has one.
     pub fn live_id(&self) -> Option<u64> {
-        self.found()?.id()
+        self.live_entry()?.id()
     }
 
     /// The live entry in comparable form.
-    pub(crate) fn found(&self) -> Option<&LiveEntry> {
+    pub(crate) fn live_entry(&self) -> Option<&LiveEntry> {
         self.live.as_ref().map(|live| &*live.0)
     }
 
@@ -478,7 +478,7 @@ impl ShownCall {
 
     /// Whether `other` goes to the same object in its container, which a new plan may address by
     /// id.
-    fn is_to(&self, other: &Self) -> bool {
+    fn has_same_target(&self, other: &Self) -> bool {
         self.operation == other.operation
             && self.path.split('/').skip(3).eq(other.path.split('/').skip(3))
     }

@@ -555,8 +555,11 @@ fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
     let origin = shop(&json!({}), Unlisted::Report).origin;
     let step = Step::new(Scope::Group, address, Action::Update, origin, vec![change], Vec::new());
     let step = step.of(&live(raw("old", true)));
-    assert!(step.leaves(of, &live(raw("new", true))));
-    assert!(!step.leaves(of, &live(raw("new", false))));
+    assert!(step.leaves_rest_unchanged(of, &live(raw("new", true))));
+    assert!(!step.leaves_rest_unchanged(of, &live(raw("new", false))));
     let silent = json!({"key": "A", "environment_scope": "prod", "value": "new"});
-    assert!(step.leaves(of, &live(silent)), "what an answer does not say is no evidence");
+    assert!(
+        step.leaves_rest_unchanged(of, &live(silent)),
+        "what an answer does not say is no evidence"
+    );
 }

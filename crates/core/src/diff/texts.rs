@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 include!(concat!(env!("OUT_DIR"), "/tables/diff/problems.rs"));
 
 /// The code, the message and the help of a problem.
-pub(crate) type Texts = [&'static str; 3];
+pub(crate) type ProblemTexts = [&'static str; 3];
 
 /// What the names in braces of a text mean.
 pub(crate) type Words<'w> = &'w [(&'w str, &'w dyn Display)];
@@ -16,7 +16,7 @@ pub(super) fn fill(text: &str, words: Words<'_>) -> String {
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let named = part.split_once('}').and_then(|(name, rest)| {
-            let (_, word) = words.iter().find(|(known, _)| *known == name)?;
+            let (_, word) = words.iter().find(|(placeholder, _)| *placeholder == name)?;
             Some((word, rest))
         });
         let _ = match named {

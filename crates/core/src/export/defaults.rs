@@ -1,11 +1,11 @@
 //! Moves what most projects, or subgroups, of a group have in common into the group's `Defaults`.
 //!
-//! A claim is a field of a section that is a mapping, or an entry of one that is a list. For each,
-//! groups are considered from the outside in: a group claims the value that more than half of the
-//! projects in and below it have. A claim costs its own lines, and those of projects that must
+//! What is shared is a field of a section that is a mapping, or an entry of one that is a list. For each,
+//! groups are considered from the outside in: a group shares the value that more than half of the
+//! projects in and below it have. A shared value costs its own lines, and those of projects that must
 //! override it. It saves the lines of projects that no longer need them. It is made only if it
-//! saves lines, and a group has `Defaults` only if the claims save more than `Defaults` themselves
-//! take. A project without a claimed entry is an exception of the `match`: an export declares nothing
+//! saves lines, and a group has `Defaults` only if the shared values save more than `Defaults`
+//! take. A project without a shared entry is an exception of the `match`: an export declares nothing
 //! absent. The choice depends only on the documents. Subgroups are handled like projects. Empty
 //! sections move last, into `Defaults` that are made anyway.
 
@@ -15,8 +15,8 @@ use std::{
 };
 
 use super::{
-    document::{Document, Entry, Part},
-    entry::is_sayable,
+    document::{DocEntry, DocSection, Document},
+    entry::is_expressible,
 };
 use crate::{
     address::{group_of, groups_above, is_literal},
@@ -30,7 +30,7 @@ use crate::{
 
 /// The minimum number of projects in a group with `Defaults`.
 const FEWEST: usize = 3;
-/// How many lines `Defaults` must save: their own lines without any claim, plus one.
+/// How many lines `Defaults` must save: their own lines without any value, plus one.
 const LEAST: u64 = 6;
 /// The cost of an override that cannot be expressed.
 const NEVER: u64 = 1 << 40;
@@ -46,7 +46,7 @@ pub(super) struct Defaults {
     scope: Scope,
     /// The paths for which it does not hold.
     except: Vec<String>,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<DocSection>,
 }
 
 impl Defaults {
@@ -60,11 +60,14 @@ impl Defaults {
         let head = [Item::value("kind", "Defaults"), Item::value("match", Json::Object(glob))];
         let of_groups = Item::value("for", Scope::Group.document());
         let of_groups = (self.scope == Scope::Group).then_some(of_groups);
-        head.into_iter().chain(of_groups).chain(self.parts.iter().filter_map(Part::item)).collect()
+        head.into_iter()
+            .chain(of_groups)
+            .chain(self.parts.iter().filter_map(DocSection::item))
+            .collect()
     }
 }
 
-/// The subject of a claim: a field of a mapping, or an entry.
+/// What is shared: a field of a mapping, or an entry.
 type Key = (&'static str, String);
 
 /// The value in one project.
@@ -74,9 +77,9 @@ enum Cell<'d> {
     /// Not known, so it must not be declared.
     Unknown,
     /// Declared in the document.
-    Said(Cow<'d, Entry>),
+    Declared(Cow<'d, DocEntry>),
     /// Not in the document; the service has this value.
-    Unsaid(Option<Json>),
+    Undeclared(Option<Json>),
 }
 
 /// A group with its projects.
@@ -88,15 +91,15 @@ struct Group {
     projects: Vec<usize>,
     /// The projects in it and below.
     within: Vec<usize>,
-    may_claim: bool,
+    may_share: bool,
 }
 
-/// A claim of a group.
-struct Claim {
+/// A value that a group declares for what is below it.
+struct SharedValue {
     group: usize,
     key: Key,
     of: Section,
-    entry: Entry,
+    entry: DocEntry,
     /// The paths of those below the group that have no such entry.
     except: Vec<String>,
     saves: u64,
@@ -104,34 +107,34 @@ struct Claim {
 
 /// Moves common values of `scope` out of `documents`, which are sorted by path, into the returned
 /// `Defaults`.
-pub(super) fn factor(documents: &mut [Document], scope: Scope) -> Vec<Defaults> {
+pub(super) fn extract_defaults(documents: &mut [Document], scope: Scope) -> Vec<Defaults> {
     let mut groups = groups(documents, scope);
-    let claims = loop {
-        let mut claims = claims(documents, &groups, scope);
+    let values = loop {
+        let mut values = shared_values(documents, &groups, scope);
         let mut shared: BTreeMap<(usize, Vec<String>), u64> = BTreeMap::new();
-        let pair = |claim: &Claim| (claim.group, claim.except.clone());
-        claims.iter().for_each(|claim| *shared.entry(pair(claim)).or_default() += claim.saves);
-        claims.retain(|claim| claim.except.is_empty() || shared[&pair(claim)] > ANOTHER);
+        let pair = |value: &SharedValue| (value.group, value.except.clone());
+        values.iter().for_each(|value| *shared.entry(pair(value)).or_default() += value.saves);
+        values.retain(|value| value.except.is_empty() || shared[&pair(value)] > ANOTHER);
         let mut saved: BTreeMap<usize, u64> = BTreeMap::new();
-        claims.iter().for_each(|claim| *saved.entry(claim.group).or_default() += claim.saves);
+        values.iter().for_each(|value| *saved.entry(value.group).or_default() += value.saves);
         let idle: Vec<_> = saved.iter().filter(|(_, saves)| **saves < LEAST).collect();
         if idle.is_empty() {
-            break claims;
+            break values;
         }
-        idle.into_iter().for_each(|(at, _)| groups[*at].may_claim = false);
+        idle.into_iter().for_each(|(at, _)| groups[*at].may_share = false);
     };
     for group in 0..groups.len() {
         for project in groups[group].projects.clone() {
-            settle(&mut documents[project], &in_effect(&groups, &claims, group));
+            remove_shared(&mut documents[project], &effective_values(&groups, &values, group));
         }
     }
-    let mut all: BTreeMap<(usize, Vec<String>), Vec<Part>> = BTreeMap::new();
-    for Claim { group, except, of, entry, .. } in claims {
+    let mut all: BTreeMap<(usize, Vec<String>), Vec<DocSection>> = BTreeMap::new();
+    for SharedValue { group, except, of, entry, .. } in values {
         add(all.entry((group, except)).or_default(), of, entry);
     }
     let defaults = all.into_iter().map(|((at, except), mut parts)| {
-        parts.iter_mut().for_each(arrange);
-        parts.sort_by_key(Part::place);
+        parts.iter_mut().for_each(sort_section);
+        parts.sort_by_key(DocSection::position_in_document);
         Defaults { group: groups[at].path.clone(), scope, except, parts }
     });
     let mut defaults: Vec<_> = defaults.collect();
@@ -150,14 +153,16 @@ fn share_empty(defaults: &mut Defaults, documents: &mut [Document]) {
     let mut within: Vec<_> = within.collect();
     let unread: BTreeSet<_> = within.iter().flat_map(|it| it.unread.iter().copied()).collect();
     for document in &mut within {
-        let is_shared = |part: &mut Part| part.is_empty() && !unread.contains(part.of.section);
-        for part in document.parts.extract_if(.., is_shared) {
-            if defaults.parts.iter().all(|known| known.of.section != part.of.section) {
+        for part in document
+            .parts
+            .extract_if(.., |part| part.is_empty() && !unread.contains(part.of.section))
+        {
+            if defaults.parts.iter().all(|existing| existing.of.section != part.of.section) {
                 defaults.parts.push(part);
             }
         }
     }
-    defaults.parts.sort_by_key(Part::place);
+    defaults.parts.sort_by_key(DocSection::position_in_document);
 }
 
 /// The groups with members of `scope`, outer ones first.
@@ -172,21 +177,21 @@ fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
         paths.entry(path.to_lowercase()).or_insert(path);
     }
     let mut groups: Vec<Group> = Vec::new();
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    let mut positions: BTreeMap<String, usize> = BTreeMap::new();
     for (lower, path) in paths {
-        let above = groups_above(&lower).find_map(|outer| known.get(outer).copied());
-        known.insert(lower, groups.len());
+        let above = groups_above(&lower).find_map(|outer| positions.get(outer).copied());
+        positions.insert(lower, groups.len());
         groups.push(Group {
             path,
             above,
             projects: Vec::new(),
             within: Vec::new(),
-            may_claim: false,
+            may_share: false,
         });
     }
     for (at, document) in documents.iter().enumerate() {
         if document.scope == scope
-            && let Some(group) = known.get(&parent(&document.path).to_lowercase())
+            && let Some(group) = positions.get(&parent(&document.path).to_lowercase())
         {
             groups[*group].projects.push(at);
         }
@@ -194,7 +199,7 @@ fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
     for at in (0..groups.len()).rev() {
         let group = &mut groups[at];
         group.within.extend(&group.projects);
-        group.may_claim = group.within.len() >= FEWEST && is_literal(&group.path);
+        group.may_share = group.within.len() >= FEWEST && is_literal(&group.path);
         if let Some(above) = group.above {
             let within = group.within.clone();
             groups[above].within.extend(within);
@@ -203,102 +208,111 @@ fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
     groups
 }
 
-/// The claims that save the most lines.
-fn claims(documents: &[Document], groups: &[Group], scope: Scope) -> Vec<Claim> {
+/// The shared values that save the most lines.
+fn shared_values(documents: &[Document], groups: &[Group], scope: Scope) -> Vec<SharedValue> {
     let projects = documents.iter().filter(|document| document.scope == scope);
-    let mut said: BTreeMap<Key, (Section, usize)> = BTreeMap::new();
+    let mut counts: BTreeMap<Key, (Section, usize)> = BTreeMap::new();
     for part in projects.flat_map(|document| &document.parts) {
         // Whether it is archived, or may be created, is a matter of each project.
         if matches!(part.of.shape, Shape::Switch | Shape::Container) {
             continue;
         }
         for key in part.entries.iter().flat_map(|entry| keys(part.of, entry)) {
-            said.entry(key).or_insert((part.of, 0)).1 += 1;
+            counts.entry(key).or_insert((part.of, 0)).1 += 1;
         }
     }
-    said.retain(|_, (_, count)| *count >= FEWEST);
-    let claims = said.into_iter().flat_map(|(key, (of, _))| claims_of(&key, of, documents, groups));
-    claims.collect()
+    counts.retain(|_, (_, count)| *count >= FEWEST);
+    counts
+        .into_iter()
+        .flat_map(|(key, (of, _))| shared_values_of(&key, of, documents, groups))
+        .collect()
 }
 
-/// The possible claims for an entry.
-fn keys(of: Section, entry: &Entry) -> Vec<Key> {
-    if is_whole(of) {
-        return vec![(of.section, entry.key.clone())];
+/// The keys under which values of an entry can be shared.
+fn keys(section: Section, entry: &DocEntry) -> Vec<Key> {
+    if is_whole(section) {
+        return vec![(section.section, entry.key.clone())];
     }
-    entry.fields.iter().map(|(name, _)| (of.section, name.clone())).collect()
+    entry.fields.iter().map(|(name, _)| (section.section, name.clone())).collect()
 }
 
-/// Whether each entry of a section is one claim, because entries can be absent; otherwise each
+/// Whether the entries of a section are shared as a whole, because entries can be absent; otherwise each
 /// field is one.
-fn is_whole(of: Section) -> bool {
-    of.shape == Shape::List || of.is_removable()
+fn is_whole(section: Section) -> bool {
+    section.shape == Shape::List || section.is_removable()
 }
 
-/// The claims for one field or entry. Outer groups come first, because their claims hold below.
-fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -> Vec<Claim> {
+/// The shared values of one field or entry. Outer groups come first, because their values hold below.
+fn shared_values_of(
+    key: &Key,
+    of: Section,
+    documents: &[Document],
+    groups: &[Group],
+) -> Vec<SharedValue> {
     let cells: Vec<_> = documents.iter().map(|document| cell(document, key, of)).collect();
-    let lacks = |project: &&usize| matches!(cells[**project], Cell::Unsaid(None));
-    let mut claims = Vec::new();
-    let mut holds: Vec<Option<&Entry>> = vec![None; groups.len()];
+    let mut values = Vec::new();
+    let mut holds: Vec<Option<&DocEntry>> = vec![None; groups.len()];
     for (at, group) in groups.iter().enumerate() {
         holds[at] = group.above.and_then(|above| holds[above]);
-        let Some(common) = common(group, &cells) else { continue };
-        let take = |above: Option<&Entry>| -> u64 {
+        let Some(common) = majority_value(group, &cells) else { continue };
+        let take = |above: Option<&DocEntry>| -> u64 {
             group.within.iter().map(|project| cost(of, &cells[*project], above)).sum()
         };
-        let except = group.within.iter().filter(lacks);
-        let except: Vec<String> =
-            except.map(|project| documents[*project].path.to_string()).collect();
+        let except = group
+            .within
+            .iter()
+            .filter(|project| matches!(cells[**project], Cell::Undeclared(None)))
+            .map(|project| documents[*project].path.to_string())
+            .collect();
         let saves = take(holds[at]).saturating_sub(take(Some(common)) + lines(of, common));
         // One saved line is not worth a second place to look at.
         if saves > 1 {
             holds[at] = Some(common);
             let entry = common.clone();
-            claims.push(Claim { group: at, key: key.clone(), of, entry, except, saves });
+            values.push(SharedValue { group: at, key: key.clone(), of, entry, except, saves });
         }
     }
-    claims
+    values
 }
 
-/// The value of more than half of the projects in and below a group, if a claim is possible.
-fn common<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c Entry> {
-    let known = || {
+/// The value of more than half of the projects in and below a group, if it can be shared.
+fn majority_value<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c DocEntry> {
+    let values = || {
         let within = group.within.iter().map(|project| &cells[*project]);
         within.filter(|cell| !matches!(cell, Cell::Free)).map(|cell| match cell {
-            Cell::Said(entry) => Some(&**entry),
+            Cell::Declared(entry) => Some(&**entry),
             _ => None,
         })
     };
     // Majority vote: pairs of different values cancel out, so only what remains can be the
     // majority.
-    let mut left = (None, 0);
-    for said in known() {
-        match left {
-            (_, 0) => left = (said, 1),
-            (most, count) => left.1 = if most == said { count + 1 } else { count - 1 },
+    let mut candidate = (None, 0);
+    for value in values() {
+        match candidate {
+            (_, 0) => candidate = (value, 1),
+            (most, count) => candidate.1 = if most == value { count + 1 } else { count - 1 },
         }
     }
-    let most = left.0.filter(|entry| group.may_claim && entry.state.is_none())?;
-    let have = known().filter(|said| *said == Some(most)).count();
-    (have * 2 > known().count()).then_some(most)
+    let most = candidate.0.filter(|entry| group.may_share && entry.state.is_none())?;
+    let count = values().filter(|value| *value == Some(most)).count();
+    (count * 2 > values().count()).then_some(most)
 }
 
 /// The value of `key` in `document`; a field is an entry of its own.
-fn cell<'d>(document: &'d Document, key: &Key, of: Section) -> Cell<'d> {
+fn cell<'d>(document: &'d Document, key: &Key, section: Section) -> Cell<'d> {
     steps::step();
     let part = document.part(key.0);
-    let is_out = document.scope != of.home.scope || document.unread.contains(&key.0);
+    let is_out = document.scope != section.home.scope || document.unread.contains(&key.0);
     if is_out || (document.is_archived && part.is_none()) {
         return Cell::Free;
     }
     let entries = part.map(|part| &part.entries[..]).unwrap_or_default();
-    if is_whole(of) {
+    if is_whole(section) {
         let entry = entries.iter().find(|entry| entry.key == key.1);
-        return entry.map_or(Cell::Unsaid(None), |entry| Cell::Said(Cow::Borrowed(entry)));
+        return entry.map_or(Cell::Undeclared(None), |entry| Cell::Declared(Cow::Borrowed(entry)));
     }
     if let Some(value) = entries.first().and_then(|entry| entry.get(&key.1)) {
-        return Cell::Said(Cow::Owned(single(key, value.clone())));
+        return Cell::Declared(Cow::Owned(field_entry(key, value.clone())));
     }
     let mut unknown = entries.iter().flat_map(|entry| &entry.unknown);
     // The keys of an unknown mapping are unknown too.
@@ -306,60 +320,60 @@ fn cell<'d>(document: &'d Document, key: &Key, of: Section) -> Cell<'d> {
     if unknown.any(|name| *name == key.1 || name == outer) {
         return Cell::Unknown;
     }
-    Cell::Unsaid(Some(preset::of(of, &key.1, &document.path)))
+    Cell::Undeclared(Some(preset::of(section, &key.1, &document.path)))
 }
 
 /// A field as an entry of its own.
-fn single(key: &Key, value: Json) -> Entry {
-    Entry { fields: vec![(key.1.clone(), value)], ..Entry::default() }
+fn field_entry(key: &Key, value: Json) -> DocEntry {
+    DocEntry { fields: vec![(key.1.clone(), value)], ..DocEntry::default() }
 }
 
 /// How many lines a project needs if `above` holds.
-fn cost(of: Section, cell: &Cell<'_>, above: Option<&Entry>) -> u64 {
+fn cost(section: Section, cell: &Cell<'_>, above: Option<&DocEntry>) -> u64 {
     match (cell, above) {
-        (Cell::Free, _) | (Cell::Unknown | Cell::Unsaid(_), None) => 0,
-        (Cell::Said(own), None) => lines(of, own),
-        (Cell::Said(own), Some(above)) if **own == *above => 0,
-        (Cell::Said(own), Some(above)) => {
-            otherwise(of, own, above).map_or(NEVER, |own| lines(of, &own))
+        (Cell::Free, _) | (Cell::Unknown | Cell::Undeclared(_), None) => 0,
+        (Cell::Declared(entry), None) => lines(section, entry),
+        (Cell::Declared(entry), Some(above)) if **entry == *above => 0,
+        (Cell::Declared(entry), Some(above)) => {
+            override_entry(section, entry, above).map_or(NEVER, |entry| lines(section, &entry))
         }
         (Cell::Unknown, Some(_)) => NEVER,
-        (Cell::Unsaid(None), Some(_)) => 1,
-        (Cell::Unsaid(Some(preset)), Some(above)) => {
+        (Cell::Undeclared(None), Some(_)) => 1,
+        (Cell::Undeclared(Some(preset)), Some(above)) => {
             let name = above.fields.first().map(|(name, _)| name.as_str()).unwrap_or_default();
-            if is_sayable(of, name, preset) { 1 } else { NEVER }
+            if is_expressible(section, name, preset) { 1 } else { NEVER }
         }
     }
 }
 
 /// The entry that a project must declare to keep its value if `above` holds; `None` if it cannot.
-fn otherwise(of: Section, own: &Entry, above: &Entry) -> Option<Entry> {
-    if own.state.is_some() || !is_whole(of) {
-        return Some(own.clone());
+fn override_entry(section: Section, declared: &DocEntry, above: &DocEntry) -> Option<DocEntry> {
+    if declared.state.is_some() || !is_whole(section) {
+        return Some(declared.clone());
     }
-    let mut entry = Entry { fields: Vec::new(), ..own.clone() };
-    for (name, value) in &own.fields {
-        if of.identity.contains(&name.as_str()) || above.get(name) != Some(value) {
+    let mut entry = DocEntry { fields: Vec::new(), ..declared.clone() };
+    for (name, value) in &declared.fields {
+        if section.identity.contains(&name.as_str()) || above.get(name) != Some(value) {
             entry.fields.push((name.clone(), value.clone()));
         }
     }
-    for (name, _) in above.fields.iter().filter(|(name, _)| own.get(name).is_none()) {
-        let preset = preset::of(of, name, "");
-        if own.unknown.contains(name) || !is_sayable(of, name, &preset) {
+    for (name, _) in above.fields.iter().filter(|(name, _)| declared.get(name).is_none()) {
+        let preset = preset::of(section, name, "");
+        if declared.unknown.contains(name) || !is_expressible(section, name, &preset) {
             return None;
         }
         entry.fields.push((name.clone(), preset));
     }
-    sort(of, &mut entry.fields);
+    sort(section, &mut entry.fields);
     Some(entry)
 }
 
 /// How many lines an entry takes, or a field as one.
-fn lines(of: Section, entry: &Entry) -> u64 {
-    let part = Part::new(of, vec![entry.clone()]);
+fn lines(section: Section, entry: &DocEntry) -> u64 {
+    let part = DocSection::new(section, vec![entry.clone()]);
     let text = part.item().map(|item| match item.node {
         // The section's own key takes a line anyway.
-        Node::Map(items) if !is_whole(of) => write::document(&items),
+        Node::Map(items) if !is_whole(section) => write::document(&items),
         Node::List(_) => write::document(&[item])
             .split_once('\n')
             .map_or(String::new(), |(_, rest)| rest.to_owned()),
@@ -368,51 +382,55 @@ fn lines(of: Section, entry: &Entry) -> u64 {
     text.map_or(0, |text| text.lines().count() as u64)
 }
 
-/// The claims that hold for projects directly in the group at `at`, each once.
-fn in_effect<'c>(groups: &[Group], claims: &'c [Claim], at: usize) -> Vec<&'c Claim> {
-    let mut effective: BTreeMap<&Key, &Claim> = BTreeMap::new();
+/// The shared values that hold for projects directly in the group at `at`, each once.
+fn effective_values<'c>(
+    groups: &[Group],
+    values: &'c [SharedValue],
+    at: usize,
+) -> Vec<&'c SharedValue> {
+    let mut effective: BTreeMap<&Key, &SharedValue> = BTreeMap::new();
     let mut next = Some(at);
     while let Some(at) = next {
-        for claim in claims.iter().filter(|claim| claim.group == at) {
-            effective.entry(&claim.key).or_insert(claim);
+        for shared in values.iter().filter(|value| value.group == at) {
+            effective.entry(&shared.key).or_insert(shared);
         }
         next = groups[at].above;
     }
     effective.into_values().collect()
 }
 
-/// Removes from `document` what the claims declare, and adds overrides.
-fn settle(document: &mut Document, claims: &[&Claim]) {
+/// Removes from `document` what `values` declare, and adds overrides.
+fn remove_shared(document: &mut Document, values: &[&SharedValue]) {
     let (mut ignored, mut moved) = (BTreeSet::new(), BTreeSet::new());
-    for claim in claims {
-        let Claim { key, of, entry: above, .. } = claim;
-        let said = match cell(document, key, *of) {
+    for value in values {
+        let SharedValue { key, of, entry: above, .. } = value;
+        let overriding = match cell(document, key, *of) {
             Cell::Free => {
                 if document.unread.contains(&key.0) {
                     ignored.insert(key.0);
                 }
                 continue;
             }
-            Cell::Said(own) if *own == *above => None,
-            Cell::Said(own) => otherwise(*of, &own, above),
-            Cell::Unsaid(Some(preset)) => Some(single(key, preset)),
-            Cell::Unsaid(None) | Cell::Unknown => continue,
+            Cell::Declared(entry) if *entry == *above => None,
+            Cell::Declared(entry) => override_entry(*of, &entry, above),
+            Cell::Undeclared(Some(preset)) => Some(field_entry(key, preset)),
+            Cell::Undeclared(None) | Cell::Unknown => continue,
         };
         moved.insert(key.0);
         remove(document, key, *of);
-        if let Some(said) = said {
-            add(&mut document.parts, *of, said);
+        if let Some(overriding) = overriding {
+            add(&mut document.parts, *of, overriding);
         }
     }
     document.ignored.extend(ignored);
-    document.parts.iter_mut().for_each(arrange);
+    document.parts.iter_mut().for_each(sort_section);
     document.parts.retain(|part| !part.is_empty() || !moved.contains(part.of.section));
-    document.parts.sort_by_key(Part::place);
+    document.parts.sort_by_key(DocSection::position_in_document);
 }
 
-fn remove(document: &mut Document, key: &Key, of: Section) {
+fn remove(document: &mut Document, key: &Key, section: Section) {
     for part in document.parts.iter_mut().filter(|part| part.of.section == key.0) {
-        if is_whole(of) {
+        if is_whole(section) {
             part.entries.retain(|entry| entry.key != key.1);
         } else {
             part.entries
@@ -423,28 +441,29 @@ fn remove(document: &mut Document, key: &Key, of: Section) {
 }
 
 /// Adds an entry, or its fields to an existing one.
-fn add(parts: &mut Vec<Part>, of: Section, entry: Entry) {
-    let at = parts.iter().position(|part| part.of.section == of.section).unwrap_or_else(|| {
-        parts.push(Part::new(of, Vec::new()));
-        parts.len() - 1
-    });
+fn add(parts: &mut Vec<DocSection>, section: Section, entry: DocEntry) {
+    let at =
+        parts.iter().position(|part| part.of.section == section.section).unwrap_or_else(|| {
+            parts.push(DocSection::new(section, Vec::new()));
+            parts.len() - 1
+        });
     let entries = &mut parts[at].entries;
-    match entries.first_mut().filter(|_| !is_whole(of)) {
-        Some(own) => own.fields.extend(entry.fields),
+    match entries.first_mut().filter(|_| !is_whole(section)) {
+        Some(existing) => existing.fields.extend(entry.fields),
         None => entries.push(entry),
     }
 }
 
 /// Sorts entries and fields.
-fn arrange(part: &mut Part) {
+fn sort_section(part: &mut DocSection) {
     part.entries.sort_by(|a, b| a.key.cmp(&b.key));
     let of = part.of;
     part.entries.iter_mut().for_each(|entry| sort(of, &mut entry.fields));
 }
 
 /// Sorts fields in the documented order.
-fn sort(of: Section, fields: &mut [(String, Json)]) {
-    let specs = of.table().specs();
+fn sort(section: Section, fields: &mut [(String, Json)]) {
+    let specs = section.table().specs();
     fields.sort_by_cached_key(|(name, _)| {
         let (outer, inner) = name.split_once('.').unwrap_or((name, ""));
         let at = specs.iter().position(|spec| spec.name == outer);

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::declare::Unread;
+use super::declare::UnreadSection;
 use crate::{
     catalogue::{self, approval_rules, settings},
     cause::Cause,
@@ -28,7 +28,7 @@ pub(super) struct Document {
     /// Comments on the document.
     pub(super) about: Vec<String>,
     /// The sections with content, in the documented order.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<DocSection>,
     /// The sections that could not be read and must not be declared.
     pub(super) unread: Vec<&'static str>,
     /// Whether it is archived, so that no other section is written.
@@ -46,25 +46,25 @@ pub(super) struct Document {
     /// The sections that ignore rules.
     pub(super) ignored: Vec<&'static str>,
     /// The values of its references.
-    pub(super) secrets: Vec<Reference>,
+    pub(super) secrets: Vec<SecretReference>,
     /// The sections that the service did not show.
-    pub(super) refused: Vec<Unread>,
+    pub(super) refused: Vec<UnreadSection>,
     /// Entries and fields that no manifest can express, with their sections, and why.
-    pub(super) left_out: Vec<(String, Cause)>,
+    pub(super) omitted: Vec<(String, Cause)>,
 }
 
 /// A section.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct DocSection {
     pub(super) of: Section,
     pub(super) about: Vec<String>,
     /// The entries; a section that is not a list has exactly one.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<DocEntry>,
 }
 
 /// An entry.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct DocEntry {
     /// Its identity.
     pub(super) key: String,
     /// Its fields, in the documented order.
@@ -79,7 +79,7 @@ pub(super) struct Entry {
 
 /// A reference in place of a value.
 #[derive(Clone, Debug)]
-pub(super) struct Reference {
+pub(super) struct SecretReference {
     /// The section, the entry and the field with the reference.
     pub(super) section: &'static str,
     pub(super) key: String,
@@ -92,27 +92,27 @@ pub(super) struct Reference {
     pub(super) value: Secret,
 }
 
-impl Entry {
+impl DocEntry {
     /// The value of `name`.
     pub(super) fn get(&self, name: &str) -> Option<&Json> {
-        self.fields.iter().find(|(own, _)| own == name).map(|(_, value)| value)
+        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
     }
 
     /// A field of the identity that is missing, if there is one.
-    pub(super) fn missing_identity(&self, of: Section) -> Option<&'static str> {
-        let is_list = of.shape == Shape::List && self.state.is_none();
-        let mut told = of.identity.iter().copied().filter(|_| is_list);
-        told.find(|name| self.unknown.iter().any(|unknown| unknown == name))
+    pub(super) fn missing_identity(&self, section: Section) -> Option<&'static str> {
+        let is_list = section.shape == Shape::List && self.state.is_none();
+        let mut names = section.identity.iter().copied().filter(|_| is_list);
+        names.find(|name| self.unknown.iter().any(|unknown| unknown == name))
     }
 
     fn items(&self) -> Vec<Item> {
         let state = self.state.map(|state| ("state".to_owned(), state.into()));
-        mapping(self.fields.iter().cloned().chain(state))
+        to_mapping(self.fields.iter().cloned().chain(state))
     }
 }
 
 /// The items of a mapping; names with dots become nested mappings.
-fn mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
+fn to_mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
     let mut items = Vec::new();
     for (name, value) in fields {
         nest(&mut items, &name.splitn(2, '.').collect::<Vec<_>>(), Item::value("", value));
@@ -120,8 +120,8 @@ fn mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
     items
 }
 
-impl Part {
-    pub(super) const fn new(of: Section, entries: Vec<Entry>) -> Self {
+impl DocSection {
+    pub(super) const fn new(of: Section, entries: Vec<DocEntry>) -> Self {
         Self { of, about: Vec::new(), entries }
     }
 
@@ -131,7 +131,7 @@ impl Part {
     }
 
     /// The position of the section in a document.
-    pub(super) fn place(&self) -> Option<usize> {
+    pub(super) fn position_in_document(&self) -> Option<usize> {
         catalogue::sections(self.of.home.scope).position(|of| of.section == self.of.section)
     }
 
@@ -139,15 +139,14 @@ impl Part {
     pub(super) fn item(&self) -> Option<Item> {
         let first = || self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
         let node = match self.of.shape {
-            Shape::List => {
-                let entry = |entry: &Entry| (entry.items(), entry.about.clone());
-                Node::List(self.entries.iter().map(entry).collect())
-            }
+            Shape::List => Node::List(
+                self.entries.iter().map(|entry| (entry.items(), entry.about.clone())).collect(),
+            ),
             Shape::Mapping if self.entries.iter().any(|entry| entry.state == Some(ABSENT)) => {
                 Node::Value(Json::Null)
             }
             Shape::Container | Shape::Mapping | Shape::Switch if first().is_empty() => return None,
-            Shape::Mapping => Node::Map(mapping(first().iter().cloned())),
+            Shape::Mapping => Node::Map(to_mapping(first().iter().cloned())),
             Shape::Container | Shape::Switch => {
                 Node::Value(first().first().map(|(_, value)| value.clone()).unwrap_or_default())
             }
@@ -174,7 +173,7 @@ impl Document {
             ignored: Vec::new(),
             secrets: Vec::new(),
             refused: Vec::new(),
-            left_out: Vec::new(),
+            omitted: Vec::new(),
         }
     }
 
@@ -184,9 +183,11 @@ impl Document {
         let rules = self.part(approval_rules::SECTION).into_iter().flat_map(|part| &part.entries);
         let mut types = rules.filter_map(|rule| rule.get("rule_type"));
         if types.any(|of| of == approval_rules::ANY) {
-            let is_settings = |part: &&mut Part| part.of.section == settings::SECTION;
-            for entry in
-                self.parts.iter_mut().filter(is_settings).flat_map(|part| &mut part.entries)
+            for entry in self
+                .parts
+                .iter_mut()
+                .filter(|part| part.of.section == settings::SECTION)
+                .flat_map(|part| &mut part.entries)
             {
                 entry.fields.retain(|(name, _)| name != approval_rules::BEFORE_MERGE);
                 // No `Defaults` may set it either.
@@ -196,7 +197,7 @@ impl Document {
     }
 
     /// The section `name`.
-    pub(super) fn part(&self, name: &str) -> Option<&Part> {
+    pub(super) fn part(&self, name: &str) -> Option<&DocSection> {
         self.parts.iter().find(|part| part.of.section == name)
     }
 
@@ -205,13 +206,14 @@ impl Document {
         self.parts.iter().any(|part| part.of.shape == Shape::Container)
     }
 
-    /// Declares that the object of section `of` is absent, unless it exists or is unknown.
-    pub(super) fn declare_absent(&mut self, of: Section) {
-        let is_known = self.part(of.section).is_some() || self.unread.contains(&of.section);
-        if !is_known {
-            let none = Entry { state: Some(ABSENT), ..Entry::default() };
-            self.parts.push(Part::new(of, vec![none]));
-            self.parts.sort_by_key(Part::place);
+    /// Declares that the object of `section` is absent, unless it exists or is unknown.
+    pub(super) fn declare_absent(&mut self, section: Section) {
+        let is_read =
+            self.part(section.section).is_some() || self.unread.contains(&section.section);
+        if !is_read {
+            let none = DocEntry { state: Some(ABSENT), ..DocEntry::default() };
+            self.parts.push(DocSection::new(section, vec![none]));
+            self.parts.sort_by_key(DocSection::position_in_document);
         }
     }
 
@@ -235,16 +237,16 @@ impl Document {
 
     /// Renames the reference at `index`.
     pub(super) fn rename(&mut self, index: usize, name: String) {
-        let Reference { section, key, field, .. } = &self.secrets[index];
+        let SecretReference { section, key, field, .. } = &self.secrets[index];
         let parts = self.parts.iter_mut().filter(|part| part.of.section == *section);
         let entries = parts.flat_map(|part| &mut part.entries).filter(|entry| entry.key == *key);
-        let values = entries.flat_map(|entry| &mut entry.fields).filter(|(own, _)| own == field);
-        values.for_each(|(_, value)| *value = reference(&name));
+        let values = entries.flat_map(|entry| &mut entry.fields).filter(|(name, _)| name == field);
+        values.for_each(|(_, value)| *value = env_reference(&name));
         self.secrets[index].name = name;
     }
 }
 
 /// A reference to an environment variable in the form of manifests.
-pub(super) fn reference(name: &str) -> Json {
+pub(super) fn env_reference(name: &str) -> Json {
     Object::from_iter([("env".to_owned(), name.into())]).into()
 }

@@ -2,8 +2,8 @@
 
 use super::{
     Settings, Values,
-    declare::Declaring,
-    document::{Entry, Reference, UNMANAGED, reference},
+    declare::DocumentBuilder,
+    document::{DocEntry, SecretReference, UNMANAGED, env_reference},
 };
 use crate::{
     address::Address,
@@ -28,8 +28,8 @@ const UNSAID: &str = "the answer lacks it";
 const CREDENTIAL: &str = "it may hold a credential";
 
 /// An entry that is being written.
-pub(super) struct Writing<'d, 'a> {
-    to: &'d mut Declaring<'a>,
+pub(super) struct EntryWriter<'d, 'a> {
+    to: &'d mut DocumentBuilder<'a>,
     of: Section,
     live: &'d LiveEntry,
     /// Whether somebody has edited a single object whose edits decide about several fields at once:
@@ -37,20 +37,20 @@ pub(super) struct Writing<'d, 'a> {
     is_edited: bool,
     /// The fields without which the service refuses it.
     needed: &'static [&'static str],
-    entry: Entry,
+    entry: DocEntry,
     /// What is left out, and why.
-    left_out: Vec<String>,
+    omitted: Vec<String>,
 }
 
-impl<'d, 'a> Writing<'d, 'a> {
+impl<'d, 'a> EntryWriter<'d, 'a> {
     /// The entry of `of` for `live`. What is left out of a section that is not a list is added to
     /// `about`.
     pub(super) fn entry(
-        to: &'d mut Declaring<'a>,
+        to: &'d mut DocumentBuilder<'a>,
         of: Section,
         live: &'d LiveEntry,
         about: &mut Vec<String>,
-    ) -> Entry {
+    ) -> DocEntry {
         let raw = live.fields.raw();
         let mut specs = of.table().specs().iter().filter(|spec| spec.field.with_every_edit);
         let is_edited = of.shape == Shape::Mapping
@@ -58,31 +58,31 @@ impl<'d, 'a> Writing<'d, 'a> {
                 let value = raw.get(spec.name);
                 value.is_some_and(|value| !is_preset(of, spec.name, value, to.path))
             });
-        let (needed, left_out) = (of.needed(raw), Vec::new());
-        let entry = Entry { key: of.name(raw), ..Entry::default() };
-        let mut own = Self { to, of, live, is_edited, needed, entry, left_out };
-        let settings = own.to.settings;
+        let (needed, omitted) = (of.needed(raw), Vec::new());
+        let entry = DocEntry { key: of.name(raw), ..DocEntry::default() };
+        let mut writer = Self { to, of, live, is_edited, needed, entry, omitted };
+        let settings = writer.to.settings;
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
-            let is_above = spec.field.available.is_of_top() && own.to.path.contains('/');
+            let is_above = spec.field.available.is_of_top() && writer.to.path.contains('/');
             if is_above || !of.has(raw, spec.name) {
                 continue;
             }
             match raw.get(spec.name) {
-                None => own.lacking(spec),
+                None => writer.record_absent(spec),
                 Some(value) => {
-                    if let Some(why) = own.value(spec, value) {
-                        return unmanaged(own.entry, spec, value, &why);
+                    if let Some(reason) = writer.add_value(spec, value) {
+                        return unmanaged_entry(writer.entry, spec, value, &reason);
                     }
                 }
             }
         }
-        own.complete();
-        let Self { entry, left_out, .. } = own;
+        writer.complete();
+        let Self { entry, omitted, .. } = writer;
         if of.shape == Shape::List {
-            let about = (!left_out.is_empty()).then(|| left_out.join("; "));
-            return Entry { about, ..entry };
+            let about = (!omitted.is_empty()).then(|| omitted.join("; "));
+            return DocEntry { about, ..entry };
         }
-        about.extend(left_out);
+        about.extend(omitted);
         entry
     }
 
@@ -99,7 +99,7 @@ impl<'d, 'a> Writing<'d, 'a> {
         // No answer shows a secret without which the service refuses the entry.
         for name in self.needed {
             if let Some(spec) = of.table().get(name).filter(|spec| !is_readable(spec.field)) {
-                self.reference(spec, None);
+                self.add_reference(spec, None);
             }
         }
         // An entry without a required field was not read completely.
@@ -111,16 +111,15 @@ impl<'d, 'a> Writing<'d, 'a> {
                 _ => value.is_some_and(Json::is_string) || forms::is_hidden(field, self.live),
             };
             if !is_read {
-                self.lack(name, UNSAID);
+                self.record_missing(name, UNSAID);
             }
         }
         // A removable object exists even if it has no fields.
         if of.is_removable() && self.entry.fields.is_empty() {
-            let mut known = of.table().specs().iter();
-            let first = known.find_map(|spec| {
+            let first = of.table().specs().iter().find_map(|spec| {
                 let value = raw.get(spec.name)?;
                 let is_good = !is_nothing(value)
-                    && is_sayable(of, spec.name, value)
+                    && is_expressible(of, spec.name, value)
                     && self.confidential(spec, value).is_none();
                 is_good.then(|| (spec.name.to_owned(), value.clone()))
             });
@@ -129,20 +128,22 @@ impl<'d, 'a> Writing<'d, 'a> {
     }
 
     /// Records a live field that is not written.
-    fn lack(&mut self, field: &str, why: &str) {
+    fn record_missing(&mut self, field: &str, reason: &str) {
         let what = format!("{}/{}.{field}", self.of.section, self.entry.key);
-        self.to.document.left_out.push((what, Cause::new(why.to_owned())));
+        self.to.document.omitted.push((what, Cause::new(reason.to_owned())));
     }
 
     /// Records a field that the answer lacks.
-    fn lacking(&mut self, spec: &Spec) {
+    fn record_absent(&mut self, spec: &Spec) {
         // A field that only some installations show is not missed, nor one whose switch is off.
         let switch = spec.field.relations.switch();
         let off = switch.and_then(|switch| self.live.fields.raw().get(switch)).map(is_off);
         if spec.field.read != Readback::IfPresent && off != Some(true) {
             // A missing field of an entry is always reported; settings may also be hidden by a role.
             match self.of.home.place {
-                Place::Optional(_) if !spec.field.is_nested() => self.lack(spec.name, UNSAID),
+                Place::Optional(_) if !spec.field.is_nested() => {
+                    self.record_missing(spec.name, UNSAID);
+                }
                 _ => self.to.document.hidden.push(format!("{}.{}", self.of.section, spec.name)),
             }
         }
@@ -151,46 +152,45 @@ impl<'d, 'a> Writing<'d, 'a> {
 
     /// Adds a field, as a reference if its value must not be written. Returns why the entry as a
     /// whole cannot be written, if so.
-    fn value(&mut self, spec: &Spec, value: &Json) -> Option<String> {
-        let Some(why) = self.confidential(spec, value) else {
-            self.field(spec, value);
+    fn add_value(&mut self, spec: &Spec, value: &Json) -> Option<String> {
+        let Some(reason) = self.confidential(spec, value) else {
+            self.add_field(spec, value);
             return None;
         };
         let (of, settings) = (self.of, self.to.settings);
         let is_secret = value.is_string() && spec.field.secrecy() != Secrecy::Open;
         let are_referred = settings.values == Values::Env;
         if is_secret && (are_referred || self.needed.contains(&spec.name)) {
-            self.reference(spec, Some(value));
+            self.add_reference(spec, Some(value));
         } else if forms::is_hidden(spec.field, self.live)
             && of.required.contains(&spec.name)
             && settings.create
             && are_referred
         {
             // Without a value, apply could not create it.
-            self.reference(spec, None);
+            self.add_reference(spec, None);
         } else if of.identity.contains(&spec.name) {
-            return Some(why);
+            return Some(reason);
         } else {
-            self.left_out.push(format!("{} not exported: {why}", spec.name));
+            self.omitted.push(format!("{} not exported: {reason}", spec.name));
             self.entry.unknown.push(spec.name.to_owned());
         }
         None
     }
 
     /// Adds a field with its value; the keys of a mapping become fields of their own.
-    fn field(&mut self, spec: &Spec, value: &Json) {
+    fn add_field(&mut self, spec: &Spec, value: &Json) {
         let of = self.of;
-        let shown = sorted(spec, forms::shown(Some(spec), value, self.to.names));
+        let shown = sort_unordered(spec, forms::shown(Some(spec), value, self.to.names));
         let within = spec.schema["properties"].as_object();
         let leaves: Vec<(String, Json)> = match (within, &shown) {
-            (Some(properties), Json::Object(object)) => {
-                let is_current = |name: &&String| !is_deprecated(&properties[name.as_str()]);
-                let names = properties.keys().filter(is_current);
-                let leaf = |name: &String| {
+            (Some(properties), Json::Object(object)) => properties
+                .keys()
+                .filter(|name| !is_deprecated(&properties[name.as_str()]))
+                .filter_map(|name| {
                     Some((format!("{}.{name}", spec.name), object.get(name)?.clone()))
-                };
-                names.filter_map(leaf).collect()
-            }
+                })
+                .collect(),
             _ => vec![(spec.name.to_owned(), shown.clone())],
         };
         for (name, value) in leaves {
@@ -204,21 +204,21 @@ impl<'d, 'a> Writing<'d, 'a> {
             if is_usual && is_preset(of, &name, &value, self.to.path) {
                 continue;
             }
-            if is_sayable(of, &name, &value) {
+            if is_expressible(of, &name, &value) {
                 self.entry.fields.push((name, value));
                 continue;
             }
             if !is_nothing(&value) {
                 let names_somebody = value.is_array() || value.is_object();
-                let why = match names_somebody {
+                let reason = match names_somebody {
                     _ if spec.has_secret_rows() => "the service never shows its secrets",
                     true => "it names something that the token cannot see",
                     false => "a manifest cannot express it",
                 };
                 if !names_somebody {
-                    self.lack(&name, why);
+                    self.record_missing(&name, reason);
                 }
-                self.left_out.push(format!("{name} not exported: {why}"));
+                self.omitted.push(format!("{name} not exported: {reason}"));
             }
             self.entry.unknown.push(name);
         }
@@ -239,18 +239,18 @@ impl<'d, 'a> Writing<'d, 'a> {
         }
         let mut names = self.of.identity.iter().filter_map(|name| raw.get(*name)).map(plain_text);
         let is_named_so = names.any(|name| judge::is_named_like_secret(&name));
-        let why = match self.of.rules.confidential(raw) {
+        let reason = match self.of.rules.confidential(raw) {
             _ if self.to.settings.values == Values::None => "`--values none`",
-            Some(why) => why,
+            Some(reason) => reason,
             None if is_named_so => "its name is that of a secret",
             None if judge::may_be_secret(text, Secrecy::Sensitive) => "it looks like a secret",
             None => return None,
         };
-        Some(why.into())
+        Some(reason.into())
     }
 
     /// Adds a reference in place of a value; `None` for one that the service does not show.
-    fn reference(&mut self, spec: &Spec, value: Option<&Json>) {
+    fn add_reference(&mut self, spec: &Spec, value: Option<&Json>) {
         let key = &self.entry.key;
         let address = Address::container(self.to.path.into()).section(self.of.section);
         // The path of a URL may be the secret part. An entry may have several that are never shown.
@@ -259,11 +259,11 @@ impl<'d, 'a> Writing<'d, 'a> {
             Secrecy::Reference => format!("{key}_{}", spec.name),
             _ => key.clone(),
         };
-        let name = variable(&address.entry(called));
+        let name = variable_name(&address.entry(called));
         let text = value.map(plain_text).unwrap_or_default();
         let user = text.rsplit_once('@').map_or("", |(user, _)| user);
         let is_masked = spec.field.secrecy() == Secrecy::Address && user.contains(MASK);
-        self.to.document.secrets.push(Reference {
+        self.to.document.secrets.push(SecretReference {
             section: self.of.section,
             key: key.clone(),
             field: spec.name.to_owned(),
@@ -271,32 +271,32 @@ impl<'d, 'a> Writing<'d, 'a> {
             is_shown: value.is_some() && !is_masked,
             value: Secret::new(text),
         });
-        self.entry.fields.push((spec.name.to_owned(), reference(&name)));
+        self.entry.fields.push((spec.name.to_owned(), env_reference(&name)));
     }
 }
 
 /// Whether a field is exported: manifests may declare it, and the service shows it, perhaps only to
 /// administrators.
-fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
+fn is_exported(section: Section, spec: &Spec, settings: &Settings) -> bool {
     is_readable(spec.field)
         && !spec.field.is_upload()
-        && !lacks_credential(of, spec)
-        && of.table().is_current(spec, settings.release)
+        && !lacks_credential(section, spec)
+        && section.table().is_current(spec, settings.release)
         && (settings.caller.administrator || !spec.field.available.is_for_administrators())
 }
 
 /// Whether answers contain a field without the credential that it may have. Declared like that, it would
 /// replace the credential.
-pub(super) fn lacks_credential(of: Section, spec: &Spec) -> bool {
-    spec.field.compare == Compare::Location && !of.identity.contains(&spec.name)
+pub(super) fn lacks_credential(section: Section, spec: &Spec) -> bool {
+    spec.field.compare == Compare::Location && !section.identity.contains(&spec.name)
 }
 
 /// An entry with a secret as identity: marked as managed elsewhere, and named without it.
-fn unmanaged(entry: Entry, spec: &Spec, value: &Json, why: &str) -> Entry {
+fn unmanaged_entry(entry: DocEntry, spec: &Spec, value: &Json, reason: &str) -> DocEntry {
     let glob = format!("*{}*", host(value));
     let fields = vec![(spec.name.to_owned(), glob.into())];
-    let about = Some(format!("{} not exported: {why}", spec.name));
-    Entry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
+    let about = Some(format!("{} not exported: {reason}", spec.name));
+    DocEntry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
 }
 
 /// The host in a URL.
@@ -306,7 +306,7 @@ fn host(value: &Json) -> String {
 }
 
 /// The name of the environment variable for the field at `address`.
-fn variable(address: &Address) -> String {
+fn variable_name(address: &Address) -> String {
     let entry = address.entry.as_deref().unwrap_or_default();
     // The default scope of a variable is left out.
     let entry = entry.strip_suffix("@*").unwrap_or(entry);
@@ -322,8 +322,8 @@ fn variable(address: &Address) -> String {
 }
 
 /// Whether a value is the service's preset, or empty.
-fn is_preset(of: Section, name: &str, value: &Json, path: &str) -> bool {
-    let preset = preset::of(of, name, path);
+fn is_preset(section: Section, name: &str, value: &Json, path: &str) -> bool {
+    let preset = preset::of(section, name, path);
     forms::same(Compare::Exact, &preset, value) || (preset.is_null() && is_nothing(value))
 }
 
@@ -337,15 +337,15 @@ fn is_nothing(value: &Json) -> bool {
 }
 
 /// Whether a document may contain `value` for the field `name`.
-pub(super) fn is_sayable(of: Section, name: &str, value: &Json) -> bool {
+pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool {
     if has_forbidden(value) {
         return false;
     }
     match name.split_once('.') {
-        None => refused(of, name, value).is_none(),
+        None => refused(section, name, value).is_none(),
         Some((outer, inner)) => {
             let within = Object::from_iter([(inner.to_owned(), value.clone())]);
-            refused(of, outer, &within.into()).is_none()
+            refused(section, outer, &within.into()).is_none()
         }
     }
 }
@@ -365,7 +365,7 @@ fn is_deprecated(schema: &Json) -> bool {
 }
 
 /// A list without order, sorted: levels, users and groups.
-fn sorted(spec: &Spec, mut value: Json) -> Json {
+fn sort_unordered(spec: &Spec, mut value: Json) -> Json {
     if let Some(items) = value.as_array_mut().filter(|_| spec.field.is_without_order()) {
         let rows = spec.schema["items"]["properties"].as_object();
         let place = |item: &Json| {

@@ -17,8 +17,7 @@ use crate::{
 pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
     let origin = Origin::new("", 0, 0, Layer::Project);
     let section = |of: Section| {
-        let specs = of.table().specs().iter();
-        let readable = specs.filter(|spec| {
+        let readable = of.table().specs().iter().filter(|spec| {
             is_readable(spec.field) && of.table().is_current(spec, settings.release)
         });
         let nothing = || Sourced { value: Json::Null.into(), origin: origin.clone() };
@@ -53,7 +52,7 @@ pub fn whole(container: &Container, settings: &Settings) -> Container {
 fn widened(container: &Container, settings: &Settings, adds_sections: bool) -> Container {
     let mut whole = container.clone();
     for section in to_read(container.scope, container.path.clone(), settings).sections {
-        match whole.sections.iter_mut().find(|own| own.of.section == section.of.section) {
+        match whole.sections.iter_mut().find(|existing| existing.of.section == section.of.section) {
             Some(declared) => declared.entries.extend(section.entries),
             None if adds_sections => whole.sections.push(section),
             None => {}

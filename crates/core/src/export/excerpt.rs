@@ -3,7 +3,7 @@
 
 use super::{
     Settings,
-    declare::{self, Found},
+    declare::{self, Conversion},
     document::{ABSENT, Document, UNMANAGED},
 };
 use crate::{
@@ -45,8 +45,8 @@ impl Excerpt {
         let declared = |all| {
             let settings = Settings { all, ..settings.clone() };
             match declare::declare(scope, path, live, names, &settings) {
-                Found::Document(document) => Some(*document),
-                Found::Deleting | Found::Unread(_) => None,
+                Conversion::Document(document) => Some(*document),
+                Conversion::Deleting | Conversion::Unread(_) => None,
             }
         };
         Some(Self { whole: declared(true)?, short: declared(settings.all)? })
@@ -54,8 +54,8 @@ impl Excerpt {
 
     /// The texts in it; none of them is a secret.
     pub fn texts(&self) -> impl Iterator<Item = String> {
-        let entries = self.whole.parts.iter().flat_map(|part| &part.entries);
-        let values = entries.flat_map(|entry| &entry.fields);
+        let values =
+            self.whole.parts.iter().flat_map(|part| &part.entries).flat_map(|entry| &entry.fields);
         values.filter_map(|(_, value)| value.as_str().map(str::to_owned))
     }
 
@@ -68,13 +68,12 @@ impl Excerpt {
 
     /// The entries of each section that an export writes, by identity; of an empty section, none.
     pub fn entries(&self) -> impl Iterator<Item = (Section, &str, ExcerptEntry)> {
-        let parts = self.short.parts.iter().filter(|part| part.of.shape != Shape::Container);
-        parts.flat_map(|part| {
+        self.short.parts.iter().filter(|part| part.of.shape != Shape::Container).flat_map(|part| {
             let none = ExcerptEntry { is_none: true, ..ExcerptEntry::default() };
             let none = part.is_empty().then_some((part.of, "", none));
             let entries = part.entries.iter().filter_map(|entry| {
-                let said = self.entry(part.of.section, &entry.key)?;
-                Some((part.of, entry.key.as_str(), said))
+                let excerpt = self.entry(part.of.section, &entry.key)?;
+                Some((part.of, entry.key.as_str(), excerpt))
             });
             entries.chain(none)
         })

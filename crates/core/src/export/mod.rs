@@ -24,9 +24,8 @@ use std::{
     mem,
 };
 
-use declare::{Found, Unread};
-use defaults::Defaults;
-use document::{Document, Part, Reference};
+use declare::{Conversion, UnreadSection};
+use document::{DocSection, Document, SecretReference};
 pub use everything::{everything, to_read, whole};
 pub use excerpt::{Excerpt, ExcerptEntry};
 pub use layout::stem;
@@ -110,18 +109,26 @@ impl Settings {
         self.sections.is_empty() || self.sections.iter().any(|name| name == section)
     }
 
-    /// Whether the section `of` of the container at `path` is exported. The container itself, and
+    /// Whether `section` of the container at `path` is exported. The container itself, and
     /// whether it is closed, is whatever is selected; never is a section that the manifests may not
     /// declare, that the service is too old for, or that only top-level groups have.
-    pub fn takes(&self, path: &str, of: Section) -> bool {
-        if self.manages.as_ref().is_some_and(|manages| !manages.holds_section(path, of.section)) {
+    pub fn takes(&self, path: &str, section: Section) -> bool {
+        if self
+            .manages
+            .as_ref()
+            .is_some_and(|manages| !manages.holds_section(path, section.section))
+        {
             return false;
         }
-        let address = Address::container(path.into()).section(of.section);
-        matches!(of.shape, Shape::Container | Shape::Switch)
-            || (self.wants(of.section)
-                && of.table().specs().iter().any(|spec| of.table().is_current(spec, self.release))
-                && (!of.is_of_top() || !path.contains('/'))
+        let address = Address::container(path.into()).section(section.section);
+        matches!(section.shape, Shape::Container | Shape::Switch)
+            || (self.wants(section.section)
+                && section
+                    .table()
+                    .specs()
+                    .iter()
+                    .any(|spec| section.table().is_current(spec, self.release))
+                && (!section.is_of_top() || !path.contains('/'))
                 && self.selection.touches(&address, &Moves::default()))
     }
 }
@@ -166,11 +173,11 @@ pub struct Estate {
     documents: Vec<Document>,
     deleting: BTreeSet<String>,
     /// The sections that the service did not show, with the paths of their documents.
-    unread: Vec<(String, Unread)>,
+    unread: Vec<(String, UnreadSection)>,
     /// The tier of the service, as far as it showed any of it.
     tier: Tier,
     missing: Vec<Missing>,
-    left_out: Vec<Missing>,
+    omitted: Vec<Missing>,
     /// The sections that no caller could read: of a higher tier, or switched off.
     closed: [BTreeSet<&'static str>; 2],
 }
@@ -192,48 +199,50 @@ impl Estate {
             self.tier = self.tier.max(facts.tier);
         }
         match declare::declare(scope, path, live, names, &self.settings) {
-            Found::Document(mut document) => {
+            Conversion::Document(mut document) => {
                 self.tier = self.tier.max(document.proven);
                 let refused = mem::take(&mut document.refused).into_iter();
                 self.unread.extend(refused.map(|unread| (path.to_owned(), unread)));
-                let left_out = mem::take(&mut document.left_out).into_iter();
-                self.left_out.extend(left_out.map(|(part, cause)| {
+                let omitted = mem::take(&mut document.omitted).into_iter();
+                self.omitted.extend(omitted.map(|(part, cause)| {
                     let what = format!("{path}#{part}");
                     Missing { what, cause }
                 }));
                 self.documents.push(*document);
             }
-            Found::Deleting => drop(self.deleting.insert(path.to_owned())),
-            Found::Unread(cause) => self.missing.push(Missing { what: path.to_owned(), cause }),
+            Conversion::Deleting => drop(self.deleting.insert(path.to_owned())),
+            Conversion::Unread(cause) => {
+                self.missing.push(Missing { what: path.to_owned(), cause });
+            }
         }
     }
 
     /// What could not be read, but may be at another time.
     pub fn missing(&mut self) -> &[Missing] {
-        self.settle();
+        self.sort_unread();
         &self.missing
     }
 
     /// Sections that the service refused to this caller, and entries that no manifest can express or
     /// identify.
     pub fn left_out(&mut self) -> &[Missing] {
-        self.settle();
-        &self.left_out
+        self.sort_unread();
+        &self.omitted
     }
 
     /// Sorts the sections that could not be read, after all reads: a section that one project shows
     /// is in the tier of the service.
-    fn settle(&mut self) {
+    fn sort_unread(&mut self) {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         for (path, unread) in mem::take(&mut self.unread) {
-            let Unread { section, cause, is_refused, tier, sees_it } = unread;
+            let UnreadSection { section, cause, is_refused, tier, sees_it } = unread;
             let what = format!("{path}#{section}");
-            let mut about = |said: String| {
+            let mut about = |sentence: String| {
                 let at = self.documents.binary_search_by_key(&path.to_lowercase(), |document| {
                     document.path.to_lowercase()
                 });
                 let document = at.ok().map(|at| &mut self.documents[at]);
-                document.into_iter().for_each(|document| document.about.push(said.clone()));
+                document.into_iter().for_each(|document| document.about.push(sentence.clone()));
             };
             if is_refused && tier > self.tier {
                 self.closed[0].insert(section);
@@ -241,19 +250,19 @@ impl Estate {
                 self.closed[1].insert(section);
             } else if is_refused && !sees_it {
                 about(format!("Not exported: {section} ({cause})"));
-                self.left_out.push(Missing { what, cause });
+                self.omitted.push(Missing { what, cause });
             } else {
                 about(format!("Missing: {section} ({cause})"));
                 self.missing.push(Missing { what, cause });
             }
         }
         self.missing.sort();
-        self.left_out.sort();
+        self.omitted.sort();
     }
 
     /// All files.
     pub fn finish(mut self) -> Written {
-        self.settle();
+        self.sort_unread();
         if self.settings.create {
             self.declare_absent();
         }
@@ -267,27 +276,30 @@ impl Estate {
         }
         let mut written = Written { secrets, unshown: self.unshown(), notes, ..Written::default() };
         for scope in Scope::ALL {
-            let own = self.documents.iter().filter(|document| document.scope == scope);
-            written.count.insert(scope, own.count());
+            let documents = self.documents.iter().filter(|document| document.scope == scope);
+            written.count.insert(scope, documents.count());
         }
         if self.settings.rehearse {
             let release = self.settings.release;
             written.files.extend(rehearse::files(&self.documents, release));
         }
         let scopes = Scope::ALL.into_iter().filter(|_| self.settings.defaults);
-        let defaults = scopes.flat_map(|scope| defaults::factor(&mut self.documents, scope));
+        let defaults =
+            scopes.flat_map(|scope| defaults::extract_defaults(&mut self.documents, scope));
         let defaults: Vec<_> = defaults.collect();
-        let mut stems: BTreeMap<String, (Vec<&Defaults>, Vec<&Document>)> = BTreeMap::new();
+        // In each file the group comes first, then its `Defaults`, then its projects.
+        let mut stems: BTreeMap<String, [Vec<String>; 3]> = BTreeMap::new();
         for defaults in &defaults {
-            stems.entry(layout::stem(Scope::Group, &defaults.group)).or_default().0.push(defaults);
+            let stem = layout::stem(Scope::Group, &defaults.group);
+            stems.entry(stem).or_default()[1].push(write::document(&defaults.items()));
         }
         for document in &self.documents {
-            stems.entry(layout::stem(document.scope, &document.path)).or_default().1.push(document);
+            let stem = layout::stem(document.scope, &document.path);
+            let text = write::document(&document.items(self.settings.watch));
+            stems.entry(stem).or_default()[document.scope.of(0, 2)].push(text);
         }
-        for (stem, (defaults, mut documents)) in stems {
-            // The group comes before its projects.
-            documents.sort_by_key(|document| document.scope);
-            self.files(&stem, &defaults, &documents, &mut written.files);
+        for (stem, texts) in stems {
+            add_files(&stem, texts.into_iter().flatten(), &mut written.files);
         }
         written.files.sort_by(|a, b| a.path.cmp(&b.path));
         written
@@ -295,7 +307,7 @@ impl Estate {
 
     /// What the manifests lack.
     fn notes(&self) -> Vec<String> {
-        let say = |what: &str, names: BTreeSet<&str>| {
+        let note = |what: &str, names: BTreeSet<&str>| {
             let names: Vec<_> = names.into_iter().collect();
             (!names.is_empty()).then(|| format!("{what}: {}", listed(&names)))
         };
@@ -315,18 +327,18 @@ impl Estate {
                 let all = unmanaged.join(", ");
                 format!("set, but left out, because manifests have no such field: {all}")
             }),
-            say(
+            note(
                 "skipped, because they are marked for deletion",
                 self.deleting.iter().map(String::as_str).collect(),
             ),
-            say("the service never shows", never.iter().map(String::as_str).collect()),
-            say(
+            note("the service never shows", never.iter().map(String::as_str).collect()),
+            note(
                 "to be set before apply, because the service does not show the values",
                 unshown.iter().map(String::as_str).collect(),
             ),
-            say("hidden by tier, release or role", hidden.map(String::as_str).collect()),
-            say("not in the service's tier", self.closed[0].clone()),
-            say("switched off by settings, in some or all projects", self.closed[1].clone()),
+            note("hidden by tier, release or role", hidden.map(String::as_str).collect()),
+            note("not in the service's tier", self.closed[0].clone()),
+            note("switched off by settings, in some or all projects", self.closed[1].clone()),
         ];
         notes.into_iter().flatten().collect()
     }
@@ -335,11 +347,13 @@ impl Estate {
     /// would otherwise copy the group's object into a new project.
     fn declare_absent(&mut self) {
         let removable: Vec<Section> = catalogue::sections(Scope::Project)
-            .filter(|of| of.is_removable() && of.kind.in_scope(Scope::Group).is_some())
+            .filter(|section| {
+                section.is_removable() && section.kind.in_scope(Scope::Group).is_some()
+            })
             .collect();
-        for of in removable {
+        for section in removable {
             let groups = self.documents.iter().filter(|document| {
-                document.scope == Scope::Group && document.part(of.section).is_some()
+                document.scope == Scope::Group && document.part(section.section).is_some()
             });
             let groups: Vec<_> =
                 groups.map(|group| format!("{}/", group.path.to_lowercase())).collect();
@@ -348,7 +362,7 @@ impl Estate {
                 let is_below = document.scope == Scope::Project
                     && groups.iter().any(|group| path.starts_with(group));
                 if is_below && !document.is_archived {
-                    document.declare_absent(of);
+                    document.declare_absent(section);
                 }
             }
         }
@@ -365,7 +379,7 @@ impl Estate {
                 let secret = &document.secrets[at];
                 if counts.get(&secret.name).is_some_and(|count| *count > 1) {
                     // A hash, not a number: another secret must not change this name.
-                    let Reference { section, key, field, .. } = secret;
+                    let SecretReference { section, key, field, .. } = secret;
                     let what = format!("{}#{section}/{key}.{field}", document.path);
                     let name = format!("{}_{:08X}", secret.name, layout::hash(&what));
                     document.rename(at, name);
@@ -381,59 +395,50 @@ impl Estate {
         let all = self.documents.iter().flat_map(|document| &document.secrets);
         all.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
     }
+}
 
-    /// The files for the documents of one group: one, unless it becomes too large. The group's
-    /// `Defaults` come after the group and before its projects.
-    fn files(
-        &self,
-        stem: &str,
-        defaults: &[&Defaults],
-        documents: &[&Document],
-        files: &mut Vec<File>,
-    ) {
-        let text = |document: &&Document| write::document(&document.items(self.settings.watch));
-        let groups = documents.partition_point(|document| document.scope == Scope::Group);
-        let (groups, projects) = documents.split_at(groups);
-        let rules = defaults.iter().map(|defaults| write::document(&defaults.items()));
-        let texts = groups.iter().map(text).chain(rules).chain(projects.iter().map(text));
-        let mut pieces = vec![String::new()];
-        for text in texts {
-            if pieces.last().is_some_and(|all| !all.is_empty() && all.len() + text.len() > LARGE) {
-                pieces.push(String::new());
-            }
-            if let Some(all) = pieces.last_mut() {
-                *all += if all.is_empty() { "" } else { "---\n" };
-                *all += &text;
-            }
+/// Adds the files for the documents of one group: one, unless it becomes too large.
+fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Vec<File>) {
+    let mut texts = vec![String::new()];
+    for document in documents {
+        if texts.last().is_some_and(|text| !text.is_empty() && text.len() + document.len() > LARGE)
+        {
+            texts.push(String::new());
         }
-        for (number, text) in pieces.into_iter().enumerate() {
-            let path = match number {
-                0 => format!("{stem}.yaml"),
-                // No path of the service has a `~`.
-                number => format!("{stem}~{}.yaml", number + 1),
-            };
-            files.push(File { path, text });
+        if let Some(text) = texts.last_mut() {
+            *text += if text.is_empty() { "" } else { "---\n" };
+            *text += &document;
         }
+    }
+    for (number, text) in texts.into_iter().enumerate() {
+        let path = match number {
+            0 => format!("{stem}.yaml"),
+            // No path of the service has a `~`.
+            number => format!("{stem}~{}.yaml", number + 1),
+        };
+        files.push(File { path, text });
     }
 }
 
 /// Fields in the sections of `parts` that may be declared but no answer shows.
-fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
+fn never_shown<'p>(parts: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
     let never = |of: Section, spec: &Spec| {
         let is_never = spec.field.read == Readback::Never || spec.field.is_upload();
         (is_never || entry::lacks_credential(of, spec)) && spec.field.accepted != Accepted::Never
     };
-    let of = |part: &Part| {
-        // The origin of a container is irrelevant after its creation.
-        let specs = part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
-        let section = part.of.section;
-        let fields = part.entries.iter().map(|entry| entry.fields.iter().cloned().collect());
-        let fields: Vec<Object> = fields.collect();
-        let has = |spec: &Spec| fields.iter().any(|own| part.of.has(own, spec.name));
-        specs
-            .filter(|spec| never(part.of, spec) && has(spec))
-            .map(move |spec| format!("{section}.{}", spec.name))
-            .collect::<Vec<_>>()
-    };
-    parts.flat_map(of).collect()
+    parts
+        .flat_map(|part| {
+            // The origin of a container is irrelevant after its creation.
+            let specs =
+                part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
+            let section = part.of.section;
+            let fields = part.entries.iter().map(|entry| entry.fields.iter().cloned().collect());
+            let fields: Vec<Object> = fields.collect();
+            let has = |spec: &Spec| fields.iter().any(|fields| part.of.has(fields, spec.name));
+            specs
+                .filter(|spec| never(part.of, spec) && has(spec))
+                .map(move |spec| format!("{section}.{}", spec.name))
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }

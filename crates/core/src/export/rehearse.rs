@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     File,
-    document::{Document, Entry, Part, Reference},
+    document::{DocEntry, DocSection, Document, SecretReference},
     layout::hash,
 };
 use crate::{
@@ -27,7 +27,7 @@ const RESOURCE_GROUPS: &str = "resource_groups";
 pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
     let text = write::document(&seed(documents, release));
     let seed = File { path: "sandbox.yaml".into(), text };
-    let line = |scope: Scope, secret: &Reference| {
+    let line = |scope: Scope, secret: &SecretReference| {
         let of = catalogue::section(scope, secret.section);
         let value = match secret.value.expose() {
             // A masked value must not have the characters of a URL.
@@ -36,11 +36,10 @@ pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
             "" => "https://example.org",
             value => value,
         };
-        format!("{}='{}'\n", secret.name, stand_in(&secret.name, value))
+        format!("{}='{}'\n", secret.name, placeholder(&secret.name, value))
     };
     let lines_of = |document: &Document| {
-        let secrets = document.secrets.iter();
-        secrets.map(|secret| line(document.scope, secret)).collect::<Vec<_>>()
+        document.secrets.iter().map(|secret| line(document.scope, secret)).collect::<Vec<_>>()
     };
     let lines: BTreeSet<_> = documents.iter().flat_map(lines_of).collect();
     let values = (!lines.is_empty()).then(|| File {
@@ -70,7 +69,7 @@ pub(super) fn leave_out_lower_members(documents: &mut [Document]) -> usize {
         let above = ancestors(&document.path);
         for part in &mut document.parts {
             let of = part.of;
-            let lower = |entry: &Entry| {
+            let lower = |entry: &DocEntry| {
                 let (user, level) = access(of, entry)?;
                 let given = |group: &String| given.get(&(group.clone(), user.clone())).copied();
                 above.iter().filter_map(given).any(|above| above > level).then_some(user)
@@ -87,11 +86,12 @@ pub(super) fn leave_out_lower_members(documents: &mut [Document]) -> usize {
 }
 
 /// The user, in lower case, and the level of an entry that gives somebody access.
-fn access(of: Section, entry: &Entry) -> Option<(String, u8)> {
-    let fields = plain(entry);
-    let mut named = forms::referenced_names(of, &fields).into_iter();
-    let (.., user) = named.find(|(_, kind, _)| *kind == Named::User)?;
-    effects(of, &fields).into_iter().find_map(|effect| match effect {
+fn access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
+    let fields = plain_fields(entry);
+    let (.., user) = forms::referenced_names(section, &fields)
+        .into_iter()
+        .find(|(_, kind, _)| *kind == Named::User)?;
+    effects(section, &fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
         _ => None,
     })
@@ -126,7 +126,8 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
         std::iter::once(Item::value("path", path)).chain(visibility).collect()
     });
     let groups: Vec<_> = groups.collect();
-    let declared: BTreeSet<_> = documents.iter().map(|own| own.path.to_lowercase()).collect();
+    let declared: BTreeSet<_> =
+        documents.iter().map(|document| document.path.to_lowercase()).collect();
     let others = named(Named::Project).into_iter();
     let others = others.filter(|(lower, _)| !declared.contains(lower));
     projects.extend(others.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
@@ -140,10 +141,10 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
         vec![Item::value("description", runner), Item::value("projects", having)]
     });
     let lists = [
-        list("users", users),
-        list("groups", groups.into_iter()),
-        list("projects", projects.into_iter().map(|(_, items)| items)),
-        list("runners", runners),
+        list_item("users", users),
+        list_item("groups", groups.into_iter()),
+        list_item("projects", projects.into_iter().map(|(_, items)| items)),
+        list_item("runners", runners),
     ];
     let tier = documents.iter().map(|document| document.tier).max().unwrap_or(Tier::Free);
     let release = release.release().map(|release| Item::value("release", release.to_string()));
@@ -151,7 +152,7 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     head.chain(lists.into_iter().flatten()).collect()
 }
 
-fn list(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
+fn list_item(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
     let rows: Vec<_> = rows.map(|items| (items, None)).collect();
     (!rows.is_empty()).then(|| Item::new(name, Node::List(rows)))
 }
@@ -221,36 +222,35 @@ fn project(document: &Document) -> Option<(String, Vec<Item>)> {
 /// Whether a guard asks before an entry is added to a project that is there already; not counted are
 /// runners, which a seeded project has.
 fn is_guarded(document: &Document) -> bool {
-    let weakens = |(of, fields): (Section, Fields)| {
-        let mut named = forms::referenced_names(of, &fields).into_iter();
-        let has_runner = named.any(|(_, kind, _)| kind == Named::Runner);
+    entries(document).any(|(of, fields)| {
+        let has_runner = forms::referenced_names(of, &fields)
+            .into_iter()
+            .any(|(_, kind, _)| kind == Named::Runner);
         let default = |name: &str| preset::of(of, name, &document.path);
         let opened = risk::creation_risks(of, default, &forms::plain(&fields));
         let mut effects = effects(of, &fields).into_iter().chain(opened);
         !has_runner
             && !of.comes_with_container()
             && effects.any(|it| matches!(it, Effect::Risk(Risk::Opens | Risk::Weakens, _)))
-    };
-    entries(document).any(weakens)
+    })
 }
 
 /// What an entry with these fields does when it is added.
-fn effects(of: Section, fields: &Fields) -> Vec<Effect> {
-    of.rules.effects(None, &Object::new(), &forms::plain(fields))
+fn effects(section: Section, fields: &Fields) -> Vec<Effect> {
+    section.rules.effects(None, &Object::new(), &forms::plain(fields))
 }
 
 /// The entries of a document, each with its section.
 fn entries(document: &Document) -> impl Iterator<Item = (Section, Fields)> {
-    let of = |part: &Part| {
+    document.parts.iter().flat_map(|part| {
         let of = part.of;
-        part.entries.iter().map(move |entry| (of, plain(entry))).collect::<Vec<_>>()
-    };
-    document.parts.iter().flat_map(of)
+        part.entries.iter().map(move |entry| (of, plain_fields(entry))).collect::<Vec<_>>()
+    })
 }
 
 /// The branch that a field of a section waits for.
-fn branch(part: &Part) -> Option<Json> {
-    let fields = part.entries.first().map(plain)?;
+fn branch(part: &DocSection) -> Option<Json> {
+    let fields = part.entries.first().map(plain_fields)?;
     let waits = |name: &&String| part.of.rules.waits(part.of, name, &fields, None, true).is_some();
     fields.get(fields.keys().find(waits)?)?.plain().cloned()
 }
@@ -264,7 +264,7 @@ fn visibility(document: &Document) -> Option<String> {
     })
 }
 
-fn plain(entry: &Entry) -> Fields {
+fn plain_fields(entry: &DocEntry) -> Fields {
     entry.fields.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect()
 }
 
@@ -275,12 +275,12 @@ fn ancestors(path: &str) -> Vec<String> {
 
 /// A harmless value of the same form as `value`, which an export of the sandbox treats as a secret
 /// again.
-fn stand_in(name: &str, value: &str) -> String {
-    let known = format!("glpat-rehearsal-{:08x}", hash(name));
+fn placeholder(name: &str, value: &str) -> String {
+    let token = format!("glpat-rehearsal-{:08x}", hash(name));
     let url = url::Url::parse(value).ok();
     match url.as_ref().and_then(|url| Some((url.scheme(), url.host_str()?))) {
-        Some((scheme, host)) => format!("{scheme}://{host}/?token={known}"),
-        None => known,
+        Some((scheme, host)) => format!("{scheme}://{host}/?token={token}"),
+        None => token,
     }
 }
 
@@ -296,7 +296,7 @@ mod tests {
             ("https://bob:pw@h.example/x", "https://h.example/?token=glpat-rehearsal-"),
             ("two\nlines", "glpat-rehearsal-"),
         ] {
-            let stand_in = stand_in("NAME", value);
+            let stand_in = placeholder("NAME", value);
             assert!(
                 stand_in.starts_with(beginning)
                     && judge::may_be_secret(&stand_in, Secrecy::Sensitive),

@@ -23,7 +23,7 @@ use crate::{
     value::Object,
 };
 
-pub use token::{Home, Token};
+pub use token::{BotOwner, Token};
 
 /// The user of the token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub struct Live {
     pub inherited_before: Option<Inherited>,
     /// The answer to [`Question::GroupAbove`], once asked.
     pub group_above: Option<Arc<Object>>,
-    /// The answer to [`Question::Own`], once asked.
-    pub own: Option<OwnAccess>,
+    /// The answer to [`Question::CallerAccess`], once asked.
+    pub caller_access: Option<CallerAccess>,
     /// The projects below a group, if undeclared ones matter.
     pub projects: Option<Result<Vec<Project>, Cause>>,
     /// The answer to [`Question::Release`].
@@ -104,7 +104,7 @@ impl Live {
             people: None,
             inherited_before: None,
             group_above: None,
-            own: None,
+            caller_access: None,
             projects: None,
             release: Known::NotAsked,
             times: Times::at(now),
@@ -138,7 +138,7 @@ pub enum Question {
     /// The object of the group above, at the declared path.
     GroupAbove,
     /// The ways in which the token's user has access.
-    Own,
+    CallerAccess,
     /// The groups that it is shared with, if it declares no shares.
     Shares,
     /// The ids of the entries of this section, which entries of another section name.
@@ -153,7 +153,7 @@ pub type Inherited = Arc<BTreeMap<u64, u8>>;
 
 /// The ways in which the token's user has access to a container, as levels; 0 means none.
 #[derive(Clone, Debug)]
-pub struct OwnAccess {
+pub struct CallerAccess {
     /// Without the groups that the container is shared with.
     pub otherwise: Result<u8, Cause>,
     /// In each group that the container is shared with, by group id.
@@ -253,21 +253,22 @@ impl Collection {
 /// The live entries of a section, without the copies of those that `container` declares: a plan
 /// removes them.
 pub fn without_copies<'l>(
-    of: Section,
+    section: Section,
     container: &Container,
     live: &'l [LiveEntry],
 ) -> Vec<&'l LiveEntry> {
-    let declared = container.section(of.section).filter(|_| of.may_come_twice());
+    let declared = container.section(section.section).filter(|_| section.may_come_twice());
     let Some(declared) = declared else { return live.iter().collect() };
     let keys: BTreeSet<&str> = declared.entries.iter().map(|entry| &*entry.key).collect();
     let mut by_name: BTreeMap<String, Vec<&LiveEntry>> = BTreeMap::new();
     for entry in live {
-        by_name.entry(of.name(entry.fields.raw())).or_default().push(entry);
+        by_name.entry(section.name(entry.fields.raw())).or_default().push(entry);
     }
-    let singled = by_name.into_iter().flat_map(|(name, entries)| match Copies::of(of, &entries) {
-        Ok(Copies { stays, .. }) if keys.contains(&*name) => vec![stays],
-        _ => entries,
-    });
+    let singled =
+        by_name.into_iter().flat_map(|(name, entries)| match Copies::of(section, &entries) {
+            Ok(Copies { stays, .. }) if keys.contains(&*name) => vec![stays],
+            _ => entries,
+        });
     singled.collect()
 }
 
@@ -276,27 +277,32 @@ pub fn without_copies<'l>(
 ///
 /// # Errors
 /// If the section could not be read.
-pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Result<Entries, Cause> {
-    let live = without_copies(of, container, found.entries().map_err(Cause::clone)?).into_iter();
-    let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(of.id_of(live)?))));
-    let known: BTreeMap<_, _> = live.clone().map(|(fields, id)| (of.name(fields), id)).collect();
-    let declared = container.entries(of.section);
-    let present = declared.filter(|entry| entry.state == State::Present);
+pub fn entry_ids(
+    section: Section,
+    container: &Container,
+    found: &Collection,
+) -> Result<Entries, Cause> {
+    let live =
+        without_copies(section, container, found.entries().map_err(Cause::clone)?).into_iter();
+    let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(section.id_of(live)?))));
+    let ids_by_name: BTreeMap<_, _> =
+        live.clone().map(|(fields, id)| (section.name(fields), id)).collect();
+    let present = container.entries(section.section).filter(|entry| entry.state == State::Present);
     let present = present.filter_map(|entry| {
-        let address = || container.address().section(of.section).entry(entry.key.clone());
-        let id = known.get(&entry.key).cloned();
+        let address = || container.address().section(section.section).entry(entry.key.clone());
+        let id = ids_by_name.get(&entry.key).cloned();
         let id = id.unwrap_or_else(|| Id::OfStep(address().to_string().into()));
-        let name = match of.called_by {
-            Some(_) => of.called(&forms::plain(&entry.values()))?,
+        let name = match section.called_by {
+            Some(_) => section.called(&forms::plain(&entry.values()))?,
             None => entry.key.clone(),
         };
         Some((name, id))
     });
-    let live = live.filter_map(|(fields, id)| Some((of.called(fields)?, id)));
+    let live = live.filter_map(|(fields, id)| Some((section.called(fields)?, id)));
     let mut ids = Entries::new();
     for (name, id) in present.chain(live) {
-        let is_another = |known: &Option<Id>| known.as_ref() != Some(&id);
-        let is_ambiguous = of.called_by.is_some() && ids.get(&name).is_some_and(is_another);
+        let is_ambiguous = section.called_by.is_some()
+            && ids.get(&name).is_some_and(|other| other.as_ref() != Some(&id));
         ids.insert(name, (!is_ambiguous).then_some(id));
     }
     Ok(ids)

@@ -52,16 +52,16 @@ impl Token {
     }
 
     fn has(&self, scope: &str) -> bool {
-        self.scopes.iter().any(|own| own == scope)
+        self.scopes.iter().any(|other| other == scope)
     }
 
     /// Whether there are scopes and all of them are known.
     fn is_understood(&self) -> bool {
-        let known = |scope: &String| {
-            [ALL, READS, SUDO].contains(&scope.as_str())
-                || OTHERS.split(' ').any(|other| other == scope)
-        };
-        !self.scopes.is_empty() && self.scopes.iter().all(known)
+        !self.scopes.is_empty()
+            && self.scopes.iter().all(|scope| {
+                [ALL, READS, SUDO].contains(&scope.as_str())
+                    || OTHERS.split(' ').any(|other| other == scope)
+            })
     }
 
     /// Whether the token certainly allows no write.
@@ -99,14 +99,14 @@ impl fmt::Display for Token {
 
 /// The project or group of a bot's token. The token has no access outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct BotOwner {
     /// Whether it is a project or a group.
     pub scope: Scope,
     /// Its id.
     pub id: u64,
 }
 
-impl Home {
+impl BotOwner {
     /// The home of the bot user with this username, which the service generates: `project_12_bot`,
     /// followed by more text since a home can have several bots.
     pub fn of(username: &str) -> Option<Self> {
@@ -179,11 +179,11 @@ mod tests {
 
     #[test]
     fn a_home_is_derived_from_the_username_of_a_bot() {
-        let home = |scope, id| Some(Home { scope, id });
+        let owner = |scope, id| Some(BotOwner { scope, id });
         for (username, expected) in [
-            ("project_12_bot", home(Scope::Project, 12)),
-            ("project_12_bot1", home(Scope::Project, 12)),
-            ("group_7_bot_0a1b2c3d", home(Scope::Group, 7)),
+            ("project_12_bot", owner(Scope::Project, 12)),
+            ("project_12_bot1", owner(Scope::Project, 12)),
+            ("group_7_bot_0a1b2c3d", owner(Scope::Group, 7)),
             ("project_12_both", None),
             ("project_x_bot", None),
             ("project__bot", None),
@@ -193,7 +193,7 @@ mod tests {
             ("project_bot", None),
             ("team_12_bot", None),
         ] {
-            assert_eq!(Home::of(username), expected, "{username}");
+            assert_eq!(BotOwner::of(username), expected, "{username}");
         }
     }
 }

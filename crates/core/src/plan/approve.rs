@@ -12,12 +12,12 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, grow, saved::Comparison};
+use super::{Plan, extend_closure, saved::Comparison};
 use crate::{
     address::{Address, is_literal},
     desired::{Acknowledgement, Guard, Moves},
     diagnostic::{Diagnostic, Place},
-    diff::{Edge, Refusal, Step},
+    diff::{Refusal, Step},
     live::Live,
     origin::Origin,
     text::{count, escape},
@@ -28,8 +28,8 @@ const MOST_LEFT_OUT: usize = 3;
 const LARGEST_SHARE: f64 = 0.05;
 
 /// Whether so many of `all` are left out that everything stops.
-fn is_too_much(left_out: usize, all: usize) -> bool {
-    left_out > MOST_LEFT_OUT && left_out as f64 > all as f64 * LARGEST_SHARE
+fn is_too_much(skipped: usize, all: usize) -> bool {
+    skipped > MOST_LEFT_OUT && skipped as f64 > all as f64 * LARGEST_SHARE
 }
 
 /// The path of a refusal for the run as a whole.
@@ -49,18 +49,18 @@ pub struct Policy<'s> {
 #[derive(Debug)]
 pub struct Approved<'p> {
     plan: &'p Plan,
-    left_out: BTreeSet<Arc<str>>,
+    skipped: BTreeSet<Arc<str>>,
 }
 
 impl Approved<'_> {
     /// The steps that run, in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> + Clone {
-        self.plan.steps.iter().filter(|step| !self.left_out.contains(&step.address.path))
+        self.plan.steps.iter().filter(|step| !self.skipped.contains(&step.address.path))
     }
 
     /// Whether all of the container at `path` that differs is in the approved part.
     pub fn covers(&self, path: &str) -> bool {
-        self.plan.limited.is_none() && !self.left_out.contains(path)
+        self.plan.limited.is_none() && !self.skipped.contains(path)
     }
 
     /// The live state of the container at `path` when the plan was made.
@@ -70,10 +70,10 @@ impl Approved<'_> {
 
     /// Whether `refusal`, by a guard of now, was already acknowledged when the plan was made.
     pub fn acknowledges(&self, refusal: &Refusal) -> bool {
-        self.plan.acknowledged.iter().any(|known| {
-            known.refusal.guard == refusal.guard
-                && known.refusal.address == refusal.address
-                && refusal.objects <= known.refusal.objects
+        self.plan.acknowledged.iter().any(|acknowledged| {
+            acknowledged.refusal.guard == refusal.guard
+                && acknowledged.refusal.address == refusal.address
+                && refusal.objects <= acknowledged.refusal.objects
         })
     }
 }
@@ -118,39 +118,37 @@ impl Plan {
         today: Date,
     ) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
-        let valid: Vec<_> = acknowledgements.iter().filter(|known| !known.is_over(today)).collect();
+        let valid: Vec<_> = acknowledgements.iter().filter(|ack| !ack.is_over(today)).collect();
         let mut used = vec![false; valid.len()];
         let refusals = std::mem::take(&mut self.findings.refusals);
-        let exceeded: Vec<_> =
-            valid.iter().map(|known| exceeded(known, &refusals, &valid)).collect();
+        let excesses: Vec<_> = valid.iter().map(|ack| excess_of(ack, &refusals, &valid)).collect();
         for refusal in refusals {
-            let mut letting = None;
-            for (at, known) in valid.iter().copied().enumerate() {
-                if !counts(known, &refusal, &valid) {
+            let mut granted = None;
+            for (at, ack) in valid.iter().copied().enumerate() {
+                if !applies_to(ack, &refusal, &valid) {
                     continue;
                 }
-                // What is exceeded is said once.
+                // An excess is reported once.
                 let is_new = !std::mem::replace(&mut used[at], true);
-                match (&exceeded[at], renamed(known, &refusal, moves)) {
-                    (Some(why), _) if is_new => warnings.push(warning(known, why)),
+                match (&excesses[at], rename_conflict(ack, &refusal, moves)) {
+                    (Some(why), _) if is_new => warnings.push(warning(ack, why)),
                     (Some(_), _) => {}
-                    (None, Some(why)) => warnings.push(warning(known, &why)),
-                    (None, None) => letting = letting.or(Some(known)),
+                    (None, Some(why)) => warnings.push(warning(ack, &why)),
+                    (None, None) => granted = granted.or(Some(ack)),
                 }
             }
-            match letting {
-                Some(known) => self.acknowledged.push(Acknowledged {
+            match granted {
+                Some(ack) => self.acknowledged.push(Acknowledged {
                     refusal,
-                    reason: known.reason.clone(),
-                    by: known.origin.clone(),
+                    reason: ack.reason.clone(),
+                    by: ack.origin.clone(),
                     is_new: false,
                 }),
                 None => self.findings.refusals.push(refusal),
             }
         }
-        let unused = valid.into_iter().zip(used).filter(|(_, used)| !used);
-        warnings.extend(unused.map(|(known, _)| {
-            warning(known, &format!("`{known}` acknowledges nothing that this run refuses"))
+        warnings.extend(valid.into_iter().zip(used).filter(|(_, used)| !used).map(|(ack, _)| {
+            warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses"))
         }));
         warnings
     }
@@ -158,10 +156,9 @@ impl Plan {
     /// Whether a guard refuses the run as a whole. A refusal for a rule does, because a rule has no
     /// steps that could be left out.
     pub fn is_refused(&self) -> bool {
-        let is_whole = |refusal: &Refusal| {
-            &*refusal.address.path == EVERYTHING || refusal.guard == Guard::Reach
-        };
-        self.refusals.iter().any(is_whole)
+        self.refusals
+            .iter()
+            .any(|refusal| &*refusal.address.path == EVERYTHING || refusal.guard == Guard::Reach)
     }
 
     /// Decides what may run: all containers without a problem, a refusal or an unreadable scope.
@@ -169,13 +166,13 @@ impl Plan {
     /// # Errors
     /// Why nothing may run.
     pub fn approve(&self, policy: Policy<'_>) -> Result<(Approved<'_>, Vec<LeftOut>), Blocked> {
-        let mut broken = self.broken();
+        let mut broken = self.broken_containers();
         if self.is_refused() {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
         let all = self.projects + self.groups;
         // Containers outside the saved plan are left out too, but are no sign of a common cause.
-        let apart = self.apart_from(policy.saved);
+        let apart = self.not_in_saved(policy.saved);
         if policy.all_or_nothing {
             broken.extend(apart.iter().cloned());
         }
@@ -195,24 +192,24 @@ impl Plan {
         }
         broken.extend(apart);
         // What depends on a step of a broken one is left out too.
-        grow(&mut broken, |broken| {
-            let is_broken = |edge: &Edge| broken.contains(&edge.address.path);
+        extend_closure(&mut broken, |broken| {
             let whole = self.steps.iter().filter(|step| !broken.contains(&step.address.path));
-            let dependants = whole.filter(|step| step.after.iter().any(is_broken));
+            let dependants = whole
+                .filter(|step| step.after.iter().any(|edge| broken.contains(&edge.address.path)));
             dependants.map(|step| step.address.path.clone()).collect()
         });
-        let left_out = broken.iter().map(|path| {
+        let skipped = broken.iter().map(|path| {
             let steps = self.steps.iter().filter(|step| step.address.path == *path).count();
             LeftOut { address: Address::container(path.clone()), steps }
         });
-        let left_out = left_out.collect();
-        Ok((Approved { plan: self, left_out: broken }, left_out))
+        let skipped = skipped.collect();
+        Ok((Approved { plan: self, skipped: broken }, skipped))
     }
 }
 
 impl Plan {
     /// The containers with a problem, a refusal or something that could not be read.
-    fn broken(&self) -> BTreeSet<Arc<str>> {
+    fn broken_containers(&self) -> BTreeSet<Arc<str>> {
         let problems = self.problems.iter().map(|problem| &problem.address);
         let refusals = self.refusals.iter().map(|refusal| &refusal.address);
         let all = problems.chain(refusals).map(|address| &address.path);
@@ -223,66 +220,69 @@ impl Plan {
     pub fn unread(&self) -> BTreeSet<&Arc<str>> {
         let closing = self.steps.iter().filter(|step| step.closes());
         let closing: BTreeSet<_> = closing.map(|step| &step.address.path).collect();
-        let scopes = self
-            .incomplete
+        self.incomplete
             .iter()
-            .filter(|scope| !scope.is_withheld_section() || closing.contains(&scope.address.path));
-        scopes.map(|scope| &scope.address.path).collect()
+            .filter(|scope| !scope.is_withheld_section() || closing.contains(&scope.address.path))
+            .map(|scope| &scope.address.path)
+            .collect()
     }
 
     /// Whether so much is broken that nothing will be applied.
     pub fn is_mostly_broken(&self) -> bool {
-        is_too_much(self.broken().len(), self.projects + self.groups)
+        is_too_much(self.broken_containers().len(), self.projects + self.groups)
     }
 
     /// The containers with steps that differ from the `saved` plan.
-    fn apart_from(&self, saved: Option<&Comparison>) -> BTreeSet<Arc<str>> {
+    fn not_in_saved(&self, saved: Option<&Comparison>) -> BTreeSet<Arc<str>> {
         let paths = self.steps.iter().map(|step| &step.address.path);
-        let is_apart = |path: &&Arc<str>| saved.is_some_and(|saved| !saved.agreed.contains(*path));
-        paths.filter(is_apart).cloned().collect()
+        paths
+            .filter(|path| saved.is_some_and(|saved| !saved.agreed.contains(*path)))
+            .cloned()
+            .collect()
     }
 }
 
 /// Whether an acknowledgement is about a refusal.
-fn fits(known: &Acknowledgement, refusal: &Refusal) -> bool {
+fn is_about(ack: &Acknowledgement, refusal: &Refusal) -> bool {
     let is_named = || match &*refusal.address.path {
-        EVERYTHING => known.at.written() == EVERYTHING,
+        EVERYTHING => ack.at.written() == EVERYTHING,
         // A glob within a glob: `acme/*` differs from `acme/**`.
         glob if refusal.guard == Guard::Reach => {
-            let (at, glob) = (known.at.written().to_lowercase(), glob.to_lowercase());
+            let (at, glob) = (ack.at.written().to_lowercase(), glob.to_lowercase());
             let is_above = |start: &str| is_literal(start) && glob.starts_with(start);
             at == EVERYTHING || at == glob || at.strip_suffix("**").is_some_and(is_above)
         }
         path if refusal.guard == Guard::Deletion => {
-            known.at.written().to_lowercase() == path.to_lowercase()
+            ack.at.written().to_lowercase() == path.to_lowercase()
         }
-        _ => known.at.matches(&refusal.address),
+        _ => ack.at.matches(&refusal.address),
     };
-    known.guard == refusal.guard && is_named()
+    ack.guard == refusal.guard && is_named()
 }
 
-/// Whether a refusal is one of an acknowledgement, given all that are `valid`. One with a number
-/// leaves to others what those name.
-fn counts(known: &Acknowledgement, refusal: &Refusal, valid: &[&Acknowledgement]) -> bool {
-    let is_free = || !valid.iter().any(|other| names(other, refusal));
-    fits(known, refusal) && (known.at_most.is_none() || names(known, refusal) || is_free())
+/// True if an acknowledgement applies to a refusal, given all that are `valid`. One with a number
+/// leaves refusals to others that name them.
+fn applies_to(ack: &Acknowledgement, refusal: &Refusal, valid: &[&Acknowledgement]) -> bool {
+    is_about(ack, refusal)
+        && (ack.at_most.is_none()
+            || names_alone(ack, refusal)
+            || !valid.iter().any(|other| names_alone(other, refusal)))
 }
 
-/// Whether an acknowledgement is for one refusal alone, as its address is printed.
-fn names(known: &Acknowledgement, refusal: &Refusal) -> bool {
-    known.guard == refusal.guard
-        && known.at.written().to_lowercase() == refusal.address.to_string().to_lowercase()
+/// True if an acknowledgement is for one refusal alone, with its address as printed.
+fn names_alone(ack: &Acknowledgement, refusal: &Refusal) -> bool {
+    ack.guard == refusal.guard
+        && ack.at.written().to_lowercase() == refusal.address.to_string().to_lowercase()
 }
 
-/// Why an acknowledgement covers none of the refusals that it is about, if these are about more
-/// objects together than it is for.
-fn exceeded(
-    known: &Acknowledgement,
+/// The reason why an acknowledgement does not count, if the matching refusals exceed its `at_most`.
+fn excess_of(
+    ack: &Acknowledgement,
     refusals: &[Refusal],
     valid: &[&Acknowledgement],
 ) -> Option<String> {
-    let most = known.at_most?;
-    let about: Vec<_> = refusals.iter().filter(|refusal| counts(known, refusal, valid)).collect();
+    let most = ack.at_most?;
+    let about: Vec<_> = refusals.iter().filter(|refusal| applies_to(ack, refusal, valid)).collect();
     // A refusal of the whole run is about the same objects again.
     let (again, others): (Vec<&Refusal>, Vec<&Refusal>) =
         about.iter().partition(|refusal| &*refusal.address.path == EVERYTHING);
@@ -294,14 +294,15 @@ fn exceeded(
         _ => format!("the {} refusals that it matches are about {objects} together", about.len()),
     };
     let is_over = objects > most;
-    is_over.then(|| format!("the acknowledgement of `{known}` is for {most} at most, and {what}"))
+    is_over.then(|| format!("the acknowledgement of `{ack}` is for {most} at most, and {what}"))
 }
 
-/// Why a glob that matches a refusal does not acknowledge it: otherwise a branch with a rename
-/// could choose which acknowledgements apply to it. A path without a wildcard leaves no choice.
-fn renamed(known: &Acknowledgement, refusal: &Refusal, moves: &Moves) -> Option<String> {
+/// The reason why a glob that matches a refusal does not acknowledge it after a rename: otherwise a
+/// branch could choose by a rename which acknowledgements apply to it. A path without a wildcard
+/// leaves no choice.
+fn rename_conflict(ack: &Acknowledgement, refusal: &Refusal, moves: &Moves) -> Option<String> {
     let path = &refusal.address.path;
-    let written = known.at.written().split('#').next().unwrap_or_default();
+    let written = ack.at.written().split('#').next().unwrap_or_default();
     if refusal.guard == Guard::Reach || written.to_lowercase() == path.to_lowercase() {
         return None;
     }
@@ -309,20 +310,20 @@ fn renamed(known: &Acknowledgement, refusal: &Refusal, moves: &Moves) -> Option<
         None => "every former path".to_owned(),
         Some(former) => {
             let former = former.into_iter().find(|former| {
-                !known.at.matches(&Address { path: (**former).into(), ..refusal.address.clone() })
+                !ack.at.matches(&Address { path: (**former).into(), ..refusal.address.clone() })
             });
             format!("`{}`, the former path", escape(&former?))
         }
     };
     Some(format!(
-        "the acknowledgement of `{known}` is not for {of} of `{path}`; write `{}`",
+        "the acknowledgement of `{ack}` is not for {of} of `{path}`; write `{}`",
         refusal.acknowledgement
     ))
 }
 
-fn warning(known: &Acknowledgement, message: &str) -> Diagnostic {
+fn warning(ack: &Acknowledgement, message: &str) -> Diagnostic {
     let warning = Diagnostic::warning("acknowledgement", message.to_owned());
-    match &known.origin {
+    match &ack.origin {
         Some(origin) => warning.at(Place::from(origin)),
         None => warning,
     }

@@ -12,7 +12,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, State, subject},
     diff::{
-        self, Action, Context, Findings, Incomplete, Note, Problem, Reason, Step,
+        self, Action, Context, Findings, Note, Problem, Reason, Step,
         texts::{self, Words},
     },
     field::Scope,
@@ -28,7 +28,7 @@ use crate::{
 /// plan is not complete: answer them and call again.
 pub fn container(declared: &Container, live: &Live, settings: &Settings) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
-    let (address, names) = (declared.address(), names(declared, live, settings));
+    let (address, names) = (declared.address(), collect_names(declared, live, settings));
     let nothing = Facts { is_empty: true, ..Facts::default() };
     let new =
         |namespace| Target { namespace, ..Target::new(declared.scope, declared.path.clone()) };
@@ -55,36 +55,36 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         groups: &settings.groups,
         release: match live.release {
             Known::Hidden => settings.release.map_or(Known::Hidden, Known::Is),
-            told => told,
+            release => release,
         },
         secrets: &settings.secrets,
         resend: &settings.resend,
     };
-    let planning = Planning { declared, live, settings, address: &address, context };
-    planning.by_presence(facts, &mut plan);
+    let planner = ContainerPlanner { declared, live, settings, address: &address, context };
+    planner.plan_by_presence(facts, &mut plan);
     if declared.is_watched || settings.held_until(&address).is_some() {
         plan.findings.watched.append(&mut plan.findings.steps);
         plan.findings.refusals.clear();
         plan.user_rules.clear();
     }
-    settings.holds.say(declared, &mut plan.findings, &settings.moves);
+    settings.holds.add_held(declared, &mut plan.findings, &settings.moves);
     plan
 }
 
 /// The ids of what the declarations name.
-fn names(declared: &Container, live: &Live, settings: &Settings) -> Names {
+fn collect_names(declared: &Container, live: &Live, settings: &Settings) -> Names {
     let mut names = live.names.with(&settings.created).with_caller(settings.caller.id);
-    for of in catalogue::sections(declared.scope) {
-        let Some(found) = live.sections.get(of.section) else { continue };
+    for section in catalogue::sections(declared.scope) {
+        let Some(found) = live.sections.get(section.section) else { continue };
         // Rules have the ids of members and of groups that it is shared with.
-        if let (Ok(entries), Some((_, named))) = (found.entries(), subject(of)) {
+        if let (Ok(entries), Some((_, named))) = (found.entries(), subject(section)) {
             for (id, entry) in entries.iter().filter_map(|one| Some((one.id()?, one))) {
-                names.insert_name(named, id, &of.name(entry.fields.raw()));
+                names.insert_name(named, id, &section.name(entry.fields.raw()));
             }
         }
         // Those that this run created have ids by now.
-        if of.called_by.is_some() && names.entries(of.section).is_some() {
-            names.insert_entries(of.section, entry_ids(of, declared, found));
+        if section.called_by.is_some() && names.entries(section.section).is_some() {
+            names.insert_entries(section.section, entry_ids(section, declared, found));
         }
     }
     names
@@ -95,7 +95,7 @@ fn names(declared: &Container, live: &Live, settings: &Settings) -> Names {
 type Switches = BTreeMap<Capability, bool>;
 
 /// What the declared switches do to a set of settings that close a section while all are off.
-fn switched(
+fn switch_effect(
     set: &[&'static str],
     switches: &Switches,
     is_off: impl Fn(&str) -> bool,
@@ -106,13 +106,13 @@ fn switched(
     };
     let opens = set.iter().filter_map(of).find(|(_, opens)| *opens);
     // The others may be off without a declaration.
-    let closed =
-        || set.iter().find_map(of).filter(|_| set.iter().all(|n| of(n).is_some() || is_off(n)));
-    opens.or_else(closed)
+    opens.or_else(|| {
+        set.iter().find_map(of).filter(|_| set.iter().all(|n| of(n).is_some() || is_off(n)))
+    })
 }
 
 /// A container that is being planned.
-pub(super) struct Planning<'a> {
+pub(super) struct ContainerPlanner<'a> {
     pub(super) declared: &'a Container,
     pub(super) live: &'a Live,
     pub(super) settings: &'a Settings,
@@ -120,7 +120,7 @@ pub(super) struct Planning<'a> {
     pub(super) context: Context<'a>,
 }
 
-impl Planning<'_> {
+impl ContainerPlanner<'_> {
     /// The address of a section.
     pub(super) fn at(&self, section: &DeclaredSection) -> Address {
         self.address.section(section.of.section)
@@ -139,7 +139,7 @@ impl Planning<'_> {
 
     /// Plans a section that can be read only under `condition`. Held differences are only watched.
     pub(super) fn possible(&self, section: &DeclaredSection, condition: &'static str) -> Findings {
-        let mut findings = diff::possible(section, condition, self.context);
+        let mut findings = diff::plan_possible(section, condition, self.context);
         self.settings.leave_held(section.of, &mut findings);
         findings
     }
@@ -150,21 +150,21 @@ impl Planning<'_> {
     }
 
     /// Plans a container that exists.
-    pub(super) fn here(&self, facts: &Facts, plan: &mut ContainerPlan) {
+    pub(super) fn plan_existing(&self, facts: &Facts, plan: &mut ContainerPlan) {
         if self.declared.life.absent().is_some() {
-            return self.absent(facts, plan);
+            return self.plan_deletion(facts, plan);
         }
         if let Some(arrival) = &facts.arrival {
-            return self.arrives(arrival, plan);
+            return self.plan_arrival(arrival, plan);
         }
         let switches = self.switches();
         let writable = switches.get(&Capability::Writable).copied();
         // An undeclared container is never unarchived.
         let is_closed = facts.archived && writable != Some(false);
         if self.declared.brought_in.is_some() && (facts.deleting.is_some() || is_closed) {
-            return plan.vanished(self.declared);
+            return plan.close_vanished(self.declared);
         }
-        if let Err(problem) = self.restored(facts, plan) {
+        if let Err(problem) = self.plan_restoration(facts, plan) {
             return plan.close(*problem);
         }
         self.unlisted_projects(plan);
@@ -174,33 +174,37 @@ impl Planning<'_> {
         let former = self.context.target.former.as_ref();
         if facts.archived && writable != Some(true) {
             return match former {
-                Some(former) => plan.close(self.closed_to_moves(&former.path)),
-                None => self.archived(writable == Some(false), plan),
+                Some(former) => plan.close(self.archived_problem(&former.path)),
+                None => self.plan_archived(writable == Some(false), plan),
             };
         }
-        match former.map(|former| self.relocation(former, facts)).transpose() {
+        match former.map(|former| self.move_step(former, facts)).transpose() {
             Ok(step) => plan.findings.steps.extend(step),
             Err(problem) => return plan.close(*problem),
         }
-        for section in self.in_order() {
-            self.section(section, (&switches, facts.archived), plan);
+        for section in self.ordered_sections() {
+            self.plan_section(section, (&switches, facts.archived), plan);
         }
         self.arrange(plan);
     }
 
     /// Restores it if it is marked for deletion.
-    fn restored(&self, facts: &Facts, plan: &mut ContainerPlan) -> Result<(), Box<Problem>> {
+    fn plan_restoration(
+        &self,
+        facts: &Facts,
+        plan: &mut ContainerPlan,
+    ) -> Result<(), Box<Problem>> {
         let Some(since) = &facts.deleting else { return Ok(()) };
         let may_restore = self.settings.caller.administrator || facts.level >= Some(OWNER);
         if !may_restore || self.context.target.former.is_some() {
-            return Err(Box::new(self.deleting(since.as_deref())));
+            return Err(Box::new(self.deleting_problem(since.as_deref())));
         }
-        plan.findings.steps.push(self.restoration(since.as_deref())?);
+        plan.findings.steps.push(self.restore_step(since.as_deref())?);
         Ok(())
     }
 
     /// Compares a section, or records why it cannot be compared.
-    fn section(
+    fn plan_section(
         &self,
         section: &DeclaredSection,
         closed: (&Switches, bool),
@@ -210,9 +214,9 @@ impl Planning<'_> {
         let found = self.live.sections.get(section.of.section).unwrap_or(&unread);
         let mut findings = match self.compare(section, found) {
             Ok(findings) => findings,
-            Err(reason) => return self.unread(section, reason, closed, plan),
+            Err(reason) => return self.plan_unread(section, reason, closed, plan),
         };
-        self.go_with_parents(section, &mut findings, &plan.findings.steps);
+        self.drop_with_parents(section, &mut findings, &plan.findings.steps);
         if let (Shape::List, Ok(entries)) = (section.of.shape, found.entries()) {
             let (at, steps, limits) = (self.at(section), &findings.steps, &self.settings.limits);
             let refusal = guard::removals(&at, &section.origin, entries.len(), steps, limits);
@@ -224,7 +228,7 @@ impl Planning<'_> {
 
     /// Plans a section that could not be read for `reason`: a switch that this run turns on, a
     /// switch that stays off, or another reason.
-    fn unread(
+    fn plan_unread(
         &self,
         section: &DeclaredSection,
         reason: Cause,
@@ -233,7 +237,8 @@ impl Planning<'_> {
     ) {
         let sets = section.of.home.closed_by.iter();
         let is_off = |name: &str| self.is_off(name);
-        let mut lacked: Vec<_> = sets.filter_map(|set| switched(set, switches, is_off)).collect();
+        let mut lacked: Vec<_> =
+            sets.filter_map(|set| switch_effect(set, switches, is_off)).collect();
         lacked.extend(is_archived.then_some((Capability::Writable, true)));
         // A switch that stays off cannot be compensated by one that is turned on.
         let closed = lacked.iter().find(|(_, opens)| !opens);
@@ -250,7 +255,7 @@ impl Planning<'_> {
                 let fields: BTreeSet<_> = section.names().map(str::to_owned).collect();
                 plan.findings.notes.push(Note { fields: fields.into_iter().collect(), ..note });
             }
-            None => plan.leave_out(self.at(section), reason),
+            None => plan.add_incomplete(self.at(section), reason),
         }
     }
 
@@ -280,8 +285,8 @@ impl Planning<'_> {
     fn close_with_named(&self, plan: &mut ContainerPlan) {
         let shut = plan.shut.iter().filter_map(|name| self.live.sections.get(name));
         let reasons: Vec<_> = shut.filter_map(|found| found.entries().err()).collect();
-        let is_shut = |scope: &mut Incomplete| reasons.contains(&&scope.reason);
-        let shut = plan.findings.incomplete.extract_if(.., is_shut);
+        let shut =
+            plan.findings.incomplete.extract_if(.., |scope| reasons.contains(&&scope.reason));
         plan.findings.notes.extend(shut.map(|scope| {
             let why = scope.reason.message.to_string();
             Note::new(&scope.address, Reason::Closed { why }, &self.declared.origin)
@@ -315,8 +320,8 @@ impl Planning<'_> {
         }
         self.close_with_named(plan);
         self.refuse_low_access(plan);
-        self.refuse_removed(plan);
-        self.after_replacements(plan);
+        self.refuse_named_leavers(plan);
+        self.repair_grants(plan);
         self.mark_outsiders(plan);
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
@@ -328,21 +333,28 @@ impl Planning<'_> {
 
     /// Drops the removals of entries whose parent is removed, and reports entries that are declared
     /// below one.
-    fn go_with_parents(&self, section: &DeclaredSection, findings: &mut Findings, steps: &[Step]) {
+    fn drop_with_parents(
+        &self,
+        section: &DeclaredSection,
+        findings: &mut Findings,
+        steps: &[Step],
+    ) {
         let Some(parent) = section.of.home.parent else { return };
         let Some(of) = catalogue::section(self.declared.scope, parent.section) else { return };
-        let removes = |step: &&Step| {
-            step.action == Action::Delete
-                && !step.is_copy
-                && step.address.section == Some(of.section)
-        };
-        let live = steps.iter().filter(removes).filter_map(Step::found);
+        let live = steps
+            .iter()
+            .filter(|step| {
+                step.action == Action::Delete
+                    && !step.is_copy
+                    && step.address.section == Some(of.section)
+            })
+            .filter_map(Step::live_entry);
         let gone: BTreeSet<_> = live.map(|live| of.name(live.fields.raw())).collect();
         if gone.is_empty() {
             return;
         }
         findings.steps.retain(|step| {
-            let above = step.found().and_then(|live| live.fields.raw().get(parent.field));
+            let above = step.live_entry().and_then(|live| live.fields.raw().get(parent.field));
             !above.and_then(Json::as_str).is_some_and(|name| gone.contains(name))
         });
         for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
@@ -372,41 +384,41 @@ impl Planning<'_> {
     }
 
     /// Plans a container whose contents have not arrived: nothing is written into it before.
-    fn arrives(&self, arrival: &Arrival, plan: &mut ContainerPlan) {
+    fn plan_arrival(&self, arrival: &Arrival, plan: &mut ContainerPlan) {
         plan.arrival = Some(arrival.clone());
         match arrival {
             Arrival::Running => {
                 let running = Cause::new("its contents are still being imported").transient();
                 let reason = running.help("run again when they are there");
-                plan.leave_unread(self.address.clone(), reason);
+                plan.close_unread(self.address.clone(), reason);
             }
-            Arrival::Failed(why) => plan.close(self.import_failed(why.as_deref())),
+            Arrival::Failed(why) => plan.close(self.import_problem(why.as_deref())),
         }
     }
 
     /// Plans a container that is archived and stays archived.
-    fn archived(&self, as_declared: bool, plan: &mut ContainerPlan) {
+    fn plan_archived(&self, as_declared: bool, plan: &mut ContainerPlan) {
         plan.closed = Some(Cause::new("the project is archived"));
         let opens = Effect::provides(Capability::Writable);
-        let is_kept_shut = |section: &&DeclaredSection| {
+        let is_held_shut = |section: &&DeclaredSection| {
             self.is_held(section) && self.declared_effects(section).contains(&opens)
         };
         let by_hand = Reason::ArchivedByHand;
-        plan.findings.notes.push(match self.in_order().find(is_kept_shut) {
+        plan.findings.notes.push(match self.ordered_sections().find(is_held_shut) {
             Some(section) => Note::new(&self.at(section), by_hand, &section.origin),
             None if !as_declared => Note::new(self.address, by_hand, &self.declared.origin),
             None => {
                 // Nothing else of it could be read than that it is archived.
                 let shuts = Effect::lacks(Capability::Writable);
-                let says_so = self.effects().filter(|(_, effect)| *effect == shuts);
-                plan.compared.extend(says_so.map(|(name, _)| name));
+                let archiving = self.effects().filter(|(_, effect)| *effect == shuts);
+                plan.compared.extend(archiving.map(|(name, _)| name));
                 Note::new(self.address, Reason::Archived, &self.declared.origin)
             }
         });
     }
 
     /// The declared sections, in the order of their kinds.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = &DeclaredSection> {
+    pub(super) fn ordered_sections(&self) -> impl Iterator<Item = &DeclaredSection> {
         let names = catalogue::sections(self.declared.scope).map(|of| of.section);
         names.filter_map(|name| self.declared.section(name))
     }
@@ -414,7 +426,7 @@ impl Planning<'_> {
     /// The effects of the container's own declared values, whether they differ or not. A held value
     /// counts as it is live.
     fn effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
-        self.in_order().flat_map(|section| {
+        self.ordered_sections().flat_map(|section| {
             let name = section.of.section;
             let effects = match self.live.sections.get(name) {
                 Some(Collection::One(Some(live))) if self.is_held(section) => {
@@ -434,10 +446,11 @@ impl Planning<'_> {
     }
 
     fn switches(&self) -> Switches {
-        let switch = |(_, effect)| match effect {
-            Effect::Capability { what, before: false, after } => Some((what, after)),
-            _ => None,
-        };
-        self.effects().filter_map(switch).collect()
+        self.effects()
+            .filter_map(|(_, effect)| match effect {
+                Effect::Capability { what, before: false, after } => Some((what, after)),
+                _ => None,
+            })
+            .collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ContainerPlan, container::Planning, guard, order};
+use super::{ContainerPlan, container::ContainerPlanner, guard, order};
 use crate::{
     catalogue::{self, constraints},
     desired::{Creation, Declared, DeclaredSection, Entry},
@@ -14,26 +14,27 @@ use crate::{
     value::{Fields, Object, Value},
 };
 
-impl Planning<'_> {
+impl ContainerPlanner<'_> {
     /// Plans a missing container.
-    pub(super) fn missing(&self, plan: &mut ContainerPlan) {
+    pub(super) fn plan_missing(&self, plan: &mut ContainerPlan) {
         match &self.declared.create {
-            Creation::Allowed(create) => self.create(create, plan),
-            Creation::Unselected { .. } => plan.close(self.not_there(true)),
-            Creation::Forbidden => plan.close(self.not_there(false)),
+            Creation::Allowed(create) => self.plan_creation(create, plan),
+            Creation::Unselected { .. } => plan.close(self.missing_problem(true)),
+            Creation::Forbidden => plan.close(self.missing_problem(false)),
         }
     }
 
     /// Its creation comes first, with the sections that the same request sets; everything else
     /// comes after it.
-    fn create(&self, create: &Declared, plan: &mut ContainerPlan) {
-        match self.creation(create, plan) {
+    fn plan_creation(&self, create: &Declared, plan: &mut ContainerPlan) {
+        match self.creation_step(create, plan) {
             Ok(step) => plan.findings.steps.push(step),
             Err(problem) => return plan.close(*problem),
         }
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
-        let inside = Planning { context: Context { is_empty, ..self.context }, ..*self };
-        for section in self.in_order().filter(|section| !section.of.comes_with_container()) {
+        let inside = ContainerPlanner { context: Context { is_empty, ..self.context }, ..*self };
+        for section in self.ordered_sections().filter(|section| !section.of.comes_with_container())
+        {
             let is_off = |feature: &&'static str| {
                 plan.steps.iter().any(|step| step.takes(Capability::Feature(feature)))
             };
@@ -52,14 +53,15 @@ impl Planning<'_> {
             }
             match inside.compare(section, found) {
                 Ok(findings) => plan.findings.extend(findings),
-                Err(reason) => plan.leave_out(self.at(section), reason),
+                Err(reason) => plan.add_incomplete(self.at(section), reason),
             }
         }
         // A step that names an entry of such a section is left out too.
         let shut = plan.shut.iter().map(|name| format!("{}/", self.address.section(name)));
         let shut: Vec<_> = shut.collect();
-        let names_one = |named: &str| shut.iter().any(|section| named.starts_with(section));
-        let lacks_one = |step: &mut Step| step.waits_for().any(names_one);
+        let lacks_one = |step: &mut Step| {
+            step.waits_for().any(|named| shut.iter().any(|section| named.starts_with(section)))
+        };
         let closed = plan.findings.steps.extract_if(.., lacks_one).map(|step| {
             let why = "what it names needs a feature that is off".to_owned();
             Note::new(&step.address, Reason::Closed { why }, &step.origin)
@@ -75,63 +77,69 @@ impl Planning<'_> {
 
     /// The creation step, with the sections that the same request sets. Fields that must wait
     /// become notes.
-    fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
-        let (own, _) = catalogue::container(self.declared.scope);
-        let mut fields = self.created_with(create);
+    fn creation_step(
+        &self,
+        create: &Declared,
+        plan: &mut ContainerPlan,
+    ) -> Result<Step, Box<Problem>> {
+        let (itself, _) = catalogue::container(self.declared.scope);
+        let mut fields = self.creation_fields(create);
         let mut notes = Vec::new();
         for (name, (section, field)) in &fields {
-            let limit = self.bound(*section, name, field, plan)?;
+            let limit = self.group_limit(*section, name, field, plan)?;
             let closes = constraints::over("create", None).any(|row| {
                 let by = field.value.plain().filter(|_| row.by.field == *name);
                 by.is_some_and(|by| row.forbids(by, Scope::Project))
             });
             let is_needed_open = self.declared.life.gets_projects && closes;
             let until = is_needed_open.then(|| "until the projects in it exist".to_owned());
-            notes.extend(until.or(limit).map(|why| self.waits(*section, name, field, why)));
+            notes.extend(
+                until.or(limit).map(|reason| self.waiting_note(*section, name, field, reason)),
+            );
         }
         for note in &notes {
             fields.remove(&*note.fields[0]);
         }
-        let value = |(name, (_, field)): (&&str, &(Section, Sourced<Value>))| {
-            ((*name).to_owned(), field.value.clone())
-        };
-        let values: Fields = fields.iter().map(value).collect();
+        let values: Fields = fields
+            .iter()
+            .map(|(name, (_, field))| ((*name).to_owned(), field.value.clone()))
+            .collect();
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
             match section.waits(name, &values, None, true) {
-                Some(why) => notes.push(self.waits(*section, name, field, why)),
+                Some(reason) => notes.push(self.waiting_note(*section, name, field, reason)),
                 None => changes.push(diff::creation_change(section.field(name), name, field)),
             }
         }
         plan.findings.notes.extend(notes);
-        let calls = self.calls(&values, &fields)?;
+        let calls = self.creation_calls(&values, &fields)?;
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
         let after = forms::plain(&values);
-        let of = |section: Section| section.rules.effects(None, &Object::new(), &after);
-        let along = self.sections_in_create().flat_map(|section| of(section.of));
+        let effects_of = |section: Section| section.rules.effects(None, &Object::new(), &after);
+        let along = self.sections_in_create().flat_map(|section| effects_of(section.of));
         let effects = std::iter::once(Effect::provides(Capability::Exists))
             .chain(along.filter(|effect| match effect {
                 Effect::Capability { what: Capability::Feature(_), before, .. } => *before,
                 effect => matches!(effect, Effect::Visibility { .. }),
             }))
-            .chain(self.follows())
-            .chain(of(own));
+            .chain(self.preceding_moves())
+            .chain(effects_of(itself));
         Ok(Step { effects: effects.collect(), ..step })
     }
 
     /// The sections that the creating request sets too.
     fn sections_in_create(&self) -> impl Iterator<Item = &DeclaredSection> {
-        self.in_order().filter(|section| section.of.comes_with_container())
+        self.ordered_sections().filter(|section| section.of.comes_with_container())
     }
 
     /// All fields of the creating request: those of `create`, and those of sections set with it.
-    fn created_with<'f>(
+    fn creation_fields<'f>(
         &'f self,
         create: &'f Declared,
     ) -> BTreeMap<&'f str, (Section, Sourced<Value>)> {
-        let (own, _) = catalogue::container(self.declared.scope);
-        let own_fields = create.iter().map(|(name, field)| (name, (own, field)));
+        let (itself, _) = catalogue::container(self.declared.scope);
+        let create_fields = create.iter().map(|(name, field)| (name, (itself, field)));
         let along = self.sections_in_create().flat_map(|section| {
             let met = |entry: &Entry| {
                 forms::resolve_conditions(section.of, &entry.values(), &Object::new())
@@ -144,12 +152,12 @@ impl Planning<'_> {
                 })
             })
         });
-        own_fields.chain(along).collect()
+        create_fields.chain(along).collect()
     }
 
     /// Refuses fields that the service's release lacks, and values that the group above prevents;
     /// returns why a field waits for that group, if so.
-    fn bound(
+    fn group_limit(
         &self,
         section: Section,
         name: &str,
@@ -167,33 +175,38 @@ impl Planning<'_> {
                 if support == Support::Depends {
                     plan.findings.ask(Question::Release);
                 }
-                (context.bound(section, name, &field.value, &mut plan.findings), &of_section)
+                (context.group_limit(section, name, &field.value, &mut plan.findings), &of_section)
             }
         };
         match limit.map(|limit| limit.problem(at, &field.origin)) {
             Some(Ok(problem)) => Err(Box::new(problem)),
-            Some(Err(why)) => Ok(Some(why)),
+            Some(Err(reason)) => Ok(Some(reason)),
             None => Ok(None),
         }
     }
 
-    fn waits(&self, section: Section, name: &str, field: &Sourced<Value>, why: String) -> Note {
+    fn waiting_note(
+        &self,
+        section: Section,
+        name: &str,
+        field: &Sourced<Value>,
+        why: String,
+    ) -> Note {
         let address = self.address.section(section.section);
         let note = Note::new(&address, Reason::Waits { why }, &field.origin);
         Note { fields: vec![name.to_owned()], ..note }
     }
 
     /// The requests that create it, with the service's own names for hosts of imports.
-    fn calls(
+    fn creation_calls(
         &self,
         values: &Fields,
         fields: &BTreeMap<&str, (Section, Sourced<Value>)>,
     ) -> Result<Vec<Call>, Box<Problem>> {
-        let at = |name: &str| {
+        let mut calls = self.container_calls(Act::Create(values), self.context.target, |name| {
             let origin = fields.get(name).map(|(_, field)| &field.origin);
             origin.unwrap_or(&self.declared.origin).clone()
-        };
-        let mut calls = self.own_calls(Act::Create(values), self.context.target, at)?;
+        })?;
         for (neutral, name) in &self.settings.hosts {
             for call in &mut calls {
                 call.request = call.request.clone().rename(neutral, name);

@@ -35,12 +35,13 @@ impl Counts {
     pub fn of<'s>(steps: impl Iterator<Item = &'s Step> + Clone) -> Self {
         let count = |action| steps.clone().filter(|step| step.action == action).count();
         let paths: BTreeSet<_> = steps.clone().map(|step| &step.address.path).collect();
-        let sent = |step: &Step| step.calls.iter().filter(|call| !call.is_spare()).count();
         Self {
             create: count(Action::Create),
             update: count(Action::Update),
             delete: count(Action::Delete),
-            calls: steps.map(sent).sum(),
+            calls: steps
+                .map(|step| step.calls.iter().filter(|call| !call.is_spare()).count())
+                .sum(),
             projects: paths.len(),
         }
     }
@@ -77,8 +78,10 @@ impl Plan {
         for step in &self.steps {
             for call in step.calls.iter().filter(|call| !call.is_spare()) {
                 requests += 1;
-                let row = || operations::find(call.operation).map(AnyOp::row);
-                let Some(operation) = rows.entry(call.operation).or_insert_with(row) else {
+                let Some(operation) = rows
+                    .entry(call.operation)
+                    .or_insert_with(|| operations::find(call.operation).map(AnyOp::row))
+                else {
                     continue;
                 };
                 if let Some(limit) = operation.a_minute {
@@ -90,11 +93,12 @@ impl Plan {
             }
         }
         requests += read_back.len() as u64;
-        let own = calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
-        let estimates = own.chain([(None, requests, a_minute)]).map(|(operation, count, limit)| {
-            let seconds = 60 * minutes(count, limit);
-            Estimate { requests, seconds, a_minute: limit, operation }
-        });
+        let limited = calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
+        let estimates =
+            limited.chain([(None, requests, a_minute)]).map(|(operation, count, limit)| {
+                let seconds = 60 * minutes(count, limit);
+                Estimate { requests, seconds, a_minute: limit, operation }
+            });
         // Among equals, all requests together come last and win.
         estimates.max_by_key(|estimate| estimate.seconds).filter(|estimate| estimate.seconds > 0)
     }

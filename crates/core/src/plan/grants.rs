@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::civil::Date;
 
-use super::{ContainerPlan, container::Planning};
+use super::{ContainerPlan, container::ContainerPlanner};
 use crate::{
     address::Address,
     catalogue::{self, shares},
     desired::{self, DeclaredSection, Entry, State, Unlisted, subject},
     diff::{
-        Action, Change, Findings, Held, Note, Problem, Reason, Step,
+        Action, Findings, Held, Note, Problem, Reason, Step,
         texts::{self, Words},
     },
     field::{Compare, Named, Scope},
@@ -21,16 +21,16 @@ use crate::{
     text::escape,
 };
 
-impl Planning<'_> {
+impl ContainerPlanner<'_> {
     /// The service may remove what rules grant to a group or user when its share is replaced or the membership
     /// ends, although access stays. Plans the repair of those rules too.
-    pub(super) fn after_replacements(&self, plan: &mut ContainerPlan) {
+    pub(super) fn repair_grants(&self, plan: &mut ContainerPlan) {
         let gone: Vec<_> =
-            plan.findings.steps.iter().filter_map(|step| self.loses_grants(step)).collect();
+            plan.findings.steps.iter().filter_map(|step| self.grant_loser(step)).collect();
         if gone.is_empty() {
             return;
         }
-        for section in self.in_order() {
+        for section in self.ordered_sections() {
             let Some(supposed) = self.without_grants(section, &gone) else { continue };
             let mut watched = supposed.watched.iter();
             if let Some(until) = watched.find_map(|step| self.settings.held_until(&step.address)) {
@@ -49,11 +49,11 @@ impl Planning<'_> {
     }
 
     /// The group or user that may lose grants with `step` without losing access.
-    fn loses_grants(&self, step: &Step) -> Option<(Named, u64)> {
+    fn grant_loser(&self, step: &Step) -> Option<(Named, u64)> {
         let stays = step.provides(Capability::People);
         match step.action {
             Action::Delete if stays => Some((Named::User, step.live_id()?)),
-            _ if step.replaces && self.names_a_group(step) => Some((Named::Group, step.live_id()?)),
+            _ if step.replaces && self.is_of_group(step) => Some((Named::Group, step.live_id()?)),
             _ => None,
         }
     }
@@ -65,8 +65,7 @@ impl Planning<'_> {
         let found = self.live.sections.get(section.of.section).filter(|_| names_people)?;
         let table = section.of.table();
         let without = |entry: &LiveEntry| {
-            let all = gone.iter();
-            all.fold(entry.clone(), |entry, (named, id)| {
+            gone.iter().fold(entry.clone(), |entry, (named, id)| {
                 entry.without_grants(table, *named, &[*id])
             })
         };
@@ -114,7 +113,7 @@ impl Planning<'_> {
                         texts::LOW_SHARE
                     }
                     (Scope::Project, Named::Group, None)
-                        if step.possible.is_none() && self.has_shares(&mut plan.findings) =>
+                        if step.possible.is_none() && self.knows_shares(&mut plan.findings) =>
                     {
                         texts::NO_SHARE
                     }
@@ -133,7 +132,7 @@ impl Planning<'_> {
     }
 
     /// Whether all groups that the container is shared with are known.
-    fn has_shares(&self, findings: &mut Findings) -> bool {
+    fn knows_shares(&self, findings: &mut Findings) -> bool {
         match self.live.sections.get(shares::SECTION) {
             _ if !matches!(self.live.presence, Presence::Here(..)) => true,
             Some(shares) => shares.entries().is_ok(),
@@ -184,9 +183,9 @@ impl Planning<'_> {
 
     /// Reports rules that name someone whose access this run takes away: the service then takes them
     /// out of the rule. Marks the removal of members who keep access by a group above.
-    pub(super) fn refuse_removed(&self, plan: &mut ContainerPlan) {
+    pub(super) fn refuse_named_leavers(&self, plan: &mut ContainerPlan) {
         let mut rules: HashMap<_, Vec<_>> = HashMap::new();
-        for section in self.in_order() {
+        for section in self.ordered_sections() {
             for (who, rule) in grantees(section) {
                 rules.entry(who).or_default().push((section, rule));
             }
@@ -237,7 +236,7 @@ impl Planning<'_> {
             let is_open = named == Some(Named::User) && !is_given;
             is_open.then_some((name, UserRule { address, is_member }))
         };
-        let rules = self.in_order().flat_map(|section| {
+        let rules = self.ordered_sections().flat_map(|section| {
             grantees(section).filter_map(move |(who, entry)| rule(section, who, entry))
         });
         rules.collect()
@@ -246,15 +245,14 @@ impl Planning<'_> {
     /// The levels of the container's members or shares with groups, by id, where they are declared or were read.
     fn declared_and_live_levels(&self, named: Named) -> BTreeMap<u64, Level> {
         let mut levels = BTreeMap::new();
-        for of in catalogue::sections(self.declared.scope) {
-            let Some((identity, _)) = subject(of).filter(|of| of.1 == named) else { continue };
-            let mut specs = of.table().specs().iter();
+        for section in catalogue::sections(self.declared.scope) {
+            let Some((identity, _)) = subject(section).filter(|of| of.1 == named) else { continue };
+            let mut specs = section.table().specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
-            let live = self.live.entries(of.section).into_iter().flatten();
-            levels.extend(live.filter_map(|entry| {
-                Some((entry.id()?, Level::parse(entry.fields.raw().get(level.name)?)?))
-            }));
-            let declared = self.declared.entries(of.section);
+            levels.extend(self.live.entries(section.section).into_iter().flatten().filter_map(
+                |entry| Some((entry.id()?, Level::parse(entry.fields.raw().get(level.name)?)?)),
+            ));
+            let declared = self.declared.entries(section.section);
             let declared = declared.filter(|entry| entry.state == State::Present);
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(identity)?.value;
@@ -268,8 +266,8 @@ impl Planning<'_> {
 
     /// Holds all replacements of shares and removals of members that would also remove something that is held.
     fn hold_replacements(&self, until: Date, plan: &mut ContainerPlan) {
-        let is_spared = |step: &mut Step| self.loses_grants(step).is_some();
-        let spared: Vec<_> = plan.findings.steps.extract_if(.., is_spared).collect();
+        let spared: Vec<_> =
+            plan.findings.steps.extract_if(.., |step| self.grant_loser(step).is_some()).collect();
         let held = spared.iter().map(|step| Held { address: step.address.clone(), until });
         plan.findings.held.extend(held);
         plan.findings.watched.extend(spared);
@@ -278,18 +276,17 @@ impl Planning<'_> {
     /// Adds notes for steps that remove or replace a share: the service also removes the group's
     /// grants in rules, and no manifest declares those.
     pub(super) fn note_lost_grants(&self, plan: &mut ContainerPlan) {
-        let notes = plan.findings.steps.iter().filter_map(|step| self.lost_grants(step));
+        let notes = plan.findings.steps.iter().filter_map(|step| self.lost_grants_note(step));
         plan.findings.notes.extend(notes);
     }
 
-    fn lost_grants(&self, step: &Step) -> Option<Note> {
+    fn lost_grants_note(&self, step: &Step) -> Option<Note> {
         let removes = step.replaces || step.action == Action::Delete;
-        let group = step.live_id().filter(|_| removes && self.names_a_group(step))?;
-        let grants = |section: &Section| {
+        let group = step.live_id().filter(|_| removes && self.is_of_group(step))?;
+        let rules = catalogue::sections(self.declared.scope).filter(|section| {
             let mut specs = section.table().specs().iter();
             section.home.names_people && specs.any(|spec| spec.field.compare == Compare::Rows)
-        };
-        let rules = catalogue::sections(self.declared.scope).filter(grants);
+        });
         let grants_of: Vec<_> =
             rules.flat_map(|section| self.undeclared_grants(section, group)).collect();
         let reason = Reason::TakesAlong { grants_of: grants_of.clone() };
@@ -304,29 +301,31 @@ impl Planning<'_> {
         let declared = self.declared.section(section.section);
         let found = self.live.entries(section.section);
         let (Some(declared), Some(entries)) = (declared, found) else { return vec![address] };
-        let loses = |entry: &&LiveEntry| {
+        let entries = entries.iter().filter(|entry| {
             let name = section.name(entry.fields.raw());
-            let own = declared.entries.iter().find(|own| own.key == name);
-            let stays = match own {
-                Some(own) => own.state == State::Present,
+            let entry_declared =
+                declared.entries.iter().find(|entry_declared| entry_declared.key == name);
+            let stays = match entry_declared {
+                Some(entry_declared) => entry_declared.state == State::Present,
                 None => declared.unlisted.value != Unlisted::Delete,
             };
-            let left = entry.without_grants(section.table(), Named::Group, &[group]).fields;
-            let is_declared =
-                |field: &String| own.is_some_and(|own| own.fields.contains_key(field));
+            let stripped = entry.without_grants(section.table(), Named::Group, &[group]).fields;
+            let is_declared = |field: &String| {
+                entry_declared
+                    .is_some_and(|entry_declared| entry_declared.fields.contains_key(field))
+            };
             let mut lost = entry
                 .fields
                 .raw()
                 .iter()
-                .filter(|(field, value)| left.raw().get(*field) != Some(value));
+                .filter(|(field, value)| stripped.raw().get(*field) != Some(value));
             stays && lost.any(|(field, _)| !is_declared(field))
-        };
-        let entries = entries.iter().filter(loses);
+        });
         entries.map(|entry| address.entry(section.name(entry.fields.raw()))).collect()
     }
 
     /// Whether the identity of the entry of `step` is the group in it.
-    fn names_a_group(&self, step: &Step) -> bool {
+    fn is_of_group(&self, step: &Step) -> bool {
         let section = step.address.section.and_then(|name| self.declared.section(name));
         let subject = section.and_then(|section| subject(section.of));
         subject.is_some_and(|(_, named)| named == Named::Group)
@@ -349,7 +348,7 @@ pub type Grantee = (Option<Named>, String);
 pub fn loses_access(step: &Step) -> Option<Grantee> {
     let of = catalogue::section(step.scope, step.address.section?)?;
     if let Some(title) = of.called_by.filter(|_| step.action != Action::Create) {
-        let title = step.found()?.fields.raw().get(title)?.as_str()?;
+        let title = step.live_entry()?.fields.raw().get(title)?.as_str()?;
         return Some((None, title.to_lowercase()));
     }
     let loses = |effect: &Effect| match effect {
@@ -383,20 +382,20 @@ pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &En
 /// Adds a step that is needed if the service removes grants, as far as it does more than the
 /// step planned for the same object.
 fn add_possible(step: Step, steps: &mut Vec<Step>) {
-    let known = steps.iter_mut().find(|known| known.address == step.address);
-    let has =
-        |change: &Change| known.as_ref().is_some_and(|known| known.change(&change.field).is_some());
-    if step.changes.iter().all(has) {
+    let planned = steps.iter_mut().find(|planned| planned.address == step.address);
+    if step.changes.iter().all(|change| {
+        planned.as_ref().is_some_and(|planned| planned.change(&change.field).is_some())
+    }) {
         return;
     }
     // For the present live state, only the known step is needed.
-    let effects = known.as_ref().map(|known| known.effects.clone()).unwrap_or_default();
+    let effects = planned.as_ref().map(|planned| planned.effects.clone()).unwrap_or_default();
     let condition = "if the service takes what rules grant along with the share or membership";
     let step = Step { possible: Some(condition), effects, ..step };
-    match known {
-        Some(known) => {
-            let certain = std::mem::replace(known, step);
-            known.certain = Some(Box::new(certain));
+    match planned {
+        Some(planned) => {
+            let certain = std::mem::replace(planned, step);
+            planned.certain = Some(Box::new(certain));
         }
         None => steps.push(step),
     }

@@ -55,7 +55,7 @@ const REACHED: usize = 5;
 const MOST_OF_ALL: usize = 50;
 
 /// Whether a step removes an object.
-fn removes(step: &&Step) -> bool {
+fn is_removal(step: &&Step) -> bool {
     step.action == Action::Delete
 }
 
@@ -69,7 +69,7 @@ pub(super) fn removals(
     steps: &[Step],
     limits: &Limits,
 ) -> Option<Refusal> {
-    let removed = steps.iter().filter(removes).count();
+    let removed = steps.iter().filter(is_removal).count();
     let added = steps.iter().filter(|step| step.action == Action::Create).count();
     let copies = steps.iter().filter(|step| step.is_copy).count();
     let (lost, originals) = (removed - copies, live - copies);
@@ -96,8 +96,8 @@ pub(super) fn removals(
 
 /// Refuses too many removals in the whole plan.
 pub(super) fn whole(steps: &[&Step]) -> Option<Refusal> {
-    let removed = steps.iter().copied().filter(removes).count();
-    let first = steps.iter().copied().find(removes)?;
+    let removed = steps.iter().copied().filter(is_removal).count();
+    let first = steps.iter().copied().find(is_removal)?;
     (removed > MOST_OF_ALL).then(|| {
         let reason =
             format!("would remove {} in all; the limit is {MOST_OF_ALL}; acknowledged with `**`, so are all other removals", count(removed, "entry"));
@@ -130,7 +130,7 @@ pub(super) fn reach(
 }
 
 /// A change of the access of a user, or of the group with which the container is shared.
-struct Access<'s> {
+struct AccessChange<'s> {
     step: &'s Step,
     who: Option<u64>,
     before: u8,
@@ -145,13 +145,13 @@ pub(super) fn steps(
     context: Context<'_>,
 ) -> Findings {
     let mut guards = Guards { steps, live, declared, context, findings: Findings::default() };
-    guards.access();
-    guards.own_shares();
-    let unknown = steps.iter().filter_map(|step| of_unknown_people(step, context.caller));
+    guards.check_access();
+    guards.check_caller_shares();
+    let unknown = steps.iter().filter_map(|step| directory_access(step, context.caller));
     guards.findings.refusals.extend(unknown);
-    guards.transfer();
+    guards.check_transfer();
     guards.findings.refusals.extend(steps.iter().filter_map(visibility));
-    let rules = guards.rules();
+    let rules = guards.rule_weaknesses();
     guards.findings.refusals.extend(steps.iter().filter_map(|step| protection(step, &rules)));
     guards.findings
 }
@@ -177,7 +177,7 @@ impl<'a> Guards<'a> {
     /// Refuses to lower the access of the caller from `before` to `after`.
     fn refuse_lower(&mut self, step: &Step, before: u8, after: u8, why: &str) {
         let caller = escape(&self.context.caller.username);
-        let (before, after) = (word(before), word(after));
+        let (before, after) = (level_word(before), level_word(after));
         let reason = format!(
             "would lower the access of `{caller}`, the token's owner, from {before} to {after}{why}"
         );
@@ -185,8 +185,9 @@ impl<'a> Guards<'a> {
     }
 
     /// Refuses to leave a container without an owner, and to remove the caller's own access.
-    fn access(&mut self) {
-        let changes: Vec<_> = self.steps.iter().flat_map(|step| accesses(step, false)).collect();
+    fn check_access(&mut self) {
+        let changes: Vec<_> =
+            self.steps.iter().flat_map(|step| access_changes(step, false)).collect();
         let (context, caller) = (self.context, self.context.caller);
         for change in changes.iter().filter(|change| change.who == Some(caller.id)) {
             if change.after < change.before && change.after < MAINTAINER {
@@ -199,8 +200,10 @@ impl<'a> Guards<'a> {
                 self.refuse(Guard::OwnAccess, change.step, reason);
             }
         }
-        let is_demoted = |change: &&Access<'_>| change.before == OWNER && change.after < OWNER;
-        let demoted: Vec<_> = changes.iter().filter(is_demoted).collect();
+        let demoted: Vec<_> = changes
+            .iter()
+            .filter(|change| change.before == OWNER && change.after < OWNER)
+            .collect();
         let Some(last) = demoted.last() else { return };
         let has_group = context.target.path.contains('/') && context.personal_owner.is_none();
         let above = match context.inherited {
@@ -208,10 +211,10 @@ impl<'a> Guards<'a> {
             None if has_group => return self.findings.ask(Question::Inherited),
             None => 0,
         };
-        let owners: Vec<u64> = self.as_is().filter_map(owner).collect();
+        let owners: Vec<u64> = self.live_effects().filter_map(direct_owner).collect();
         let stays = |user: &&u64| !demoted.iter().any(|change| change.who == Some(**user));
-        let is_raised = |change: &&Access<'_>| change.before < OWNER && change.after == OWNER;
-        let raised = changes.iter().filter(is_raised).count();
+        let raised =
+            changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
         let others = above + raised + usize::from(context.personal_owner.is_some());
         if owners.iter().filter(stays).count() + others == 0 {
             let all = owners.len().max(demoted.len());
@@ -222,36 +225,44 @@ impl<'a> Guards<'a> {
 
     /// Refuses to remove the caller's own access with a share: the run could then neither finish nor
     /// undo it.
-    fn own_shares(&mut self) {
+    fn check_caller_shares(&mut self) {
         let caller = self.context.caller;
-        let changes: Vec<_> = self.steps.iter().flat_map(|step| accesses(step, true)).collect();
-        let is_lower = |change: &&Access<'_>| change.after < change.before;
+        let changes: Vec<_> =
+            self.steps.iter().flat_map(|step| access_changes(step, true)).collect();
+        let is_lower = |change: &&AccessChange<'_>| change.after < change.before;
         let Some(first) = changes.iter().find(is_lower) else { return };
         if caller.administrator || self.context.personal_owner == Some(caller.id) {
             return;
         }
-        let Some(own) = &self.live.own else { return self.findings.ask(Question::Own) };
-        let mut levels = own.groups.values().chain([&own.otherwise]);
-        let unread = levels.find_map(|level| level.as_ref().err());
-        let (Ok(otherwise), None) = (&own.otherwise, unread) else {
+        let Some(access) = &self.live.caller_access else {
+            return self.findings.ask(Question::CallerAccess);
+        };
+        let unread = access
+            .groups
+            .values()
+            .chain([&access.otherwise])
+            .find_map(|level| level.as_ref().err());
+        let (Ok(otherwise), None) = (&access.otherwise, unread) else {
             let reason = unread.cloned().unwrap_or_else(|| Cause::new("not read"));
             let reason = reason.context("whether the token's own access depends on this share");
             let address = first.step.address.clone();
             return self.findings.incomplete.push(Incomplete { address, reason });
         };
-        let by = |group: u64, level: u8| match own.groups.get(&group) {
+        let level_in = |group: u64, level: u8| match access.groups.get(&group) {
             Some(Ok(within)) => level.min(*within),
             _ => 0,
         };
         let (mut before, mut after) = (*otherwise, *otherwise);
-        for effect in self.as_is() {
+        for effect in self.live_effects() {
             let Effect::Share { group: Some(group), before: level, .. } = effect else { continue };
             let change = changes.iter().find(|change| change.who == Some(group));
-            before = before.max(by(group, level));
-            after = after.max(by(group, change.map_or(level, |change| change.after)));
+            before = before.max(level_in(group, level));
+            after = after.max(level_in(group, change.map_or(level, |change| change.after)));
         }
-        let level_before = |change: &&Access<'_>| change.who.map_or(0, |of| by(of, change.before));
-        let strongest = changes.iter().filter(is_lower).max_by_key(level_before);
+        let strongest = changes
+            .iter()
+            .filter(is_lower)
+            .max_by_key(|change| change.who.map_or(0, |of| level_in(of, change.before)));
         if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
             let how = if change.step.replaces { ", which is removed to be added anew" } else { "" };
             let why = format!(": it comes from this share{how}");
@@ -260,7 +271,7 @@ impl<'a> Guards<'a> {
     }
 
     /// Refuses to move a container into a group with other members.
-    fn transfer(&mut self) {
+    fn check_transfer(&mut self) {
         let moved = self.steps.iter().find_map(|step| {
             let from = step.effects.iter().find_map(|effect| match effect {
                 Effect::Transfers { from } => Some(from),
@@ -276,7 +287,7 @@ impl<'a> Guards<'a> {
         };
         let more = |one: &Inherited, other: &Inherited| {
             let level = |user| other.get(user).copied().unwrap_or(0);
-            one.iter().filter(|(user, own)| **own > level(user)).count()
+            one.iter().filter(|(user, level_here)| **level_here > level(user)).count()
         };
         let (more, less) = (more(after, before), more(before, after));
         let group = |path: &str| escape(group_of(path).unwrap_or("the top")).into_owned();
@@ -292,16 +303,16 @@ impl<'a> Guards<'a> {
     }
 
     /// How the rules for branches, and those for tags, are weaker after all steps.
-    fn rules(&self) -> Weaknesses {
+    fn rule_weaknesses(&self) -> Weaknesses {
         let mut found = Weaknesses::new();
         for section in &self.declared.sections {
             let name = section.of.section;
-            let own = self.steps.iter().filter(|step| step.address.section == Some(name));
-            let changes: Vec<_> = own.flat_map(rules_of).collect();
+            let steps_here = self.steps.iter().filter(|step| step.address.section == Some(name));
+            let changes: Vec<_> = steps_here.flat_map(rule_changes).collect();
             if changes.is_empty() {
                 continue;
             }
-            let there = self.section_as_is(section).filter_map(|effect| match effect {
+            let there = self.section_effects(section).filter_map(|effect| match effect {
                 Effect::Rule { before, .. } => before,
                 _ => None,
             });
@@ -320,13 +331,12 @@ impl<'a> Guards<'a> {
     }
 
     /// The effects of the declared sections as they are live.
-    fn as_is(&self) -> impl Iterator<Item = Effect> {
-        self.declared.sections.iter().flat_map(|section| self.section_as_is(section))
+    fn live_effects(&self) -> impl Iterator<Item = Effect> {
+        self.declared.sections.iter().flat_map(|section| self.section_effects(section))
     }
 
-    fn section_as_is(&self, section: &'a DeclaredSection) -> impl Iterator<Item = Effect> + 'a {
-        let entries = self.live.entries(section.of.section).into_iter().flatten();
-        entries.flat_map(|entry| {
+    fn section_effects(&self, section: &'a DeclaredSection) -> impl Iterator<Item = Effect> + 'a {
+        self.live.entries(section.of.section).into_iter().flatten().flat_map(|entry| {
             section.of.rules.effects(entry.id(), entry.fields.raw(), entry.fields.raw())
         })
     }
@@ -341,7 +351,7 @@ fn lost_role(step: &Step) -> Option<&str> {
 }
 
 /// The user, if one owns the container directly.
-fn owner(effect: Effect) -> Option<u64> {
+fn direct_owner(effect: Effect) -> Option<u64> {
     match effect {
         Effect::Access { user, before: OWNER, .. } => user,
         _ => None,
@@ -349,7 +359,7 @@ fn owner(effect: Effect) -> Option<u64> {
 }
 
 /// Refuses to lower the access of members of an external directory.
-fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
+fn directory_access(step: &Step, caller: &Caller) -> Option<Refusal> {
     let lower = |effect: &Effect| match effect {
         Effect::Share { group: None, before, after, .. } if after < before => {
             Some((*before, *after))
@@ -357,7 +367,7 @@ fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
         _ => None,
     };
     let (before, after) = step.effects.iter().find_map(lower).filter(|_| !caller.administrator)?;
-    let (caller, before, after) = (escape(&caller.username), word(before), word(after));
+    let (caller, before, after) = (escape(&caller.username), level_word(before), level_word(after));
     let reason = format!(
         "would lower access from {before} to {after} for people whom only a directory knows; `{caller}`, the token's owner, may be one of them"
     );
@@ -365,7 +375,7 @@ fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
 }
 
 /// The changes of access in a step: of groups `by_share`, or of users.
-fn accesses(step: &Step, by_share: bool) -> impl Iterator<Item = Access<'_>> {
+fn access_changes(step: &Step, by_share: bool) -> impl Iterator<Item = AccessChange<'_>> {
     step.effects.iter().filter_map(move |effect| {
         // Access with an end date counts as gone, and a replaced share takes it away for a while.
         let (who, before, after, is_gone) = match effect {
@@ -377,7 +387,7 @@ fn accesses(step: &Step, by_share: bool) -> impl Iterator<Item = Access<'_>> {
             }
             _ => return None,
         };
-        Some(Access { step, who, before: *before, after: if is_gone { 0 } else { *after } })
+        Some(AccessChange { step, who, before: *before, after: if is_gone { 0 } else { *after } })
     })
 }
 
@@ -387,13 +397,13 @@ pub(super) fn deletion(step: &Step) -> Refusal {
     refusal(Guard::Deletion, step, reason.to_owned())
 }
 
-fn word(level: u8) -> &'static str {
+fn level_word(level: u8) -> &'static str {
     Level::parse(&level.into()).filter(|level| level.number > 0).map_or("none", |level| level.word)
 }
 
 /// Refuses to show a container, or a part of it, to more people than before.
 fn visibility(step: &Step) -> Option<Refusal> {
-    let how: Vec<_> = risks(step, &[Risk::Shows]).collect();
+    let how: Vec<_> = risk_texts(step, &[Risk::Shows]).collect();
     let origin = step.change("visibility").and_then(|change| change.origin.as_ref());
     let origin = origin.unwrap_or(&step.origin);
     let reason = format!("would {}", how.join(", and "));
@@ -403,41 +413,41 @@ fn visibility(step: &Step) -> Option<Refusal> {
 /// Refuses to open a new container to something outside. It has no protection yet that could
 /// become weaker.
 pub(super) fn openings(steps: &[Step]) -> impl Iterator<Item = Refusal> {
-    steps
-        .iter()
-        .filter_map(|step| weaker_by(step, &risks(step, &[Risk::Opens]).collect::<Vec<_>>()))
+    steps.iter().filter_map(|step| {
+        weaker_refusal(step, &risk_texts(step, &[Risk::Opens]).collect::<Vec<_>>())
+    })
 }
 
-/// How a step is one of `asked`.
-fn risks<'s>(step: &'s Step, asked: &'s [Risk]) -> impl Iterator<Item = &'s str> {
+/// The texts of the risks of a step that are `wanted`.
+fn risk_texts<'s>(step: &'s Step, wanted: &'s [Risk]) -> impl Iterator<Item = &'s str> {
     step.effects.iter().filter_map(|effect| match effect {
-        Effect::Risk(risk, how) if asked.contains(risk) => Some(how.as_str()),
+        Effect::Risk(risk, how) if wanted.contains(risk) => Some(how.as_str()),
         _ => None,
     })
 }
 
-fn weaker_by(step: &Step, how: &[&str]) -> Option<Refusal> {
+fn weaker_refusal(step: &Step, how: &[&str]) -> Option<Refusal> {
     let reason = || format!("would {}", how.join(", and "));
     (!how.is_empty()).then(|| refusal(Guard::Protection, step, reason()))
 }
 
 /// Refuses to weaken protection, also by `rules` for branches and tags.
 fn protection(step: &Step, rules: &Weaknesses) -> Option<Refusal> {
-    let how = risks(step, &[Risk::Weakens, Risk::Opens]);
-    let of_rules = rules_of(step).flat_map(|(before, after)| [before, after]).flatten();
+    let how = risk_texts(step, &[Risk::Weakens, Risk::Opens]);
+    let of_rules = rule_changes(step).flat_map(|(before, after)| [before, after]).flatten();
     let mut patterns: Vec<_> = of_rules.map(|rule| &*rule.pattern).collect();
     patterns.dedup();
     let section = step.address.section.unwrap_or_default();
     let by_rules = patterns.iter().filter_map(|by| rules.get(&(section, (*by).to_owned())));
     let mut how: Vec<_> = how.chain(by_rules.flatten().map(String::as_str)).collect();
     how.dedup();
-    weaker_by(step, &how)
+    weaker_refusal(step, &how)
 }
 
 /// The ways in which rules get weaker, by section and pattern.
 type Weaknesses = BTreeMap<(&'static str, String), Vec<String>>;
 
-fn rules_of(step: &Step) -> impl Iterator<Item = (Option<&RefRule>, Option<&RefRule>)> {
+fn rule_changes(step: &Step) -> impl Iterator<Item = (Option<&RefRule>, Option<&RefRule>)> {
     step.effects.iter().filter_map(|effect| match effect {
         Effect::Rule { before, after } => Some((before.as_deref(), after.as_deref())),
         _ => None,

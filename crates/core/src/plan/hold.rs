@@ -53,7 +53,7 @@ impl Hold {
                 "`{shown}` has no end; write ADDRESS@YYYY-MM-DD, with the last day on which it holds"
             ));
         };
-        let at = Selector::parse(at).map_err(|why| format!("`{shown}`: {why}"))?;
+        let at = Selector::parse(at).map_err(|reason| format!("`{shown}`: {reason}"))?;
         let last = today.saturating_add(Span::new().days(LONGEST));
         if until > last {
             return Err(format!(
@@ -66,7 +66,7 @@ impl Hold {
 
     /// Whether it holds the object at `address`, also by a former path in `moves`.
     fn matches(&self, address: &Address, moves: &Moves) -> bool {
-        moves.any(address, |known| self.at.matches(known))
+        moves.any(address, |former| self.at.matches(former))
     }
 }
 
@@ -96,19 +96,18 @@ impl Holds {
 
     /// The last day on which the object at `address` is held, also by a former path in `moves`.
     pub fn until(&self, address: &Address, moves: &Moves) -> Option<Date> {
-        let holding = self.0.iter().filter(|hold| hold.matches(address, moves));
-        holding.map(|hold| hold.until).max()
+        self.0.iter().filter(|hold| hold.matches(address, moves)).map(|hold| hold.until).max()
     }
 
-    /// Moves held steps of `findings`, those of a section, to the watched ones. If one thing takes the
-    /// place of another, a hold on one of them holds both.
-    pub(super) fn leave(&self, of: Section, findings: &mut Findings, moves: &Moves) {
+    /// Turns held steps of one section into watched ones. A hold also covers the entry that replaces a
+    /// held one.
+    pub(super) fn watch_held(&self, section: Section, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
         }
         let exchanged = |step: &Step| {
             let name = step.address.entry.as_deref().filter(|_| step.action != Action::Update)?;
-            of.only_one(name)
+            section.only_one(name)
         };
         let steps = std::mem::take(&mut findings.steps);
         let mut exchanges: BTreeMap<&str, Option<Date>> = BTreeMap::new();
@@ -119,9 +118,9 @@ impl Holds {
             }
         }
         for step in steps {
-            let own = self.until(&step.address, moves);
-            let until = exchanged(&step).and_then(|what| exchanges[what]).max(own);
-            if let Some(until) = until.filter(|_| until > own) {
+            let own_until = self.until(&step.address, moves);
+            let until = exchanged(&step).and_then(|what| exchanges[what]).max(own_until);
+            if let Some(until) = until.filter(|_| until > own_until) {
                 findings.held.push(Held { address: step.address.clone(), until });
             }
             let all = if until.is_some() { &mut findings.watched } else { &mut findings.steps };
@@ -129,9 +128,8 @@ impl Holds {
         }
     }
 
-    /// Adds to `findings`, all of `declared`, what is held: the largest held parts of the
-    /// declaration, and held objects that are not declared.
-    pub(super) fn say(&self, declared: &Container, findings: &mut Findings, moves: &Moves) {
+    /// Adds the largest held parts of `declared`, and held objects that no manifest declares.
+    pub(super) fn add_held(&self, declared: &Container, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
         }
@@ -150,17 +148,17 @@ impl Holds {
 
     /// Warns of holds that match nothing in `plan`.
     pub fn idle(&self, plan: &Plan, moves: &Moves) -> Vec<Diagnostic> {
-        let is_idle =
-            |hold: &&Hold| !plan.held.iter().any(|held| hold.matches(&held.address, moves));
-        let idle = self.0.iter().filter(is_idle);
-        idle.map(|hold| {
-            let message = format!(
-                "the hold `{}` matches nothing that is declared or was found",
-                escape(&hold.written)
-            );
-            warning(&message, "correct its address, or take it away")
-        })
-        .collect()
+        self.0
+            .iter()
+            .filter(|hold| !plan.held.iter().any(|held| hold.matches(&held.address, moves)))
+            .map(|hold| {
+                let message = format!(
+                    "the hold `{}` matches nothing that is declared or was found",
+                    escape(&hold.written)
+                );
+                warning(&message, "correct its address, or take it away")
+            })
+            .collect()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{ContainerPlan, container::Planning, guard};
+use super::{ContainerPlan, container::ContainerPlanner, guard};
 use crate::{
     address::{Address, group_of},
     catalogue,
@@ -18,36 +18,37 @@ use crate::{
     origin::Origin,
 };
 
-impl Planning<'_> {
+impl ContainerPlanner<'_> {
     /// Moves the container to its declared path.
-    pub(super) fn relocation(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
+    pub(super) fn move_step(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
         let mut target = self.context.target.clone();
         if let Some(group) = group_of(&target.path)
             && former.transfers
             && target.namespace.is_none()
         {
             let Some(id) = self.settings.created.id(Scope::Group, group) else {
-                return Err(Box::new(self.missing_namespace(group)));
+                return Err(Box::new(self.namespace_problem(group)));
             };
             target.namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
         }
         let origin = &self.declared.origin;
         let mut changes = vec![self.change("path", &former.path, &self.declared.path, origin)];
-        let former = &Former { name: self.name_beside(former, facts), ..former.clone() };
+        let former = &Former { name: self.freed_name(former, facts), ..former.clone() };
         if let (Some(old), Some(new)) = (&facts.name, &former.name) {
             changes.push(self.change("name", old, new, origin));
         }
-        let step = self.turn(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
+        let step =
+            self.container_step(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
         let transfers = Effect::Transfers { from: former.path.clone() };
         let effects = std::iter::once(Effect::provides(Capability::InPlace))
             .chain(former.transfers.then_some(transfers))
-            .chain(self.follows());
+            .chain(self.preceding_moves());
         Ok(Step { effects: effects.collect(), ..step })
     }
 
     /// The name to set with the new path. A name is unique in its group, and a container created at
     /// the former path gets the name that equals that path. A declared name is a step of its own.
-    fn name_beside(&self, former: &Former, facts: &Facts) -> Option<String> {
+    fn freed_name(&self, former: &Former, facts: &Facts) -> Option<String> {
         let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         let is_in_the_way = former.renames
             && !former.transfers
@@ -58,28 +59,29 @@ impl Planning<'_> {
     }
 
     /// The moves that must come before a step that gives the container its path.
-    pub(super) fn follows(&self) -> impl Iterator<Item = Effect> {
+    pub(super) fn preceding_moves(&self) -> impl Iterator<Item = Effect> {
         self.context.target.follows.iter().cloned().map(Effect::Follows)
     }
 
     /// Restores it; it was marked for deletion `since` a day.
-    pub(super) fn restoration(&self, since: Option<&str>) -> Result<Step, Box<Problem>> {
+    pub(super) fn restore_step(&self, since: Option<&str>) -> Result<Step, Box<Problem>> {
         let marked = since.map_or_else(String::new, |day| format!(" since {day}"));
         let marked = format!("marked for deletion{marked}");
         let state = self.declared.life.state.as_ref();
         let origin = state.map_or(&self.declared.origin, |state| &state.origin);
         let state = self.change("state", &marked, "present", origin);
-        let step = self.turn(Lifecycle::Restore, self.context.target, origin, vec![state])?;
+        let step =
+            self.container_step(Lifecycle::Restore, self.context.target, origin, vec![state])?;
         Ok(Step { effects: vec![Effect::provides(Capability::Exists)], ..step })
     }
 
     /// Plans a container that is declared absent and exists.
-    pub(super) fn absent(&self, facts: &Facts, plan: &mut ContainerPlan) {
+    pub(super) fn plan_deletion(&self, facts: &Facts, plan: &mut ContainerPlan) {
         let Some(origin) = self.declared.life.absent().filter(|_| facts.deleting.is_none()) else {
             return;
         };
         let state = self.change("state", "present", "absent", origin);
-        match self.turn(Lifecycle::Delete, self.context.target, origin, vec![state]) {
+        match self.container_step(Lifecycle::Delete, self.context.target, origin, vec![state]) {
             Ok(step) => {
                 let step = Step { action: Action::Delete, ..step };
                 plan.findings.refusals.push(guard::deletion(&step));
@@ -96,7 +98,7 @@ impl Planning<'_> {
         let projects = match self.live.projects.as_ref().unwrap_or(&unread) {
             Ok(projects) => projects,
             Err(reason) => {
-                return plan.leave_out(self.address.section(PROJECTS), reason.clone());
+                return plan.add_incomplete(self.address.section(PROJECTS), reason.clone());
             }
         };
         let excluded = |path: &Arc<str>| {
@@ -124,20 +126,21 @@ impl Planning<'_> {
     }
 
     /// The step for one change of the container itself.
-    fn turn(
+    fn container_step(
         &self,
-        turn: Lifecycle<'_>,
+        container_step: Lifecycle<'_>,
         target: &Target,
         origin: &Origin,
         changes: Vec<Change>,
     ) -> Result<Step, Box<Problem>> {
-        let sends = self.own_calls(Act::Container(turn), target, |_| origin.clone())?;
+        let sends =
+            self.container_calls(Act::Container(container_step), target, |_| origin.clone())?;
         let (scope, address) = (self.declared.scope, self.address.clone());
         Ok(Step::new(scope, address, Action::Update, origin.clone(), changes, sends))
     }
 
     /// The calls that do `act` to the container itself. `at` is where a field is declared.
-    pub(super) fn own_calls(
+    pub(super) fn container_calls(
         &self,
         act: Act<'_>,
         target: &Target,
@@ -147,7 +150,7 @@ impl Planning<'_> {
         let job = Job { target, ..self.context.job(section, act) };
         section.rules.calls(&job).map_err(|unable| {
             let problem = diff::problem(unable, self.address, at);
-            Box::new(problem.unwrap_or_else(|| self.not_there(false)))
+            Box::new(problem.unwrap_or_else(|| self.missing_problem(false)))
         })
     }
 }

@@ -34,7 +34,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
-pub use base::{Adopted, Base, Comparison, Drift, Outline, Rest, left};
+pub use base::{Adopted, Base, Comparison, Drift, Outline, Rest, excluded_steps};
 pub use container::container;
 pub use estimate::{Counts, Estimate};
 pub use grants::{Grantee, grantees, loses_access};
@@ -43,7 +43,7 @@ pub use hold::Holds;
 pub use reach::{Extent, Limited};
 
 use grants::UserRule;
-use reach::Included;
+use reach::IncludedContainers;
 
 use crate::{
     address::{Address, Selector},
@@ -124,8 +124,8 @@ impl Settings {
     }
 
     /// Moves held steps of `findings`, those of a section, to the watched ones.
-    fn leave_held(&self, of: Section, findings: &mut Findings) {
-        self.holds.leave(of, findings, &self.moves);
+    fn leave_held(&self, section: Section, findings: &mut Findings) {
+        self.holds.watch_held(section, findings, &self.moves);
     }
 }
 
@@ -164,7 +164,7 @@ pub struct Plan {
     user_rules: HashMap<String, Vec<UserRule>>,
     /// What rules included.
     #[serde(skip)]
-    brought_in: Included,
+    brought_in: IncludedContainers,
     /// Whether a rule that includes what exists matches nothing.
     #[serde(skip)]
     has_idle_rules: bool,
@@ -240,7 +240,7 @@ impl Plan {
         Self { drops_requests: true, ..self }
     }
 
-    /// Why the absence of a step like `step`, from another plan, proves nothing; see
+    /// The reason why a missing step does not prove that it was applied; see
     /// [`ContainerPlan::doubt`]. The plan must be one that [remembers](Self::remembering).
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
         match self.remembered.as_ref().and_then(|plans| plans.get(&step.address.path)) {
@@ -302,7 +302,7 @@ impl Plan {
                 (base, part) => *base = base.take().or(part),
             }
         }
-        all.in_order()
+        all.ordered_sections()
     }
 
     /// Sorts everything, so that the order does not depend on which container was read first. Keeps
@@ -323,10 +323,10 @@ impl Plan {
         let counted: Vec<_> = self.findings.steps.iter().filter(is_counted).collect();
         let reach = self.brought_in.refusals(&counted, &extent.reach);
         self.findings.refusals.extend(guard::whole(&counted).into_iter().chain(reach));
-        self.in_order()
+        self.ordered_sections()
     }
 
-    fn in_order(mut self) -> Self {
+    fn ordered_sections(mut self) -> Self {
         // The order of a container's steps respects the edges; the sort is stable.
         self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.watched.sort_by(|a, b| a.address.path.cmp(&b.address.path));
@@ -345,7 +345,7 @@ impl Plan {
     }
 
     /// The steps caused by the branch, as far as known; all steps without a base.
-    pub fn own(&self) -> impl Iterator<Item = &Step> + Clone {
+    pub fn branch_steps(&self) -> impl Iterator<Item = &Step> + Clone {
         self.steps.iter().filter(|step| !step.is_drift())
     }
 
@@ -362,14 +362,15 @@ impl Plan {
             Strictness::Unverified => reason.is_open() || reason.is_unverified(),
         };
         let is_declared = strict == Strictness::Declared;
-        let is_known = |address: &Address| is_declared && self.held_until(address).is_some();
         let watched = self.watched.iter().map(|step| &step.address);
         let noted = self.notes.iter().filter(|note| counts(&note.reason));
-        let is_left = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
-        is_left
+        let has_excluded = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
+        has_excluded
             || (self.has_idle_rules && !is_declared)
             || !self.steps.is_empty()
-            || !watched.chain(noted.map(|note| &note.address)).all(is_known)
+            || !watched
+                .chain(noted.map(|note| &note.address))
+                .all(|address| is_declared && self.held_until(address).is_some())
     }
 
     /// The groups and projects with a difference that `apply` does not change.
@@ -384,9 +385,10 @@ impl Plan {
     pub fn held_until(&self, address: &Address) -> Option<Date> {
         // A container sorts before its parts. It has few holds, but there may be many containers.
         let first = self.held.partition_point(|held| held.address.path < address.path);
-        let mut own = self.held[first..].iter();
-        let own = own.by_ref().take_while(|held| held.address.path == address.path);
-        own.filter(|held| held.holds(address)).map(|held| held.until).max()
+        let mut of_container = self.held[first..].iter();
+        let of_container =
+            of_container.by_ref().take_while(|held| held.address.path == address.path);
+        of_container.filter(|held| held.holds(address)).map(|held| held.until).max()
     }
 
     /// The watched differences: those without a hold, and those with one.
@@ -396,12 +398,15 @@ impl Plan {
 
     /// The live state of the container at `path`, if it is kept.
     pub fn live(&self, path: &str) -> Option<&Live> {
-        self.live.get(path).map(|kept| &*kept.0)
+        self.live.get(path).map(|state| &*state.0)
     }
 }
 
 /// Adds to `paths` what `next` finds for them, until that is nothing new.
-fn grow(paths: &mut BTreeSet<Arc<str>>, next: impl Fn(&BTreeSet<Arc<str>>) -> Vec<Arc<str>>) {
+fn extend_closure(
+    paths: &mut BTreeSet<Arc<str>>,
+    next: impl Fn(&BTreeSet<Arc<str>>) -> Vec<Arc<str>>,
+) {
     loop {
         let found = next(paths);
         if found.is_empty() {
@@ -448,9 +453,9 @@ impl Deref for ContainerPlan {
 }
 
 impl ContainerPlan {
-    /// Why the absence of a step like `step`, from another plan, proves nothing: its object was not
-    /// read completely, has moved, or was answered without a field that the step changes. `None`
-    /// means that nothing of the step is left to do.
+    /// The reason why the absence of `step`, of another plan, does not prove that it was applied: its
+    /// object was not read completely, has moved, or was answered without a field that the step
+    /// changes. `None` means that nothing of the step remains to be done.
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
         if Bug::UnreadIsDone.is_planted() {
             return None;
@@ -460,9 +465,9 @@ impl ContainerPlan {
             let of_section = |scope: &&Incomplete| {
                 scope.address.section == address.section && scope.address.entry.is_none()
             };
-            let unread =
-                || self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone());
-            let whole = self.closed.clone().or_else(unread);
+            let whole = self.closed.clone().or_else(|| {
+                self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone())
+            });
             return whole.or_else(|| address.section.map(|_| Cause::new("not read")));
         }
         if let Some(ambiguous) = self.incomplete.iter().find(|scope| scope.address == *address) {
@@ -519,20 +524,20 @@ impl ContainerPlan {
     }
 
     /// Plans nothing: a rule included the container, and it no longer exists.
-    fn vanished(&mut self, declared: &Container) {
+    fn close_vanished(&mut self, declared: &Container) {
         self.closed = Some(Cause::new("it is gone, or archived, since the run listed what exists"));
         let note = Note::new(&declared.address(), Reason::Vanished, &declared.origin);
         self.findings.notes.push(note);
     }
 
     /// Plans nothing, because what is at `address` could not be read for `reason`.
-    fn leave_unread(&mut self, address: Address, reason: Cause) {
+    fn close_unread(&mut self, address: Address, reason: Cause) {
         self.closed = Some(reason.clone());
-        self.leave_out(address, reason);
+        self.add_incomplete(address, reason);
     }
 
     /// Plans nothing at `address`, because it could not be read for `reason`.
-    fn leave_out(&mut self, address: Address, reason: Cause) {
+    fn add_incomplete(&mut self, address: Address, reason: Cause) {
         self.findings.incomplete.push(Incomplete { address, reason });
     }
 

@@ -38,7 +38,7 @@ const OWN_ACCESS: u8 = 11;
 const ARCHIVE: u8 = 12;
 
 /// A step with what decides its position.
-struct Placed {
+struct RankedStep {
     step: Step,
     rank: u8,
     provides: Vec<Capability>,
@@ -50,11 +50,11 @@ struct Placed {
 
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
-    let mut placed = place(scope, caller, std::mem::take(steps));
-    placed.sort_by_key(|placed| placed.rank);
-    let after: Vec<Vec<Edge>> = Edges::of(scope, &placed).collect();
+    let mut ranked = rank_steps(scope, caller, std::mem::take(steps));
+    ranked.sort_by_key(|ranked| ranked.rank);
+    let after: Vec<Vec<Edge>> = Edges::of(scope, &ranked).collect();
     steps
-        .extend(placed.into_iter().zip(after).map(|(placed, after)| Step { after, ..placed.step }));
+        .extend(ranked.into_iter().zip(after).map(|(ranked, after)| Step { after, ..ranked.step }));
 }
 
 /// The earlier steps, by position, that each of the arranged `steps` cannot do without, and the
@@ -65,42 +65,44 @@ pub(super) fn needs(
     caller: &Caller,
     steps: &[Step],
 ) -> Vec<Vec<(usize, Option<Capability>)>> {
-    let placed = place(scope, caller, steps.to_vec());
-    let all = steps.iter().enumerate().rev();
-    let addresses: HashMap<_, _> = all.map(|(at, s)| (s.address.to_string(), at)).collect();
-    let of = |own: &Placed| {
-        let named: Vec<_> = own.step.waits_for().filter_map(|name| addresses.get(name)).collect();
-        let others = placed.iter().enumerate();
-        let needed = others.flat_map(|(at, other)| {
-            let is_before = other.rank < own.rank;
-            let provides = move |needed: &Capability| is_before && other.provides.contains(needed);
-            let narrows = own.rank == MOVE && narrows(&other.step);
+    let ranked = rank_steps(scope, caller, steps.to_vec());
+    let addresses: HashMap<_, _> =
+        steps.iter().enumerate().rev().map(|(at, s)| (s.address.to_string(), at)).collect();
+    let needed_by = |dependent: &RankedStep| {
+        let named: Vec<_> =
+            dependent.step.waits_for().filter_map(|name| addresses.get(name)).collect();
+        let needed = ranked.iter().enumerate().flat_map(|(at, other)| {
+            let is_before = other.rank < dependent.rank;
+            let narrows = dependent.rank == MOVE && narrows(&other.step);
             let is_named = narrows || (is_before && named.contains(&&at));
-            let named = is_named.then_some((at, None));
-            own.needed().filter(provides).map(move |needed| (at, Some(needed))).chain(named)
+            dependent
+                .needed()
+                .filter(move |needed| is_before && other.provides.contains(needed))
+                .map(move |needed| (at, Some(needed)))
+                .chain(is_named.then_some((at, None)))
         });
         needed.collect()
     };
-    placed.iter().map(of).collect()
+    ranked.iter().map(needed_by).collect()
 }
 
-fn place(scope: Scope, caller: &Caller, steps: Vec<Step>) -> Vec<Placed> {
-    let mut placed: Vec<_> =
-        steps.into_iter().map(|step| Placed::new(scope, step, caller)).collect();
+fn rank_steps(scope: Scope, caller: &Caller, steps: Vec<Step>) -> Vec<RankedStep> {
+    let mut ranked: Vec<_> =
+        steps.into_iter().map(|step| RankedStep::new(scope, step, caller)).collect();
     // If one request opens a feature and closes another one, entries of the new one need it.
-    let needed: BTreeSet<_> = placed.iter().flat_map(Placed::needed).collect();
-    for closer in placed.iter_mut().filter(|placed| placed.rank == CLOSERS) {
+    let needed: BTreeSet<_> = ranked.iter().flat_map(RankedStep::needed).collect();
+    for closer in ranked.iter_mut().filter(|ranked| ranked.rank == CLOSERS) {
         if closer.provides.iter().any(|capability| needed.contains(capability)) {
             closer.rank = PROVIDERS;
         }
     }
     // A container that moves must not be more visible than its new group.
-    if placed.iter().any(|placed| placed.rank == MOVE) {
-        for placed in placed.iter_mut().filter(|placed| narrows(&placed.step)) {
-            placed.rank = placed.rank.min(NARROWED);
+    if ranked.iter().any(|ranked| ranked.rank == MOVE) {
+        for ranked in ranked.iter_mut().filter(|ranked| narrows(&ranked.step)) {
+            ranked.rank = ranked.rank.min(NARROWED);
         }
     }
-    placed
+    ranked
 }
 
 /// Removes the steps in sections that an earlier step of `steps` closes, and returns these sections, each with a
@@ -113,7 +115,7 @@ pub(super) fn remove_closed(
     is_off: impl Fn(&str) -> bool,
 ) -> BTreeMap<&'static str, Capability> {
     let mut closed = BTreeMap::new();
-    let mut placed = place(scope, caller, std::mem::take(steps));
+    let mut placed = rank_steps(scope, caller, std::mem::take(steps));
     let early = placed.iter().filter(|placed| placed.rank < ENTRIES);
     let taken: BTreeSet<_> = early.flat_map(|placed| &placed.takes).copied().collect();
     let takes = |name: &&'static str| taken.contains(&Capability::Feature(name));
@@ -141,15 +143,15 @@ pub(super) fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
     step.effects.iter().find_map(|effect| match effect {
         Effect::Visibility { before, after } => {
             let is_new = step.provides(Capability::Exists);
-            let known = before.as_deref().and_then(visibility_rank);
-            let before = if is_new { None } else { Some(known.unwrap_or(0)) };
+            let rank = before.as_deref().and_then(visibility_rank);
+            let before = if is_new { None } else { Some(rank.unwrap_or(0)) };
             Some((before, visibility_rank(after)?))
         }
         _ => None,
     })
 }
 
-impl Placed {
+impl RankedStep {
     fn new(scope: Scope, step: Step, caller: &Caller) -> Self {
         let (mut provides, mut takes) = (Vec::new(), Vec::new());
         let mut changes = |capability, was: bool, is: bool| {
@@ -184,7 +186,7 @@ impl Placed {
         let home = section.map(|section| section.home);
         let name = step.address.entry.as_deref();
         let only = section.zip(name).and_then(|(of, name)| of.only_one(name));
-        // The one that goes makes room for the one that comes.
+        // Delete the old entry before creating the new one: only one may exist.
         let is_only = only.is_some();
         if is_only && step.action == Action::Delete {
             provides.push(Capability::Room);
@@ -233,7 +235,7 @@ fn rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
 /// The data from which all edges are computed.
 struct Edges<'p> {
     scope: Scope,
-    placed: &'p [Placed],
+    ranked: &'p [RankedStep],
     /// The steps that provide each capability, by section.
     providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
     /// The positions of each section's steps, in order.
@@ -243,15 +245,15 @@ struct Edges<'p> {
 }
 
 impl<'p> Edges<'p> {
-    fn of(scope: Scope, placed: &'p [Placed]) -> impl Iterator<Item = Vec<Edge>> {
+    fn of(scope: Scope, ranked: &'p [RankedStep]) -> impl Iterator<Item = Vec<Edge>> {
         let mut edges = Self {
             scope,
-            placed,
+            ranked,
             providers: BTreeMap::new(),
             sections: BTreeMap::new(),
             addresses: OnceCell::new(),
         };
-        for (at, step) in placed.iter().enumerate() {
+        for (at, step) in ranked.iter().enumerate() {
             let section = step.step.address.section;
             edges.sections.entry(section).or_default().push(at);
             for capability in &step.provides {
@@ -259,26 +261,25 @@ impl<'p> Edges<'p> {
                 by_section.entry(section).or_default().push(at);
             }
         }
-        (0..placed.len()).map(move |at| edges.before(at))
+        (0..ranked.len()).map(move |at| edges.edges_before(at))
     }
 
     /// The edges of the step at `at`.
-    fn before(&self, at: usize) -> Vec<Edge> {
-        let own = &self.placed[at];
+    fn edges_before(&self, at: usize) -> Vec<Edge> {
+        let ranked = &self.ranked[at];
         let mut edges = Vec::new();
-        for needed in own.needed() {
+        for needed in ranked.needed() {
             self.lead_to_providers(needed, at, &mut edges);
         }
-        if own.rank == MOVE {
-            let narrowed = |at: &usize| self.placed[*at].rank == NARROWED;
-            let earlier: Vec<_> = (0..at).filter(narrowed).collect();
+        if ranked.rank == MOVE {
+            let earlier: Vec<_> = (0..at).filter(|at| self.ranked[*at].rank == NARROWED).collect();
             let reason = "it must not be too visible for the group it moves to";
             self.lead_to(&earlier, reason, &mut edges);
         }
-        if own.takes.contains(&Capability::Owner) {
+        if ranked.takes.contains(&Capability::Owner) {
             self.lead_to_providers(Capability::Owner, at, &mut edges);
         }
-        for taken in own.takes.iter().filter(|taken| **taken != Capability::Owner) {
+        for taken in ranked.takes.iter().filter(|taken| **taken != Capability::Owner) {
             let is_always_needed = matches!(
                 taken,
                 Capability::Writable
@@ -288,22 +289,22 @@ impl<'p> Edges<'p> {
             );
             for steps in self.sections.values() {
                 // All steps of a section need the same.
-                let mut needed = steps.iter().take(1).flat_map(|at| self.placed[*at].needed());
+                let mut needed = steps.iter().take(1).flat_map(|at| self.ranked[*at].needed());
                 if is_always_needed || needed.any(|needed| needed == *taken) {
                     self.lead_to_earlier(steps, at, taken.reason(self.scope), &mut edges);
                 }
             }
         }
         // Steps of its own container that it names; `connect` handles other containers.
-        for named in own.step.waits_for() {
-            let there = named.contains('#').then(|| self.addressed(named)).flatten();
+        for named in ranked.step.waits_for() {
+            let there = named.contains('#').then(|| self.position_of(named)).flatten();
             let earlier: Vec<_> = there.filter(|other| *other < at).into_iter().collect();
             self.lead_to(&earlier, "what it names must be there", &mut edges);
         }
-        if matches!(own.rank, LEAVERS | REMOVALS) {
-            if let Some(section) = self.sections.get(&own.step.address.section) {
-                self.lead_to_earlier(section, at, "create first, then remove", &mut edges);
-            }
+        if matches!(ranked.rank, LEAVERS | REMOVALS)
+            && let Some(section) = self.sections.get(&ranked.step.address.section)
+        {
+            self.lead_to_earlier(section, at, "create first, then remove", &mut edges);
         }
         edges
     }
@@ -322,10 +323,10 @@ impl<'p> Edges<'p> {
         reason: &'static str,
         edges: &mut Vec<Edge>,
     ) {
-        let rank = self.placed[at].rank;
+        let rank = self.ranked[at].rank;
         let is_before = |other: &usize| {
             steps::step();
-            self.placed[*other].rank < rank
+            self.ranked[*other].rank < rank
         };
         // More than two would add no further edge.
         let earlier: Vec<_> = steps.iter().copied().take_while(is_before).take(2).collect();
@@ -333,12 +334,14 @@ impl<'p> Edges<'p> {
     }
 
     /// The position of the step with this address.
-    fn addressed(&self, address: &str) -> Option<usize> {
-        let all = || {
-            let all = self.placed.iter().enumerate().rev();
-            all.map(|(at, placed)| (placed.step.address.to_string(), at)).collect()
-        };
-        self.addresses.get_or_init(all).get(address).copied()
+    fn position_of(&self, address: &str) -> Option<usize> {
+        self.addresses
+            .get_or_init(|| {
+                let all = self.ranked.iter().enumerate().rev();
+                all.map(|(at, ranked)| (ranked.step.address.to_string(), at)).collect()
+            })
+            .get(address)
+            .copied()
     }
 
     /// Adds an edge to `steps` of one section: to the single step, or to the section, which then
@@ -346,9 +349,9 @@ impl<'p> Edges<'p> {
     fn lead_to(&self, steps: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
         let address = match steps {
             [] => return,
-            [one] => self.placed[*one].step.address.clone(),
+            [one] => self.ranked[*one].step.address.clone(),
             [first, ..] => {
-                let address = &self.placed[*first].step.address;
+                let address = &self.ranked[*first].step.address;
                 address.section.map_or_else(|| address.clone(), |name| address.section(name))
             }
         };

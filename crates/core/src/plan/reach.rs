@@ -13,7 +13,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, Plan, grow, guard};
+use super::{Limits, Plan, extend_closure, guard};
 use crate::{
     desired::Container,
     diff::{Note, Reason, Refusal, Step},
@@ -49,14 +49,14 @@ pub struct Limited {
 
 /// What rules included.
 #[derive(Debug, Default)]
-pub(super) struct Included {
+pub(super) struct IncludedContainers {
     /// The glob that included each container, by path.
     by: BTreeMap<Arc<str>, Arc<str>>,
     /// By glob: the place of its rule, and how many containers it included.
     all: BTreeMap<Arc<str>, (Origin, usize)>,
 }
 
-impl Included {
+impl IncludedContainers {
     pub(super) fn add(&mut self, container: &Container) {
         let Some(by) = &container.brought_in else { return };
         self.by.insert(container.path.clone(), by.clone());
@@ -71,10 +71,12 @@ impl Included {
         for by in paths.into_iter().filter_map(|path| self.by.get(path)) {
             *changed.entry(by).or_default() += 1;
         }
-        let refusal = |(by, (origin, all)): (&Arc<str>, &(Origin, usize))| {
-            guard::reach(by, origin, *all, changed.get(by).copied()?, limits)
-        };
-        self.all.iter().filter_map(refusal).collect()
+        self.all
+            .iter()
+            .filter_map(|(by, (origin, all))| {
+                guard::reach(by, origin, *all, changed.get(by).copied()?, limits)
+            })
+            .collect()
     }
 }
 
@@ -86,22 +88,23 @@ impl Plan {
         let mut paths: Vec<Arc<str>> =
             self.findings.steps.iter().map(|step| step.address.path.clone()).collect();
         paths.dedup();
-        let mut kept: BTreeSet<Arc<str>> = paths.iter().take(most).cloned().collect();
+        let mut selected: BTreeSet<Arc<str>> = paths.iter().take(most).cloned().collect();
         // And those that they depend on.
-        grow(&mut kept, |kept| {
-            let own = self.findings.steps.iter().filter(|step| kept.contains(&step.address.path));
-            let needed = own.flat_map(|step| &step.after).map(|edge| &edge.address.path);
-            needed.filter(|path| !kept.contains(*path)).cloned().collect()
+        extend_closure(&mut selected, |selected| {
+            let steps =
+                self.findings.steps.iter().filter(|step| selected.contains(&step.address.path));
+            let needed = steps.flat_map(|step| &step.after).map(|edge| &edge.address.path);
+            needed.filter(|path| !selected.contains(*path)).cloned().collect()
         });
-        let is_left = |path: &Arc<str>| kept.contains(path);
-        let left_out: BTreeSet<Arc<str>> =
-            paths.into_iter().filter(|path| !is_left(path)).collect();
-        self.limited = Some(Limited { to: most, left_out: left_out.len() });
-        self.live.retain(|path, _| is_left(path));
+        let is_selected = |path: &Arc<str>| selected.contains(path);
+        let skipped: BTreeSet<Arc<str>> =
+            paths.into_iter().filter(|path| !is_selected(path)).collect();
+        self.limited = Some(Limited { to: most, left_out: skipped.len() });
+        self.live.retain(|path, _| is_selected(path));
         let findings = &mut self.findings;
-        findings.steps.retain(|step| is_left(&step.address.path));
-        findings.refusals.retain(|refusal| !left_out.contains(&refusal.address.path));
-        let is_of_a_step = |note: &Note| {
+        findings.steps.retain(|step| is_selected(&step.address.path));
+        findings.refusals.retain(|refusal| !skipped.contains(&refusal.address.path));
+        let describes_step = |note: &Note| {
             matches!(
                 note.reason,
                 Reason::Besides { .. } | Reason::TakesAlong { .. } | Reason::Waits { .. }
@@ -109,6 +112,6 @@ impl Plan {
         };
         findings
             .notes
-            .retain(|note| !(is_of_a_step(note) && left_out.contains(&note.address.path)));
+            .retain(|note| !(describes_step(note) && skipped.contains(&note.address.path)));
     }
 }

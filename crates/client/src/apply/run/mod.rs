@@ -245,7 +245,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 return Err(newly_refused(refusal));
             }
         }
-        if replanned.is_within(step) && replanned.possible.is_none() {
+        if replanned.is_subset_of(step) && replanned.possible.is_none() {
             return Ok(replanned.clone());
         }
         let why = "it differs from its manifest by more than was planned";
@@ -437,7 +437,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let mut as_planned = Vec::new();
         if self.apply.settings.groups.give(&self.container.path) {
             let fields = replanned.steps.iter().filter(|step| step.address.entry.is_none());
-            let fields = fields.filter(|now| self.steps.iter().any(|step| step.is_as(now)));
+            let fields =
+                fields.filter(|now| self.steps.iter().any(|step| step.is_same_change(now)));
             as_planned.extend(fields.map(|step| &step.address));
         }
         let refusal = replanned.refusals.iter().find(|refusal| {
@@ -457,7 +458,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let changed = |why: String| Some(Outcome::ChangedMeanwhile(why.into()));
         if let Some(now) = step_at(replanned, &step.address) {
             let may_be_part = may_have_changed || step.possible.is_some();
-            if step.is_as(now) || (may_be_part && now.is_within(step)) {
+            if step.is_same_change(now) || (may_be_part && now.is_subset_of(step)) {
                 return None;
             }
             return changed("someone changed it since it was planned".into());

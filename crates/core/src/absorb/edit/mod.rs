@@ -25,7 +25,7 @@ pub(super) use writer::Node as New;
 
 /// A step from a node to a node inside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     /// The value of a key in a mapping.
     Key(String),
     /// An item of a list.
@@ -38,7 +38,7 @@ pub(super) struct Pointer {
     /// The number of the document in the text.
     pub(super) document: usize,
     /// The path to the node.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PathStep>,
 }
 
 /// An edit of a text. Edits of one list keep positions valid in the order of the variants, with
@@ -91,14 +91,15 @@ impl Edit {
 
     /// The changes for `text`, whose parsed form is `parsed`.
     fn changes(&self, text: &str, parsed: &Parsed) -> Result<Changes, NoEdit> {
-        let text = Text(text);
+        let text = YamlText(text);
         let document = parsed.documents.get(self.at().document);
         let document = document.ok_or_else(|| text.gone(0))?;
         let node = text.walk(document, &self.at().steps)?;
         match self {
             Self::Put { names, to, order, .. } => text.put(node, names, to, order),
             Self::Remove { key, item, .. } => {
-                let (key, list) = own(node, key).ok_or_else(|| text.gone(node.span.start))?;
+                let (key, list) =
+                    written_entry(node, key).ok_or_else(|| text.gone(node.span.start))?;
                 text.remove(node, key, list, *item)
             }
             Self::Push { key, entry, about, order, .. } => {
@@ -109,21 +110,21 @@ impl Edit {
 }
 
 /// The value of `name` in the mapping `map`, if it is written there and not merged in.
-pub(super) fn own<'n>(map: &'n Node, name: &str) -> Option<(&'n Key, &'n Node)> {
-    own_entries(map).find(|(key, _)| key.name == name)
+pub(super) fn written_entry<'n>(map: &'n Node, name: &str) -> Option<(&'n Key, &'n Node)> {
+    written_entries(map).find(|(key, _)| key.name == name)
 }
 
 /// The entries written in `map`, without merged ones.
-pub(super) fn own_entries(map: &Node) -> impl Iterator<Item = (&Key, &Node)> {
+pub(super) fn written_entries(map: &Node) -> impl Iterator<Item = (&Key, &Node)> {
     let entries = map.entries().iter().map(|(key, value)| (key, value));
     entries.filter(|(key, _)| map.span.contains(&key.span.start))
 }
 
 /// A text to edit.
 #[derive(Clone, Copy)]
-struct Text<'t>(&'t str);
+struct YamlText<'t>(&'t str);
 
-impl Text<'_> {
+impl YamlText<'_> {
     fn stuck(why: &'static str, at: usize) -> NoEdit {
         NoEdit { why, at }
     }
@@ -133,12 +134,12 @@ impl Text<'_> {
     }
 
     /// The node that `steps` lead to.
-    fn walk<'n>(self, mut node: &'n Node, steps: &[Step]) -> Result<&'n Node, NoEdit> {
+    fn walk<'n>(self, mut node: &'n Node, steps: &[PathStep]) -> Result<&'n Node, NoEdit> {
         for step in steps {
             self.check_written(node)?;
             let inner = match step {
-                Step::Key(name) => own(node, name).map(|(_, value)| value),
-                Step::Item(at) => node.items().get(*at),
+                PathStep::Key(name) => written_entry(node, name).map(|(_, value)| value),
+                PathStep::Item(at) => node.items().get(*at),
             };
             node = inner.ok_or_else(|| self.gone(node.span.start))?;
         }
@@ -148,8 +149,8 @@ impl Text<'_> {
     /// Refuses a node that is written elsewhere and only referenced here.
     fn check_written(self, node: &Node) -> Result<(), NoEdit> {
         if self.0[node.span.clone()].starts_with('*') {
-            let why = "it stands for something that is written at a YAML anchor";
-            return Err(Self::stuck(why, node.span.start));
+            let reason = "it stands for something that is written at a YAML anchor";
+            return Err(Self::stuck(reason, node.span.start));
         }
         Ok(())
     }
@@ -181,7 +182,7 @@ impl Text<'_> {
     fn end(self, node: &Node) -> usize {
         let inner = match &node.data {
             Data::Map(_) if self.is_block(node) => {
-                own_entries(node).map(|(key, value)| self.entry_end(key, value)).max()
+                written_entries(node).map(|(key, value)| self.entry_end(key, value)).max()
             }
             Data::List(items) if self.is_block(node) => {
                 items.iter().map(|item| self.end(item)).max()
@@ -229,10 +230,9 @@ impl Text<'_> {
             return Err(self.gone(map.span.start));
         };
         let nested = || {
-            let outwards = within.iter().rev();
-            outwards.fold(to.clone(), |node, name| New::Map(vec![Item::new(name, node)]))
+            within.iter().rev().fold(to.clone(), |node, name| New::Map(vec![Item::new(name, node)]))
         };
-        match own(map, name) {
+        match written_entry(map, name) {
             None => self.insert(map, name, &nested(), order),
             Some((_, value)) if !within.is_empty() && matches!(value.data, Data::Map(_)) => {
                 self.put(value, within, to, &[])
@@ -306,23 +306,24 @@ impl Text<'_> {
     /// stay with their items.
     fn in_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, NoEdit>> {
         let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
-        let stays = |item: &&Json| new.contains(item);
-        let kept: Vec<&Json> = old.iter().filter(stays).collect();
-        let is_same = kept.len() <= new.len() && kept.iter().copied().eq(&new[..kept.len()]);
+        let is_kept = |item: &&Json| new.contains(item);
+        let remaining: Vec<&Json> = old.iter().filter(is_kept).collect();
+        let is_same =
+            remaining.len() <= new.len() && remaining.iter().copied().eq(&new[..remaining.len()]);
         let (last, dash) = (list.items().last()?, self.dash(list.items().last()?));
-        if kept.is_empty() || !is_same {
+        if remaining.is_empty() || !is_same {
             return None;
         }
         let Some(dash) = dash else {
             return Some(Err(Self::stuck("it is not written line by line", last.span.start)));
         };
         let margin = " ".repeat(self.column(dash));
-        let added = new[kept.len()..].iter();
+        let added = new[remaining.len()..].iter();
         let added: Vec<_> =
             added.map(|item| format!("\n{margin}- {}", writer::inline(item, false))).collect();
         let at = self.line_end(self.end(last));
         let mut ranges = vec![(at..at, added.concat())];
-        for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !stays(old)) {
+        for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !is_kept(old)) {
             match self.item_lines(item) {
                 // Remove the preceding line feed, so that text appended to the last line stays
                 // separate.
@@ -338,19 +339,19 @@ impl Text<'_> {
         if self.is_flow(map) {
             let entry =
                 format!("{}: {}", writer::scalar(name, true), writer::inline(&json(to), true));
-            let last = own_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
+            let last = written_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
             return Ok(self.within_brackets(map, last, &entry));
         }
-        let Some((first, _)) = own_entries(map).next() else {
+        let Some((first, _)) = written_entries(map).next() else {
             return Err(Self::stuck("all of it is merged in from a YAML anchor", map.span.start));
         };
-        let place = |name: &str| order.iter().position(|other| other == name);
-        let own = place(name);
-        let is_before =
-            |key: &Key| place(&key.name).is_none_or(|place| own.is_none_or(|own| place < own));
-        let before = own_entries(map).filter(|(key, _)| is_before(key));
+        let position = |name: &str| order.iter().position(|other| other == name);
+        let new = position(name);
+        let before = written_entries(map).filter(|(key, _)| {
+            position(&key.name).is_none_or(|position| new.is_none_or(|new| position < new))
+        });
         let before = before.max_by_key(|(key, _)| key.span.start);
-        let before = before.or_else(|| own_entries(map).max_by_key(|(key, _)| key.span.start));
+        let before = before.or_else(|| written_entries(map).max_by_key(|(key, _)| key.span.start));
         let end = before.map_or(first.span.end, |(key, value)| self.entry_end(key, value));
         let item = Item::new(name, to.clone());
         Ok(self.with_lines(end, &writer::item(&item, self.column(first.span.start))))
@@ -362,9 +363,10 @@ impl Text<'_> {
             None => (node.span.start + 1, new.to_owned()),
             Some(last) => {
                 let rest = &self.0[last..];
-                match rest.trim_start().starts_with(',') {
-                    true => (last + rest.find(',').map_or(0, |comma| comma + 1), format!(" {new}")),
-                    false => (last, format!(", {new}")),
+                if rest.trim_start().starts_with(',') {
+                    (last + rest.find(',').map_or(0, |comma| comma + 1), format!(" {new}"))
+                } else {
+                    (last, format!(", {new}"))
                 }
             }
         };
@@ -382,7 +384,7 @@ impl Text<'_> {
     ) -> Result<Changes, NoEdit> {
         let new = || New::List(vec![(entry.to_vec(), about.map(str::to_owned))]);
         self.check_written(map)?;
-        let Some((key, list)) = own(map, key) else {
+        let Some((key, list)) = written_entry(map, key) else {
             return self.insert(map, key, &new(), order);
         };
         let Some(last) = list.items().last() else { return self.set(map, key, list, &new()) };
@@ -452,8 +454,7 @@ fn json(node: &New) -> Json {
 }
 
 fn mapping(items: &[Item]) -> Json {
-    let items = items.iter().map(|item| (item.key.clone(), json(&item.node)));
-    Json::Object(items.collect::<Object>())
+    Json::Object(items.iter().map(|item| (item.key.clone(), json(&item.node))).collect::<Object>())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{
     mem,
 };
 
-use super::{Changes, Edit, NoEdit, Pointer, own};
+use super::{Changes, Edit, NoEdit, Pointer, written_entry};
 use crate::yaml::{self, Parsed};
 
 /// Applies all `edits` to `text`, each to the result of those before it. Edits with separate
@@ -16,13 +16,13 @@ pub(in crate::absorb) fn apply_all(
     edits: Vec<(usize, Edit)>,
     refuse: &mut dyn FnMut(usize, &NoEdit, &str),
 ) -> String {
-    let mut left = edits;
-    while !left.is_empty() {
+    let mut remaining = edits;
+    while !remaining.is_empty() {
         let parsed = yaml::parse(&text);
         count_pass();
         let mut pass = Pass::default();
         let mut later: Vec<(usize, Edit)> = Vec::new();
-        for (number, edit) in mem::take(&mut left) {
+        for (number, edit) in mem::take(&mut remaining) {
             // Positions in lists count on all earlier edits.
             if !later.is_empty() && !matches!(edit, Edit::Put { .. }) {
                 later.push((number, edit));
@@ -30,14 +30,14 @@ pub(in crate::absorb) fn apply_all(
             }
             match edit.changes(&text, &parsed) {
                 Err(stuck) => refuse(number, &stuck, &text),
-                Ok(changes) if pass.takes(&edit, &changes, &parsed) => {
+                Ok(changes) if pass.accepts(&edit, &changes, &parsed) => {
                     pass.add(&edit, changes, &parsed);
                 }
                 Ok(_) => later.push((number, edit)),
             }
         }
         text = pass.apply(&text);
-        left = later;
+        remaining = later;
     }
     text
 }
@@ -56,7 +56,7 @@ pub(super) struct Pass {
 
 impl Pass {
     /// Whether the `changes` of `edit` fit with those accepted so far; if so, accepts them.
-    fn takes(&self, edit: &Edit, changes: &Changes, parsed: &Parsed) -> bool {
+    fn accepts(&self, edit: &Edit, changes: &Changes, parsed: &Parsed) -> bool {
         if self.variant.is_some_and(|variant| variant != mem::discriminant(edit)) {
             return false;
         }
@@ -68,16 +68,17 @@ impl Pass {
                 true
             }
             Edit::Remove { at, key, .. } => {
-                let items = items(parsed, at, key);
+                let items = item_count(parsed, at, key);
                 let removed = self.removed.get(&(at.document, key.clone())).copied();
-                removed.is_none_or(|removed| removed + 2 <= items) && self.is_apart(changes, true)
+                removed.is_none_or(|removed| removed + 2 <= items)
+                    && self.is_disjoint(changes, true)
             }
-            _ => self.is_apart(changes, false),
+            _ => self.is_disjoint(changes, false),
         }
     }
 
     /// Whether `changes` overlap no accepted one, and touch none unless they `may`.
-    fn is_apart(&self, changes: &Changes, may: bool) -> bool {
+    fn is_disjoint(&self, changes: &Changes, may: bool) -> bool {
         let is_before = |end: usize, start: usize| if may { end <= start } else { end < start };
         changes.iter().all(|(range, _)| {
             let before = self.changes.range(..(range.start, usize::MAX, usize::MAX)).next_back();
@@ -95,7 +96,7 @@ impl Pass {
             }
             // Appends to a list that exists.
             (Edit::Push { at, key, .. }, [(range, _)])
-                if range.is_empty() && items(parsed, at, key) > 0 =>
+                if range.is_empty() && item_count(parsed, at, key) > 0 =>
             {
                 self.longer.insert(range.start, (at.clone(), key.clone()));
             }
@@ -120,9 +121,9 @@ impl Pass {
 }
 
 /// The number of items in the list with `key` at `at`.
-fn items(parsed: &Parsed, at: &Pointer, key: &str) -> usize {
+fn item_count(parsed: &Parsed, at: &Pointer, key: &str) -> usize {
     let document = parsed.documents.get(at.document).filter(|_| at.steps.is_empty());
-    document.and_then(|node| own(node, key)).map_or(0, |(_, list)| list.items().len())
+    document.and_then(|node| written_entry(node, key)).map_or(0, |(_, list)| list.items().len())
 }
 
 #[cfg(test)]

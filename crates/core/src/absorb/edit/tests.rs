@@ -8,8 +8,8 @@ use crate::yaml;
 
 fn at(way: &str) -> Pointer {
     let step = |word: &str| match word.parse() {
-        Ok(item) => Step::Item(item),
-        Err(_) => Step::Key(word.to_owned()),
+        Ok(item) => PathStep::Item(item),
+        Err(_) => PathStep::Key(word.to_owned()),
     };
     Pointer {
         document: 0,
@@ -271,8 +271,10 @@ proptest! {
 #[test]
 fn many_edits_are_made_in_few_passes() {
     let list = || Pointer { document: 0, steps: Vec::new() };
-    let item =
-        |n: usize| Pointer { document: 0, steps: vec![Step::Key("labels".into()), Step::Item(n)] };
+    let item = |n: usize| Pointer {
+        document: 0,
+        steps: vec![PathStep::Key("labels".into()), PathStep::Item(n)],
+    };
     let kinds: [&dyn Fn(usize) -> Edit; 4] = [
         &|n| Edit::Put {
             at: item(n),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Comparing;
+use super::EntryDiff;
 use crate::{
     catalogue::constraints,
     diff::{
@@ -19,10 +19,10 @@ use crate::{
     value::{Json, Value},
 };
 
-impl Comparing<'_> {
+impl EntryDiff<'_> {
     /// Whether the service has a declared field, so that it can be compared. Asks a question if
     /// that depends on an unknown release; adds a problem if the service lacks it.
-    pub(super) fn fits(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
+    pub(super) fn check_support(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
         match fit(self.section, name, value, self.context.release) {
             Support::Fits => return true,
             Support::Local => {}
@@ -36,7 +36,7 @@ impl Comparing<'_> {
 
     /// Whether a field only steers undrift or belongs to the identity, and so is neither compared
     /// nor shown as a change.
-    pub(super) fn steers(&self, name: &str) -> bool {
+    pub(super) fn is_local_only(&self, name: &str) -> bool {
         let field = self.field(name);
         let is_identity = self.section.identity.contains(&name);
         (field.accepted == Accepted::Never && (!is_readable(field) || is_identity))
@@ -45,7 +45,7 @@ impl Comparing<'_> {
 
     /// The live entry as changes of groups above in this run will make it, if they replace declared
     /// values.
-    pub(super) fn after_groups(
+    pub(super) fn with_group_changes(
         &self,
         live: &LiveEntry,
         findings: &mut Findings,
@@ -54,22 +54,23 @@ impl Comparing<'_> {
         if self.section.shape == Shape::List || !groups.decide(&target.path) {
             return None;
         }
-        let given = |(name, value): (&String, &Value)| {
-            let own = value.plain().filter(|own| live.fields.raw().get(name) == Some(own))?;
-            let given = constraints::over(self.section.section, Some(name)).find_map(|row| {
-                row.value_below(self.context.changed(row, findings)?).filter(|given| *given != own)
+        let replaced = |(name, value): (&String, &Value)| {
+            let plain = value.plain().filter(|plain| live.fields.raw().get(name) == Some(plain))?;
+            let replaced = constraints::over(self.section.section, Some(name)).find_map(|row| {
+                row.value_below(self.context.changed_setting(row, findings)?)
+                    .filter(|replaced| *replaced != plain)
             });
-            Some((name.clone(), given?.clone()))
+            Some((name.clone(), replaced?.clone()))
         };
-        let given: Vec<_> = self.values.iter().filter_map(given).collect();
-        let mut later = (!given.is_empty()).then(|| live.clone())?;
-        later.fields.raw_mut().extend(given);
+        let replaced: Vec<_> = self.values.iter().filter_map(replaced).collect();
+        let mut later = (!replaced.is_empty()).then(|| live.clone())?;
+        later.fields.raw_mut().extend(replaced);
         Some(later)
     }
 
     /// True if the service would refuse these changes because a field would then show more than its limit.
     /// Adds the problems.
-    pub(super) fn shows_too_much(
+    pub(super) fn check_visibility(
         &self,
         live: &LiveEntry,
         changes: &[Change],
@@ -116,12 +117,12 @@ impl Comparing<'_> {
                 continue;
             }
             let compared = self.compare(name, value, live);
-            let is_open = !matches!(compared, Compared::Same | Compared::Local);
-            if is_open && !self.fits(name, value, findings) {
+            let is_open = !matches!(compared, FieldDiff::Same | FieldDiff::Local);
+            if is_open && !self.check_support(name, value, findings) {
                 continue;
             }
-            if let Compared::Differs = compared
-                && let Some(bound) = self.context.bound(self.section, name, value, findings)
+            if let FieldDiff::Differs = compared
+                && let Some(bound) = self.context.group_limit(self.section, name, value, findings)
             {
                 match bound.problem(&self.address, &self.origin(name)) {
                     Ok(problem) => findings.problems.push(problem),
@@ -130,21 +131,21 @@ impl Comparing<'_> {
                 continue;
             }
             match compared {
-                Compared::Same
+                FieldDiff::Same
                     if resend
                         && (self.section.renews(name, value)
                             || self.section.can_send_credential(name, value)) =>
                 {
                     changes.push(self.change(name, Some(live)));
                 }
-                Compared::Same if matches!(value, Value::Secret(Reference::Data(_))) => {
+                FieldDiff::Same if matches!(value, Value::Secret(Reference::Data(_))) => {
                     unverified.push(name.clone());
                 }
-                Compared::Same | Compared::Local | Compared::SecretMissing => {}
-                Compared::Differs => changes.push(self.change(name, Some(live))),
-                Compared::NotReadable if resend => changes.push(self.change(name, Some(live))),
-                Compared::NotReadable => unverified.push(name.clone()),
-                Compared::NotReturned => not_returned.push(name.clone()),
+                FieldDiff::Same | FieldDiff::Local | FieldDiff::SecretMissing => {}
+                FieldDiff::Differs => changes.push(self.change(name, Some(live))),
+                FieldDiff::NotReadable if resend => changes.push(self.change(name, Some(live))),
+                FieldDiff::NotReadable => unverified.push(name.clone()),
+                FieldDiff::NotReturned => not_returned.push(name.clone()),
             }
         }
         let waiting = waiting.into_iter().map(|(why, fields)| (Reason::Waits { why }, fields));
@@ -155,38 +156,38 @@ impl Comparing<'_> {
         changes
     }
 
-    fn compare(&self, name: &str, value: &Value, live: &LiveEntry) -> Compared {
+    fn compare(&self, name: &str, value: &Value, live: &LiveEntry) -> FieldDiff {
         let field = self.field(name);
-        if self.steers(name) {
-            return Compared::Local;
+        if self.is_local_only(name) {
+            return FieldDiff::Local;
         }
         // Nobody knows how the service shows a secret in a field that undrift does not know.
         let is_secret_extra = self.spec(name).is_none() && matches!(value, Value::Secret(_));
         if !is_readable(field) || forms::is_hidden(field, live) || is_secret_extra {
-            return Compared::NotReadable;
+            return FieldDiff::NotReadable;
         }
         let declared = match &*self.exposed(name, value) {
             Value::Plain(declared) => {
                 forms::comparable(self.spec(name), declared, self.context.names)
             }
-            Value::Secret(_) => return Compared::SecretMissing,
+            Value::Secret(_) => return FieldDiff::SecretMissing,
             // The service shows that a file exists, but not its content.
             Value::File(_) if live.fields.raw().get(name).is_some_and(|found| !found.is_null()) => {
-                return Compared::NotReadable;
+                return FieldDiff::NotReadable;
             }
             Value::File(_) => Json::Bool(true),
         };
         let is_same = |live: &Json| forms::same(field.compare, &declared, live);
         let switch_state = needs::switch_state(field, &self.values, Some(live));
         match live.fields.raw().get(name) {
-            Some(found) if is_same(found) => Compared::Same,
+            Some(found) if is_same(found) => FieldDiff::Same,
             Some(_) if self.context.is_unlicensed && field.available.tier > Tier::Free => {
-                Compared::NotReturned
+                FieldDiff::NotReturned
             }
-            Some(_) => Compared::Differs,
-            None if switch_state == SwitchState::TurnedOn => Compared::Differs,
-            None if switch_state == SwitchState::Off => Compared::Same,
-            None if field.read == Readback::IfPresent => Compared::NotReadable,
+            Some(_) => FieldDiff::Differs,
+            None if switch_state == SwitchState::TurnedOn => FieldDiff::Differs,
+            None if switch_state == SwitchState::Off => FieldDiff::Same,
+            None if field.read == Readback::IfPresent => FieldDiff::NotReadable,
             // An answer may leave out a null. A missing field means null only if the service shows
             // fields of that tier.
             None if field.nullable
@@ -194,12 +195,12 @@ impl Comparing<'_> {
                 && !live.fields.is_withheld(name) =>
             {
                 if is_same(&Json::Null) {
-                    Compared::Same
+                    FieldDiff::Same
                 } else {
-                    Compared::Differs
+                    FieldDiff::Differs
                 }
             }
-            None => Compared::NotReturned,
+            None => FieldDiff::NotReturned,
         }
     }
 
@@ -232,7 +233,7 @@ impl Comparing<'_> {
 }
 
 /// How a field compares.
-enum Compared {
+enum FieldDiff {
     Same,
     Differs,
     /// It only steers undrift and is never sent.
@@ -257,9 +258,9 @@ mod tests {
         for section in catalogue::sections(Scope::Project) {
             let entry = testing::entry(section, &Json::Null);
             let world = World::default();
-            let comparing = Comparing::new(section, &entry, world.context());
+            let comparing = EntryDiff::new(section, &entry, world.context());
             let specs = section.table().specs().iter();
-            let steers = specs.filter(|spec| comparing.steers(spec.name));
+            let steers = specs.filter(|spec| comparing.is_local_only(spec.name));
             found.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
         }
         found.retain(|name| !name.starts_with("create."));

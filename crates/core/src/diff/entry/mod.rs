@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use super::{
     Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Step, Support, fit,
     problem, removal, subject_id,
-    texts::{self, Texts, Words},
+    texts::{self, ProblemTexts, Words},
 };
 use crate::{
     address::Address,
@@ -24,11 +24,11 @@ use crate::{
     origin::Origin,
     secret::Reference,
     text,
-    value::{Fields, Json, Object, Value},
+    value::{Fields, Object, Value},
 };
 
 /// A declared entry under comparison.
-pub(super) struct Comparing<'a> {
+pub(super) struct EntryDiff<'a> {
     section: Section,
     entry: &'a Entry,
     context: Context<'a>,
@@ -39,16 +39,20 @@ pub(super) struct Comparing<'a> {
     is_alone: bool,
 }
 
-impl<'a> Comparing<'a> {
+impl<'a> EntryDiff<'a> {
     pub(super) fn new(section: Section, entry: &'a Entry, context: Context<'a>) -> Self {
-        let own = context.container.section(section.section);
-        let address = if entry.key.is_empty() { own } else { own.entry(entry.key.as_str()) };
+        let section_address = context.container.section(section.section);
+        let address = if entry.key.is_empty() {
+            section_address
+        } else {
+            section_address.entry(entry.key.as_str())
+        };
         Self { section, entry, context, address, values: entry.values(), is_alone: true }
     }
 
     /// The fields for requests: without local ones, which this release lacks and which then only
     /// steer undrift.
-    fn sent(&self) -> Cow<'_, Fields> {
+    fn sent_fields(&self) -> Cow<'_, Fields> {
         let is_local = |(name, value): &(&String, &Value)| {
             fit(self.section, name, value, self.context.release) == Support::Local
         };
@@ -61,7 +65,7 @@ impl<'a> Comparing<'a> {
 
     /// A copy in which each condition on a list is replaced by the list that meets it, given the
     /// `live` entry.
-    fn meeting(&self, live: &Object) -> Option<Self> {
+    fn with_conditions_met(&self, live: &Object) -> Option<Self> {
         Some(self.with(forms::resolve_conditions(self.section, &self.values, live)?))
     }
 
@@ -71,7 +75,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// A copy with the fields that a create must send although no manifest declares them.
-    fn filled_in(&self) -> Option<Self> {
+    fn with_create_defaults(&self) -> Option<Self> {
         let specs = self.section.table().specs().iter();
         let missing =
             specs.filter(|spec| !self.values.contains_key(spec.name)).filter_map(|spec| {
@@ -82,12 +86,12 @@ impl<'a> Comparing<'a> {
         Some(self.with(self.values.clone().into_iter().chain(missing).collect()))
     }
 
-    /// A copy that knows whether `crowded`, the texts that address several entries in paths, has
+    /// A copy that knows whether `ambiguous`, the texts that address several entries in paths, has
     /// its own.
-    pub(super) fn among(self, crowded: &BTreeSet<String>) -> Self {
+    pub(super) fn with_ambiguous(self, ambiguous: &BTreeSet<String>) -> Self {
         let path = self.section.home.handle.first();
-        let own = path.and_then(|path| self.values.get(path.field)?.text());
-        let is_alone = !own.is_some_and(|own| crowded.contains(own));
+        let handle = path.and_then(|path| self.values.get(path.field)?.text());
+        let is_alone = !handle.is_some_and(|handle| ambiguous.contains(handle));
         Self { is_alone, ..self }
     }
 
@@ -102,16 +106,17 @@ impl<'a> Comparing<'a> {
     /// `value` for comparison only, with the secret if it is set, or if it makes no difference.
     fn exposed<'v>(&self, name: &str, value: &'v Value) -> Cow<'v, Value> {
         let Value::Secret(reference) = value else { return Cow::Borrowed(value) };
-        let is_apart = |masked: &Json| match self.field(name).compare {
-            Compare::Location => {
-                masked.as_str().is_some_and(|url| !text::location(url).contains(text::MASK))
-            }
-            // Responses show the keys of rows, never their secrets.
-            compare => compare == Compare::Rows,
-        };
         let secret = self.context.secrets.value(reference);
-        let known = secret.or_else(|| reference.masked().filter(is_apart));
-        known.map_or(Cow::Borrowed(value), |known| Cow::Owned(known.into()))
+        let plain = secret.or_else(|| {
+            reference.masked().filter(|masked| match self.field(name).compare {
+                Compare::Location => {
+                    masked.as_str().is_some_and(|url| !text::location(url).contains(text::MASK))
+                }
+                // Responses show the keys of rows, never their secrets.
+                compare => compare == Compare::Rows,
+            })
+        });
+        plain.map_or(Cow::Borrowed(value), |plain| Cow::Owned(plain.into()))
     }
 
     /// All fields for comparison only, with the secrets that are set.
@@ -119,10 +124,12 @@ impl<'a> Comparing<'a> {
         if !self.values.values().any(|value| matches!(value, Value::Secret(_))) {
             return Cow::Borrowed(&self.values);
         }
-        let exposed = |(name, value): (&String, &Value)| {
-            (name.clone(), self.exposed(name, value).into_owned())
-        };
-        Cow::Owned(self.values.iter().map(exposed).collect())
+        Cow::Owned(
+            self.values
+                .iter()
+                .map(|(name, value)| (name.clone(), self.exposed(name, value).into_owned()))
+                .collect(),
+        )
     }
 
     /// Its identity.
@@ -136,34 +143,36 @@ impl<'a> Comparing<'a> {
     }
 
     /// Whether its identity contains a secret that is not set.
-    pub(super) fn is_unknown(&self) -> bool {
-        let is_missing =
-            |(name, value): (_, &Value)| matches!(*self.exposed(name, value), Value::Secret(_));
+    pub(super) fn has_unset_identity(&self) -> bool {
         let identity = self.section.identity.iter();
-        identity.filter_map(|name| Some((*name, self.values.get(name)?))).any(is_missing)
+        identity
+            .filter_map(|name| Some((*name, self.values.get(name)?)))
+            .any(|(name, value)| matches!(*self.exposed(name, value), Value::Secret(_)))
     }
 
     /// Whether its identity contains a secret.
     pub(super) fn has_secret_identity(&self) -> bool {
-        let is_secret = |name: &&str| matches!(self.values.get(name), Some(Value::Secret(_)));
-        self.section.identity.iter().any(is_secret)
+        self.section
+            .identity
+            .iter()
+            .any(|name| matches!(self.values.get(name), Some(Value::Secret(_))))
     }
 
-    pub(super) fn incomplete(&self, reason: impl Into<Cause>, findings: &mut Findings) {
+    pub(super) fn add_incomplete(&self, reason: impl Into<Cause>, findings: &mut Findings) {
         findings
             .incomplete
             .push(Incomplete { address: self.address.clone(), reason: reason.into() });
     }
 
     /// The step that removes a copy of its live entry, which stays.
-    pub(super) fn copy(&self, copy: &LiveEntry, stays: &LiveEntry) -> Step {
+    pub(super) fn copy_removal(&self, copy: &LiveEntry, stays: &LiveEntry) -> Step {
         let address = self.address.entry(format!("{}@{}", self.entry.key, copy.handle_text()));
         let step = removal(self.section, address, &self.entry.origin, copy, self.context);
         match step {
             Ok(mut step) => {
                 let id = stays.handle_text();
-                let why = format!("it is a copy of the {} with the id {id}", self.section.noun);
-                step.effects.push(Effect::SideEffect(why));
+                let reason = format!("it is a copy of the {} with the id {id}", self.section.noun);
+                step.effects.push(Effect::SideEffect(reason));
                 Step { is_copy: true, ..step }
             }
             Err(_) => unreachable!("what may come twice can be removed, as a test holds"),
@@ -171,7 +180,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// The problem that a nearly identical entry is live.
-    pub(super) fn near(&self, live: &LiveEntry) -> Problem {
+    pub(super) fn near_match(&self, live: &LiveEntry) -> Problem {
         let name = self.section.name(live.fields.raw());
         let words: Words<'_> = &[("name", &text::escape(&name)), ("id", &live.handle_text())];
         self.problem(texts::NEAR, words, self.section.identity.last().copied().unwrap_or_default())
@@ -182,7 +191,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// A problem of the field `field`. The texts may name the noun and the key of the entry.
-    fn problem(&self, texts: Texts, words: Words<'_>, field: &str) -> Problem {
+    fn problem(&self, texts: ProblemTexts, words: Words<'_>, field: &str) -> Problem {
         let key = text::escape(&self.entry.key);
         let of_entry: Words<'_> = &[("noun", &self.section.noun), ("key", &key)];
         Problem::of(texts, &[words, of_entry].concat(), &self.address, &self.origin(field))
@@ -190,8 +199,7 @@ impl<'a> Comparing<'a> {
 
     /// Whether the service lacks a declared field.
     fn is_unfit(&self, findings: &Findings) -> bool {
-        let is_own = |p: &Problem| p.code == "release" && p.address == self.address;
-        findings.problems.iter().any(is_own)
+        findings.problems.iter().any(|p| p.code == "release" && p.address == self.address)
     }
 
     /// Why a field cannot be set yet.
@@ -205,7 +213,7 @@ impl<'a> Comparing<'a> {
 
     /// Adds a note with the secrets that are not set, so that a plan does not look more certain
     /// than it is.
-    pub(super) fn secrets_missing(&self, findings: &mut Findings) {
+    pub(super) fn note_missing_secrets(&self, findings: &mut Findings) {
         if self.entry.state == State::Absent {
             return;
         }
@@ -228,7 +236,7 @@ impl<'a> Comparing<'a> {
 
     /// Adds a problem for each secret that the service would refuse. Plain values were checked when
     /// the manifests were read.
-    pub(super) fn secrets_unfit(&self, findings: &mut Findings) {
+    pub(super) fn check_secrets(&self, findings: &mut Findings) {
         let is_secret = |name: &str| matches!(self.values.get(name), Some(Value::Secret(_)));
         if self.entry.state == State::Present && self.values.keys().any(|name| is_secret(name)) {
             self.section.check(&self.all_exposed(), false, &mut |fault| {
@@ -250,7 +258,7 @@ impl<'a> Comparing<'a> {
     fn calls(&self, job: &Job<'_>, findings: &mut Findings) -> Option<Vec<Call>> {
         match self.section.rules.calls(job) {
             Ok(calls) => return Some(calls),
-            Err(NoCalls::LiveUnknown(cause)) => self.incomplete(cause, findings),
+            Err(NoCalls::LiveUnknown(cause)) => self.add_incomplete(cause, findings),
             Err(NoCalls::DependsOnRelease) => findings.ask(Question::Release),
             Err(NoCalls::DependsOnEntries(name)) => {
                 let named = catalogue::section(self.context.target.scope, &name);
@@ -265,7 +273,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// Compares the entry with its live entry.
-    pub(super) fn present(&self, live: &LiveEntry, findings: &mut Findings) {
+    pub(super) fn plan_present(&self, live: &LiveEntry, findings: &mut Findings) {
         // Of entries that are read one by one, only inherited ones are protected, and read only if they
         // are declared as absent.
         if let Some(why) = live.protected {
@@ -282,23 +290,23 @@ impl<'a> Comparing<'a> {
             findings.remove(removal(self.section, address, origin, live, self.context));
             return;
         }
-        let later = self.after_groups(live, findings);
-        let met = self.meeting(live.fields.raw());
-        met.as_ref().unwrap_or(self).change_to(live, later.as_ref().unwrap_or(live), findings);
+        let later = self.with_group_changes(live, findings);
+        let met = self.with_conditions_met(live.fields.raw());
+        met.as_ref().unwrap_or(self).plan_change(live, later.as_ref().unwrap_or(live), findings);
     }
 
     /// Adds the step that changes the live entry, which is now like `before`: what a group gives it
     /// meanwhile needs no acknowledgement to be taken back.
-    fn change_to(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
+    fn plan_change(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
         let mut changes = self.changes(live, findings);
         if changes.is_empty() || self.is_unfit(findings) {
             return;
         }
-        if self.shows_too_much(live, &changes, findings) {
+        if self.check_visibility(live, &changes, findings) {
             return;
         }
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
-        let sent = self.sent();
+        let sent = self.sent_fields();
         let job = self.job(Act::Change(&sent, live, &changed));
         let Some(sends) = self.calls(&job, findings) else { return };
         // A secret that each request must contain is written again, too.
@@ -306,8 +314,10 @@ impl<'a> Comparing<'a> {
             forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
         };
         let goes_along = |name: &String| {
-            let needs_it = |change: &&str| self.field(change).relations.sent_with == Some(&**name);
-            !live.fields.raw().contains_key(name) && changed.iter().any(needs_it)
+            !live.fields.raw().contains_key(name)
+                && changed
+                    .iter()
+                    .any(|change| self.field(change).relations.sent_with == Some(&**name))
         };
         let forgotten = sent.keys().filter(|name| {
             !changed.contains(&name.as_str())
@@ -321,12 +331,12 @@ impl<'a> Comparing<'a> {
         let before = before.fields.raw();
         let effects = self.section.rules.effects(who, before, &after);
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        let risks = risk::change_risks(self.section, &changed, before, &self.judged(after));
-        self.push(step.of(live).with(effects, risks), findings);
+        let risks = risk::change_risks(self.section, &changed, before, &self.with_secrets(after));
+        self.add_step(step.of(live).with(effects, risks), findings);
     }
 
     /// Plans an entry that is not live.
-    pub(super) fn absent(&self, findings: &mut Findings) {
+    pub(super) fn plan_absent(&self, findings: &mut Findings) {
         if self.entry.state == State::Absent {
             return;
         }
@@ -337,8 +347,8 @@ impl<'a> Comparing<'a> {
             let waits = (!fields.is_empty()).then(|| self.note(Reason::Waits { why }, fields));
             return findings.notes.extend(waits);
         }
-        let is_missing = |name: &&&str| !self.values.contains_key(name);
-        let missing: Vec<_> = self.section.required.iter().filter(is_missing).collect();
+        let missing: Vec<_> =
+            self.section.required.iter().filter(|name| !self.values.contains_key(name)).collect();
         if !missing.is_empty() {
             let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
             let words: Words<'_> = &[("names", &names.join(", "))];
@@ -350,36 +360,36 @@ impl<'a> Comparing<'a> {
             return findings.notes.push(note);
         }
         if let Some(step) = self.creation(findings) {
-            self.push(step, findings);
+            self.add_step(step, findings);
         }
     }
 
     /// Plans an entry that may turn out to be absent, or to differ, under `condition`.
-    pub(super) fn possible(&self, condition: &'static str, findings: &mut Findings) {
+    pub(super) fn plan_possible(&self, condition: &'static str, findings: &mut Findings) {
         if self.section.only_edits() {
-            return self.absent(findings);
+            return self.plan_absent(findings);
         }
         if let Some(step) = self.creation(findings) {
-            self.push(Step { possible: Some(condition), ..step }, findings);
+            self.add_step(Step { possible: Some(condition), ..step }, findings);
         }
     }
 
     fn creation(&self, findings: &mut Findings) -> Option<Step> {
-        if let Some(met) = self.meeting(&Object::new()) {
+        if let Some(met) = self.with_conditions_met(&Object::new()) {
             return met.creation(findings);
         }
-        if let Some(whole) = self.filled_in() {
+        if let Some(whole) = self.with_create_defaults() {
             return whole.creation(findings);
         }
         for (name, value) in &self.values {
-            self.fits(name, value, findings);
+            self.check_support(name, value, findings);
         }
         if self.is_unfit(findings) {
             return None;
         }
-        let sent = self.sent();
+        let sent = self.sent_fields();
         let sends = self.calls(&self.job(Act::Create(&sent)), findings)?;
-        let changes = sent.keys().filter(|name| !self.steers(name));
+        let changes = sent.keys().filter(|name| !self.is_local_only(name));
         let changes = changes.map(|name| self.change(name, None)).collect();
         let who = subject(self.section).and_then(|(name, named)| {
             self.context.names.known_id(named, self.values.get(name)?.text()?)
@@ -388,12 +398,12 @@ impl<'a> Comparing<'a> {
         let after = self.after(&nothing);
         let effects = self.section.rules.effects(who, &nothing, &after);
         let preset = |name: &str| preset::of(self.section, name, &self.context.target.path);
-        let risks = risk::creation_risks(self.section, preset, &self.judged(after));
+        let risks = risk::creation_risks(self.section, preset, &self.with_secrets(after));
         Some(self.step(Action::Create, changes, sends).with(effects, risks))
     }
 
     /// The fields `after` with those that are declared as secrets, for guards only.
-    fn judged(&self, mut after: Object) -> Object {
+    fn with_secrets(&self, mut after: Object) -> Object {
         for (name, value) in &self.values {
             if matches!(value, Value::Secret(_)) {
                 // No value equals a secret that is not set.
@@ -421,7 +431,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// Adds a step, unless the service would refuse it because of the group above.
-    fn push(&self, step: Step, findings: &mut Findings) {
+    fn add_step(&self, step: Step, findings: &mut Findings) {
         let access = step.accesses().next();
         if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
             match self.context.inherited {
@@ -439,7 +449,7 @@ impl<'a> Comparing<'a> {
         }
         let adds = step.adds_entry() && step.possible.is_none();
         let forbidden =
-            adds.then(|| self.context.forbidden(self.section, &step, findings)).flatten();
+            adds.then(|| self.context.creation_limit(self.section, &step, findings)).flatten();
         match forbidden.map(|limit| limit.problem(&self.address, &self.entry.origin)) {
             Some(Ok(problem)) => findings.problems.push(problem),
             _ => findings.steps.push(step),

@@ -14,20 +14,20 @@ use crate::{
 };
 
 /// Labels all steps of `plan`, whose container has no declaration at the base to compare with.
-pub(super) fn all(plan: &mut ContainerPlan, label: Label) -> Comparison {
+pub(super) fn set_all(plan: &mut ContainerPlan, label: Label) -> Comparison {
     let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
-    steps.for_each(|step| set(step, label));
+    steps.for_each(|step| set_label(step, label));
     Comparison::default()
 }
 
 /// Labels a step and all its changes.
-fn set(step: &mut Step, label: Label) {
+fn set_label(step: &mut Step, label: Label) {
     step.label = Some(label);
     step.changes.iter_mut().for_each(|change| change.label = Some(label));
 }
 
 /// Whether apply excludes a step with this label, unless it heals.
-pub(super) const fn is_left(label: Option<Label>) -> bool {
+pub(super) const fn is_excluded(label: Option<Label>) -> bool {
     matches!(label, Some(Label::Drift | Label::Unknown))
 }
 
@@ -37,7 +37,7 @@ pub(super) fn is_in_place(base: &Container, head: &Container) -> bool {
 }
 
 /// A container on the branch and at the base.
-pub(super) struct Pair<'p> {
+pub(super) struct BranchPair<'p> {
     pub(super) head: &'p Container,
     /// Its declaration at the base.
     pub(super) declared: &'p Container,
@@ -45,13 +45,13 @@ pub(super) struct Pair<'p> {
     pub(super) would: &'p ContainerPlan,
 }
 
-impl Pair<'_> {
+impl BranchPair<'_> {
     /// Labels the steps of `plan`, made for the branch, and returns the other differences.
     pub(super) fn compare(&self, plan: &mut ContainerPlan, caller: &Caller) -> Comparison {
         let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
         steps.for_each(|step| self.label(step));
-        together(&mut plan.findings.steps, self.head, caller);
-        let (already, removed) = (self.already(plan), self.removed(plan));
+        join_dependent(&mut plan.findings.steps, self.head, caller);
+        let (already, removed) = (self.adopted(plan), self.unlisted_removals(plan));
         Comparison { already, removed, ..Comparison::default() }
     }
 
@@ -61,7 +61,7 @@ impl Pair<'_> {
             twin.address == step.address && is_removal(twin) == is_removal(step)
         });
         match step.action {
-            Action::Delete => set(step, self.of_removal(step, twin.is_some())),
+            Action::Delete => set_label(step, self.removal_label(step, twin.is_some())),
             Action::Create => {
                 let twin = twin.filter(|twin| twin.action == Action::Create);
                 self.label_creation(step, twin);
@@ -70,7 +70,7 @@ impl Pair<'_> {
             // on the declarations.
             Action::Update if step.address.section.is_none() => {
                 let is_drift = twin.is_some() && is_in_place(self.declared, self.head);
-                set(step, if is_drift { Label::Drift } else { Label::Change });
+                set_label(step, if is_drift { Label::Drift } else { Label::Change });
             }
             Action::Update => self.label_fields(step, twin),
         }
@@ -81,13 +81,13 @@ impl Pair<'_> {
         !self.would.questions.is_empty() || self.would.doubt(step).is_some()
     }
 
-    fn of_removal(&self, step: &Step, base_removes: bool) -> Label {
-        let own = entry(self.head, &step.address);
+    fn removal_label(&self, step: &Step, base_removes: bool) -> Label {
+        let head_entry = declared_entry(self.head, &step.address);
         if base_removes {
             Label::Drift
-        } else if own.is_none() && self.base_lists(step) {
+        } else if head_entry.is_none() && self.base_lists(step) {
             Label::Removed
-        } else if own.is_none() && self.base_may_remove(step) && self.is_doubtful(step) {
+        } else if head_entry.is_none() && self.base_may_remove(step) && self.is_doubtful(step) {
             Label::Unknown
         } else {
             Label::Change
@@ -96,14 +96,14 @@ impl Pair<'_> {
 
     /// Whether the base declares that unlisted entries are deleted there.
     fn base_may_remove(&self, step: &Step) -> bool {
-        let section = section(self.declared, &step.address);
+        let section = declared_section(self.declared, &step.address);
         section.is_some_and(|section| section.unlisted.value == Unlisted::Delete)
     }
 
     /// Whether the base lists the entry that `step` removes.
     fn base_lists(&self, step: &Step) -> bool {
-        let Some(section) = section(self.declared, &step.address) else { return false };
-        let name = step.found().map(|live| section.of.name(live.fields.raw()));
+        let Some(section) = declared_section(self.declared, &step.address) else { return false };
+        let name = step.live_entry().map(|live| section.of.name(live.fields.raw()));
         let address = self.declared.address();
         section.entries.iter().filter(|entry| entry.state == State::Present).any(|entry| {
             Some(&entry.key) == name.as_ref() || section.address_of(entry, &address) == step.address
@@ -113,26 +113,26 @@ impl Pair<'_> {
     fn label_creation(&self, step: &mut Step, twin: Option<&Step>) {
         let Some(twin) = twin else {
             // The base's plan for it is unknown, but the base declares an entry of the same name.
-            let before = entry(self.declared, &step.address);
+            let before = declared_entry(self.declared, &step.address);
             let before = before.filter(|(_, entry)| entry.state == State::Present);
-            let label = match before.zip(entry(self.head, &step.address)) {
-                Some(((_, before), (_, own))) if self.is_doubtful(step) => {
-                    if before.values() == own.values() { Label::Drift } else { Label::Both }
+            let label = match before.zip(declared_entry(self.head, &step.address)) {
+                Some(((_, before), (_, current))) if self.is_doubtful(step) => {
+                    if before.values() == current.values() { Label::Drift } else { Label::Both }
                 }
                 _ => Label::Change,
             };
-            return set(step, label);
+            return set_label(step, label);
         };
         let address = step.address.clone();
         for change in &mut step.changes {
-            change.label = Some(self.of_field(&address, change, Some(twin)));
+            change.label = Some(self.field_label(&address, change, Some(twin)));
         }
         let is_same = step.changes.len() == twin.changes.len()
             && step.changes.iter().all(|change| change.label == Some(Label::Drift));
         // An entry is created as a whole or not at all.
         step.label = Some(if is_same { Label::Drift } else { Label::Both });
         if !is_same {
-            also(step);
+            join_step(step);
         }
     }
 
@@ -141,13 +141,13 @@ impl Pair<'_> {
         let address = step.address.clone();
         for change in &mut step.changes {
             let is_declared_alike = || {
-                let before = value(self.declared, &address, &change.field);
-                before.is_some() && before == value(self.head, &address, &change.field)
+                let before = declared_value(self.declared, &address, &change.field);
+                before.is_some() && before == declared_value(self.head, &address, &change.field)
             };
             change.label = Some(if is_doubtful && is_declared_alike() {
                 Label::Drift
             } else {
-                self.of_field(&address, change, twin)
+                self.field_label(&address, change, twin)
             });
         }
         // Write-only fields are only sent together with another field, or because of the command
@@ -162,42 +162,44 @@ impl Pair<'_> {
     }
 
     /// The label of a field's change; `twin` is what the base would do to the same object.
-    fn of_field(&self, address: &Address, change: &Change, twin: Option<&Step>) -> Label {
+    fn field_label(&self, address: &Address, change: &Change, twin: Option<&Step>) -> Label {
         let Some(other) = twin.and_then(|twin| twin.change(&change.field)) else {
             return Label::Change;
         };
         // Two hidden values look the same.
         let is_same = other.after == change.after
             && (*change.after != Shown::Hidden
-                || value(self.declared, address, &change.field)
-                    == value(self.head, address, &change.field));
+                || declared_value(self.declared, address, &change.field)
+                    == declared_value(self.head, address, &change.field));
         if is_same { Label::Drift } else { Label::Both }
     }
 
     /// What the base would change and `plan` does not, because the branch declares the live state.
-    fn already(&self, plan: &ContainerPlan) -> Vec<Adopted> {
-        let all = || plan.steps.iter().chain(&plan.watched);
+    fn adopted(&self, plan: &ContainerPlan) -> Vec<Adopted> {
         let settled = |step: &Step| {
-            let own = all().find(|own| own.address == step.address);
-            let (section, entry) = entry(self.head, &step.address).or_else(|| {
-                let section = section(self.head, &step.address)?;
-                let name = section.of.name(step.found()?.fields.raw());
+            let planned = plan
+                .steps
+                .iter()
+                .chain(&plan.watched)
+                .find(|planned| planned.address == step.address);
+            let (section, entry) = declared_entry(self.head, &step.address).or_else(|| {
+                let section = declared_section(self.head, &step.address)?;
+                let name = section.of.name(step.live_entry()?.fields.raw());
                 Some((section, section.entries.iter().find(|entry| entry.key == name)?))
             })?;
             let address = section.address_of(entry, &self.head.address());
             match (step.action, entry.state) {
                 (Action::Update, State::Present) => {
-                    let is_settled = |change: &&Change| {
+                    let fields = step.changes.iter().filter(|change| {
                         entry.fields.contains_key(&change.field)
                             && *change.before != Shown::Unknown
-                            && own.and_then(|own| own.change(&change.field)).is_none()
-                    };
-                    let fields = step.changes.iter().filter(is_settled);
+                            && planned.and_then(|planned| planned.change(&change.field)).is_none()
+                    });
                     let fields: Vec<_> = fields.map(|change| change.field.to_string()).collect();
                     (!fields.is_empty()).then_some(Adopted { address, fields })
                 }
                 (Action::Create, State::Absent) | (Action::Delete, State::Present)
-                    if own.is_none() && !step.is_copy =>
+                    if planned.is_none() && !step.is_copy =>
                 {
                     Some(Adopted { address, fields: Vec::new() })
                 }
@@ -209,16 +211,16 @@ impl Pair<'_> {
     }
 
     /// Unlisted live entries that the base lists and nothing removes.
-    fn removed(&self, plan: &ContainerPlan) -> Vec<Address> {
+    fn unlisted_removals(&self, plan: &ContainerPlan) -> Vec<Address> {
         let was_listed = |address: &&Address| {
-            let Some(section) = section(self.declared, address) else { return false };
-            let Some(own) = &address.entry else { return false };
-            let is_own = |entry: &&Entry| {
+            let Some(section) = declared_section(self.declared, address) else { return false };
+            let Some(name) = &address.entry else { return false };
+            let is_listed_as = |entry: &&Entry| {
                 let id =
-                    own.strip_prefix(entry.key.as_str()).and_then(|rest| rest.strip_prefix('@'));
-                *own == entry.key || (section.of.may_come_twice() && id.is_some())
+                    name.strip_prefix(entry.key.as_str()).and_then(|rest| rest.strip_prefix('@'));
+                *name == entry.key || (section.of.may_come_twice() && id.is_some())
             };
-            section.entries.iter().filter(is_own).any(|entry| entry.state == State::Present)
+            section.entries.iter().filter(is_listed_as).any(|entry| entry.state == State::Present)
         };
         let unlisted = plan.notes.iter().filter(|note| note.reason.is_unlisted());
         unlisted.map(|note| &note.address).filter(was_listed).cloned().collect()
@@ -226,99 +228,102 @@ impl Pair<'_> {
 }
 
 /// What a step of the branch cannot do without belongs to the branch too.
-fn together(steps: &mut [Step], head: &Container, caller: &Caller) {
+fn join_dependent(steps: &mut [Step], head: &Container, caller: &Caller) {
     // The fields of an identity change together.
     for step in &mut *steps {
-        let identity = section(head, &step.address).map_or(&[][..], |section| section.of.identity);
-        let tells = |change: &&mut Change| identity.contains(&&*change.field);
-        if step.changes.iter_mut().filter(tells).any(|change| !is_left(change.label)) {
-            step.changes.iter_mut().filter(tells).for_each(|change| join(&mut change.label));
+        let identity =
+            declared_section(head, &step.address).map_or(&[][..], |section| section.of.identity);
+        let is_identity = |change: &&mut Change| identity.contains(&&*change.field);
+        if step.changes.iter_mut().filter(is_identity).any(|change| !is_excluded(change.label)) {
+            step.changes
+                .iter_mut()
+                .filter(is_identity)
+                .for_each(|change| join_label(&mut change.label));
         }
     }
     let creation = steps.iter().position(is_creation);
     if creation.is_some_and(|at| steps[at].label == Some(Label::Change)) {
-        return steps.iter_mut().for_each(|step| set(step, Label::Change));
+        return steps.iter_mut().for_each(|step| set_label(step, Label::Change));
     }
-    if steps.iter().all(|step| is_left(step.label)) {
+    if steps.iter().all(|step| is_excluded(step.label)) {
         return;
     }
     // The others are impossible without it; and half of a new container helps nobody.
     let is_whole = |step: &Step| creation.is_some() || step.address.section.is_none();
-    steps.iter_mut().filter(|step| is_whole(step)).for_each(also);
-    copies(steps);
-    needed(steps, head, caller);
+    steps.iter_mut().filter(|step| is_whole(step)).for_each(join_step);
+    join_copies(steps);
+    join_needed(steps, head, caller);
 }
 
 /// Makes what steps of the branch need part of its change.
-fn needed(steps: &mut [Step], head: &Container, caller: &Caller) {
+fn join_needed(steps: &mut [Step], head: &Container, caller: &Caller) {
     let needs = order::needs(head.scope, caller, steps);
-    let mut open: Vec<_> = (0..steps.len()).filter(|at| !is_left(steps[*at].label)).collect();
+    let mut open: Vec<_> = (0..steps.len()).filter(|at| !is_excluded(steps[*at].label)).collect();
     while let Some(at) = open.pop() {
         for (other, capability) in &needs[at] {
             // Everybody with access is a provider of that; only who is named is needed.
             let is_of_people = *capability == Some(Capability::People);
-            if is_of_people && !names(&steps[at], &steps[*other], head) {
+            if is_of_people && !names_entry(&steps[at], &steps[*other], head) {
                 continue;
             }
             let other_step = &mut steps[*other];
-            if is_left(other_step.label) {
+            if is_excluded(other_step.label) {
                 open.push(*other);
             }
             match capability {
-                Some(capability) => provide(other_step, head, *capability),
-                None => also(other_step),
+                Some(capability) => join_provider(other_step, head, *capability),
+                None => join_step(other_step),
             }
         }
     }
 }
 
 /// Makes the part of `step` that provides `capability` part of the branch's change.
-fn provide(step: &mut Step, head: &Container, capability: Capability) {
-    let of = section(head, &step.address).filter(|_| step.action == Action::Update);
-    let Some((of, found)) = of.zip(step.found().cloned()) else { return also(step) };
-    let provides = |change: &&mut Change| {
+fn join_provider(step: &mut Step, head: &Container, capability: Capability) {
+    let of = declared_section(head, &step.address).filter(|_| step.action == Action::Update);
+    let Some((of, found)) = of.zip(step.live_entry().cloned()) else { return join_step(step) };
+    let mut is_found = false;
+    for change in step.changes.iter_mut().filter(|change| {
         let Some(value) = change.after.value() else { return false };
         let mut after = found.fields.raw().clone();
         after.insert(change.field.to_string(), value.clone());
         let effects = of.of.rules.effects(found.id(), found.fields.raw(), &after);
         effects.contains(&Effect::provides(capability))
-    };
-    let mut is_found = false;
-    for change in step.changes.iter_mut().filter(provides) {
-        join(&mut change.label);
+    }) {
+        join_label(&mut change.label);
         is_found = true;
     }
-    if is_found { join(&mut step.label) } else { also(step) }
+    if is_found { join_label(&mut step.label) } else { join_step(step) }
 }
 
 /// Whether the branch's part of `step` names the entry of `other`.
-fn names(step: &Step, other: &Step, head: &Container) -> bool {
+fn names_entry(step: &Step, other: &Step, head: &Container) -> bool {
     let mut named = BTreeSet::new();
-    let own = step.changes.iter().filter(|change| !is_left(change.label));
-    own.filter_map(|change| change.after.value()).for_each(|value| texts(value, &mut named));
-    let called = entry(head, &other.address)
+    let changes = step.changes.iter().filter(|change| !is_excluded(change.label));
+    changes.filter_map(|change| change.after.value()).for_each(|value| texts(value, &mut named));
+    let called = declared_entry(head, &other.address)
         .and_then(|(section, entry)| section.of.called(&forms::plain(&entry.values())));
     let name = called.as_ref().or(other.address.entry.as_ref());
     name.is_some_and(|name| named.contains(&name.to_lowercase()))
 }
 
 /// Makes what is left part of the branch's change.
-fn join(label: &mut Option<Label>) {
-    if is_left(*label) {
+fn join_label(label: &mut Option<Label>) {
+    if is_excluded(*label) {
         *label = Some(Label::Both);
     }
 }
 
 /// Makes all of `step` part of the branch's change.
-fn also(step: &mut Step) {
-    step.changes.iter_mut().for_each(|change| join(&mut change.label));
-    join(&mut step.label);
+fn join_step(step: &mut Step) {
+    step.changes.iter_mut().for_each(|change| join_label(&mut change.label));
+    join_label(&mut step.label);
 }
 
 /// Makes all steps of a missing container part of the branch's change elsewhere.
-pub(super) fn with_its_creation(steps: &mut [Step]) {
+pub(super) fn join_creation(steps: &mut [Step]) {
     if steps.iter().any(is_creation) {
-        steps.iter_mut().for_each(also);
+        steps.iter_mut().for_each(join_step);
     }
 }
 
@@ -327,12 +332,12 @@ fn is_creation(step: &Step) -> bool {
 }
 
 /// If one of two copies changes, the other is part of the change.
-fn copies(steps: &mut [Step]) {
-    let own = steps.iter().filter(|step| !step.is_copy && !is_left(step.label));
-    let own: Vec<_> = own.map(|step| step.address.clone()).collect();
+fn join_copies(steps: &mut [Step]) {
+    let originals = steps.iter().filter(|step| !step.is_copy && !is_excluded(step.label));
+    let originals: Vec<_> = originals.map(|step| step.address.clone()).collect();
     for copy in steps.iter_mut().filter(|step| step.is_copy) {
-        if own.iter().any(|own| copy.is_copy_of(own)) {
-            also(copy);
+        if originals.iter().any(|original| copy.is_copy_of(original)) {
+            join_step(copy);
         }
     }
 }
@@ -348,7 +353,7 @@ fn texts(value: &Json, into: &mut BTreeSet<String>) {
 }
 
 /// The declared section of `container` with `address`, if any.
-pub(super) fn section<'c>(
+pub(super) fn declared_section<'c>(
     container: &'c Container,
     address: &Address,
 ) -> Option<&'c DeclaredSection> {
@@ -356,20 +361,19 @@ pub(super) fn section<'c>(
 }
 
 /// The declared entry at `address`.
-fn entry<'c>(
+fn declared_entry<'c>(
     container: &'c Container,
     address: &Address,
 ) -> Option<(&'c DeclaredSection, &'c Entry)> {
-    let section = section(container, address)?;
+    let section = declared_section(container, address)?;
     let of = container.address();
-    let mut entries = section.entries.iter();
-    let entry = entries.find(|entry| section.address_of(entry, &of) == *address)?;
+    let entry = section.entries.iter().find(|entry| section.address_of(entry, &of) == *address)?;
     Some((section, entry))
 }
 
 /// The declared value of a field of the object at `address`.
-fn value(container: &Container, address: &Address, field: &str) -> Option<Value> {
-    let found = match entry(container, address) {
+fn declared_value(container: &Container, address: &Address, field: &str) -> Option<Value> {
+    let found = match declared_entry(container, address) {
         Some((_, entry)) => entry.fields.get(field),
         None => container.create.fields().and_then(|create| create.get(field)),
     };

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use rest::{Rest, left};
+pub use rest::{Rest, excluded_steps};
 
 use super::{ContainerPlan, Plan, Settings, container};
 use crate::{
@@ -110,10 +110,10 @@ pub struct Outline(BTreeMap<String, Option<BTreeSet<&'static str>>>);
 impl Outline {
     /// Adds `containers`.
     pub fn add(&mut self, containers: &[Container]) {
-        for own in containers {
-            let sections = own.sections.iter().map(|section| section.of.section);
-            let sections = own.life.absent().is_none().then(|| sections.collect());
-            self.0.entry(own.path.to_lowercase()).or_insert(sections);
+        for container in containers {
+            let sections = container.sections.iter().map(|section| section.of.section);
+            let sections = container.life.absent().is_none().then(|| sections.collect());
+            self.0.entry(container.path.to_lowercase()).or_insert(sections);
         }
     }
 }
@@ -141,10 +141,12 @@ impl Comparison {
 impl Base {
     /// The base with `containers`, of a branch with the containers `here`.
     pub fn of(containers: impl IntoIterator<Item = Container>, here: &[Container]) -> Self {
-        let by_path = |container: Container| (container.path.to_lowercase(), container);
-        let all = containers.into_iter().map(by_path).collect();
+        let all = containers
+            .into_iter()
+            .map(|container| (container.path.to_lowercase(), container))
+            .collect();
         let mut around_changes = BTreeSet::new();
-        for changed in here.iter().filter(|own| differs(&all, own)) {
+        for changed in here.iter().filter(|container| differs(&all, container)) {
             let path = changed.path.to_lowercase();
             around_changes.extend(groups_above(&path).map(str::to_owned));
         }
@@ -161,29 +163,29 @@ impl Base {
         settings: &Settings,
     ) -> Comparison {
         let Self::Known(base) = self else {
-            return label::all(plan, Label::Unknown);
+            return label::set_all(plan, Label::Unknown);
         };
-        let before = find(&base.all, declared);
+        let before = find_declaration(&base.all, declared);
         let before = before.and_then(|before| Some((before, comparable(before, declared)?)));
-        let Some((before, own)) = before else {
+        let Some((before, at_base)) = before else {
             // There is none that the branch could have changed.
-            return label::all(plan, Label::Change);
+            return label::set_all(plan, Label::Change);
         };
-        let would = container(&own, live, settings);
-        let pair = label::Pair { head: declared, declared: &own, would: &would };
+        let would = container(&at_base, live, settings);
+        let pair = label::BranchPair { head: declared, declared: &at_base, would: &would };
         let mut against = pair.compare(plan, &settings.caller);
         // A group that no longer exists is created again for its new contents.
         if base.around_changes.contains(&declared.path.to_lowercase()) {
-            label::with_its_creation(&mut plan.findings.steps);
+            label::join_creation(&mut plan.findings.steps);
         }
         if label::is_in_place(before, declared) {
-            let about = |problem: &Problem| {
+            let summary = |problem: &Problem| {
                 (problem.address.clone(), problem.code, problem.message.clone())
             };
-            let known: BTreeSet<_> = would.problems.iter().map(about).collect();
+            let base_problems: BTreeSet<_> = would.problems.iter().map(summary).collect();
             let is_drift = |problem: &&Problem| {
-                known.contains(&about(problem))
-                    && declare_the_same(before, declared, &problem.address)
+                base_problems.contains(&summary(problem))
+                    && declares_same(before, declared, &problem.address)
             };
             against.problems = plan.problems.iter().filter(is_drift).cloned().collect();
         }
@@ -195,7 +197,7 @@ impl Base {
     pub fn remember(&self, containers: &mut [Container]) {
         let Self::Known(base) = self else { return };
         for container in containers {
-            let Some(before) = find(&base.all, container) else { continue };
+            let Some(before) = find_declaration(&base.all, container) else { continue };
             for section in &mut container.sections {
                 if let Some(before) = before.section(section.of.section) {
                     remember(section, before);
@@ -216,10 +218,10 @@ impl Base {
                 None => gone.push(before.address()),
                 // It is deleted with all that is in it.
                 Some(None) => {}
-                Some(Some(own)) => {
+                Some(Some(declared)) => {
                     let address = Address::container(home);
                     let sections = before.sections.iter().map(|section| section.of.section);
-                    let lost = sections.filter(|section| !own.contains(section));
+                    let lost = sections.filter(|section| !declared.contains(section));
                     gone.extend(lost.map(|section| address.section(section)));
                 }
             }
@@ -234,39 +236,45 @@ impl Base {
         let Self::Known(base) = self else { return all };
         let paths: BTreeSet<_> = all.iter().map(|one| one.path.to_lowercase()).collect();
         let gone: Vec<_> = base.all.keys().filter(|path| !paths.contains(*path)).collect();
-        let has_lost = |own: &Container| {
-            let above = format!("{}/", own.path.to_lowercase());
-            own.life.unlisted_projects.is_some() && gone.iter().any(|path| path.starts_with(&above))
+        let lost_declarations = |container: &Container| {
+            let above = format!("{}/", container.path.to_lowercase());
+            container.life.unlisted_projects.is_some()
+                && gone.iter().any(|path| path.starts_with(&above))
         };
-        all.into_iter().filter(|own| differs(&base.all, own) || has_lost(own)).collect()
+        all.into_iter()
+            .filter(|container| differs(&base.all, container) || lost_declarations(container))
+            .collect()
     }
 }
 
-/// Whether `own` differs from its declaration in `base`.
-fn differs(base: &BTreeMap<String, Container>, own: &Container) -> bool {
-    let before = base.get(&own.path.to_lowercase());
-    before.is_none_or(|before| meaning(before) != meaning(own))
+/// Whether `container` differs from its declaration in `base`.
+fn differs(base: &BTreeMap<String, Container>, container: &Container) -> bool {
+    let before = base.get(&container.path.to_lowercase());
+    before.is_none_or(|before| meaning(before) != meaning(container))
 }
 
 /// Whether both declare the same at `address`, and in it. A problem there hides what differs.
-fn declare_the_same(before: &Container, own: &Container, address: &Address) -> bool {
+fn declares_same(before: &Container, current: &Container, address: &Address) -> bool {
     let Address { section, entry, .. } = address;
     let is_there = |(of, key, _): &(&str, String, String)| {
         section.is_none_or(|section| section == *of) && entry.as_ref().is_none_or(|it| it == key)
     };
-    let [before, own] = [before, own].map(|declared| {
+    let [before, current] = [before, current].map(|declared| {
         let mut values = meaning(declared);
         values.retain(|slot, _| is_there(slot));
         values
     });
-    before == own
+    before == current
 }
 
 /// The declaration of the same group or project in `base`, also at a former path.
-fn find<'b>(base: &'b BTreeMap<String, Container>, own: &Container) -> Option<&'b Container> {
-    let mut paths = std::iter::once(&*own.path).chain(own.former());
+fn find_declaration<'b>(
+    base: &'b BTreeMap<String, Container>,
+    container: &Container,
+) -> Option<&'b Container> {
+    let mut paths = std::iter::once(&*container.path).chain(container.former());
     let found = paths.find_map(|path| base.get(&path.to_lowercase()));
-    found.filter(|found| found.scope == own.scope)
+    found.filter(|found| found.scope == container.scope)
 }
 
 /// The same for one section, unless another entry has that identity now. An entry with the same stored
@@ -301,12 +309,12 @@ fn comparable(base: &Container, head: &Container) -> Option<Container> {
     if is_gone(base) != is_gone(head) || (base.is_watched && !head.is_watched) {
         return None;
     }
-    let mut own = base.clone();
-    own.path = head.path.clone();
-    own.is_watched = false;
-    own.life.unlisted_projects = None;
-    own.sections.retain(|section| head.section(section.of.section).is_some());
-    Some(own)
+    let mut comparable = base.clone();
+    comparable.path = head.path.clone();
+    comparable.is_watched = false;
+    comparable.life.unlisted_projects = None;
+    comparable.sections.retain(|section| head.section(section.of.section).is_some());
+    Some(comparable)
 }
 
 impl Plan {

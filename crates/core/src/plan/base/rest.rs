@@ -1,6 +1,6 @@
 //! Removes from the declarations what a run excludes.
 
-use super::label::is_left;
+use super::label::is_excluded;
 use crate::{
     address::Glob,
     desired::{Container, Declared, DeclaredSection},
@@ -23,19 +23,19 @@ pub enum Rest {
 impl Rest {
     /// The part of `declared` that belongs to the branch, according to the labels in `plan`.
     pub fn of(declared: &Container, plan: &ContainerPlan) -> Self {
-        let left: Vec<_> = plan.steps.iter().filter(|step| leaves(step)).collect();
-        if left.is_empty() {
+        let excluded_steps: Vec<_> = plan.steps.iter().filter(|step| excludes_part(step)).collect();
+        if excluded_steps.is_empty() {
             return Self::All;
         }
-        if left.iter().any(|step| step.address.section.is_none()) {
+        if excluded_steps.iter().any(|step| step.address.section.is_none()) {
             return Self::Nothing;
         }
         let mut rest = declared.clone();
         let address = declared.address();
-        for step in left {
-            let is_own =
+        for step in excluded_steps {
+            let is_affected =
                 |section: &DeclaredSection| Some(section.of.section) == step.address.section;
-            let Some(at) = rest.sections.iter().position(is_own) else { continue };
+            let Some(at) = rest.sections.iter().position(is_affected) else { continue };
             let section = &mut rest.sections[at];
             section.also_read = section.names().map(str::to_owned).collect();
             if section.of.shape != Shape::List {
@@ -44,26 +44,30 @@ impl Rest {
                 if step.action != Action::Update || section.of.shape == Shape::Switch {
                     rest.sections.remove(at);
                 } else {
-                    section.entries.iter_mut().for_each(|entry| spare(&mut entry.fields, step));
+                    section
+                        .entries
+                        .iter_mut()
+                        .for_each(|entry| drop_excluded(&mut entry.fields, step));
                 }
                 continue;
             }
-            let name = step.found().map(|live| section.of.name(live.fields.raw()));
-            let own = section.entries.iter().position(|entry| {
+            let name = step.live_entry().map(|live| section.of.name(live.fields.raw()));
+            let position = section.entries.iter().position(|entry| {
                 section.address_of(entry, &address) == step.address
                     || (step.is_copy && Some(&entry.key) == name.as_ref())
             });
-            let is_other = |change: &Change| {
-                is_left(change.label) && section.of.identity.contains(&&*change.field)
+            let changes_identity = |change: &Change| {
+                is_excluded(change.label) && section.of.identity.contains(&&*change.field)
             };
-            match own {
-                Some(own)
-                    if step.action == Action::Update && !step.changes.iter().any(is_other) =>
+            match position {
+                Some(position)
+                    if step.action == Action::Update
+                        && !step.changes.iter().any(changes_identity) =>
                 {
-                    spare(&mut section.entries[own].fields, step);
+                    drop_excluded(&mut section.entries[position].fields, step);
                 }
-                own => {
-                    let removed = own.map(|own| section.entries.remove(own).key);
+                position => {
+                    let removed = position.map(|position| section.entries.remove(position).key);
                     let names = [name, removed].into_iter().flatten();
                     section.unmanaged.extend(names.map(|name| Glob::name(&name)));
                 }
@@ -74,25 +78,26 @@ impl Rest {
 }
 
 /// Whether some part of a step is excluded.
-fn leaves(step: &Step) -> bool {
-    is_left(step.label) || step.changes.iter().any(|change| is_left(change.label))
+fn excludes_part(step: &Step) -> bool {
+    is_excluded(step.label) || step.changes.iter().any(|change| is_excluded(change.label))
 }
 
 /// Removes from `fields` those that `step` excludes.
-fn spare(fields: &mut Declared, step: &Step) {
-    let is_left = |name: &str| step.change(name).is_some_and(|change| is_left(change.label));
-    *fields = fields.iter().filter(|(name, _)| !is_left(name)).collect();
+fn drop_excluded(fields: &mut Declared, step: &Step) {
+    let is_excluded =
+        |name: &str| step.change(name).is_some_and(|change| is_excluded(change.label));
+    *fields = fields.iter().filter(|(name, _)| !is_excluded(name)).collect();
 }
 
 /// The excluded parts of `steps`, or all of them, for display: without calls, because none is sent.
-pub fn left(steps: &[Step], all: bool) -> Vec<Step> {
+pub fn excluded_steps(steps: &[Step], all: bool) -> Vec<Step> {
     let part = |step: &Step| {
         let mut step = Step { calls: Vec::new(), sends: Vec::new(), ..step.clone() };
-        if !all && !is_left(step.label) {
-            step.changes.retain(|change| is_left(change.label));
+        if !all && !is_excluded(step.label) {
+            step.changes.retain(|change| is_excluded(change.label));
             step.label = step.changes.iter().filter_map(|change| change.label).min();
         }
         step
     };
-    steps.iter().filter(|step| all || leaves(step)).map(part).collect()
+    steps.iter().filter(|step| all || excludes_part(step)).map(part).collect()
 }

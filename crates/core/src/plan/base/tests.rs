@@ -299,7 +299,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         ["Update acme/shop#settings merge_method", "Update acme/shop#variables/KEPT@* value"]
     );
     assert!(planned.notes.iter().all(|note| !note.reason.is_unlisted()));
-    let left: Vec<_> = left(&plan.steps, false)
+    let left: Vec<_> = excluded_steps(&plan.steps, false)
         .iter()
         .map(|step| format!("{:?} {}", step.action, step.address))
         .collect();
@@ -719,11 +719,11 @@ fn against(base: &Container, head: &Container, live: &Live) -> Vec<Step> {
 /// The fields that belong to the branch, by step.
 fn written(steps: &[Step]) -> Vec<String> {
     let of = |step: &Step| {
-        let fields = step.changes.iter().filter(|change| !label::is_left(change.label));
+        let fields = step.changes.iter().filter(|change| !label::is_excluded(change.label));
         let fields: Vec<_> = fields.map(|change| &*change.field).collect();
         format!("{} {}", step.address.section.unwrap_or_default(), fields.join(" "))
     };
-    steps.iter().filter(|step| !label::is_left(step.label)).map(of).collect()
+    steps.iter().filter(|step| !label::is_excluded(step.label)).map(of).collect()
 }
 
 /// Access that was taken away by hand is given back only if the branch needs it.
@@ -765,7 +765,7 @@ fn check_writes(base: &[u8], head: &[u8], there: &[u8]) {
     let steps = against(&before, &after, &live(&after, there));
     let needed: Vec<_> = steps
         .iter()
-        .filter(|step| !label::is_left(step.label))
+        .filter(|step| !label::is_excluded(step.label))
         .flat_map(|step| step.after.iter().map(|edge| edge.address.clone()))
         .collect();
     for step in &steps {
@@ -774,14 +774,14 @@ fn check_writes(base: &[u8], head: &[u8], there: &[u8]) {
         let is_needed = needed.iter().any(|edge| *edge == step.address || *edge == at);
         if section == "settings" {
             for change in &step.changes {
-                let is_left = label::is_left(change.label);
+                let is_left = label::is_excluded(change.label);
                 let is_ci = &*change.field == "builds_access_level";
                 assert!(is_left || own(&change.field) || (is_ci && is_needed), "{step:#?}");
                 assert!(!is_left || !own(&change.field), "{step:#?}");
             }
             continue;
         }
-        let is_left = label::is_left(step.label);
+        let is_left = label::is_excluded(step.label);
         assert!(is_left || own(section) || is_needed, "{step:#?}");
         assert!(!is_left || !own(section), "{step:#?}");
         if ["members", "shares", "deploy_keys"].contains(&section) && !is_left && !own(section) {

@@ -88,12 +88,14 @@ impl Graph {
         let all = self.before.len() / 2;
         let mut members: HashMap<_, Vec<_>> = HashMap::new();
         (0..all).for_each(|at| members.entry(circle[&at]).or_default().push(at));
-        let other_of = |at: usize| {
-            let mut direct = self.before[at].iter();
-            let direct = direct.find(|other| **other < all && circle[other] == circle[&at]);
-            let other = direct.or_else(|| members[&circle[&at]].iter().find(|other| **other != at));
-            Some((at, *other?))
-        };
-        (0..all).filter_map(other_of).collect()
+        (0..all)
+            .filter_map(|at| {
+                let mut direct = self.before[at].iter();
+                let direct = direct.find(|other| **other < all && circle[other] == circle[&at]);
+                let other =
+                    direct.or_else(|| members[&circle[&at]].iter().find(|other| **other != at));
+                Some((at, *other?))
+            })
+            .collect()
     }
 }

@@ -44,29 +44,29 @@ use graph::Graph;
 pub(super) use people::still_named;
 
 /// A step, by its position, that comes after another one, and why.
-type Later = (usize, Edge);
+type LaterStep = (usize, Edge);
 
 /// Adds the edges between steps of different containers. Returns the conflicts between their steps.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
-    for find in [created, handed_down, named, moved] {
+    for find in [after_creations, after_inherited_settings, after_freed_names, after_moves] {
         let edges = find(steps);
-        add(steps, edges);
+        add_edges(steps, edges);
     }
-    let mut problems = wait_for_path(steps);
-    problems.extend(too_visible(steps));
-    let edges = visible(steps);
-    add(steps, edges);
-    problems.extend(constrained(steps));
+    let mut problems = after_freed_paths(steps);
+    problems.extend(refuse_too_visible(steps));
+    let edges = order_visibility(steps);
+    add_edges(steps, edges);
+    problems.extend(order_constraints(steps));
     problems.extend(people::connect(steps));
     for step in &mut *steps {
         let mut seen = HashSet::new();
         step.after.retain(|edge| seen.insert(edge.address.clone()));
     }
-    problems.extend(circular(steps));
+    problems.extend(refuse_circles(steps));
     problems
 }
 
-fn add(steps: &mut [Step], edges: Vec<Later>) {
+fn add_edges(steps: &mut [Step], edges: Vec<LaterStep>) {
     edges.into_iter().for_each(|(at, edge)| steps[at].after.push(edge));
 }
 
@@ -75,7 +75,7 @@ fn edges<'s, A: IntoIterator<Item = &'s Address>>(
     steps: &'s [Step],
     reason: &'static str,
     after: impl Fn(&'s Step) -> A,
-) -> Vec<Later> {
+) -> Vec<LaterStep> {
     let of = |(at, step): (usize, &'s Step)| {
         let first = after(step).into_iter().cloned();
         first.map(move |address| (at, Edge { address, reason })).collect::<Vec<_>>()
@@ -97,24 +97,26 @@ fn above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iterator<It
 }
 
 /// A step that names a group or project of the run comes after its creation.
-fn created(steps: &[Step]) -> Vec<Later> {
+fn after_creations(steps: &[Step]) -> Vec<LaterStep> {
     let new = by_path(steps, |step| step.address.section.is_none().then_some(step));
     let after = |(at, step): (usize, &Step)| {
         let paths: BTreeSet<_> = step.waits_for().filter(|named| !named.contains('#')).collect();
-        let edge = |path: &str| {
-            let created = new.get(&path.to_lowercase());
-            let scope = created.map_or(Scope::Group, |new| new.scope);
-            let address = created.map(|new| new.address.clone());
-            let address = address.unwrap_or_else(|| Address::container(path.into()));
-            (at, Edge { address, reason: Capability::Exists.reason(scope) })
-        };
-        paths.into_iter().map(edge).collect::<Vec<_>>()
+        paths
+            .into_iter()
+            .map(|path| {
+                let created = new.get(&path.to_lowercase());
+                let scope = created.map_or(Scope::Group, |new| new.scope);
+                let address = created.map(|new| new.address.clone());
+                let address = address.unwrap_or_else(|| Address::container(path.into()));
+                (at, Edge { address, reason: Capability::Exists.reason(scope) })
+            })
+            .collect::<Vec<_>>()
     };
     steps.iter().enumerate().flat_map(after).collect()
 }
 
 /// New containers start with the new settings of the groups above.
-fn handed_down(steps: &[Step]) -> Vec<Later> {
+fn after_inherited_settings(steps: &[Step]) -> Vec<LaterStep> {
     let is_new = |step: &Step| step.provides(Capability::Exists);
     let mut by_group: HashMap<_, Vec<_>> = HashMap::new();
     // Steps in a new group come after its creation anyway.
@@ -131,7 +133,7 @@ fn handed_down(steps: &[Step]) -> Vec<Later> {
 }
 
 /// A container gets its name after the sibling that gives that name up.
-fn named(steps: &[Step]) -> Vec<Later> {
+fn after_freed_names(steps: &[Step]) -> Vec<LaterStep> {
     let place = |step: &Step, name: &str| {
         let path = step.address.path.to_lowercase();
         let (namespace, slug) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -155,15 +157,15 @@ fn named(steps: &[Step]) -> Vec<Later> {
 
 /// Below a group that moves, a container is at its declared path only after the move, and so is a
 /// project that a request names. Until then the service uses the former path.
-fn moved(steps: &[Step]) -> Vec<Later> {
+fn after_moves(steps: &[Step]) -> Vec<LaterStep> {
     let reason = |scope: Scope| Capability::InPlace.reason(scope);
     let [groups, projects] = [Scope::Group, Scope::Project].map(|scope| {
         let moves = |step: &Step| step.scope == scope && step.provides(Capability::InPlace);
         by_path(steps, |step| moves(step).then_some(&step.address))
     });
     let mut found = edges(steps, reason(Scope::Project), |step| {
-        let named = step.named().filter(|_| !projects.is_empty());
-        named
+        step.named()
+            .filter(|_| !projects.is_empty())
             .filter_map(|path| projects.get(&path.to_lowercase()).copied())
             .collect::<BTreeSet<_>>()
     });
@@ -175,7 +177,7 @@ fn moved(steps: &[Step]) -> Vec<Later> {
 }
 
 /// A step that takes a path comes after the move that frees it.
-fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
+fn after_freed_paths(steps: &mut [Step]) -> Vec<Problem> {
     let of_containers = steps.iter().filter(|step| step.address.section.is_none());
     let moved: BTreeSet<_> = of_containers.map(|step| step.address.clone()).collect();
     let mut problems = Vec::new();
@@ -201,18 +203,19 @@ fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
 
 /// Steps that wait for each other would never start, such as those of two projects that are created
 /// from each other.
-fn circular(steps: &[Step]) -> Vec<Problem> {
+fn refuse_circles(steps: &[Step]) -> Vec<Problem> {
     let circles = Graph::of(steps).circles().into_iter();
-    let problem = |(at, other): (usize, usize)| {
-        let (step, words): (_, Words<'_>) = (&steps[at], &[("other", &steps[other].address)]);
-        Problem::of(texts::CIRCULAR, words, &step.address, &step.origin)
-    };
-    circles.map(problem).collect()
+    circles
+        .map(|(at, other)| {
+            let (step, words): (_, Words<'_>) = (&steps[at], &[("other", &steps[other].address)]);
+            Problem::of(texts::CIRCULAR, words, &step.address, &step.origin)
+        })
+        .collect()
 }
 
 /// Refuses visibility above what the same run gives the group. A new group that does not declare it is
 /// private, unless the administrators of the service changed that.
-fn too_visible(steps: &[Step]) -> Vec<Problem> {
+fn refuse_too_visible(steps: &[Step]) -> Vec<Problem> {
     let is_new_group = |step: &Step| {
         let is_new = step.provides(Capability::Exists);
         // A group that is restored has the visibility that it had.
@@ -223,20 +226,19 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
         declared.or_else(|| is_new_group(step).then_some(0))
     };
     let groups = by_path(steps, |step| {
-        let seen = seen(step).filter(|_| step.scope == Scope::Group);
-        seen.map(|most| (step, most))
+        seen(step).filter(|_| step.scope == Scope::Group).map(|most| (step, most))
     });
     let problem = |step: &Step| {
-        let own = seen(step)?;
+        let rank = seen(step)?;
         let (group, most) = above(&groups, &step.address.path).next()?;
-        (own > *most).then(|| more_visible_than(step, own, group, *most))
+        (rank > *most).then(|| more_visible_problem(step, rank, group, *most))
     };
     steps.iter().filter(|_| !groups.is_empty()).filter_map(problem).collect()
 }
 
-fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Problem {
+fn more_visible_problem(step: &Step, rank: usize, group: &Step, most: usize) -> Problem {
     let words: Words<'_> = &[
-        ("visibility", &VISIBILITIES[own]),
+        ("visibility", &VISIBILITIES[rank]),
         ("group", &group.address.path),
         ("most", &VISIBILITIES[most]),
     ];
@@ -245,10 +247,9 @@ fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Prob
     Problem::of(texts::MORE_VISIBLE, words, &step.address, origin)
 }
 
-fn visible(steps: &[Step]) -> Vec<Later> {
+fn order_visibility(steps: &[Step]) -> Vec<LaterStep> {
     let changes = |of: fn(Option<usize>, usize) -> bool| {
-        let steps = steps.iter().enumerate();
-        let changes = steps.filter(move |(_, step)| {
+        let changes = steps.iter().enumerate().filter(move |(_, step)| {
             visibility(step).is_some_and(|(before, after)| of(before, after))
         });
         changes.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect::<HashMap<_, _>>()
@@ -270,7 +271,7 @@ fn visible(steps: &[Step]) -> Vec<Later> {
 }
 
 /// The value of `by` before and after a step of a group.
-fn decision<'s>(
+fn setting_change<'s>(
     step: &'s Step,
     by: &Setting,
 ) -> Option<(&'s Change, Option<&'s Json>, Option<&'s Json>)> {
@@ -281,20 +282,20 @@ fn decision<'s>(
 }
 
 /// What a setting of a group decides about is changed after it. What it forbids is created before it
-/// forbids that, or after it allows it again. [`visible`] handles visibility, where a group may have to
+/// forbids that, or after it allows it again. [`order_visibility`] handles visibility, where a group may have to
 /// come last.
-fn constrained(steps: &mut [Step]) -> Vec<Problem> {
+fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for row in constraints::all().filter(|row| row.by.field != "visibility") {
         let deciding =
-            steps.iter().enumerate().filter(|(_, step)| decision(step, &row.by).is_some());
+            steps.iter().enumerate().filter(|(_, step)| setting_change(step, &row.by).is_some());
         let deciding: HashMap<_, _> =
             deciding.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect();
         let (mut edges, graph, mut followers) = (Vec::new(), OnceCell::new(), HashMap::new());
         // A level counts only for what is directly in its group.
         let reach = if row.over.section == "create" { 1 } else { usize::MAX };
         let most = if row.every { usize::MAX } else { 1 };
-        let decided = steps.iter().enumerate().filter(|(_, step)| is_over(row, step));
+        let decided = steps.iter().enumerate().filter(|(_, step)| is_constrained_by(row, step));
         let decided = decided.filter(|_| !deciding.is_empty()).flat_map(|(at, step)| {
             let path = step.address.path.to_lowercase();
             let above = groups_above(&path).take(reach);
@@ -303,7 +304,7 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
         });
         for (at, step, first) in decided {
             let group = &steps[first];
-            let Some((change, before, after)) = decision(group, &row.by) else { continue };
+            let Some((change, before, after)) = setting_change(group, &row.by) else { continue };
             let forbids = |by: Option<&Json>| by.is_some_and(|by| row.forbids(by, step.scope));
             if row.how != How::Forbids || (forbids(before) && !forbids(after)) {
                 let reason = match after.and_then(|by| row.value_below(by)) {
@@ -328,7 +329,7 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
                 followers.entry(first).or_insert_with(|| graph.followers(first)).contains(&at)
             };
             if group.address.section.is_none() || needs_other {
-                problems.push(forbidden(row, step, group, change));
+                problems.push(forbidden_problem(row, step, group, change));
             } else {
                 edges.push((first, at, "then the group above forbids it"));
             }
@@ -344,7 +345,7 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
 }
 
 /// Whether `step` changes or creates what `row` is about.
-fn is_over(row: &Constraint, step: &Step) -> bool {
+fn is_constrained_by(row: &Constraint, step: &Step) -> bool {
     let section = step.address.section.unwrap_or(settings::SECTION);
     match &row.over.field {
         _ if row.over.section == "create" => step.provides(Capability::Exists),
@@ -353,7 +354,12 @@ fn is_over(row: &Constraint, step: &Step) -> bool {
     }
 }
 
-fn forbidden(row: &'static Constraint, step: &Step, group: &Step, change: &Change) -> Problem {
+fn forbidden_problem(
+    row: &'static Constraint,
+    step: &Step,
+    group: &Step,
+    change: &Change,
+) -> Problem {
     let (path, setting) = (&group.address.path, &row.by.field);
     let message =
         format!("`{setting}` of `{path}` {}, and this run would do so after it", row.text);

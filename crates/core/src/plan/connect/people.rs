@@ -19,10 +19,10 @@ use crate::{
 
 /// Adds the edges between steps that change access and steps that need it. Returns their conflicts.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
-    let grants = granted(steps);
+    let grants = collect_grants(steps);
     follow_access(steps, &grants);
     let mut problems = refuse_outsiders(steps, &grants);
-    removed(steps, &grants);
+    order_removals(steps, &grants);
     problems.extend(refuse_lower_levels(steps, &grants));
     problems
 }
@@ -38,7 +38,7 @@ struct Grant {
 /// The grants to each user, by the path of their container in lower case.
 type Grants = HashMap<u64, HashMap<String, Grant>>;
 
-fn granted(steps: &[Step]) -> Grants {
+fn collect_grants(steps: &[Step]) -> Grants {
     let mut grants = Grants::new();
     for step in steps {
         for (user, before, after) in step.accesses().filter(|(_, before, after)| before < after) {
@@ -52,7 +52,7 @@ fn granted(steps: &[Step]) -> Grants {
 }
 
 /// The grants to one user in groups: the project may be shared with any of them.
-fn in_groups(grants: &HashMap<String, Grant>) -> impl Iterator<Item = &Grant> {
+fn group_grants(grants: &HashMap<String, Grant>) -> impl Iterator<Item = &Grant> {
     grants.values().filter(|grant| grant.scope == Scope::Group)
 }
 
@@ -70,7 +70,7 @@ fn follow_access(steps: &mut [Step], grants: &Grants) {
             let Some(grants) = grants.get(&user) else { continue };
             let mut given: Vec<_> = match outsider {
                 None => above(grants, path).collect(),
-                Some(_) => in_groups(grants).collect(),
+                Some(_) => group_grants(grants).collect(),
             };
             if outsider.is_some() {
                 given.sort_by_key(|grant| &grant.address.path);
@@ -89,51 +89,54 @@ fn follow_access(steps: &mut [Step], grants: &Grants) {
 
 /// Whether a step shares a group or project with a group, or at a higher level.
 fn shares_more(step: &Step) -> bool {
-    let widens =
-        |effect: &Effect| matches!(effect, Effect::Share { before, after, .. } if before < after);
-    step.effects.iter().any(widens)
+    step.effects
+        .iter()
+        .any(|effect| matches!(effect, Effect::Share { before, after, .. } if before < after))
 }
 
 /// Rules may name only users who have access, or get it in a group.
 fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
     let open = steps.iter().filter(|step| shares_more(step) || step.provides(Capability::InPlace));
     let open: BTreeSet<_> = open.map(|step| step.address.path.to_lowercase()).collect();
-    let outsiders = |step: &Step| {
-        let path = step.address.path.to_lowercase();
-        let gets = |user| grants.get(&user).is_some_and(|all| in_groups(all).next().is_some());
-        let names = step.needed_users().filter_map(|(user, name)| name.filter(|_| !gets(user)));
-        let names: BTreeSet<_> = names.collect();
-        if names.is_empty() || groups_above(&path).any(|group| open.contains(group)) {
-            return None;
-        }
-        let names: Vec<_> = names.into_iter().collect();
-        let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
-        let words: Words<'_> =
-            &[("names", &text::listed(&names)), ("have", &have), ("user", &user)];
-        Some(Problem::of(texts::OUTSIDERS, words, &step.address, &step.origin))
-    };
-    steps.iter().filter_map(outsiders).collect()
+    steps
+        .iter()
+        .filter_map(|step| {
+            let path = step.address.path.to_lowercase();
+            let gets =
+                |user| grants.get(&user).is_some_and(|all| group_grants(all).next().is_some());
+            let names = step.needed_users().filter_map(|(user, name)| name.filter(|_| !gets(user)));
+            let names: BTreeSet<_> = names.collect();
+            if names.is_empty() || groups_above(&path).any(|group| open.contains(group)) {
+                return None;
+            }
+            let names: Vec<_> = names.into_iter().collect();
+            let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
+            let words: Words<'_> =
+                &[("names", &text::listed(&names)), ("have", &have), ("user", &user)];
+            Some(Problem::of(texts::OUTSIDERS, words, &step.address, &step.origin))
+        })
+        .collect()
 }
 
-/// The user whose access ends with a step.
-fn loser(step: &Step) -> Option<u64> {
+/// The user who loses access by a step.
+fn user_losing_access(step: &Step) -> Option<u64> {
     step.accesses().find(|(.., after)| *after == 0).map(|(user, ..)| user)
 }
 
 /// A user gets access above before it ends below, and the rules that name the user are changed before it ends
 /// in a group. The service also removes a member of a group from what is below it, so new members there come
 /// later.
-fn removed(steps: &mut [Step], grants: &Grants) {
+fn order_removals(steps: &mut [Step], grants: &Grants) {
     let mut by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
-        if let Some(user) = loser(step) {
+        if let Some(user) = user_losing_access(step) {
             by_user.entry(user).or_default().insert(step.address.path.to_lowercase(), at);
         }
     }
     let mut edges = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         let path = &step.address.path;
-        if let Some(all) = loser(step).and_then(|user| grants.get(&user)) {
+        if let Some(all) = user_losing_access(step).and_then(|user| grants.get(&user)) {
             let first = above(all, path).find(|grant| grant.before == 0);
             let reason = "the user keeps access by the group above";
             edges.extend(first.map(|grant| (at, grant.address.clone(), reason)));
@@ -144,7 +147,7 @@ fn removed(steps: &mut [Step], grants: &Grants) {
             edges.extend(nearest.map(|first| (at, steps[*first].address.clone(), reason)));
         }
         for (user, _) in step.needed_users().filter(|_| !by_user.is_empty()) {
-            let later = by_user.get(&user).filter(|_| !gets_at(grants, user, path));
+            let later = by_user.get(&user).filter(|_| !gains_access_at(grants, user, path));
             let reason = "access ends after the changes that need it";
             let later = later.into_iter().flat_map(HashMap::values);
             edges.extend(later.map(|later| (*later, step.address.clone(), reason)));
@@ -156,11 +159,10 @@ fn removed(steps: &mut [Step], grants: &Grants) {
 }
 
 /// Whether a user gets access at `path`, or in a group above.
-fn gets_at(grants: &Grants, user: u64, path: &str) -> bool {
-    let is_here = |all: &HashMap<String, Grant>| {
+fn gains_access_at(grants: &Grants, user: u64, path: &str) -> bool {
+    grants.get(&user).is_some_and(|all| {
         all.contains_key(&path.to_lowercase()) || above(all, path).next().is_some()
-    };
-    grants.get(&user).is_some_and(is_here)
+    })
 }
 
 /// Notes for members removed from groups, if rules of `rules`, by username, need the access.
@@ -168,18 +170,20 @@ pub(in crate::plan) fn still_named(
     steps: &[Step],
     rules: &HashMap<String, Vec<UserRule>>,
 ) -> Vec<Note> {
-    let grants = if rules.is_empty() { Grants::new() } else { granted(steps) };
+    let grants = if rules.is_empty() { Grants::new() } else { collect_grants(steps) };
     let note = |step: &Step| {
-        let user = loser(step).filter(|_| step.scope == Scope::Group)?;
+        let user = user_losing_access(step).filter(|_| step.scope == Scope::Group)?;
         let of_user = rules.get(&step.address.entry.as_deref()?.to_lowercase())?;
         let group = step.address.path.to_lowercase();
-        let is_hit = |rule: &&UserRule| {
-            let path = &rule.address.path;
-            let is_below = groups_above(&path.to_lowercase()).any(|above| above == group);
-            (is_below || !rule.is_member) && !gets_at(&grants, user, path)
-        };
-        let hit: Vec<_> =
-            of_user.iter().filter(is_hit).map(|rule| rule.address.to_string()).collect();
+        let hit: Vec<_> = of_user
+            .iter()
+            .filter(|rule| {
+                let path = &rule.address.path;
+                let is_below = groups_above(&path.to_lowercase()).any(|above| above == group);
+                (is_below || !rule.is_member) && !gains_access_at(&grants, user, path)
+            })
+            .map(|rule| rule.address.to_string())
+            .collect();
         let hit: Vec<_> = hit.iter().map(String::as_str).collect();
         let what = format!("it may end access that rules need: {}", text::few_listed(&hit));
         let note = Note::new(&step.address, Reason::Besides { what }, &step.origin);
@@ -195,13 +199,13 @@ fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
         for (user, _, after) in step.accesses().filter(|(.., after)| *after > 0) {
             let Some(grants) = grants.get(&user) else { continue };
             let higher = above(grants, &step.address.path).find(|grant| grant.after > after);
-            problems.extend(higher.map(|grant| below_granted(step, after, grant)));
+            problems.extend(higher.map(|grant| below_granted_problem(step, after, grant)));
         }
     }
     problems
 }
 
-fn below_granted(step: &Step, level: u8, grant: &Grant) -> Problem {
+fn below_granted_problem(step: &Step, level: u8, grant: &Grant) -> Problem {
     let word = |level: u8| Level::parse(&level.into()).map_or("a level", |level| level.word);
     let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
     let (above, level, group) = (word(grant.after), word(level), &grant.address.path);

@@ -82,7 +82,7 @@ impl SavedPlan {
         containers: &[Container],
         recording: Recording<'_>,
     ) -> Comparison {
-        let (steps, _) = content::all(&plan.steps, &[], recording);
+        let (steps, _) = content::record_all(&plan.steps, &[], recording);
         let declared: BTreeMap<_, _> = containers
             .iter()
             .map(|container| recording.declaration(container))
@@ -91,13 +91,13 @@ impl SavedPlan {
         let mut comparison = Comparison { id: id.to_owned(), ..Comparison::default() };
         for saved in &self.containers {
             let at = (saved.scope, saved.path.clone());
-            let mut stale: Vec<_> = redeclared(saved, declared.get(&at)).into_iter().collect();
+            let mut stale: Vec<_> = redeclaration(saved, declared.get(&at)).into_iter().collect();
             let of_container = |step: &&Step| *step.path == *saved.path;
             for step in steps.iter().filter(of_container) {
                 let saved = self.steps.iter().find(|saved| saved.is_about(step));
                 // Steps of the new plan have known sections, so others cannot match.
                 let Ok(shown) = step.shown() else { continue };
-                if let Some((reason, fields)) = beyond(saved, step) {
+                if let Some((reason, fields)) = exceeds(saved, step) {
                     stale.push(Stale { address: shown.address, reason, fields });
                 }
             }
@@ -121,7 +121,7 @@ impl SavedPlan {
 }
 
 /// Whether a declaration changed since `saved`.
-fn redeclared(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale> {
+fn redeclaration(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale> {
     let reason = match now {
         Some(now) if now.declared == saved.declared => return None,
         Some(_) => "its manifests declare something else now",
@@ -132,14 +132,14 @@ fn redeclared(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale> {
 }
 
 /// What `now` does beyond `saved`, or a live value that changed.
-fn beyond(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)> {
+fn exceeds(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)> {
     let Some(saved) = saved else {
         let fields = now.changes.iter().map(|change| difference(None, change)).collect();
         return Some((format!("the saved plan does not {} it", verb(now)), fields));
     };
     if saved.possible {
         let is_other_way = !now.replaces && now.action != saved.action;
-        let fields = differing(saved, now, |saved, now| saved.after == now.after);
+        let fields = differing_changes(saved, now, |saved, now| saved.after == now.after);
         let is_within = now.action != Action::Delete
             && (now.replaces == saved.replaces || is_other_way)
             && fields.is_empty();
@@ -148,17 +148,17 @@ fn beyond(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)>
     }
     if (now.action, now.replaces) != (saved.action, saved.replaces) {
         let (now_does, saved_does) = (verb(now), verb(saved));
-        let fields = differing(saved, now, Change::is_as);
+        let fields = differing_changes(saved, now, Change::is_same_change);
         return Some((format!("the plan would {now_does} it now, not {saved_does} it"), fields));
     }
     if now.possible {
         return Some(("the live state can no longer be read".to_owned(), Vec::new()));
     }
-    let fields = differing(saved, now, Change::is_as);
+    let fields = differing_changes(saved, now, Change::is_same_change);
     if !fields.is_empty() {
         return Some(("it changed since the plan was saved".to_owned(), fields));
     }
-    let other = now.calls.iter().find_map(|call| call.beyond(&saved.calls))?;
+    let other = now.calls.iter().find_map(|call| call.exceeds(&saved.calls))?;
     Some((other, Vec::new()))
 }
 
@@ -173,7 +173,7 @@ const fn verb(step: &Step) -> &'static str {
 }
 
 /// The changes of `now` that are not among those of `saved`.
-fn differing(
+fn differing_changes(
     saved: &Step,
     now: &Step,
     is_as: impl Fn(&Change, &Change) -> bool,
@@ -203,7 +203,7 @@ impl Step {
 
 impl Change {
     /// Whether it does the same to an unchanged field.
-    fn is_as(&self, now: &Self) -> bool {
+    fn is_same_change(&self, now: &Self) -> bool {
         self.before == now.before
             && self.after == now.after
             && is_same_digest(self.found.as_ref(), now.found.as_ref())
@@ -217,15 +217,17 @@ fn is_same_digest(saved: Option<&String>, now: Option<&String>) -> bool {
 
 impl Call {
     /// What this new call sends that none of the `saved` ones does.
-    fn beyond(&self, saved: &[Self]) -> Option<String> {
-        let is_to = |saved: &&Self| {
-            saved.operation == self.operation
-                && (saved.restores, saved.undoes, saved.awaits)
-                    == (self.restores, self.undoes, self.awaits)
-                && is_same_path(&saved.path, &self.path)
-        };
-        let others: Vec<Vec<&str>> =
-            saved.iter().filter(is_to).map(|saved| self.others(saved)).collect();
+    fn exceeds(&self, saved: &[Self]) -> Option<String> {
+        let others: Vec<Vec<&str>> = saved
+            .iter()
+            .filter(|saved| {
+                saved.operation == self.operation
+                    && (saved.restores, saved.undoes, saved.awaits)
+                        == (self.restores, self.undoes, self.awaits)
+                    && is_same_path(&saved.path, &self.path)
+            })
+            .map(|saved| self.differing_fields(saved))
+            .collect();
         match others.into_iter().min_by_key(Vec::len) {
             None => Some(format!("the call `{}` would go elsewhere", self.operation)),
             Some(names) if names.is_empty() => None,
@@ -234,7 +236,7 @@ impl Call {
     }
 
     /// The fields of the body that differ in `saved`.
-    fn others(&self, saved: &Self) -> Vec<&str> {
+    fn differing_fields(&self, saved: &Self) -> Vec<&str> {
         let fits = |name: &String, now: &Sent| match (saved.body.get(name), now) {
             (Some(Sent::Value(saved)), Sent::Value(now)) => is_same_value(saved, now),
             (Some(Sent::AsItIs(saved)), Sent::AsItIs(now)) => {
@@ -251,11 +253,12 @@ impl Call {
 /// its path in the saved one, and by its id now.
 fn is_same_path(saved: &str, now: &str) -> bool {
     let is_id = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
-    let is_same = |(at, (saved, now)): (usize, (&str, &str))| {
-        saved == now || (at == 2 && !is_id(saved) && is_id(now))
-    };
     saved.split('/').count() == now.split('/').count()
-        && saved.split('/').zip(now.split('/')).enumerate().all(is_same)
+        && saved
+            .split('/')
+            .zip(now.split('/'))
+            .enumerate()
+            .all(|(at, (saved, now))| saved == now || (at == 2 && !is_id(saved) && is_id(now)))
 }
 
 /// Whether two values are equal, except for ids that were not known when saved.
@@ -267,8 +270,10 @@ fn is_same_value(saved: &Json, now: &Json) -> bool {
                 && saved.iter().zip(now).all(|(saved, now)| is_same_value(saved, now))
         }
         (Json::Object(saved), Json::Object(now)) => {
-            let has = |(name, now)| saved.get(name).is_some_and(|saved| is_same_value(saved, now));
-            saved.len() == now.len() && now.iter().all(has)
+            saved.len() == now.len()
+                && now.iter().all(|(name, now)| {
+                    saved.get(name).is_some_and(|saved| is_same_value(saved, now))
+                })
         }
         _ => saved == now,
     }
@@ -308,7 +313,7 @@ mod tests {
             for now in all() {
                 for after in ["b", "c"] {
                     let (action, replaces, possible) = now;
-                    let is_stale = beyond(
+                    let is_stale = exceeds(
                         Some(&step(saved.0, saved.1, saved.2, "b")),
                         &step(action, replaces, possible, after),
                     );
@@ -323,7 +328,7 @@ mod tests {
                 }
             }
         }
-        assert!(beyond(None, &step("update", false, false, "b")).is_some());
+        assert!(exceeds(None, &step("update", false, false, "b")).is_some());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::form::{Call, Change, Declaration, Sent, Step};
 use crate::{
     address::Address,
     catalogue,
-    desired::{Container, Declared, DeclaredSection, Entry, State},
+    desired::{Container, Declared, DeclaredSection, State},
     diff::{self, Shown, shown_declared},
     digest::{self, Key},
     field::{Field, Secrecy},
@@ -35,7 +35,7 @@ impl Recording<'_> {
         Declaration {
             scope: container.scope,
             path: self.text(&container.path),
-            declared: digest::of(&self.declared(container)),
+            declared: digest::of(&self.declaration_content(container)),
         }
     }
 
@@ -43,7 +43,7 @@ impl Recording<'_> {
     pub(super) fn step(self, step: &diff::Step) -> Step {
         assert_eq!(step.sends.len(), step.calls.len(), "the plan keeps its requests");
         let about = SavedSections::of(step);
-        let live = step.found().map(|live| live.fields.raw());
+        let live = step.live_entry().map(|live| live.fields.raw());
         let change = |change: &diff::Change| {
             let found = live.and_then(|live| live.get(&*change.field));
             let found = found.filter(|live| {
@@ -77,7 +77,7 @@ impl Recording<'_> {
         let is_secret = |name: &str, value: &Json| {
             is_masked(value)
                 || request.is_sensitive(name)
-                || about.is_secret(|spec| sends(spec, name))
+                || about.is_secret(|spec| is_sent_as(spec, name))
         };
         // A replacement adds the unchanged fields as they were.
         let puts_back = |name: &str| call.restores || (step.replaces && !changed.contains(name));
@@ -110,7 +110,7 @@ impl Recording<'_> {
         }
     }
 
-    fn declared(self, container: &Container) -> Json {
+    fn declaration_content(self, container: &Container) -> Json {
         let (itself, _) = catalogue::container(container.scope);
         let address = container.address();
         let sections = container.sections.iter();
@@ -130,18 +130,17 @@ impl Recording<'_> {
     }
 
     fn section(self, section: &DeclaredSection, container: &Address) -> Json {
-        let entry = |entry: &Entry| {
-            let address = section.address_of(entry, container);
-            let fields = self.fields(section.of, &entry.fields, &address);
-            let is_present = entry.state == State::Present;
-            (self.text(&entry.key), json!({ "is_present": is_present, "fields": fields }))
-        };
         let unmanaged: Vec<_> =
             section.unmanaged.iter().map(|glob| self.text(glob.written())).collect();
         json!({
             "unlisted": section.unlisted.value.word(),
             "unmanaged": unmanaged,
-            "entries": section.entries.iter().map(entry).collect::<Object>(),
+            "entries": section.entries.iter().map(|entry| {
+            let address = section.address_of(entry, container);
+            let fields = self.fields(section.of, &entry.fields, &address);
+            let is_present = entry.state == State::Present;
+            (self.text(&entry.key), json!({ "is_present": is_present, "fields": fields }))
+        }).collect::<Object>(),
         })
     }
 
@@ -164,11 +163,11 @@ impl Recording<'_> {
         address: &Address,
     ) -> Json {
         let shown = shown_declared(field, value, beside);
-        let kept_back = value
+        let keyed = value
             .plain()
             .filter(|plain| !matches!(&shown, Shown::Value(shown) if shown == *plain))
             .and_then(|plain| self.keyed(address, name, plain));
-        json!({ "value": self.shown(&shown), "keyed": kept_back })
+        json!({ "value": self.shown(&shown), "keyed": keyed })
     }
 
     /// The digest under the key of a field's `value`. It depends on the address, so that equal
@@ -191,8 +190,7 @@ impl Recording<'_> {
             Json::String(text) => self.text(text).into(),
             Json::Array(items) => items.iter().map(|item| self.json(item)).collect(),
             Json::Object(object) => {
-                let struck = |(name, value): (&String, &Json)| (self.text(name), self.json(value));
-                object.iter().map(struck).collect()
+                object.iter().map(|(name, value)| (self.text(name), self.json(value))).collect()
             }
             other => other.clone(),
         }
@@ -239,12 +237,12 @@ fn is_masked(value: &Json) -> bool {
 }
 
 /// Whether `name` is the field's name in requests.
-fn sends(spec: &Spec, name: &str) -> bool {
+fn is_sent_as(spec: &Spec, name: &str) -> bool {
     spec.field.sent_name() == name
 }
 
 /// The records of `steps`, and of their containers.
-pub(super) fn all(
+pub(super) fn record_all(
     steps: &[diff::Step],
     containers: &[Container],
     recording: Recording<'_>,

@@ -179,15 +179,16 @@ impl Step {
     /// The step as plans show it, without requests. An error if it names a section or an operation
     /// that undrift does not know.
     pub(super) fn shown(&self) -> Result<diff::Step, Unusable> {
-        let known = |name: &String| {
-            let found = catalogue::section(self.scope, name).map(|known| known.section);
+        let section_name = |name: &String| {
+            let found =
+                catalogue::section(self.scope, name).map(|section_name| section_name.section);
             found.ok_or_else(|| {
                 let what = format!("`{name}`, a section that undrift does not know");
                 let help = "pass the `--kinds` files that the plan was made with";
                 Unusable::new(format!("the saved plan is about {what}"), help)
             })
         };
-        let section = self.section.as_ref().map(known).transpose()?;
+        let section = self.section.as_ref().map(section_name).transpose()?;
         let address = Address { path: self.path.clone(), section, entry: self.entry.clone() };
         let changes = self.changes.iter().map(|change| {
             let Change { field, before, after, origin, .. } = change.clone();

@@ -94,7 +94,7 @@ impl SavedPlan {
         made: Source,
         recording: Recording<'_>,
     ) -> Self {
-        let (steps, containers) = content::all(&plan.steps, containers, recording);
+        let (steps, containers) = content::record_all(&plan.steps, containers, recording);
         let Source { at, target, caller, sandbox, manifests, selected: [only, exclude, resend] } =
             made;
         Self {
@@ -213,7 +213,7 @@ impl Sealed {
         let seal = key.map(|key| key.of(&json!({ "seal": self.id })));
         let help = "set the same UNDRIFT_PLAN_KEY for `plan -o` and `apply`";
         match (&self.seal, seal) {
-            (saved, own) if *saved == own => Ok(()),
+            (saved, expected) if *saved == expected => Ok(()),
             (None, _) => Err(Unusable::new("the plan was saved without UNDRIFT_PLAN_KEY", help)),
             (Some(_), None) => Err(Unusable::new("the plan was saved with UNDRIFT_PLAN_KEY", help)),
             (Some(_), Some(_)) => {
@@ -226,9 +226,9 @@ impl Sealed {
 /// The text of a file for `plan`, the JSON form of a [`Sealed`]: first the sort and the version of
 /// the file, then its keys in order.
 pub fn text_of(mut plan: Json) -> String {
-    let mut said =
+    let mut take =
         |name| plan.as_object_mut().and_then(|keys| keys.remove(name)).unwrap_or_default();
-    let (_, version) = (said("undrift"), said("format_version"));
+    let (_, version) = (take("undrift"), take("format_version"));
     let rest = digest::canonical(&plan);
     format!("{BEGINNING}\"format_version\":{version},{}\n", &rest[1..])
 }

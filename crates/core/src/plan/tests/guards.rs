@@ -7,7 +7,7 @@ use crate::{
     diff::{Context, Refusal},
     field::Scope,
     kind::{Names, Risk},
-    live::{Inherited, OwnAccess},
+    live::{CallerAccess, Inherited},
     plan::guard,
     release::Known,
 };
@@ -626,12 +626,12 @@ fn shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> 
     names.insert(Named::Group, "team", Some(7));
     names.insert(Named::Group, "crew", Some(8));
     let groups = [(7, team), (8, Ok(crew))].into();
-    let own = Some(OwnAccess { otherwise: Ok(otherwise), groups });
+    let caller_access = Some(CallerAccess { otherwise: Ok(otherwise), groups });
     let mut settings = settings(&[]);
     settings.caller.administrator = false;
     let asking = container(&declared, &Live { names: names.clone(), ..live.clone() }, &settings);
-    assert!(asking.steps.is_empty() || asking.questions == [Question::Own]);
-    container(&declared, &Live { names, own, ..live }, &settings)
+    assert!(asking.steps.is_empty() || asking.questions == [Question::CallerAccess]);
+    container(&declared, &Live { names, caller_access, ..live }, &settings)
 }
 
 #[test]

@@ -966,15 +966,15 @@ fn a_step_planned_in_another_way_exceeds_the_plan() {
     let (replaced, edited, created) =
         (planned(json!([free])), planned(json!([premium])), planned(json!([])));
     assert!(replaced.replaces && !edited.replaces);
-    assert!(replaced.is_within(&replaced) && edited.is_within(&edited));
-    assert!(!replaced.is_within(&edited) && !edited.is_within(&replaced));
-    assert!(!replaced.is_within(&created) && edited.is_within(&created));
+    assert!(replaced.is_subset_of(&replaced) && edited.is_subset_of(&edited));
+    assert!(!replaced.is_subset_of(&edited) && !edited.is_subset_of(&replaced));
+    assert!(!replaced.is_subset_of(&created) && edited.is_subset_of(&created));
     let to = |value: &str| {
         let declared = json!({"settings": {"description": value}});
         let live = json!({"settings": {"description": "old"}});
         plan_of(&declared, &live).findings.steps.remove(0)
     };
-    assert!(to("new").is_within(&to("new")) && !to("new").is_within(&to("other")));
+    assert!(to("new").is_subset_of(&to("new")) && !to("new").is_subset_of(&to("other")));
 }
 
 #[test]

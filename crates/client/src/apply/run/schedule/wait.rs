@@ -223,7 +223,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         match self.call_state(task, reading) {
             CallState::Unknown(_)
                 if request.again() == Again::Same
-                    && reading.plan.steps.iter().any(|now| task.step.is_as(now)) =>
+                    && reading.plan.steps.iter().any(|now| task.step.is_same_change(now)) =>
             {
                 CallState::NotApplied
             }
@@ -246,7 +246,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         let mut entries = entries.iter();
         let added =
             entries.find(|entry| Some(&*of.name(entry.fields.raw())) == address.entry.as_deref());
-        added.is_none_or(|added| task.step.leaves(of, added))
+        added.is_none_or(|added| task.step.leaves_rest_unchanged(of, added))
     }
 
     /// Ends waiting steps when the run must end.
