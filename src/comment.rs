@@ -150,7 +150,7 @@ struct Own {
 }
 
 async fn read_merge_request(reads: &ReadClient, place: &Place) -> Result<MergeRequest, ApiError> {
-    let answer = reads.get_known(at(MERGE_REQUEST_GET, place), &["iid"]).await?;
+    let answer = reads.get_object(at(MERGE_REQUEST_GET, place), &["iid"]).await?;
     Ok(MergeRequest {
         state: answer.body["state"].as_str().unwrap_or_default().to_owned(),
         discussion_locked: answer.body["discussion_locked"] == true,

@@ -118,7 +118,7 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<Setup, Failure> {
     let shown = escape(path);
     let client = observer.client();
     let group = operation::GROUP_GET.request().arg("id", path).query("with_projects", false);
-    let group = match client.get_known(group, &["id", "full_path"]).await {
+    let group = match client.get_object(group, &["id", "full_path"]).await {
         Ok(answer) => answer,
         Err(error) if error.is_not_found() => {
             let failure = Failure::usage(format!("the group `{shown}` does not exist"));
@@ -164,7 +164,7 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
     let own = format!("{path}/{PREFIX}");
     let mut deleted = Vec::new();
     for (list, name) in [(groups, "full_path"), (projects, "path_with_namespace")] {
-        let rows = client.list_known(list, Rows::with_id(&[])).await?;
+        let rows = client.list_rows(list, Rows::with_id(&[])).await?;
         let path =
             |row: &Object| row.get(name).and_then(Json::as_str).unwrap_or("something").to_owned();
         let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
@@ -372,7 +372,7 @@ struct Group {
 /// deletion.
 async fn group(client: &ReadClient, handle: &str, path: &str) -> Result<Option<Group>, ApiError> {
     let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
-    let answer = match client.get_known(request, &["id", "full_path"]).await {
+    let answer = match client.get_object(request, &["id", "full_path"]).await {
         Ok(answer) => answer.body,
         Err(error) if error.is_not_found() => return Ok(None),
         Err(error) => return Err(error),

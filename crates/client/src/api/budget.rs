@@ -70,7 +70,7 @@ impl Quota {
         (a_minute > 0 && wait <= MAX_WAIT).then_some(Self { a_minute, remaining, reset, wait })
     }
 
-    /// Whether a 429 with these headers concerns its operation alone.
+    /// True if a 429 with these headers concerns its operation alone.
     pub const fn spares_others(self) -> bool {
         self.remaining > 0
     }

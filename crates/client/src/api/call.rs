@@ -355,10 +355,10 @@ impl Core {
     /// without any other right, and may refuse the second for tokens that it accepts.
     fn note_end<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
         let status = error.map(ApiError::status);
-        let of_token = request.operation == operation::OWN_TOKEN.row();
+        let is_token_request = request.operation == operation::OWN_TOKEN.row();
         let refused = status == Some(Some(401)) && !request.operation.denies_with_401;
-        let mut end = refused && !of_token && !Bug::GoOnAfterRefusal.is_planted();
-        if request.operation != operation::CURRENT_USER.row() && !of_token {
+        let mut end = refused && !is_token_request && !Bug::GoOnAfterRefusal.is_planted();
+        if request.operation != operation::CURRENT_USER.row() && !is_token_request {
             let mut tally = self.tally();
             match status {
                 Some(Some(403)) if !tally.has_succeeded => {

@@ -185,7 +185,11 @@ impl ReadClient {
     /// # Errors
     /// [`ApiError`](super::ApiError), also if a key is missing or null, or the object has another
     /// id.
-    pub async fn get_known(&self, request: Request<Read>, keys: &[&'static str]) -> Result<Answer> {
+    pub async fn get_object(
+        &self,
+        request: Request<Read>,
+        keys: &[&'static str],
+    ) -> Result<Answer> {
         let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
         let (requested, found) = (request.own_id(), answer.body["id"].as_u64());
@@ -229,12 +233,12 @@ impl ReadClient {
     }
 
     /// Reads a complete collection to show it, whatever its entries hold. To conclude that
-    /// something is absent, use [`list_known`](Self::list_known).
+    /// something is absent, use [`list_rows`](Self::list_rows).
     ///
     /// # Errors
-    /// As of [`list_known`](Self::list_known).
+    /// As of [`list_rows`](Self::list_rows).
     pub async fn list(&self, request: Request<Read>) -> Result<Complete<Object>> {
-        self.list_known(request, Rows::default()).await
+        self.list_rows(request, Rows::default()).await
     }
 
     /// Reads a complete collection in which each entry holds what `rows` requires. If the answers
@@ -243,7 +247,7 @@ impl ReadClient {
     /// # Errors
     /// [`ApiError`](super::ApiError) if any page failed, or if the list is not known to be complete
     /// ([`page_error`](super::ApiError::page_error)). Part of a list is never returned.
-    pub async fn list_known(&self, request: Request<Read>, rows: Rows) -> Result<Complete<Object>> {
+    pub async fn list_rows(&self, request: Request<Read>, rows: Rows) -> Result<Complete<Object>> {
         self.to_the_end(&request, || Pager::new(request.clone(), rows), Pager::finish).await
     }
 
@@ -251,7 +255,7 @@ impl ReadClient {
     /// not in the list may still exist.
     ///
     /// # Errors
-    /// As of [`list_known`](Self::list_known).
+    /// As of [`list_rows`](Self::list_rows).
     pub async fn list_shown(&self, request: Request<Read>, rows: Rows) -> Result<Vec<Object>> {
         self.to_the_end(&request, || Ok(Pager::shown(request.clone(), rows)), Pager::into_shown)
             .await
@@ -329,12 +333,12 @@ impl ReadClient {
         }
     }
 
-    /// Whether requests have ended, for any reason.
+    /// True if requests have ended, for any reason.
     pub fn has_ended(&self) -> bool {
         self.core.end.borrow().is_some()
     }
 
-    /// Whether the caller interrupted the run.
+    /// True if the caller interrupted the run.
     pub fn is_interrupted(&self) -> bool {
         matches!(*self.core.end.borrow(), Some(Kind::Interrupted))
     }

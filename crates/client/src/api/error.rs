@@ -87,7 +87,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Whether the answer contains no more than its status.
+    /// True if the answer contains no more than its status.
     fn is_bare(&self) -> bool {
         self.message.is_empty() || self.message.eq_ignore_ascii_case("forbidden")
     }
@@ -267,7 +267,7 @@ impl ApiError {
         matches!(self.0.kind, Kind::Interrupted)
     }
 
-    /// Whether another run may succeed without any repair.
+    /// True if another run may succeed without any repair.
     pub fn is_transient(&self) -> bool {
         match &self.0.kind {
             Kind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),

@@ -89,8 +89,9 @@ impl Core {
     fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Refusal {
         let status = response.status;
         let body = response.body.as_deref().unwrap_or_default();
-        let (message, absence) =
-            message::of_failure(status, body, |text| unquotable.redact(&self.secrets.redact(text)));
+        let (message, absence) = message::read_failure(status, body, |text| {
+            unquotable.redact(&self.secrets.redact(text))
+        });
         let location = text(&response.headers, "location");
         let location = location.filter(|_| (300..400).contains(&status));
         let moved_to = location.and_then(|location| self.service.project_at(location));

@@ -27,7 +27,7 @@ pub(super) enum Absence {
 /// The message in the body of a failure, in any of its shapes (release 15.8 has at least seven).
 ///
 /// `redact` removes secrets. It sees the text both as received and as kept.
-pub(super) fn of_failure(
+pub(super) fn read_failure(
     status: u16,
     body: &[u8],
     redact: impl Fn(&str) -> String,
@@ -79,7 +79,7 @@ pub(super) fn of_failure(
     (bounded(text).to_owned(), absence)
 }
 
-/// Whether `body` has one of the shapes of a refusal. Anything else may be the requested object
+/// True if `body` has one of the shapes of a refusal. Anything else may be the requested object
 /// with a wrong status, and may hold secrets that nothing recognises.
 fn is_refusal(body: &Json) -> bool {
     match body {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn said(status: u16, body: &str) -> (String, Absence) {
-        of_failure(status, body.as_bytes(), str::to_owned)
+        read_failure(status, body.as_bytes(), str::to_owned)
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         fn a_message_is_one_bounded_line_without_secrets(body in proptest::collection::vec(any::<u8>(), 0..200), times in 0usize..60, pad in "\\PC{0,80}") {
             let mut long = body;
             (0..times).for_each(|_| long.extend_from_slice(format!("{pad} hunter2hunter2 ").as_bytes()));
-            let (text, _) = of_failure(500, &long, |text| text.replace("hunter2hunter2", "[secret]"));
+            let (text, _) = read_failure(500, &long, |text| text.replace("hunter2hunter2", "[secret]"));
             prop_assert!(text.len() <= MAX_MESSAGE && !text.contains("hunter2"));
             prop_assert_eq!(plain(&text), text);
         }

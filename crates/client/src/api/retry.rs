@@ -55,13 +55,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether a write may have been carried out without an answer that confirms it.
+    /// True if a write may have been carried out without an answer that confirms it.
     pub const fn is_ambiguous(self) -> bool {
         matches!(self, Self::Lost | Self::Faulty | Self::Unreadable | Self::Oversized)
     }
 }
 
-/// Whether `status` means a failure of the service, or of a proxy. 408 comes from a proxy that
+/// True if `status` means a failure of the service, or of a proxy. 408 comes from a proxy that
 /// stopped waiting.
 pub const fn is_faulty(status: u16) -> bool {
     matches!(status, 408 | 500 | 502..=504 | 520..=530)

@@ -175,7 +175,7 @@ pub struct HttpOptions {
     /// The proxy. It never comes from the common variables such as `HTTPS_PROXY`: what redirects
     /// the token must be named on purpose.
     pub proxy: Option<String>,
-    /// Whether such a variable is set, which a failed connection then mentions.
+    /// True if such a variable is set, which a failed connection then mentions.
     pub ignores_proxy: bool,
     /// How many requests will be in flight.
     pub concurrency: usize,

@@ -16,6 +16,7 @@ use crate::{
     cause::Cause,
     diff::{Action, Change, Step},
     field::Scope,
+    kind::Section,
     operation::{Again, Request, Write},
     plan::ContainerPlan,
     planted::Bug,
@@ -156,7 +157,7 @@ fn creation_state(scope: Scope, step: &Step, at: usize, plan: &ContainerPlan) ->
     }
     let differs = plan.steps.iter().any(|remaining| {
         let section = remaining.address.section.and_then(|name| catalogue::section(scope, name));
-        section.is_some_and(|section| section.comes_with_container())
+        section.is_some_and(Section::comes_with_container)
             && remaining.changes.iter().any(|change| sends_field(scope, step, at, change))
     });
     match (differs, at) {
@@ -339,7 +340,7 @@ mod tests {
         }
     }
 
-    /// A later look at a create finds nothing left to do, the same step, or something else.
+    /// A later reading after a create finds nothing left to do, the same step, or something else.
     #[test]
     fn the_remaining_step_shows_whether_a_create_succeeded() {
         use CallState::{Applied, NotApplied, Other};
@@ -450,7 +451,7 @@ mod tests {
             };
             assert_eq!(of(&sending), expected, "{ids:?}");
         }
-        // The run no longer resends it when it looks.
+        // The run no longer resends it when it reads again.
         let now = planned(&[3, 4], &settings);
         assert_eq!(
             [0, 1].map(|at| call_state(shop.scope, step, at, &now)),

@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{Applied, Apply, Mismatch, MismatchReason, Outcome, plan};
 use crate::{
-    address::{Address, groups_above},
+    address::groups_above,
     catalogue::{constraints, settings},
     cause::Cause,
     desired::{Container, Unlisted},
@@ -63,23 +63,26 @@ impl Apply<'_> {
             let mut live = self.observer.container(&part, None).await?;
             plan(self.observer, &part, &mut live, settings).await
         };
-        let found = match read.await {
-            Ok(found) => found,
+        let plan = match read.await {
+            Ok(plan) => plan,
             Err(error) => return vec![Mismatch::unread(container.address(), Cause::from(&error))],
         };
-        let reason_for = |address: &Address| {
-            let step = by.get(address.section?)?;
+        let reasons = by.iter().map(|(section, step)| {
             let is_new = step.creates_container() && step.address.path == container.path;
-            let undone = || MismatchReason::Undone(step.address.clone());
-            Some(if is_new { MismatchReason::NotPlanned } else { undone() })
-        };
-        let steps = found.steps.iter().filter(|step| step.possible.is_none());
-        let steps = steps.filter_map(|step| Some(Mismatch::new(step, reason_for(&step.address)?)));
-        let problems = found.problems.iter().filter_map(|problem| {
-            let (address, help) = (problem.address.clone(), Some(problem.message.clone()));
-            Some(Mismatch { reason: reason_for(&address)?, address, fields: Vec::new(), help })
+            let undone = MismatchReason::Undone(step.address.clone());
+            (*section, if is_new { MismatchReason::NotPlanned } else { undone })
         });
-        let incomplete = found.incomplete.iter();
+        let reasons: BTreeMap<_, _> = reasons.collect();
+        let steps = plan.steps.iter().filter(|step| step.possible.is_none());
+        let steps = steps.filter_map(|step| {
+            Some(Mismatch::new(step, reasons.get(step.address.section?)?.clone()))
+        });
+        let problems = plan.problems.iter().filter_map(|problem| {
+            let (address, help) = (problem.address.clone(), Some(problem.message.clone()));
+            let reason = reasons.get(address.section?)?.clone();
+            Some(Mismatch { address, fields: Vec::new(), reason, help })
+        });
+        let incomplete = plan.incomplete.iter();
         let incomplete =
             incomplete.map(|part| Mismatch::unread(part.address.clone(), part.reason.clone()));
         steps.chain(problems).chain(incomplete).collect()
@@ -136,11 +139,11 @@ fn affected_sections<'s>(
     for section in container.sections.iter().filter(|_| !found.is_empty()) {
         let of = section.of.section;
         let new = (section.unlisted.value == Unlisted::Delete).then_some(Undone::New);
-        let own: Vec<_> =
-            new.into_iter().chain(grantees(section).map(|it| Undone::Grants(it.0))).collect();
-        let declares = |name: &String| section.names().any(|declared| declared == name);
+        let grants = grantees(section).map(|grantee| Undone::Grants(grantee.0));
+        let anywhere: Vec<_> = new.into_iter().chain(grants).collect();
         let rows = constraints::all().filter(|row| {
-            *row.over.section == *of && row.over.field.as_ref().is_some_and(declares)
+            let field = row.over.field.as_ref().filter(|_| *row.over.section == *of);
+            field.is_some_and(|field| section.names().any(|name| name == field))
         });
         let decided = rows.map(|row| Undone::Decided(&row.by.section, &row.by.field));
         let is_access = section.of.removal == Removal::Access;
@@ -149,8 +152,8 @@ fn affected_sections<'s>(
         let below: Vec<_> = decided.chain(entries).collect();
         let step = found.iter().find_map(|(is_above, by)| {
             let below = below.iter().filter(|_| *is_above);
-            let own = own.iter().filter(|undone| !is_above || **undone != Undone::New);
-            below.chain(own).inspect(|_| steps::step()).find_map(|undone| by.get(undone))
+            let anywhere = anywhere.iter().filter(|undone| !is_above || **undone != Undone::New);
+            below.chain(anywhere).inspect(|_| steps::step()).find_map(|undone| by.get(undone))
         });
         affected.extend(step.map(|step| (of, *step)));
     }
@@ -163,6 +166,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        address::Address,
         desired::testing::{origin, shop},
         field::Scope,
         kind::Effect,

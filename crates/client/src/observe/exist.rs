@@ -69,7 +69,7 @@ impl Scan<'_> {
         if root.is_empty() {
             for group in observer.list_top_level(&identity_keys(Scope::Group)).await? {
                 let path = catalogue::lookup(Scope::Group).path_in(&group).to_lowercase();
-                if self.globs.iter().any(|glob| may_be_in(glob, &path)) {
+                if self.globs.iter().any(|glob| may_match_in(glob, &path)) {
                     self.group_and_below(&group).await?;
                 }
             }
@@ -120,7 +120,7 @@ impl Scan<'_> {
         }
         self.add_matching(Scope::Group, group);
         for scope in [Scope::Group, Scope::Project] {
-            self.add_all(scope, all_in(scope).arg("id", id)).await?;
+            self.add_all(scope, list_below(scope).arg("id", id)).await?;
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ impl Observer {
     ) -> Result<Vec<Object>> {
         let (itself, _) = catalogue::container(scope);
         let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone());
-        Ok(self.client.list_known(list, itself.home.rows).await?.into_vec())
+        Ok(self.client.list_rows(list, itself.home.rows).await?.into_vec())
     }
 
     /// The group or project at `path`, or at the path that it has now, with only the `wanted`
@@ -190,7 +190,7 @@ impl Observer {
     pub(super) async fn object(&self, scope: Scope, at: &str, keys: &KeyFilter) -> Result<Object> {
         let itself = catalogue::lookup(scope);
         let request = (itself.get)(at).keeping(keys.clone());
-        let answer = self.client.get_known(request, &["id", itself.path]).await?;
+        let answer = self.client.get_object(request, &["id", itself.path]).await?;
         Ok(answer.object().cloned().unwrap_or_default())
     }
 
@@ -214,7 +214,7 @@ impl Observer {
                     None => (operation::USER_GET.request().arg("user_id", id), "username"),
                 };
                 let request = request.keeping(KeyFilter::keys([field]));
-                match self.client.get_known(request, &["id", field]).await {
+                match self.client.get_object(request, &["id", field]).await {
                     Ok(answer) => Ok(answer.body[field].as_str().map(str::to_owned)),
                     Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
                     Err(error) => Err(error),
@@ -230,7 +230,7 @@ impl Observer {
 }
 
 /// The list of all groups or projects in a group, at any depth.
-pub(crate) fn all_in(scope: Scope) -> Request<Read> {
+pub(crate) fn list_below(scope: Scope) -> Request<Read> {
     match scope {
         Scope::Group => operation::GROUP_DESCENDANTS.request().query("all_available", true),
         Scope::Project => operation::GROUP_PROJECTS
@@ -260,8 +260,8 @@ pub(crate) fn outermost(all: &BTreeSet<String>) -> BTreeSet<String> {
     outermost.cloned().collect()
 }
 
-/// Whether `glob` may match something in the top-level group at `path`, in lower case.
-pub(super) fn may_be_in(glob: &Glob, path: &str) -> bool {
+/// True if `glob` may match something in the top-level group at `path`, in lower case.
+pub(super) fn may_match_in(glob: &Glob, path: &str) -> bool {
     let first = glob.written().split('/').next().unwrap_or_default();
     // An incomplete glob continues after the slash: `{acme,other/web}/*`.
     first.contains("**") || Glob::over_paths(first).map_or(true, |first| first.matches(path))
@@ -287,7 +287,7 @@ mod tests {
             ("{acme/web,other}/*", "acme", true),
             ("**", "acme", true),
         ] {
-            assert_eq!(may_be_in(&Glob::over_paths(glob).unwrap(), group), expected, "{glob}");
+            assert_eq!(may_match_in(&Glob::over_paths(glob).unwrap(), group), expected, "{glob}");
         }
     }
 

@@ -154,7 +154,7 @@ impl Observer {
                     && self.moves.at(&container.path).is_none()
                     && self.moves.left(&container.path).is_none()
             });
-        let wanted = keys::of_objects(projects.iter().copied());
+        let wanted = keys::object_keys(projects.iter().copied());
         let search = Search { observer: self, wanted, sender };
         for project in projects {
             let path = self.live_path(&project.path).await?.to_lowercase();
@@ -312,7 +312,7 @@ impl Observer {
 
     /// The object of the container `at` a path or id.
     pub(super) async fn object_of(&self, container: &Container, at: &str) -> Result<Object> {
-        self.object(container.scope, at, &keys::of_objects([container])).await
+        self.object(container.scope, at, &keys::object_keys([container])).await
     }
 
     /// Reads the object at `at` as `container`.

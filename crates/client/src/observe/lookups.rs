@@ -106,7 +106,7 @@ impl Observer {
                 "" => operation::MEMBER_ROLE_LIST.request(),
                 top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
             };
-            let all = match self.client.list_known(all, Rows::with_id(&[])).await {
+            let all = match self.client.list_rows(all, Rows::with_id(&[])).await {
                 // The token may not see them, or the service has none.
                 Err(error) if matches!(error.status(), Some(400 | 403 | 404)) => {
                     return Ok(Roles::default());
@@ -138,7 +138,7 @@ impl Observer {
             let sees_all = self.caller.administrator;
             let op = if sees_all { operation::RUNNER_LIST_ALL } else { operation::RUNNER_LIST };
             let list = op.request().query("type", "project_type");
-            let all = self.client.list_known(list, Rows::with_id(&[])).await?;
+            let all = self.client.list_rows(list, Rows::with_id(&[])).await?;
             let runners = all.iter().filter_map(|raw| {
                 Some((id_of(raw)?, raw.get("description")?.as_str()?.to_lowercase()))
             });
@@ -214,7 +214,7 @@ impl Observer {
     /// took `path` for something else.
     async fn namespace_at(&self, path: &str) -> Result<Option<Json>> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
-        match self.client.get_known(request, &["id", "full_path"]).await {
+        match self.client.get_object(request, &["id", "full_path"]).await {
             Ok(answer) => Ok(Some(answer.body).filter(|namespace| is_at(namespace, path))),
             Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(Some(Json::Null)),
             Err(error) => Err(error),
@@ -224,7 +224,7 @@ impl Observer {
     /// The namespace at `path` from a search; `null` if it is not found.
     async fn namespace_among(&self, path: &str) -> Result<Json> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
-        let found = self.client.list_known(request, Rows::with_id(&["full_path"])).await?;
+        let found = self.client.list_rows(request, Rows::with_id(&["full_path"])).await?;
         let mut found = found.into_vec().into_iter().map(Json::Object);
         Ok(found.find(|namespace| is_at(namespace, path)).unwrap_or_default())
     }

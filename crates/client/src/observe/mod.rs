@@ -23,7 +23,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
 pub use exist::Existing;
-pub(crate) use exist::{all_in, outermost};
+pub(crate) use exist::{list_below, outermost};
 use find::{LiveObject, Location};
 pub(crate) use find::{part_of, same_path};
 use memory::Memory;
@@ -63,7 +63,7 @@ impl Observer {
     /// [`ApiError`] if the service cannot be reached or does not accept the token.
     pub async fn connect(client: ReadClient) -> Result<Self> {
         let answer =
-            client.get_known(operation::CURRENT_USER.request(), &["id", "username"]).await?;
+            client.get_object(operation::CURRENT_USER.request(), &["id", "username"]).await?;
         let user = &answer.body;
         let caller = Caller {
             id: user["id"].as_u64().unwrap_or_default(),

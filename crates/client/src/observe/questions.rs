@@ -83,15 +83,15 @@ impl Observer {
     /// The live entries of a section. A section that was read already is not read again.
     pub(super) async fn entries_of(
         &self,
-        of: Section,
+        kind: Section,
         container: &Container,
         (target, facts): (&Target, &Facts),
         live: &Live,
     ) -> Result<Collection> {
-        if let Some(entries) = live.sections.get(of.section) {
+        if let Some(entries) = live.sections.get(kind.section) {
             return Ok(entries.clone());
         }
-        let nothing = DeclaredSection::with(of, &container.origin, Vec::new());
+        let nothing = DeclaredSection::with(kind, &container.origin, Vec::new());
         self.section(&nothing, (target, facts), &[]).await
     }
 
@@ -136,16 +136,16 @@ impl Observer {
         live: &Live,
         name: &str,
     ) -> Result<Result<Entries, Cause>> {
-        let Some(of) = catalogue::section(container.scope, name) else {
+        let Some(kind) = catalogue::section(container.scope, name) else {
             return Ok(Ok(Entries::new()));
         };
         let found = match &live.presence {
             Presence::Here(target, facts) => {
-                self.entries_of(of, container, (target, facts), live).await?
+                self.entries_of(kind, container, (target, facts), live).await?
             }
             _ => Collection::Fresh,
         };
-        Ok(entry_ids(of, container, &found))
+        Ok(entry_ids(kind, container, &found))
     }
 
     /// The access levels in the group above the container at `path`.
@@ -171,7 +171,7 @@ impl Observer {
                 };
                 let direct = operation::MEMBER_LIST.request().arg("id", &path);
                 let home = self.live_path(&project.path).await?;
-                let mut levels = self.levels_of_new(&home).await?;
+                let mut levels = self.initial_levels(&home).await?;
                 levels.extend(self.levels_in(direct).await?);
                 for share in shares {
                     let group = share.fields.raw().get("group").and_then(Json::as_str);
@@ -180,7 +180,7 @@ impl Observer {
                 levels
             }
             Presence::Here(..) => self.levels_in(all).await?,
-            _ => self.levels_of_new(&path).await?,
+            _ => self.initial_levels(&path).await?,
         };
         let mut people: BTreeSet<_> = levels.into_keys().collect();
         let shares =
@@ -193,7 +193,7 @@ impl Observer {
 
     /// The access levels that a new project at `path` inherits, also if its group does not exist
     /// yet. Who creates a top-level group owns it.
-    async fn levels_of_new(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
+    async fn initial_levels(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
         for group in groups_above(path) {
             match self.levels(group).await {
                 Err(error) if error.is_not_found() => {}
@@ -248,7 +248,7 @@ impl Observer {
     }
 
     async fn levels_in(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>> {
-        let members = self.client.list_known(list, Rows::with_id(&["access_level"])).await?;
+        let members = self.client.list_rows(list, Rows::with_id(&["access_level"])).await?;
         let mut levels = BTreeMap::new();
         for member in members.iter() {
             let level = member.get("access_level").and_then(Json::as_u64);

@@ -58,7 +58,7 @@ impl Observer {
     /// leaves out the containers of that list.
     pub async fn roster(&self, ask: &Ask<'_>) -> Result<Roster> {
         let (mut roster, mut rows, read_at) = (Roster::default(), BTreeMap::new(), self.now());
-        let query = Query { observer: self, ask, wanted: keys::of_roster(ask) };
+        let query = Query { observer: self, ask, wanted: keys::roster_keys(ask) };
         let mut roots = Vec::new();
         for scope in Scope::ALL {
             for root in query.roots(scope).await? {
@@ -144,7 +144,7 @@ impl Query<'_> {
         let matching = paths.filter(|path| {
             let home = self.observer.moves.home(path).to_lowercase();
             let mut globs = self.ask.globs.iter().filter(|(of, _)| *of == scope);
-            globs.any(|(_, glob)| exist::may_be_in(glob, &home))
+            globs.any(|(_, glob)| exist::may_match_in(glob, &home))
         });
         Ok(matching.map(str::to_owned).collect())
     }
@@ -153,8 +153,9 @@ impl Query<'_> {
     /// none.
     async fn all_below(&self, scope: Scope, root: &str) -> Result<Option<Listed>> {
         let (observer, wanted) = (self.observer, &self.wanted);
-        let of_group = observer.list_all(scope, exist::all_in(scope).arg("id", root), wanted).await;
-        if let Some(mut rows) = unless_absent(of_group)? {
+        let group_list =
+            observer.list_all(scope, exist::list_below(scope).arg("id", root), wanted).await;
+        if let Some(mut rows) = unless_absent(group_list)? {
             if scope == Scope::Group && (self.ask.standing)(scope, root) != Treatment::Other {
                 rows.extend(observer.find_at(scope, root, wanted).await?);
             }
@@ -164,8 +165,8 @@ impl Query<'_> {
             Scope::Group => Ok(None),
             Scope::Project if !root.contains('/') => {
                 let list = operation::USER_PROJECTS.request().arg("user_id", root);
-                let of_user = observer.list_all(scope, list, wanted).await;
-                Ok(unless_absent(of_user)?.map(|rows| (rows, true)))
+                let user_list = observer.list_all(scope, list, wanted).await;
+                Ok(unless_absent(user_list)?.map(|rows| (rows, true)))
             }
             Scope::Project => {
                 let project = observer.find_at(scope, root, wanted).await?;

@@ -109,7 +109,7 @@ pub(super) struct ObjectRow {
 
 impl ObjectRow {
     /// The row of the object `raw`, if it has an id and a path.
-    pub(super) fn of(scope: Scope, raw: &Object, by_itself: bool) -> Option<Self> {
+    pub(super) fn new(scope: Scope, raw: &Object, by_itself: bool) -> Option<Self> {
         let id = raw.get("id")?.as_u64()?;
         let path = raw.get(catalogue::lookup(scope).path)?.as_str()?.to_owned();
         let object = Packed::new(&Json::Object(raw.clone()));
@@ -147,11 +147,11 @@ impl Contents {
     /// Answers a question.
     pub(super) fn answer(&self, query: &Query) -> Lookup {
         match query.subject() {
-            Subject::Object(scope) => self.object(scope, query.of()),
+            Subject::Object(scope) => self.object(scope, query.container()),
             Subject::Roster(scope, root) => self.roster(scope, root),
             // Projects that the list lacks are read one by one.
             Subject::AllProjects => Some(Ok(Json::Array(Vec::new()))),
-            Subject::SomeProjects => Some(Ok(self.rows_below(query.of()))),
+            Subject::SomeProjects => Some(Ok(self.rows_below(query.container()))),
             Subject::User(name) => self.user(name),
             Subject::Other => self.other(query),
         }
@@ -185,8 +185,8 @@ impl Contents {
 
     /// The path of the container that a question concerns, if known, or what it calls it.
     pub(super) fn path_of(&self, query: &Query) -> String {
-        let path = query.scope.and_then(|scope| self.path(scope, query.of()));
-        path.unwrap_or_else(|| query.of().to_owned())
+        let path = query.scope.and_then(|scope| self.path(scope, query.container()));
+        path.unwrap_or_else(|| query.container().to_owned())
     }
 
     fn object(&self, scope: Scope, at: &str) -> Lookup {
@@ -276,7 +276,7 @@ impl Contents {
 
     /// The question as stored: with the id, if known.
     pub(super) fn key(&self, query: &Query) -> Question {
-        let id = query.scope.and_then(|scope| self.id(scope, query.of()));
+        let id = query.scope.and_then(|scope| self.id(scope, query.container()));
         let of = id.map(|id| id.to_string()).or_else(|| query.question.of.clone());
         Question { of, ..query.question.clone() }
     }
@@ -301,13 +301,13 @@ impl Contents {
         {
             return Some(Err(absent("Namespace Not Found")));
         }
-        let scope = query.scope.filter(|scope| self.is_absent(*scope, query.of()))?;
+        let scope = query.scope.filter(|scope| self.is_absent(*scope, query.container()))?;
         Some(Err(no_such(scope)))
     }
 
     /// A user's access level in a group, from the list of its members.
     fn level(&self, query: &Query) -> Lookup {
-        let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.of());
+        let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.container());
         let list = self.answers.get(&self.key(&Query::read(&list.target())?))?;
         let Recorded::Entries(members) = list else { return None };
         let user = number(query.argument("user_id"));

@@ -79,7 +79,7 @@ impl Query {
     }
 
     /// The group or project that it concerns: its id, or its path in lower case.
-    pub(super) fn of(&self) -> &str {
+    pub(super) fn container(&self) -> &str {
         self.question.of.as_deref().unwrap_or_default()
     }
 
@@ -101,7 +101,7 @@ impl Query {
             return Subject::Object(scope);
         }
         if self.is(operation::GROUP_DESCENDANTS) {
-            Subject::Roster(Scope::Group, self.of())
+            Subject::Roster(Scope::Group, self.container())
         } else if self.is(operation::GROUP_LIST) {
             Subject::Roster(Scope::Group, "")
         } else if self.is(operation::PROJECT_LIST) {
@@ -109,7 +109,7 @@ impl Query {
         } else if self.is(operation::GROUP_PROJECTS) {
             let is_whole = query.get("with_shared").is_some_and(|value| value == "false");
             if is_whole {
-                Subject::Roster(Scope::Project, self.of())
+                Subject::Roster(Scope::Project, self.container())
             } else {
                 Subject::SomeProjects
             }
@@ -132,7 +132,7 @@ impl Query {
         let path = self.op.row().path;
         let names = path.split('/').filter_map(|part| part.strip_prefix(':'));
         let request = names.fold(self.op.request(), |request, name| match name {
-            "id" if self.scope.is_some() => request.arg(name, self.of()),
+            "id" if self.scope.is_some() => request.arg(name, self.container()),
             _ => request.arg(name, self.argument(name)),
         });
         let query = self.question.query.iter();

@@ -30,7 +30,7 @@ use crate::{
     field::Scope,
     kind::{Place, Section},
     lock,
-    observe::{all_in, is_fatal, outermost},
+    observe::{is_fatal, list_below, outermost},
     operation::{self, Answer, Method, Op, Read, Request},
     page::{Complete, Pager, Rows},
     secret::Secrets,
@@ -70,7 +70,7 @@ impl Recorder {
     pub fn declare(&self, desired: &Desired) {
         let mut reducer = lock(&self.reducer);
         let (secrets, key) = (Arc::clone(&reducer.secrets), reducer.key.clone());
-        *reducer = Arc::new(Reducer { literals: Literals::of(desired), secrets, key });
+        *reducer = Arc::new(Reducer { literals: Literals::collect(desired), secrets, key });
     }
 
     /// The snapshot as taken so far.
@@ -117,7 +117,7 @@ impl Recorder {
             match (contents.answer(query), &subject) {
                 // A list lacks what was renamed; only the service redirects the old path.
                 (Some(Err(_)), Subject::Object(scope)) => {
-                    contents.missing.contains_key(&(*scope, query.of().to_lowercase()))
+                    contents.missing.contains_key(&(*scope, query.container().to_lowercase()))
                 }
                 (answer, _) => answer.is_some(),
             }
@@ -143,8 +143,8 @@ impl Recorder {
     async fn object(&self, scope: Scope, query: &Query) -> Result<()> {
         let itself = catalogue::lookup(scope);
         let request = query.request().keeping(self.reducer().wanted(scope));
-        let at = query.of();
-        match self.client.get_known(request, &["id", itself.path]).await {
+        let at = query.container();
+        match self.client.get_object(request, &["id", itself.path]).await {
             Ok(answer) => self.add(scope, &answer.object().cloned().unwrap_or_default(), Some(at)),
             Err(error) => {
                 let failed = failed(error)?;
@@ -161,7 +161,7 @@ impl Recorder {
         let mut contents = self.contents();
         match reduced {
             Ok(reduced) => {
-                let row = ObjectRow::of(scope, &reduced, at.is_some());
+                let row = ObjectRow::new(scope, &reduced, at.is_some());
                 row.into_iter().for_each(|row| contents.add(row, at));
             }
             Err(why) => {
@@ -179,7 +179,7 @@ impl Recorder {
             Scope::Group => request,
         };
         let request = request.keeping(self.reducer().wanted(scope));
-        let roster = match self.client.list_known(request, own.home.rows).await {
+        let roster = match self.client.list_rows(request, own.home.rows).await {
             Ok(rows) => {
                 rows.iter().for_each(|row| self.add(scope, row, None));
                 Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
@@ -305,7 +305,7 @@ impl Recorder {
             return Ok(());
         }
         for scope in Scope::ALL {
-            self.fetch_request(all_in(scope).arg("id", root)).await?;
+            self.fetch_request(list_below(scope).arg("id", root)).await?;
         }
         for scope in Scope::ALL {
             let get = catalogue::lookup(scope).get;

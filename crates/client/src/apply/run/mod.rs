@@ -248,8 +248,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         if replanned.is_within(step) && replanned.possible.is_none() {
             return Ok(replanned.clone());
         }
-        let why = "it differs from its manifest by more than was planned";
-        Err(Outcome::ChangedMeanwhile(Cause::new(why)))
+        Err(changed_meanwhile("it differs from its manifest by more than was planned"))
     }
 
     /// Adds the planned edges to other containers to a step from a new plan of this container alone.
@@ -420,8 +419,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Why the container as a whole is not as planned, with the address of the object concerned.
     fn stale_container<'p>(&self, replanned: &'p ContainerPlan) -> Option<(&'p Address, Outcome)> {
         if let Some(problem) = replanned.problems.first() {
-            let outcome = Outcome::ChangedMeanwhile(problem.message.clone().into());
-            return Some((&problem.address, outcome));
+            return Some((&problem.address, changed_meanwhile(problem.message.clone())));
         }
         if let Some(incomplete) = replanned.incomplete.first() {
             return Some((&incomplete.address, not_reread(incomplete.reason.clone())));
@@ -431,7 +429,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             && self.steps.iter().all(|step| step.address != change.address)
         {
             let why = "it was renamed, moved or marked for deletion";
-            return Some((&change.address, Outcome::ChangedMeanwhile(why.into())));
+            return Some((&change.address, changed_meanwhile(why)));
         }
         // A change of a group above may already have given a field what the plan takes back.
         let mut as_planned = Vec::new();
@@ -454,13 +452,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         replanned: &ContainerPlan,
         may_have_changed: bool,
     ) -> Option<Outcome> {
-        let changed = |why: String| Some(Outcome::ChangedMeanwhile(why.into()));
         if let Some(now) = step_at(replanned, &step.address) {
             let may_be_part = may_have_changed || step.possible.is_some();
             if step.is_as(now) || (may_be_part && now.is_within(step)) {
                 return None;
             }
-            return changed("someone changed it since it was planned".into());
+            return Some(changed_meanwhile("someone changed it since it was planned"));
         }
         if let Some(doubt) = replanned.doubt(step) {
             return Some(match replanned.closed() {
@@ -474,15 +471,15 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             && (0..step.sends.len())
                 .any(|at| call_state(scope, step, at, replanned) != CallState::Applied)
         {
-            return changed("someone created it, but not as planned".into());
+            return Some(changed_meanwhile("someone created it, but not as planned"));
         }
-        match replanned.unseen(step) {
-            unseen if unseen.is_empty() => None,
-            unseen => changed(format!(
-                "someone changed it, and the service does not return {}",
-                text::listed(&unseen)
-            )),
+        let unseen = replanned.unseen(step);
+        if unseen.is_empty() {
+            return None;
         }
+        let unseen = text::listed(&unseen);
+        let why = format!("someone changed it, and the service does not return {unseen}");
+        Some(changed_meanwhile(why))
     }
 }
 
@@ -496,5 +493,9 @@ fn not_reread(why: impl Into<Cause>) -> Outcome {
 
 /// The outcome of a step that a new plan refuses.
 fn newly_refused(refusal: &Refusal) -> Outcome {
-    Outcome::ChangedMeanwhile(format!("a guard now refuses it: {}", refusal.reason).into())
+    changed_meanwhile(format!("a guard now refuses it: {}", refusal.reason))
+}
+
+fn changed_meanwhile(why: impl Into<Cause>) -> Outcome {
+    Outcome::ChangedMeanwhile(why.into())
 }

@@ -1,4 +1,4 @@
-//! A run without a service, for tests of what it decides: its looks are made up, and nothing is sent.
+//! A run without a service, for tests of what it decides: its readings are made up, and nothing is sent.
 
 use std::{
     sync::{Arc, Mutex},
@@ -76,7 +76,7 @@ impl Clock for StoppedClock {
 }
 
 pub(super) const NOW: Duration = Duration::from_secs(103);
-/// When the looks were taken.
+/// When the readings were made.
 pub(super) const READ_AT: Duration = Duration::from_secs(102);
 
 pub(super) type Events = fn(Event);
