@@ -35,7 +35,7 @@ use live_cache::LiveCache;
 use progress::{Progress, Readiness};
 
 use super::{
-    Apply, Dependencies, Event, EventSink, Mismatch, Outcome, StepResult,
+    Apply, Dependencies, Event, Mismatch, Outcome, StepResult,
     lost::{CallState, call_state},
     step_at,
 };
@@ -66,13 +66,13 @@ pub(super) struct RunState<'p> {
 }
 
 /// Runs one container.
-pub(super) struct Run<'a, F> {
+pub(super) struct Run<'a> {
     apply: &'a Apply<'a>,
     plan: &'a Approved<'a>,
     /// The declaration, with the sections that the plan changes.
     container: Container,
     steps: &'a [&'a Step],
-    events: &'a EventSink<F>,
+    emit: &'a dyn Fn(Event),
     /// The steps that other containers wait for.
     dependencies: &'a Dependencies,
     /// One slot for each container that may be processed at a time.
@@ -99,13 +99,13 @@ impl Reading {
     }
 }
 
-impl<'a, F: FnMut(Event)> Run<'a, F> {
+impl<'a> Run<'a> {
     pub(super) fn new(
         apply: &'a Apply<'a>,
         plan: &'a Approved<'a>,
         container: &Container,
         steps: &'a [&'a Step],
-        events: &'a EventSink<F>,
+        emit: &'a dyn Fn(Event),
         dependencies: &'a Dependencies,
         slots: &'a Semaphore,
     ) -> Self {
@@ -123,7 +123,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let cache = RefCell::new(LiveCache::new(Live::of(unread, Duration::ZERO)));
         let id = OnceCell::new();
-        Self { apply, plan, container, steps, events, dependencies, slots, cache, id }
+        Self { apply, plan, container, steps, emit, dependencies, slots, cache, id }
     }
 
     pub(super) async fn run(self, slot: Option<SemaphorePermit<'a>>) -> RunState<'a> {
@@ -320,7 +320,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
         state.progress.record_result(&result);
         self.dependencies.record_result(&result);
-        self.events.emit(Event::Ended(result.clone()));
+        (self.emit)(Event::Ended(result.clone()));
         state.results.insert(step.address.clone(), result);
     }
 

@@ -1,7 +1,7 @@
 //! A run without a service, for tests of what it decides: its readings are made up, and nothing is sent.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -15,7 +15,7 @@ use crate::{
         Clock, ReadClient, SendError, Service, Settings as ApiSettings, Transport, WireRequest,
         WireResponse, WriteClient,
     },
-    apply::{Apply, Event, EventSink, dependencies::Dependencies},
+    apply::{Apply, dependencies::Dependencies},
     desired::{Container, Desired, Unlisted, testing::shop},
     diff::{Findings, Step},
     kind::Created,
@@ -79,14 +79,12 @@ pub(super) const NOW: Duration = Duration::from_secs(103);
 /// When the readings were made.
 pub(super) const READ_AT: Duration = Duration::from_secs(102);
 
-pub(super) type Events = fn(Event);
-
 /// Checks something of a run that carries out `steps` in `container`, of which `live` is known.
 pub(super) fn with_run<T>(
     container: &Container,
     steps: Vec<Step>,
     live: &Live,
-    check: impl FnOnce(&Run<'_, Events>) -> T,
+    check: impl FnOnce(&Run<'_>) -> T,
 ) -> T {
     with_plan(container, &Plan::for_test(Findings { steps, ..Findings::default() }, 1), live, check)
 }
@@ -96,7 +94,7 @@ pub(super) fn with_plan<T>(
     container: &Container,
     plan: &Plan,
     live: &Live,
-    check: impl FnOnce(&Run<'_, Events>) -> T,
+    check: impl FnOnce(&Run<'_>) -> T,
 ) -> T {
     let service = Service::parse("https://example.org", false).unwrap();
     let client = ApiSettings { clock: Arc::new(StoppedClock(NOW)), ..ApiSettings::default() };
@@ -115,10 +113,9 @@ pub(super) fn with_plan<T>(
     };
     let (approved, _) = plan.approve(Policy::default()).unwrap();
     let steps: Vec<_> = plan.steps.iter().collect();
-    let events = EventSink(Mutex::new((|_| ()) as Events));
     let dependencies = Dependencies::new(approved.steps(), Created::default());
-    let places = tokio::sync::Semaphore::new(1);
-    let run = Run::new(&apply, &approved, container, &steps, &events, &dependencies, &places);
+    let slots = tokio::sync::Semaphore::new(1);
+    let run = Run::new(&apply, &approved, container, &steps, &|_| (), &dependencies, &slots);
     *run.cache.borrow_mut() = LiveCache::new(live.clone());
     check(&run)
 }

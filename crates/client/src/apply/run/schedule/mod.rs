@@ -65,14 +65,16 @@ enum Completed {
     Reread(Vec<(Task, Wait)>, Result<Reading>),
 }
 
+/// A step that waits for a reading that begins at an instant or later.
+type Waiting = (Duration, Task, Wait);
+
 /// The steps of a container that have not ended.
 struct Schedule<'r> {
     /// Those that have not started.
     ready: Vec<Step>,
     /// Steps in flight, and a reading in progress.
     in_flight: FuturesUnordered<LocalBoxFuture<'r, Completed>>,
-    /// Steps that wait for a reading, each for one that begins at an instant or later.
-    waiting: Vec<(Duration, Task, Wait)>,
+    waiting: Vec<Waiting>,
     /// True if a reading is in progress.
     is_reading: bool,
 }
@@ -92,7 +94,7 @@ impl<'r> Schedule<'r> {
     }
 }
 
-impl<'a, F: FnMut(Event)> Run<'a, F> {
+impl<'a> Run<'a> {
     /// Carries out `steps`, planned from what was read at these `times`, along their edges.
     pub(super) async fn run_steps(
         &self,
@@ -217,7 +219,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     fn start(&self, step: Step, times: &Times, state: &mut RunState<'_>) -> Task {
         let (address, action) = (step.address.clone(), step.action);
-        self.events.emit(Event::Started { address, action });
+        (self.emit)(Event::Started { address, action });
         state.progress.sent = true;
         let mut read_time = times.of(step.address.section);
         // A container created by this run is known to be empty since then.
@@ -397,7 +399,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    async fn reread_for_due(&self, due: Vec<(Duration, Task, Wait)>) -> Completed {
+    async fn reread_for_due(&self, due: Vec<Waiting>) -> Completed {
         let reading = self.reread_for(due.iter().map(|(_, task, _)| &task.step)).await;
         let due = due.into_iter().map(|(_, task, reason)| (task, reason));
         Completed::Reread(due.collect(), reading)

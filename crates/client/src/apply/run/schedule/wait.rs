@@ -2,11 +2,11 @@
 
 use std::{fmt::Display, time::Duration};
 
-use super::{FRESH, Next, Reading, Run, Task, failed, poll_arrival, round_up_to_second};
+use super::{FRESH, Next, Reading, Run, Task, Waiting, failed, poll_arrival, round_up_to_second};
 use crate::{
     api::{ApiError, Result, retry::MAX_RETRIES},
     apply::{
-        Event, Outcome, arrival,
+        Outcome, arrival,
         lost::{self, CallState, History, REREAD_AFTER, Verdict},
         run::{RunState, UNREAD, not_reread},
         step_at,
@@ -36,7 +36,10 @@ pub(super) enum Wait {
     Refused(ApiError),
 }
 
-impl<F: FnMut(Event)> Run<'_, F> {
+/// The reading after a wait, or why it failed.
+type Reread<'r> = Result<&'r Reading, &'r ApiError>;
+
+impl Run<'_> {
     /// What happens next to a waiting step; `None` if it is to be sent.
     pub(super) fn after_reading(
         &self,
@@ -128,7 +131,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     }
 
     /// What happens after the answer `null`: usually nothing was saved, but sometimes it was.
-    fn after_null(&self, task: &mut Task, reading: Result<&Reading, &ApiError>) -> Option<Next> {
+    fn after_null(&self, task: &mut Task, reading: Reread<'_>) -> Option<Next> {
         let nothing = Cause::new(NULL);
         Some(failed(match reading.map(|reading| self.call_state(task, reading)) {
             Ok(CallState::Applied) => return self.continue_with_next(task),
@@ -147,31 +150,25 @@ impl<F: FnMut(Event)> Run<'_, F> {
         error: &ApiError,
         reading: Option<&Reading>,
     ) -> Option<Next> {
+        let Some(reading) = reading else { return Some(failed(Cause::from(error))) };
         let restores = task.call(0).is_some_and(|call| call.restores);
-        let state = reading.map(|reading| self.call_state(task, reading));
-        let address = &task.step.address;
-        match state {
+        let is_met = step_at(reading.visible_plan(), &task.step.address).is_none();
+        match self.call_state(task, reading) {
             // What was to be put back was removed, and somebody else added it as declared.
-            Some(CallState::Applied)
-                if restores
-                    && reading
-                        .is_some_and(|now| step_at(now.visible_plan(), address).is_none()) =>
-            {
-                finished(Outcome::Already)
-            }
+            CallState::Applied if restores && is_met => finished(Outcome::Already),
             // The first of two sendings arrived late, and the second was superfluous. Or the object
             // to put back was never removed.
-            Some(CallState::Applied) if task.is_resent || restores => self.continue_with_next(task),
+            CallState::Applied if task.is_resent || restores => self.continue_with_next(task),
             // Somebody else, such as another run, made the same object first.
-            Some(CallState::Applied) if task.is_only_call() => finished(Outcome::Already),
+            CallState::Applied if task.is_only_call() => finished(Outcome::Already),
             // The object was not removed, although the service reported it: nothing to put back.
-            Some(CallState::Other) if task.step.replaces => {
+            CallState::Other if task.step.replaces => {
                 task.next_call = task.step.sends.len();
                 Some(failed(Cause::from(error).context("the old entry was not removed")))
             }
             // The service itself was faster: it adds some entries to a container that this run
             // created.
-            _ => match reading.and_then(|reading| self.update_of_new_entry(task, reading)) {
+            _ => match self.update_of_new_entry(task, reading) {
                 Some(step) => {
                     task.step = step;
                     None
@@ -191,12 +188,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     }
 
     /// What happens to a step that waits for contents.
-    fn after_arrival(
-        &self,
-        task: &Task,
-        since: Duration,
-        reading: Result<&Reading, &ApiError>,
-    ) -> Option<Next> {
+    fn after_arrival(&self, task: &Task, since: Duration, reading: Reread<'_>) -> Option<Next> {
         // If nothing can be read any more, there is nothing to wait for.
         let passed = match reading {
             Err(error) if is_fatal(error) => arrival::PATIENCE,
@@ -244,11 +236,11 @@ impl<F: FnMut(Event)> Run<'_, F> {
         error: ApiError,
         since: Duration,
         rereads: usize,
-        reading: Result<&Reading, &ApiError>,
+        reading: Reread<'_>,
     ) -> Option<Next> {
         let request = task.step.sends[task.next_call].request.clone();
         let state = match reading {
-            Ok(reading) => self.state_of_lost_call(task, &request, reading),
+            Ok(reading) => self.state_of_lost_call(task, reading),
             Err(unread) if is_fatal(unread) => return not_read_back(&error, unread),
             Err(unread) => CallState::Unknown(Cause::from(unread)),
         };
@@ -277,12 +269,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
 
     /// What a reading shows about a lost call. A step that resends a field on request differs in
     /// nothing visible, so it may be sent again.
-    fn state_of_lost_call(
-        &self,
-        task: &Task,
-        request: &Request<Write>,
-        reading: &Reading,
-    ) -> CallState {
+    fn state_of_lost_call(&self, task: &Task, reading: &Reading) -> CallState {
+        let request = &task.step.sends[task.next_call].request;
         match self.call_state(task, reading) {
             CallState::Unknown(_)
                 if request.again() == Again::Same
@@ -313,11 +301,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     }
 
     /// Ends waiting steps when the run must end.
-    pub(super) fn end_waiting(
-        &self,
-        waiting: Vec<(Duration, Task, Wait)>,
-        state: &mut RunState<'_>,
-    ) {
+    pub(super) fn end_waiting(&self, waiting: Vec<Waiting>, state: &mut RunState<'_>) {
         for (_, task, reason) in waiting {
             let outcome = match reason {
                 Wait::Lost { error, .. } => Outcome::Unknown(

@@ -17,7 +17,7 @@ use crate::{
     value::Json,
 };
 
-impl<F: FnMut(Event)> Run<'_, F> {
+impl Run<'_> {
     /// Records what does not match, after reading what the answers to writes did not show.
     pub(super) async fn verify(&self, state: &mut RunState<'_>) {
         let sent = state.progress.sent;
@@ -43,7 +43,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         };
         if sent {
             let mismatches = state.mismatches.clone();
-            self.events.emit(Event::Verified { container, mismatches });
+            (self.emit)(Event::Verified { container, mismatches });
         }
     }
 

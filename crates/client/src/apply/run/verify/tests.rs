@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How the steps of a run ended, with nothing that does not match.
-fn ends(run: &Run<'_, impl FnMut(Event)>, outcomes: &[Outcome]) -> RunState<'static> {
+fn ends(run: &Run<'_>, outcomes: &[Outcome]) -> RunState<'static> {
     let mut ended = RunState { progress: Progress::new(run.steps), ..RunState::default() };
     for (step, outcome) in run.steps.iter().zip(outcomes) {
         run.end(&mut ended, step, outcome.clone());
