@@ -1,6 +1,6 @@
 //! How a request gets its answer: it waits for its turn, is sent as often as needed and allowed,
 //! and its outcome is [judged](super::judge). All clones of a client share one gate, one budget and
-//! one end. This is one file because each attempt depends on what the attempts before it left behind.
+//! one end. This is one file because each attempt depends on the results of the attempts before it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,7 +41,7 @@ const BLOCKED_AFTER: usize = 3;
 /// A margin for clocks: dates of answers are cut to seconds and are some time on their way.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 
-/// What all clones of a client share.
+/// The state that all clones of a client share.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) service: Service,
@@ -56,11 +56,11 @@ pub(super) struct Core {
     pub(super) service_epoch: Mutex<Option<SystemTime>>,
 }
 
-/// What belongs to the sending of a request but is not in the request.
+/// The parts of a sending that are not in the request.
 #[derive(Default)]
 pub(super) struct Delivery {
     pub(super) content: Content,
-    /// What no message may quote from an answer.
+    /// The values that no message may quote from an answer.
     pub(super) unquotable: Unquotable,
     /// Set for a request that goes stale: when, and how often it was sent before.
     pub(super) freshness: Option<Freshness>,
@@ -117,7 +117,7 @@ impl Core {
             let is_alone = outcome == Outcome::Throttled && quota.is_some_and(Quota::spares_others);
             let closed = is_alone.then(|| retry_after.unwrap_or(MINUTE));
             slot.record(Completion { at: answered_at, quota, closed });
-            // A limit of one operation says nothing about the load of others.
+            // A limit of one operation does not show the load of others.
             if !is_alone {
                 let took = answered_at.saturating_sub(sent_at);
                 if let Some(reply) = reply_of(request.operation, outcome, took) {
@@ -404,7 +404,7 @@ impl Core {
     }
 }
 
-/// What the outcome of a request shows about the service's load, if anything.
+/// The signal about the service's load in the outcome of a request, if any.
 const fn reply_of(
     operation: &'static Operation,
     outcome: Outcome,

@@ -36,7 +36,7 @@ struct Inner {
     retry_at: Option<Duration>,
 }
 
-/// What went wrong, and how a sentence about the request goes on.
+/// The kind of failure. Its text continues a sentence about the request.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Kind {
     /// The service answered with a failure.
@@ -174,7 +174,7 @@ impl ApiError {
         self.status() == Some(404)
     }
 
-    /// What a 404 reports as absent.
+    /// The thing that a 404 reports as absent.
     fn absence(&self) -> Option<Absence> {
         self.refusal().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
     }
@@ -303,7 +303,7 @@ impl ApiError {
         }
     }
 
-    /// What to do about it.
+    /// The next thing to do.
     pub fn hint(&self) -> Option<&'static str> {
         let hint = match &self.cause().0.kind {
             Kind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
@@ -404,7 +404,7 @@ impl ApiError {
         format!("{} {}", self.0.operation.method, self.0.path)
     }
 
-    /// What happened, without the id of the request.
+    /// The error without the id of the request.
     fn describe(&self) -> String {
         let Inner { operation, kind, in_doubt, .. } = &*self.0;
         let doubt = if in_doubt.is_some() { "; it may have taken effect" } else { "" };

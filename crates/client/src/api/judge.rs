@@ -1,4 +1,4 @@
-//! What one answer means: whether it is a success, and what a refusal says.
+//! Judges one answer: whether it is a success, and the content of a refusal.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Verdict {
 }
 
 impl Core {
-    /// What an answer means.
+    /// Judges one answer.
     pub(super) fn judge(
         &self,
         operation: &'static Operation,

@@ -5,13 +5,13 @@ use crate::{field::Scope, secret::judge::mask_url, text::is_unsafe, value::Json}
 /// The maximum length of a message that is kept from an answer, in bytes.
 const MAX_MESSAGE: usize = 2048;
 
-/// What is wrong with an answer that is a page for people.
+/// Why an answer that is a page for people is refused.
 pub(super) const HTML: &str = "an HTML page";
 
 /// The same about the client certificate.
 pub(super) const NO_CERTIFICATE: &str = "an HTML page about the client's certificate";
 
-/// What a 404 reports as absent.
+/// The thing that a 404 reports as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absence {
     /// The group or project; or the caller may not see it.

@@ -143,7 +143,7 @@ impl Pace {
     /// Records the outcome of a request.
     pub fn record(&mut self, reply: Reply, ticket: Ticket) {
         if ticket.epoch != self.epoch {
-            return; // It was sent before the last change, and says nothing of what is now.
+            return; // It was sent before the last change of the limit.
         }
         match reply {
             Reply::Throttled => self.halve(1),

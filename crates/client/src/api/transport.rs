@@ -318,7 +318,7 @@ impl Transport for HttpTransport {
 }
 
 /// The trusted authorities: the given ones, else the system's; none without TLS, so that
-/// certificates are not loaded in vain.
+/// no certificates are loaded.
 fn tls(service: &Service, options: &HttpOptions) -> Result<ClientConfig, SetupError> {
     let builder =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -387,7 +387,7 @@ fn is_plain(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType))
 }
 
-/// What to do about a failure of TLS, if a client certificate was given or not.
+/// Help for a failure of TLS, with or without a client certificate.
 fn tls_hint(error: &rustls::Error, has_identity: bool) -> &'static str {
     use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error};
     match error {

@@ -42,7 +42,7 @@ impl WriteClient {
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError). If it is [in doubt](super::ApiError::in_doubt_since), the
-    /// write may have been carried out; the caller must wait and look.
+    /// write may have been carried out; the caller must wait and read again.
     pub async fn send(&self, request: Request<Write>) -> Result<Answer> {
         self.deliver(request, None, None).await
     }

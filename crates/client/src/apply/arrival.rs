@@ -20,7 +20,7 @@ const FIRST: Duration = Duration::from_millis(500);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// What to do next.
+/// The next action.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The contents have arrived: send the next call.

@@ -183,7 +183,7 @@ fn sends_field(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
         .is_some_and(|fields| fields.contains_key(sent_name))
 }
 
-/// What to do next after a lost answer.
+/// The next action after a lost answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The call was carried out: send the next one.
@@ -200,7 +200,7 @@ pub(super) enum Verdict {
     Unknown(Cause),
 }
 
-/// What happened to a lost call so far.
+/// The history of a lost call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct History {
     /// How many readings of [`REREAD_AFTER`] were made since its last sending.
@@ -271,7 +271,7 @@ mod tests {
         decide(&op.request(), call_state, history)
     }
 
-    /// What is left to do elsewhere says nothing of a step.
+    /// Remaining steps of other objects do not change the state of a call.
     #[test]
     fn a_step_stands_as_its_own_object_does() {
         let variable = json!({"key": "A", "environment_scope": "*", "value": "x"});
@@ -330,13 +330,13 @@ mod tests {
             Step::new(shop.scope, address, Action::Update, origin, Vec::new(), sends)
         };
         let own = step(&[PROJECT_UPDATE, PROJECT_TRANSFER]);
-        for (left, renamed, first_stale_step) in [
+        for (left, renamed, moved) in [
             (Some(own.clone()), NotApplied, NotApplied),
             (Some(step(&[PROJECT_TRANSFER])), Applied, NotApplied),
             (None, Applied, Applied),
         ] {
             let found = [0, 1].map(|at| move_state(&own, at, left.as_ref()));
-            assert_eq!(found, [renamed, first_stale_step], "{left:?}");
+            assert_eq!(found, [renamed, moved], "{left:?}");
         }
     }
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Apply<'_> {
-    /// What no longer matches although its own step succeeded, or none was needed.
+    /// The objects that no longer match although their own step succeeded, or none was needed.
     pub(super) async fn undone(
         &self,
         plan: &Approved<'_>,
@@ -37,13 +37,13 @@ impl Apply<'_> {
                 .filter(|by| is_compared && !by.is_empty());
             Some(self.read_again(container, by?, &settings))
         });
-        let found: Vec<_> =
+        let mismatches: Vec<_> =
             stream::iter(affected).buffer_unordered(self.ahead.max(1)).collect().await;
         let failed = applied.steps.iter().filter(|step| !step.outcome.is_success());
         let reported = applied.mismatches.iter().map(|mismatch| &mismatch.address);
         let reported: HashSet<_> = failed.map(|step| &step.address).chain(reported).collect();
-        let found = found.into_iter().flatten();
-        found.filter(|mismatch| !reported.contains(&mismatch.address)).collect()
+        let mismatches = mismatches.into_iter().flatten();
+        mismatches.filter(|mismatch| !reported.contains(&mismatch.address)).collect()
     }
 
     /// Reads the sections in `by` again, each with the step that may have undone it.
@@ -89,12 +89,12 @@ impl Apply<'_> {
     }
 }
 
-/// What a step may undo in its container and below it.
+/// Something that a step may undo in its container and below it.
 #[derive(PartialEq, Eq, Hash)]
 enum Undone<'s> {
-    /// What the service put into a new container.
+    /// Entries that the service put into a new container.
     New,
-    /// What rules grant to someone whose access ends.
+    /// Rules that name someone whose access ends.
     Grants(Grantee),
     /// Fields below a group about which this field of a section decides.
     Decided(&'s str, &'s str),
@@ -134,9 +134,9 @@ fn affected_sections<'s>(
 ) -> BTreeMap<&'static str, &'s Step> {
     let path = container.path.to_lowercase();
     let paths = std::iter::once(&*path).chain(groups_above(&path));
-    let found: Vec<_> = paths.filter_map(|at| Some((at != path, undoing.get(at)?))).collect();
+    let steps: Vec<_> = paths.filter_map(|at| Some((at != path, undoing.get(at)?))).collect();
     let mut affected = BTreeMap::new();
-    for section in container.sections.iter().filter(|_| !found.is_empty()) {
+    for section in container.sections.iter().filter(|_| !steps.is_empty()) {
         let of = section.of.section;
         let new = (section.unlisted.value == Unlisted::Delete).then_some(Undone::New);
         let grants = grantees(section).map(|grantee| Undone::Grants(grantee.0));
@@ -150,10 +150,10 @@ fn affected_sections<'s>(
         let entries = section.entries.iter().filter(|_| is_access);
         let entries = entries.map(|entry| Undone::Entry(of, &entry.key));
         let below: Vec<_> = decided.chain(entries).collect();
-        let step = found.iter().find_map(|(is_above, by)| {
+        let step = steps.iter().find_map(|(is_above, undoing)| {
             let below = below.iter().filter(|_| *is_above);
             let anywhere = anywhere.iter().filter(|undone| !is_above || **undone != Undone::New);
-            below.chain(anywhere).inspect(|_| steps::step()).find_map(|undone| by.get(undone))
+            below.chain(anywhere).inspect(|_| steps::step()).find_map(|undone| undoing.get(undone))
         });
         affected.extend(step.map(|step| (of, *step)));
     }

@@ -33,7 +33,7 @@ pub struct Existing {
 struct Scan<'g> {
     observer: &'g Observer,
     globs: &'g [Glob],
-    found: Existing,
+    existing: Existing,
     /// The ids of the groups read so far.
     group_ids: BTreeSet<u64>,
     is_matched: Vec<bool>,
@@ -57,9 +57,9 @@ impl Scan<'_> {
             return;
         }
         if (itself.facts)(raw).deleting.is_some() {
-            self.found.deleting.insert(path.to_owned());
+            self.existing.deleting.insert(path.to_owned());
         } else {
-            self.found.containers.insert(lower, (scope, path.into()));
+            self.existing.containers.insert(lower, (scope, path.into()));
         }
     }
 
@@ -73,7 +73,7 @@ impl Scan<'_> {
                     self.group_and_below(&group).await?;
                 }
             }
-            self.found.personal = self.personal().await?;
+            self.existing.personal = self.personal().await?;
             return Ok(());
         }
         if let Some(group) =
@@ -141,14 +141,14 @@ impl Observer {
     /// of no use.
     pub async fn existing(&self, globs: &[Glob]) -> Result<Existing> {
         let is_matched = vec![false; globs.len()];
-        let (found, group_ids) = (Existing::default(), BTreeSet::new());
-        let mut scan = Scan { observer: self, globs, found, group_ids, is_matched };
+        let (existing, group_ids) = (Existing::default(), BTreeSet::new());
+        let mut scan = Scan { observer: self, globs, existing, group_ids, is_matched };
         for root in roots(globs) {
             scan.read(&root).await?;
         }
         let unmatched = globs.iter().zip(&scan.is_matched).filter(|(_, is_matched)| !**is_matched);
-        scan.found.unmatched = unmatched.map(|(glob, _)| glob.written().to_owned()).collect();
-        Ok(scan.found)
+        scan.existing.unmatched = unmatched.map(|(glob, _)| glob.written().to_owned()).collect();
+        Ok(scan.existing)
     }
 
     /// The top-level groups; entries hold only the `wanted` fields.
@@ -180,7 +180,7 @@ impl Observer {
         wanted: &KeyFilter,
     ) -> Result<Option<Object>> {
         match self.object(scope, path, wanted).await {
-            Ok(found) => Ok(Some(found)),
+            Ok(object) => Ok(Some(object)),
             Err(error) if error.is_missing(scope) => Ok(None),
             Err(error) => Err(error),
         }

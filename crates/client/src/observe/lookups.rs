@@ -192,13 +192,13 @@ impl Observer {
     /// The namespace at `path`.
     pub(super) async fn namespace_at_live(&self, path: &str) -> Result<Option<Namespace>> {
         let read = async || {
-            let found = match self.namespace_at(path).await? {
+            let namespace = match self.namespace_at(path).await? {
                 Some(namespace) => namespace,
                 // The service would read a path of digits as an id.
                 None => self.namespace_among(path).await?,
             };
-            let Some(id) = found["id"].as_u64().map(Id::Known) else { return Ok(None) };
-            let owner = if found["kind"] != "user" {
+            let Some(id) = namespace["id"].as_u64().map(Id::Known) else { return Ok(None) };
+            let owner = if namespace["kind"] != "user" {
                 NamespaceOwner::Group
             } else if path.eq_ignore_ascii_case(&self.caller.username) {
                 NamespaceOwner::Caller
@@ -224,9 +224,9 @@ impl Observer {
     /// The namespace at `path` from a search; `null` if it is not found.
     async fn namespace_among(&self, path: &str) -> Result<Json> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
-        let found = self.client.list_rows(request, Rows::with_id(&["full_path"])).await?;
-        let mut found = found.into_vec().into_iter().map(Json::Object);
-        Ok(found.find(|namespace| is_at(namespace, path)).unwrap_or_default())
+        let namespaces = self.client.list_rows(request, Rows::with_id(&["full_path"])).await?;
+        let mut namespaces = namespaces.into_vec().into_iter().map(Json::Object);
+        Ok(namespaces.find(|namespace| is_at(namespace, path)).unwrap_or_default())
     }
 }
 

@@ -136,10 +136,10 @@ impl Observer {
             drop(sender);
             Ok::<_, ApiError>(())
         };
-        let found = stream::unfold(receiver, |mut receiver| async {
+        let located = stream::unfold(receiver, |mut receiver| async {
             Some((receiver.recv().await?, receiver))
         });
-        let reading = found
+        let reading = located
             .map(|(container, row): (&'c Container, Option<LiveObject>)| {
                 let each = &each;
                 async move {

@@ -126,8 +126,8 @@ impl Observer {
     async fn shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>> {
         let object = self.object(Scope::Project, path, &KeyFilter::All).await?;
         let of = catalogue::section(Scope::Project, shares::SECTION);
-        let found = of.and_then(|of| of.read_within(&object, Wanted::All));
-        Ok(found.ok_or_else(|| Cause::new("the service does not show the shares")))
+        let shares = of.and_then(|of| of.read_within(&object, Wanted::All));
+        Ok(shares.ok_or_else(|| Cause::new("the service does not show the shares")))
     }
 
     async fn entries(
@@ -139,13 +139,13 @@ impl Observer {
         let Some(kind) = catalogue::section(container.scope, name) else {
             return Ok(Ok(Entries::new()));
         };
-        let found = match &live.presence {
+        let entries = match &live.presence {
             Presence::Here(target, facts) => {
                 self.entries_of(kind, container, (target, facts), live).await?
             }
             _ => Collection::Fresh,
         };
-        Ok(entry_ids(kind, container, &found))
+        Ok(entry_ids(kind, container, &entries))
     }
 
     /// The access levels in the group above the container at `path`.
@@ -197,7 +197,7 @@ impl Observer {
         for group in groups_above(path) {
             match self.levels(group).await {
                 Err(error) if error.is_not_found() => {}
-                found => return Ok(BTreeMap::clone(&*found?)),
+                levels => return Ok(BTreeMap::clone(&*levels?)),
             }
         }
         Ok(BTreeMap::from([(self.caller.id, OWNER)]))

@@ -128,7 +128,7 @@ impl Query<'_> {
         let (mut roots, observer) = (BTreeSet::new(), self.observer);
         for root in exist::roots(globs) {
             roots.insert(observer.live_group_path(&root).await?);
-            // What is in a group that moves there is elsewhere until then.
+            // The contents of a group that moves there are elsewhere until then.
             for group in observer.moves.groups_below(&root) {
                 roots.insert(observer.live_group_path(group).await?.to_lowercase());
             }
@@ -233,7 +233,7 @@ impl Query<'_> {
     }
 }
 
-/// What was read; `None` after a 404.
+/// The result of a read; `None` after a 404.
 fn unless_absent<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if error.is_not_found() => Ok(None),

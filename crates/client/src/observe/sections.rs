@@ -71,9 +71,9 @@ impl Observer {
         let above = above.into_iter().filter(|(_, ids)| ids.len() == 1);
         let above: Vec<_> = above.map(|(name, ids)| (name, ids[0])).collect();
         let (began, name) = (self.now(), section.of.section);
-        let found = self.section(section, (&target, &facts), &above).await?;
+        let entries = self.section(section, (&target, &facts), &above).await?;
         live.times.sections.insert(name, ReadTime { began, ended: self.now() });
-        Ok(found)
+        Ok(entries)
     }
 
     /// Reads a section of the container `target`; below the parents `above` if it has some.
@@ -100,10 +100,10 @@ impl Observer {
                 Ok(Collection::Unreadable(refused(section.of, facts, sees_all, &error)))
             }
             // Some lists are then empty, whatever exists.
-            (Ok(found), Some(off)) if found.entries().is_ok_and(<[_]>::is_empty) => {
+            (Ok(collection), Some(off)) if collection.entries().is_ok_and(<[_]>::is_empty) => {
                 Ok(Collection::Unreadable(off))
             }
-            (Ok(found), _) => Ok(found),
+            (Ok(collection), _) => Ok(collection),
         }
     }
 }
@@ -300,15 +300,15 @@ impl SectionReader<'_> {
     async fn optional(&self, op: Op<Read>, facts: &Facts) -> Result<Collection> {
         let (kind, client) = (self.kind, &self.observer.client);
         let (request, keys) = (self.request(op), kind.home.rows.keys);
-        let found = match kind.home.absent_as {
+        let read = match kind.home.absent_as {
             Absence::Null => client.get_optional(request, keys).await,
             Absence::Never | Absence::NotFound => client.get_object(request, keys).await.map(Some),
         };
         let shows_absence =
             kind.home.absent_as == Absence::NotFound && self.sees_all && facts.tier >= kind.tier();
-        let answer = match found {
+        let answer = match read {
             Err(error) if shows_absence && error.is_entry_missing() => None,
-            found => found?,
+            read => read?,
         };
         let Some(answer) = answer else { return Ok(Collection::One(None)) };
         let Some(raw) = answer.object().filter(|raw| kind.shows_any(raw)) else {
@@ -344,7 +344,7 @@ fn shown_name(kind: Section, raw: &Object) -> String {
     kind.name(kind.read(raw, Wanted::Only(&[].into())).fields.raw())
 }
 
-/// What to do about an answer that the service does not give.
+/// Help for an answer that the service itself does not give.
 const PROXY: &str = "check for a proxy that changes answers";
 
 /// Why a section is unreadable while the settings in `off` are disabled.

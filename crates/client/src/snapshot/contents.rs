@@ -139,8 +139,8 @@ pub struct Contents {
     pub(super) all_users: bool,
 }
 
-/// What the snapshot knows about a question: the answer, or why it could not be read; `None` if it
-/// knows nothing.
+/// The recorded answer to a request, or why it could not be read; `None` if the snapshot has
+/// neither.
 pub(super) type Lookup = Option<Result<Json, Failed>>;
 
 impl Contents {
@@ -241,7 +241,7 @@ impl Contents {
         Some(Ok(self.rows(scope, &self.ids_below(scope, ids, &root))))
     }
 
-    /// Those of `ids` that are below the group at `root`.
+    /// The `ids` of objects below the group at `root`.
     fn ids_below(&self, scope: Scope, ids: &BTreeSet<u64>, root: &str) -> BTreeSet<u64> {
         let below = ids.iter().copied().filter(|id| {
             self.objects.get(&(scope, *id)).is_some_and(|thing| {
@@ -325,7 +325,7 @@ impl Contents {
         counts
     }
 
-    /// What was requested and could not be read, without what is absent.
+    /// The requests that could not be read, without absent objects.
     pub fn incomplete(&self) -> impl Iterator<Item = (String, &Failed)> {
         let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))

@@ -284,7 +284,7 @@ impl Reducer {
         Ok(reduced)
     }
 
-    /// What is kept of the sensitive `value` of a field.
+    /// The digest or masked form that replaces the sensitive `value` of a field, if any.
     fn sealed(&self, field: &SealedField<'_>, value: &Json) -> Option<Json> {
         if field.section.is_in_object() || field.spec.field.secrecy() == Secrecy::Open {
             return None;

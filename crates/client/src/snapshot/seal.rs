@@ -82,7 +82,7 @@ impl SealedField<'_> {
         self.spec.field.secrecy() == Secrecy::Address && self.is_identity()
     }
 
-    /// What a digest of `value` is taken of.
+    /// The input of the digest of `value`.
     fn subject(&self, value: &Json) -> Json {
         let Self { section, path, spec, raw } = self;
         let value = match (spec.field.compare, value) {

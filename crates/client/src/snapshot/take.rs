@@ -102,8 +102,10 @@ impl Recorder {
             let failed = Failed::because(error.message().unwrap_or_default().to_owned());
             return Ok(refusal(401, &failed, &self.head));
         }
-        let found = self.contents().answer(&query);
-        reply(&query, found, &self.head, |why| why.unwrap_or("the service did not tell").to_owned())
+        let answer = self.contents().answer(&query);
+        reply(&query, answer, &self.head, |why| {
+            why.unwrap_or("the service did not tell").to_owned()
+        })
     }
 
     /// Asks the service, unless the answer is known.
@@ -197,8 +199,8 @@ impl Recorder {
             Ok(answer) => {
                 let key = name.to_lowercase();
                 let mut users = answer.body.as_array().into_iter().flatten().filter_map(user);
-                let found = users.find(|(username, _)| *username == key);
-                self.contents().users.insert(key, found.and_then(|(_, user)| user));
+                let found_user = users.find(|(username, _)| *username == key);
+                self.contents().users.insert(key, found_user.and_then(|(_, user)| user));
             }
             Err(error) => {
                 let failed = Recorded::Failed(failed(error)?);
@@ -283,16 +285,16 @@ impl Recorder {
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
     pub async fn fetch_all(&self, requests: Vec<Request<Read>>, each: impl Fn()) -> Result<()> {
-        let looks = requests.into_iter().map(|request| self.fetch_request(request));
-        let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
-        while let Some(looked) = looks.next().await {
-            looked?;
+        let fetches = requests.into_iter().map(|request| self.fetch_request(request));
+        let mut fetches = stream::iter(fetches).buffer_unordered(AT_ONCE);
+        while let Some(fetched) = fetches.next().await {
+            fetched?;
             each();
         }
         Ok(())
     }
 
-    /// What was requested and could not be read, with reasons.
+    /// The requests that could not be read, with reasons.
     pub fn incomplete(&self) -> Vec<(String, String)> {
         self.contents().incomplete().map(|(what, why)| (what, why.to_string())).collect()
     }

@@ -124,7 +124,7 @@ pub(super) fn settings() -> Settings {
     Settings::of(caller(), Arc::new(Secrets::default()), &Desired::default())
 }
 
-/// What `live` leaves to do, where the objects that `resend` names are sent again.
+/// The remaining steps given `live`; the objects that `resend` names are sent again.
 pub(super) fn reading(container: &Container, live: &Live, resend: &[&str]) -> Reading {
     let resend = resend.iter().map(|at| Selector::parse(at).unwrap()).collect();
     let plan = plan::container(container, live, &Settings { resend, ..settings() });

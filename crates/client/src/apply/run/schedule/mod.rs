@@ -50,7 +50,7 @@ struct Task {
     failure: Option<Cause>,
 }
 
-/// What happens to a step next.
+/// The next action of a step.
 enum Next {
     /// It ended.
     Finished(Outcome, Option<ApiError>),
@@ -70,7 +70,7 @@ type Waiting = (Duration, Task, Wait);
 
 /// The steps of a container that have not ended.
 struct Schedule<'r> {
-    /// Those that have not started.
+    /// Steps that have not started.
     ready: Vec<Step>,
     /// Steps in flight, and a reading in progress.
     in_flight: FuturesUnordered<LocalBoxFuture<'r, Completed>>,
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
             }
             Completed::Reread(mut due, reading) => {
                 schedule.is_reading = false;
-                // Those that began to wait meanwhile need no reading of their own, if this one
+                // Steps that began to wait meanwhile need no reading of their own, if this one
                 // certainly began after they became due: at the same instant is not certain.
                 if let Ok(Reading { times, .. }) = &reading {
                     let served = schedule.waiting.extract_if(.., |(due, task, _)| {

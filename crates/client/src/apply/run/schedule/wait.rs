@@ -40,7 +40,7 @@ pub(super) enum Wait {
 type Reread<'r> = Result<&'r Reading, &'r ApiError>;
 
 impl Run<'_> {
-    /// What happens next to a waiting step; `None` if it is to be sent.
+    /// The next action of a waiting step; `None` if it is to be sent.
     pub(super) fn after_reading(
         &self,
         mut task: Task,
@@ -66,7 +66,7 @@ impl Run<'_> {
         }
     }
 
-    /// What happens after a failed call.
+    /// The next action after a failed call.
     pub(super) fn after_error(
         &self,
         task: &mut Task,
@@ -130,7 +130,7 @@ impl Run<'_> {
         lost::call_state(self.container.scope, &task.step, task.next_call, plan)
     }
 
-    /// What happens after the answer `null`: usually nothing was saved, but sometimes it was.
+    /// The next action after the answer `null`: usually nothing was saved, but sometimes it was.
     fn after_null(&self, task: &mut Task, reading: Reread<'_>) -> Option<Next> {
         let nothing = Cause::new(NULL);
         Some(failed(match reading.map(|reading| self.call_state(task, reading)) {
@@ -154,7 +154,7 @@ impl Run<'_> {
         let restores = task.call(0).is_some_and(|call| call.restores);
         let is_met = step_at(reading.visible_plan(), &task.step.address).is_none();
         match self.call_state(task, reading) {
-            // What was to be put back was removed, and somebody else added it as declared.
+            // The object to put back was removed, and somebody else added it as declared.
             CallState::Applied if restores && is_met => finished(Outcome::Already),
             // The first of two sendings arrived late, and the second was superfluous. Or the object
             // to put back was never removed.
@@ -187,7 +187,7 @@ impl Run<'_> {
         (is_edit && now.does_no_more_than(&task.step)).then(|| now.clone())
     }
 
-    /// What happens to a step that waits for contents.
+    /// The next action of a step that waits for contents.
     fn after_arrival(&self, task: &Task, since: Duration, reading: Reread<'_>) -> Option<Next> {
         // If nothing can be read any more, there is nothing to wait for.
         let passed = match reading {
@@ -229,7 +229,7 @@ impl Run<'_> {
         None
     }
 
-    /// What happens after a lost answer.
+    /// The next action after a lost answer.
     fn after_loss(
         &self,
         task: &mut Task,
@@ -267,7 +267,7 @@ impl Run<'_> {
         }
     }
 
-    /// What a reading shows about a lost call. A step that resends a field on request differs in
+    /// The state of a lost call according to a reading. A step that resends a field on request differs in
     /// nothing visible, so it may be sent again.
     fn state_of_lost_call(&self, task: &Task, reading: &Reading) -> CallState {
         let request = &task.step.sends[task.next_call].request;

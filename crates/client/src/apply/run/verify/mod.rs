@@ -47,8 +47,8 @@ impl Run<'_> {
         }
     }
 
-    /// What was not saved according to the answers to the writes themselves, if nothing can be read
-    /// any more.
+    /// Differences that remain according to the answers to the writes themselves, if nothing can be
+    /// read any more.
     fn unsaved_by_answers(&self, state: &RunState<'_>) -> Vec<Mismatch> {
         let cache = self.cache.borrow();
         let plan = self.plan_visible(&cache.live, self.settings());
@@ -57,7 +57,7 @@ impl Run<'_> {
         mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
     }
 
-    /// What does not match, or is not known to match, after the steps.
+    /// The differences that remain, or cannot be excluded, after the steps.
     fn find_mismatches(&self, plan: &ContainerPlan, state: &RunState<'_>) -> Vec<Mismatch> {
         let incomplete = plan.incomplete.iter();
         let mut mismatches: Vec<_> = incomplete
