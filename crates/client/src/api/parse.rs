@@ -39,6 +39,14 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
     }
 }
 
+macro_rules! visit_scalars {
+    ($($visit:ident: $type:ty),*) => {
+        $(fn $visit<E: Error>(self, value: $type) -> Result<Json, E> {
+            Ok(value.into())
+        })*
+    };
+}
+
 impl<'de> Visitor<'de> for Part<'_> {
     type Value = Json;
 
@@ -71,25 +79,7 @@ impl<'de> Visitor<'de> for Part<'_> {
         Ok(Json::Null)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Json, E> {
-        Ok(value.into())
-    }
+    visit_scalars! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
 }
 
 /// A key; `None` for an unwanted one.

@@ -55,26 +55,21 @@ pub async fn plan_against(
     let mut rest = Rest::All;
     if !is_as_planned && !left(&whole.steps, false).is_empty() {
         let written = written(observer, container, base, &whole, live, settings).await?;
-        let (plan, declared) = match written {
-            Some((plan, declared)) => (Some(plan), Rest::Some(declared)),
-            None => (None, Rest::Nothing),
-        };
         if drift == Drift::Show {
-            let refusals = plan.map(|plan| plan.findings.refusals).unwrap_or_default();
+            let refusals = written.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();
             against.refusals = std::mem::replace(&mut whole.findings.refusals, refusals);
             against.refusals.retain(|refusal| {
                 let key = (refusal.guard, &refusal.address);
                 !whole.refusals.iter().any(|other| (other.guard, &other.address) == key)
             });
         } else {
-            rest = declared;
-            against.left = left(&whole.steps, matches!(rest, Rest::Nothing));
-            match plan {
-                Some(plan) => whole = plan,
-                None => {
-                    whole.findings.steps.clear();
-                    whole.findings.refusals.clear();
-                }
+            against.left = left(&whole.steps, written.is_none());
+            if let Some((plan, declared)) = written {
+                (whole, rest) = (plan, Rest::Some(declared));
+            } else {
+                rest = Rest::Nothing;
+                whole.findings.steps.clear();
+                whole.findings.refusals.clear();
             }
         }
     }

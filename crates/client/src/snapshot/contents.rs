@@ -149,10 +149,14 @@ impl Contents {
         match query.subject() {
             Subject::Object(scope) => self.object(scope, query.container()),
             Subject::Roster(scope, root) => self.roster(scope, root),
-            // Projects that the list lacks are read one by one.
-            Subject::AllProjects => Some(Ok(Json::Array(Vec::new()))),
-            Subject::SomeProjects => Some(Ok(self.rows_below(query.container()))),
             Subject::User(name) => self.user(name),
+            // These lists are only searched; projects that they lack are read one by one.
+            Subject::Other if query.is(operation::PROJECT_LIST) => {
+                Some(Ok(Json::Array(Vec::new())))
+            }
+            Subject::Other if query.is(operation::GROUP_PROJECTS) => {
+                Some(Ok(self.rows_below(query.container())))
+            }
             Subject::Other => self.other(query),
         }
     }

@@ -37,10 +37,6 @@ pub(super) enum Subject<'q> {
     Object(Scope),
     /// Everything of a scope below a root (path or id); an empty root means the top level.
     Roster(Scope, &'q str),
-    /// All projects, to search for some.
-    AllProjects,
-    /// Projects below a group, to search for some.
-    SomeProjects,
     /// The user of this name.
     User(&'q str),
     Other,
@@ -96,29 +92,19 @@ impl Query {
     /// The kind of thing that the request asks for.
     pub(super) fn subject(&self) -> Subject<'_> {
         let query = &self.question.query;
-        let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
-        if let Some((scope, _)) = gets.into_iter().find(|(_, get)| self.is(*get)) {
-            return Subject::Object(scope);
-        }
-        if self.is(operation::GROUP_DESCENDANTS) {
-            Subject::Roster(Scope::Group, self.container())
-        } else if self.is(operation::GROUP_LIST) {
-            Subject::Roster(Scope::Group, "")
-        } else if self.is(operation::PROJECT_LIST) {
-            Subject::AllProjects
-        } else if self.is(operation::GROUP_PROJECTS) {
-            let is_whole = query.get("with_shared").is_some_and(|value| value == "false");
-            if is_whole {
-                Subject::Roster(Scope::Project, self.container())
-            } else {
-                Subject::SomeProjects
+        let is_whole = query.get("with_shared").is_some_and(|value| value == "false");
+        match query.get("username") {
+            _ if self.is(operation::GROUP_GET) => Subject::Object(Scope::Group),
+            _ if self.is(operation::PROJECT_GET) => Subject::Object(Scope::Project),
+            _ if self.is(operation::GROUP_LIST) => Subject::Roster(Scope::Group, ""),
+            _ if self.is(operation::GROUP_DESCENDANTS) => {
+                Subject::Roster(Scope::Group, self.container())
             }
-        } else if let Some(name) = query.get("username")
-            && self.is(operation::USER_FIND)
-        {
-            Subject::User(name)
-        } else {
-            Subject::Other
+            _ if self.is(operation::GROUP_PROJECTS) && is_whole => {
+                Subject::Roster(Scope::Project, self.container())
+            }
+            Some(name) if self.is(operation::USER_FIND) => Subject::User(name),
+            _ => Subject::Other,
         }
     }
 

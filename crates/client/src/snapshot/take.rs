@@ -25,6 +25,7 @@ use crate::{
         WireResponse,
     },
     catalogue,
+    cause::Cause,
     desired::Desired,
     digest::Key,
     field::Scope,
@@ -96,7 +97,11 @@ impl Recorder {
         let Some(query) = query else { return Err(unknown("a snapshot has no such thing")) };
         if let Err(error) = self.fetch(&query).await {
             if !error.is_unauthorized() {
-                return Err(SendError::new(Phase::NotSent, Failure::Offline, &chain(&error)));
+                return Err(SendError::new(
+                    Phase::NotSent,
+                    Failure::Offline,
+                    &Cause::from(&error).to_string(),
+                ));
             }
             // The run is over: the calling client must know, and stop.
             let failed = Failed::because(error.message().unwrap_or_default().to_owned());
@@ -129,9 +134,7 @@ impl Recorder {
             Subject::Object(scope) => self.object(scope, query).await,
             Subject::Roster(scope, root) => self.roster(scope, root, query).await,
             Subject::User(name) => self.user(name, query).await,
-            Subject::AllProjects | Subject::SomeProjects | Subject::Other => {
-                self.other(query).await
-            }
+            Subject::Other => self.other(query).await,
         }
     }
 
@@ -174,14 +177,14 @@ impl Recorder {
     }
 
     async fn roster(&self, scope: Scope, root: &str, query: &Query) -> Result<()> {
-        let (own, _) = catalogue::container(scope);
+        let (itself, _) = catalogue::container(scope);
         let request = query.request().query("order_by", "id").query("sort", "asc");
         let request = match scope {
             Scope::Project => request.query("include_subgroups", true),
             Scope::Group => request,
         };
         let request = request.keeping(self.reducer().wanted(scope));
-        let roster = match self.client.list_rows(request, own.home.rows).await {
+        let roster = match self.client.list_rows(request, itself.home.rows).await {
             Ok(rows) => {
                 rows.iter().for_each(|row| self.add(scope, row, None));
                 Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
@@ -479,11 +482,6 @@ fn failed(error: ApiError) -> Result<Failed> {
             request_id: error.request_id().map(str::to_owned),
             moved_to: error.moved_to(),
         },
-        _ => Failed::because(chain(&error)),
+        _ => Failed::because(Cause::from(&error).to_string()),
     })
-}
-
-/// The error with its sources.
-fn chain(error: &ApiError) -> String {
-    crate::cause::Cause::from(error).to_string()
 }
