@@ -13,7 +13,7 @@ use super::{
     Result,
     call::{Core, Delivery, Tally},
     clock::{Clock, Random, SystemClock, SystemRandom},
-    error::{ApiError, Kind},
+    error::{ApiError, ErrorKind},
     limit::Gate,
     pace::InFlight,
     service::Service,
@@ -196,7 +196,7 @@ impl ReadClient {
         if requested.is_some() && found.is_some() && requested != found {
             return Err(self.core.malformed(&request, &answer, "an object of another id"));
         }
-        self.with_identity(&request, answer, keys)
+        self.with_keys(&request, answer, keys)
     }
 
     /// Reads one object that may be absent: the service then answers 200 with `null` (a push rule,
@@ -213,19 +213,14 @@ impl ReadClient {
         let request = request.keeping_also(keys);
         let answer = self.call(&request).await?;
         match (answer.body.is_null(), answer.status) {
-            (false, _) => self.with_identity(&request, answer, keys).map(Some),
+            (false, _) => self.with_keys(&request, answer, keys).map(Some),
             (true, 200) => Ok(None),
             (true, _) => Err(self.core.malformed(&request, &answer, "nothing")),
         }
     }
 
     /// Returns `answer` if its object has each of `keys`.
-    fn with_identity(
-        &self,
-        request: &Request<Read>,
-        answer: Answer,
-        keys: &[&str],
-    ) -> Result<Answer> {
+    fn with_keys(&self, request: &Request<Read>, answer: Answer, keys: &[&str]) -> Result<Answer> {
         if keys.iter().all(|key| tells_apart(key, &answer.body[*key])) {
             return Ok(answer);
         }
@@ -289,7 +284,7 @@ impl ReadClient {
     }
 
     fn page_error(&self, request: &Request<Read>, error: PageError) -> ApiError {
-        self.core.error(request, Kind::Page(error))
+        self.core.error(request, ErrorKind::Page(error))
     }
 
     /// Reads the pager's next page and returns its entries; `None` at the end.
@@ -329,7 +324,7 @@ impl ReadClient {
     /// writes in flight wait for their answer.
     pub fn interrupt(&self) {
         if !Bug::GoOnAfterSignal.is_planted() {
-            self.core.end_with(Kind::Interrupted);
+            self.core.end_with(ErrorKind::Interrupted);
         }
     }
 
@@ -340,7 +335,7 @@ impl ReadClient {
 
     /// True if the caller interrupted the run.
     pub fn is_interrupted(&self) -> bool {
-        matches!(*self.core.end.borrow(), Some(Kind::Interrupted))
+        matches!(*self.core.end.borrow(), Some(ErrorKind::Interrupted))
     }
 
     /// Waits until `instant` on the client's clock. Returns `false` if the run ends before, or if

@@ -13,7 +13,7 @@ pub(super) const NO_CERTIFICATE: &str = "an HTML page about the client's certifi
 
 /// The thing that a 404 reports as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Absence {
+pub(super) enum NotFound {
     /// The group or project; or the caller may not see it.
     Container(Scope),
     /// The route; or the answer is not the service's own.
@@ -31,28 +31,28 @@ pub(super) fn read_failure(
     status: u16,
     body: &[u8],
     redact: impl Fn(&str) -> String,
-) -> (String, Absence) {
+) -> (String, NotFound) {
     let json = serde_json::from_slice::<Json>(body).ok();
     let absence = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
-        _ if status != 404 => Absence::Other,
+        _ if status != 404 => NotFound::Other,
         Some((Some(Json::String(message)), _))
             if message.eq_ignore_ascii_case("404 Project Not Found") =>
         {
-            Absence::Container(Scope::Project)
+            NotFound::Container(Scope::Project)
         }
         Some((Some(Json::String(message)), _))
             if message.eq_ignore_ascii_case("404 Group Not Found") =>
         {
-            Absence::Container(Scope::Group)
+            NotFound::Container(Scope::Group)
         }
         // The upper-case `F` distinguishes this from "404 Not found", which is for a member or
         // hook.
-        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => Absence::Hidden,
+        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => NotFound::Hidden,
         Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => {
-            Absence::Route
+            NotFound::Route
         }
-        Some((None, None)) | None => Absence::Route,
-        Some(_) => Absence::Other,
+        Some((None, None)) | None => NotFound::Route,
+        Some(_) => NotFound::Other,
     };
     let text = match json {
         Some(json) if is_refusal(&json) => words(&json),
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn said(status: u16, body: &str) -> (String, Absence) {
+    fn said(status: u16, body: &str) -> (String, NotFound) {
         read_failure(status, body.as_bytes(), str::to_owned)
     }
 
@@ -186,30 +186,30 @@ mod tests {
             ("a\u{1b}[31mred\u{7}\r\nb\u{202e}c\u{9b}d", "a [31mred b c d"),
         ];
         for (body, words) in table {
-            assert_eq!(said(400, body), (words.to_owned(), Absence::Other), "{body}");
+            assert_eq!(said(400, body), (words.to_owned(), NotFound::Other), "{body}");
         }
     }
 
     #[test]
     fn four_kinds_of_404_are_told_apart() {
         let table = [
-            (r#"{"message":"404 Project Not Found"}"#, Absence::Container(Scope::Project)),
-            (r#"{"message":"404 Group Not Found"}"#, Absence::Container(Scope::Group)),
-            (r#"{"message":"404 Not Found"}"#, Absence::Hidden),
-            (r#"{"message":"404 Not found"}"#, Absence::Other),
-            (r#"{"message":"404 Variable Not Found"}"#, Absence::Other),
-            (r#"{"message":{"base":["404 Project Not Found"]}}"#, Absence::Other),
-            (r#"{"error":"404 Project Not Found"}"#, Absence::Other),
-            (r#"{"error":"404 Not Found"}"#, Absence::Route),
-            ("<html>404</html>", Absence::Route),
-            ("404 page not found", Absence::Route),
-            ("", Absence::Route),
-            ("{}", Absence::Route),
+            (r#"{"message":"404 Project Not Found"}"#, NotFound::Container(Scope::Project)),
+            (r#"{"message":"404 Group Not Found"}"#, NotFound::Container(Scope::Group)),
+            (r#"{"message":"404 Not Found"}"#, NotFound::Hidden),
+            (r#"{"message":"404 Not found"}"#, NotFound::Other),
+            (r#"{"message":"404 Variable Not Found"}"#, NotFound::Other),
+            (r#"{"message":{"base":["404 Project Not Found"]}}"#, NotFound::Other),
+            (r#"{"error":"404 Project Not Found"}"#, NotFound::Other),
+            (r#"{"error":"404 Not Found"}"#, NotFound::Route),
+            ("<html>404</html>", NotFound::Route),
+            ("404 page not found", NotFound::Route),
+            ("", NotFound::Route),
+            ("{}", NotFound::Route),
         ];
         for (body, absence) in table {
             assert_eq!(said(404, body).1, absence, "{body}");
         }
-        assert_eq!(said(403, r#"{"message":"404 Project Not Found"}"#).1, Absence::Other);
+        assert_eq!(said(403, r#"{"message":"404 Project Not Found"}"#).1, NotFound::Other);
     }
 
     proptest! {

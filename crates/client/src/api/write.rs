@@ -8,7 +8,7 @@ use super::{
     Result,
     call::{Delivery, Freshness},
     client::{Answer, ReadClient},
-    error::Kind,
+    error::ErrorKind,
     quote::{RECOGNISED, Unquotable},
     transport::{Content, Part},
 };
@@ -73,8 +73,8 @@ impl WriteClient {
         read_at: Option<Duration>,
     ) -> Result<Answer> {
         let core = &self.reads.core;
-        let (content, unquotable) =
-            body(&request, &core.secrets).map_err(|why| core.error(&request, Kind::Body(why)))?;
+        let (content, unquotable) = body(&request, &core.secrets)
+            .map_err(|why| core.error(&request, ErrorKind::Body(why)))?;
         let result =
             core.call(&request, Delivery { content, unquotable, freshness, read_at }).await;
         let delete = request.operation.method == Method::Delete;

@@ -39,7 +39,7 @@ use crate::{
     plan::{self, Approved, ContainerPlan, Settings},
 };
 use dependencies::Dependencies;
-use run::{Run, RunState};
+use run::{ContainerRun, RunState};
 
 /// How long a run trusts the live state that its plan was made from.
 pub const TRUSTED: Duration = Duration::from_secs(60);
@@ -88,7 +88,7 @@ impl Apply<'_> {
                 biased;
                 slot = slots.acquire(), if next.is_some() => {
                     if let Some((container, steps)) = next {
-                        let run = Run::new(self, plan, container, steps, &emit, &dependencies, &slots);
+                        let run = ContainerRun::new(self, plan, container, steps, &emit, &dependencies, &slots);
                         running.push(run.run(slot.ok()));
                     }
                     next = waiting.next();

@@ -33,9 +33,9 @@ impl Apply<'_> {
         let settings = Settings { created, ..self.settings.clone() }.after_run();
         let affected = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers(&container.path) && !container.is_watched;
-            let by = Some(affected_sections(container, &undoing))
-                .filter(|by| is_compared && !by.is_empty());
-            Some(self.read_again(container, by?, &settings))
+            let affected = Some(affected_sections(container, &undoing));
+            let affected = affected.filter(|affected| is_compared && !affected.is_empty());
+            Some(self.read_again(container, affected?, &settings))
         });
         let mismatches: Vec<_> =
             stream::iter(affected).buffer_unordered(self.ahead.max(1)).collect().await;
@@ -46,18 +46,18 @@ impl Apply<'_> {
         mismatches.filter(|mismatch| !reported.contains(&mismatch.address)).collect()
     }
 
-    /// Reads the sections in `by` again, each with the step that may have undone it.
+    /// Reads the `affected` sections again, each with the step that may have undone it.
     async fn read_again(
         &self,
         container: &Container,
-        by: BTreeMap<&'static str, &Step>,
+        affected: BTreeMap<&'static str, &Step>,
         settings: &Settings,
     ) -> Vec<Mismatch> {
         let mut part = container.clone();
         part.life.unlisted_projects = None;
         part.sections.retain(|section| {
             let is_object = matches!(section.of.home.place, Place::Object);
-            is_object || by.contains_key(section.of.section)
+            is_object || affected.contains_key(section.of.section)
         });
         let read = async {
             let mut live = self.observer.container(&part, None).await?;
@@ -67,7 +67,7 @@ impl Apply<'_> {
             Ok(plan) => plan,
             Err(error) => return vec![Mismatch::unread(container.address(), Cause::from(&error))],
         };
-        let reasons = by.iter().map(|(section, step)| {
+        let reasons = affected.iter().map(|(section, step)| {
             let is_new = step.creates_container() && step.address.path == container.path;
             let undone = MismatchReason::Undone(step.address.clone());
             (*section, if is_new { MismatchReason::NotPlanned } else { undone })

@@ -23,10 +23,10 @@ use crate::{
 pub(super) type Runners = Arc<[(u64, String)]>;
 
 /// Custom roles.
-pub(super) type Roles = Arc<[Role]>;
+pub(super) type Roles = Arc<[CustomRole]>;
 
 /// A custom role.
-pub(super) struct Role {
+pub(super) struct CustomRole {
     id: u64,
     name: String,
     /// The level of access to which it belongs, if the service shows it.
@@ -61,7 +61,7 @@ impl Observer {
                     let roles = self.roles(path).await?;
                     let role = roles.iter().find(|role| role.name == name);
                     names.insert(named, &name, role.map(|role| role.id));
-                    if let Some(Role { id, level: Some(level), .. }) = role {
+                    if let Some(CustomRole { id, level: Some(level), .. }) = role {
                         names.insert_level(*id, *level);
                     }
                 } else {
@@ -117,7 +117,7 @@ impl Observer {
                 let name = raw.get("name")?.as_str()?.to_owned();
                 let level = raw.get("base_access_level").and_then(Json::as_u64);
                 let level = level.and_then(|level| level.try_into().ok());
-                Some(Role { id: id_of(raw)?, name, level })
+                Some(CustomRole { id: id_of(raw)?, name, level })
             });
             Ok(roles.collect())
         };

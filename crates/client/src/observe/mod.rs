@@ -144,7 +144,7 @@ impl Observer {
                 let each = &each;
                 async move {
                     let object = match row {
-                        Some(row) => self.complete_row(container, row).await,
+                        Some(row) => self.complete(container, row).await,
                         None => self.read_by_path(container).await,
                     };
                     each(container, self.read_sections_of(container, object).await?).await

@@ -52,43 +52,43 @@ impl Observer {
         let named = section.entries.iter().filter_map(|entry| entry.fields.get(parent.field));
         let named: Vec<_> = named.map(|named| named.value).collect();
         let names: BTreeSet<_> = named.iter().filter_map(Value::text).collect();
-        let mut above: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        let mut parents: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for entry in without_copies(kind, container, all) {
             let Some(id) = kind.id_of(entry) else { continue };
             let before = calls::before_changes(kind, entry, &target, self.caller.id);
             live.names.insert_before(parent.section, id, before);
-            above.entry(kind.name(entry.fields.raw())).or_default().push(id);
+            parents.entry(kind.name(entry.fields.raw())).or_default().push(id);
         }
-        above.retain(|name, _| names.contains(&**name) || names.is_empty());
+        parents.retain(|name, _| names.contains(&**name) || names.is_empty());
         if let Some((name, _)) =
-            above.iter().find(|(name, ids)| ids.len() > 1 && names.contains(&***name))
+            parents.iter().find(|(name, ids)| ids.len() > 1 && names.contains(&***name))
         {
             let (noun, name) = (text::plural(kind.noun), text::escape(name));
             let why = Cause::new(format!("several {noun} are named `{name}`"));
             return Ok(Collection::Partial(why.help("remove all but one, or rename them")));
         }
         // Manifests cannot refer to one of several parents with the same name.
-        let above = above.into_iter().filter(|(_, ids)| ids.len() == 1);
-        let above: Vec<_> = above.map(|(name, ids)| (name, ids[0])).collect();
+        let parents = parents.into_iter().filter(|(_, ids)| ids.len() == 1);
+        let parents: Vec<_> = parents.map(|(name, ids)| (name, ids[0])).collect();
         let (began, name) = (self.now(), section.of.section);
-        let entries = self.section(section, (&target, &facts), &above).await?;
+        let entries = self.section(section, (&target, &facts), &parents).await?;
         live.times.sections.insert(name, ReadTime { began, ended: self.now() });
         Ok(entries)
     }
 
-    /// Reads a section of the container `target`; below the parents `above` if it has some.
+    /// Reads a section of the container `target`; below its `parents` if it has some.
     pub(super) async fn section(
         &self,
         section: &DeclaredSection,
         (target, facts): (&Target, &Facts),
-        above: &[ParentId],
+        parents: &[ParentId],
     ) -> Result<Collection> {
         let names = section.names().collect();
         let home = section.of.home;
         let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from());
         let reader =
             SectionReader { observer: self, kind: section.of, section, names, target, sees_all };
-        let result = reader.read(facts, above).await;
+        let result = reader.read(facts, parents).await;
         let off = home.closing(facts).map(|off| switched_off(section.of, off));
         match (result, off) {
             (Err(error), _) if is_fatal(&error) => Err(error),
@@ -121,26 +121,28 @@ struct SectionReader<'a> {
 }
 
 impl SectionReader<'_> {
-    async fn read(&self, facts: &Facts, above: &[ParentId]) -> Result<Collection> {
+    async fn read(&self, facts: &Facts, parents: &[ParentId]) -> Result<Collection> {
         let home = self.kind.home;
-        let why = match home.place {
-            Place::Part { .. } => "it names something that the token cannot see".to_owned(),
+        Ok(match home.place {
+            Place::Part { .. } => {
+                Collection::Partial("it names something that the token cannot see".into())
+            }
             Place::Container | Place::Object | Place::In(_) => {
-                format!("it was not part of the {} object", self.target.scope.noun())
+                let noun = self.target.scope.noun();
+                Collection::Partial(format!("it was not part of the {noun} object").into())
             }
             Place::List(_) if !self.sees_all => {
                 let role = role(home.seen_from());
-                format!("the token's role is below {role}, so the list may be incomplete")
+                let why =
+                    format!("the token's role is below {role}, so the list may be incomplete");
+                Collection::Partial(why.into())
             }
-            Place::List(op) => {
-                return match home.parent {
-                    Some(parent) => self.lists(parent, op, above).await,
-                    None => self.list(op).await,
-                };
-            }
-            Place::Optional(op) => return self.optional(op, facts).await,
-        };
-        Ok(Collection::Partial(why.into()))
+            Place::List(op) => match home.parent {
+                Some(parent) => self.lists(parent, op, parents).await?,
+                None => self.list(op).await?,
+            },
+            Place::Optional(op) => self.optional(op, facts).await?,
+        })
     }
 
     fn request(&self, op: Op<Read>) -> Request<Read> {
@@ -156,14 +158,19 @@ impl SectionReader<'_> {
         Some(Collection::Unreadable(cause.help(PROXY)))
     }
 
-    /// Reads the list of each parent in `above`.
-    async fn lists(&self, parent: &Parent, op: Op<Read>, above: &[ParentId]) -> Result<Collection> {
+    /// Reads the list of each parent in `parents`.
+    async fn lists(
+        &self,
+        parent: &Parent,
+        op: Op<Read>,
+        parents: &[ParentId],
+    ) -> Result<Collection> {
         let reader = self.kind.reader(Wanted::Only(&self.names));
-        let lists = above
+        let lists = parents
             .iter()
             .map(|(_, id)| self.rows_below(self.kind, self.request(op).arg(parent.argument, id)));
         let mut entries = Vec::new();
-        for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(above) {
+        for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(parents) {
             let Some(rows) = rows else {
                 let (noun, name) = (text::plural(self.kind.noun), text::escape(name));
                 let why = format!("the service does not show the {noun} of `{name}`");

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 
 use super::{
     Head, Snapshot,
-    contents::{Failed, Lookup},
+    contents::{Failed, LookupResult},
     question::Query,
     reduce,
     seal::Unsealing,
@@ -39,7 +39,7 @@ impl Offline {
         self.unsealing.declare(desired, secrets);
     }
 
-    fn look_up(&self, query: &Query) -> Lookup {
+    fn look_up(&self, query: &Query) -> LookupResult {
         let contents = &self.snapshot.contents;
         let mut json = match contents.answer(query)? {
             Ok(json) => json,
@@ -94,7 +94,7 @@ pub(super) fn unknown(why: &str) -> SendError {
 /// The answer to a question. `why` words why there is none: what happened, if the read failed.
 pub(super) fn reply(
     query: &Query,
-    answer: Lookup,
+    answer: LookupResult,
     head: &Head,
     why: impl Fn(Option<&str>) -> String,
 ) -> Result<WireResponse, SendError> {

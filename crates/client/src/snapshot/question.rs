@@ -32,7 +32,7 @@ pub(super) struct Question {
 }
 
 /// The kind of thing that a request asks for.
-pub(super) enum Subject<'q> {
+pub(super) enum QuerySubject<'q> {
     /// A group or project by itself.
     Object(Scope),
     /// Everything of a scope below a root (path or id); an empty root means the top level.
@@ -90,21 +90,21 @@ impl Query {
     }
 
     /// The kind of thing that the request asks for.
-    pub(super) fn subject(&self) -> Subject<'_> {
+    pub(super) fn subject(&self) -> QuerySubject<'_> {
         let query = &self.question.query;
         let is_whole = query.get("with_shared").is_some_and(|value| value == "false");
         match query.get("username") {
-            _ if self.is(operation::GROUP_GET) => Subject::Object(Scope::Group),
-            _ if self.is(operation::PROJECT_GET) => Subject::Object(Scope::Project),
-            _ if self.is(operation::GROUP_LIST) => Subject::Roster(Scope::Group, ""),
+            _ if self.is(operation::GROUP_GET) => QuerySubject::Object(Scope::Group),
+            _ if self.is(operation::PROJECT_GET) => QuerySubject::Object(Scope::Project),
+            _ if self.is(operation::GROUP_LIST) => QuerySubject::Roster(Scope::Group, ""),
             _ if self.is(operation::GROUP_DESCENDANTS) => {
-                Subject::Roster(Scope::Group, self.container())
+                QuerySubject::Roster(Scope::Group, self.container())
             }
             _ if self.is(operation::GROUP_PROJECTS) && is_whole => {
-                Subject::Roster(Scope::Project, self.container())
+                QuerySubject::Roster(Scope::Project, self.container())
             }
-            Some(name) if self.is(operation::USER_FIND) => Subject::User(name),
-            _ => Subject::Other,
+            Some(name) if self.is(operation::USER_FIND) => QuerySubject::User(name),
+            _ => QuerySubject::Other,
         }
     }
 

@@ -13,9 +13,9 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 
 use super::{
     Head, Snapshot,
-    contents::{self, Contents, Failed, ObjectRow, Packed, Recorded},
+    contents::{self, Contents, Failed, ObjectRow, PackedJson, Recorded},
     offline::{refusal, reply, unknown},
-    question::{Query, Subject},
+    question::{Query, QuerySubject},
     reduce::{Literals, Reducer, placed},
 };
 use crate::{
@@ -123,7 +123,7 @@ impl Recorder {
             let contents = self.contents();
             match (contents.answer(query), &subject) {
                 // A list lacks what was renamed; only the service redirects the old path.
-                (Some(Err(_)), Subject::Object(scope)) => {
+                (Some(Err(_)), QuerySubject::Object(scope)) => {
                     contents.missing.contains_key(&(*scope, query.container().to_lowercase()))
                 }
                 (answer, _) => answer.is_some(),
@@ -131,10 +131,10 @@ impl Recorder {
         };
         match subject {
             _ if is_recorded => Ok(()),
-            Subject::Object(scope) => self.object(scope, query).await,
-            Subject::Roster(scope, root) => self.roster(scope, root, query).await,
-            Subject::User(name) => self.user(name, query).await,
-            Subject::Other => self.other(query).await,
+            QuerySubject::Object(scope) => self.object(scope, query).await,
+            QuerySubject::Roster(scope, root) => self.roster(scope, root, query).await,
+            QuerySubject::User(name) => self.user(name, query).await,
+            QuerySubject::Other => self.other(query).await,
         }
     }
 
@@ -179,10 +179,8 @@ impl Recorder {
     async fn roster(&self, scope: Scope, root: &str, query: &Query) -> Result<()> {
         let (itself, _) = catalogue::container(scope);
         let request = query.request().query("order_by", "id").query("sort", "asc");
-        let request = match scope {
-            Scope::Project => request.query("include_subgroups", true),
-            Scope::Group => request,
-        };
+        let is_project = scope == Scope::Project;
+        let request = if is_project { request.query("include_subgroups", true) } else { request };
         let request = request.keeping(self.reducer().wanted(scope));
         let roster = match self.client.list_rows(request, itself.home.rows).await {
             Ok(rows) => {
@@ -219,7 +217,7 @@ impl Recorder {
             Answer::List => match self.client.list(query.request()).await {
                 Ok(rows) => reducer
                     .list(query.op, &path, &rows.map(|row| placed(query, row)))
-                    .map(|rows| Recorded::Entries(rows.iter().map(Packed::new).collect())),
+                    .map(|rows| Recorded::Entries(rows.iter().map(PackedJson::new).collect())),
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
             _ => match self.client.get_optional(query.request(), &[]).await {
@@ -227,7 +225,7 @@ impl Recorder {
                     let one = answer.as_ref().and_then(|answer| answer.object());
                     let one = one.map(|raw| placed(query, raw.clone()));
                     let one = one.map(|raw| reducer.one(query.op, &path, &raw)).transpose();
-                    one.map(|one| Recorded::One(one.map(|one| Packed::new(&Json::Object(one)))))
+                    one.map(|one| Recorded::One(one.map(|one| PackedJson::new(&Json::Object(one)))))
                 }
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
@@ -353,7 +351,7 @@ impl Recorder {
             let query = query.filter(|_| contents::number(path).is_none());
             let reduced = self.reducer().one(operation::NAMESPACE_GET, "", raw);
             if let (Some(query), Ok(reduced)) = (query, reduced) {
-                let reduced = Recorded::One(Some(Packed::new(&Json::Object(reduced))));
+                let reduced = Recorded::One(Some(PackedJson::new(&Json::Object(reduced))));
                 self.contents().answers.insert(query.question, reduced);
             }
         }

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use super::script::*;
 use crate::{
     api::{
-        Content, Failure, Freshness, InFlight, Phase, Settings, quote::Unquotable, retry::Outcome,
+        Content, Failure, Freshness, InFlight, Phase, Settings, quote::Unquotable,
+        retry::SendOutcome,
     },
     field::Scope,
     operation as op,
@@ -572,11 +573,11 @@ proptest! {
 async fn not_modified_is_success_for_stars_and_deletes_only() {
     let client = reads(&Script::new([]), settings());
     let table = [
-        (op::PROJECT_STAR, Outcome::Success),
-        (op::PROJECT_UNSTAR, Outcome::Success),
-        (op::FORK_RELATION_DELETE, Outcome::Success),
-        (op::PROJECT_FORK, Outcome::Refused),
-        (op::PROJECT_ARCHIVE, Outcome::Refused),
+        (op::PROJECT_STAR, SendOutcome::Success),
+        (op::PROJECT_UNSTAR, SendOutcome::Success),
+        (op::FORK_RELATION_DELETE, SendOutcome::Success),
+        (op::PROJECT_FORK, SendOutcome::Refused),
+        (op::PROJECT_ARCHIVE, SendOutcome::Refused),
     ];
     for (operation, outcome) in table.map(|(op, outcome)| (op.row(), outcome)) {
         let verdict = client.core.judge(

@@ -32,7 +32,7 @@ use std::{
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use live_cache::LiveCache;
-use progress::{Progress, Readiness};
+use progress::{Readiness, StepProgress};
 
 use super::{
     Apply, Dependencies, Event, Mismatch, Outcome, StepResult,
@@ -58,7 +58,7 @@ use crate::{
 pub(super) struct RunState<'p> {
     pub(super) results: BTreeMap<Address, StepResult>,
     pub(super) mismatches: Vec<Mismatch>,
-    progress: Progress,
+    progress: StepProgress,
     /// The error that makes all further requests useless.
     pub(super) error: Option<ApiError>,
     /// The slot among the containers that are processed at a time.
@@ -66,7 +66,7 @@ pub(super) struct RunState<'p> {
 }
 
 /// Runs one container.
-pub(super) struct Run<'a> {
+pub(super) struct ContainerRun<'a> {
     apply: &'a Apply<'a>,
     plan: &'a Approved<'a>,
     /// The declaration, with the sections that the plan changes.
@@ -99,7 +99,7 @@ impl Reading {
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> ContainerRun<'a> {
     pub(super) fn new(
         apply: &'a Apply<'a>,
         plan: &'a Approved<'a>,
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
     }
 
     pub(super) async fn run(self, slot: Option<SemaphorePermit<'a>>) -> RunState<'a> {
-        let progress = Progress::new(self.steps);
+        let progress = StepProgress::new(self.steps);
         let mut state = RunState { progress, slot, ..RunState::default() };
         if self.is_over() {
             self.end_all(&mut state, |_| Outcome::NotStarted);

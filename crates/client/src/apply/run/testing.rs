@@ -8,7 +8,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
-use super::{LiveCache, Reading, Run};
+use super::{ContainerRun, LiveCache, Reading};
 use crate::{
     address::Selector,
     api::{
@@ -84,7 +84,7 @@ pub(super) fn with_run<T>(
     container: &Container,
     steps: Vec<Step>,
     live: &Live,
-    check: impl FnOnce(&Run<'_>) -> T,
+    check: impl FnOnce(&ContainerRun<'_>) -> T,
 ) -> T {
     with_plan(container, &Plan::for_test(Findings { steps, ..Findings::default() }, 1), live, check)
 }
@@ -94,7 +94,7 @@ pub(super) fn with_plan<T>(
     container: &Container,
     plan: &Plan,
     live: &Live,
-    check: impl FnOnce(&Run<'_>) -> T,
+    check: impl FnOnce(&ContainerRun<'_>) -> T,
 ) -> T {
     let service = Service::parse("https://example.org", false).unwrap();
     let client = ApiSettings { clock: Arc::new(StoppedClock(NOW)), ..ApiSettings::default() };
@@ -115,7 +115,8 @@ pub(super) fn with_plan<T>(
     let steps: Vec<_> = plan.steps.iter().collect();
     let dependencies = Dependencies::new(approved.steps(), Created::default());
     let slots = tokio::sync::Semaphore::new(1);
-    let run = Run::new(&apply, &approved, container, &steps, &|_| (), &dependencies, &slots);
+    let run =
+        ContainerRun::new(&apply, &approved, container, &steps, &|_| (), &dependencies, &slots);
     *run.cache.borrow_mut() = LiveCache::new(live.clone());
     check(&run)
 }

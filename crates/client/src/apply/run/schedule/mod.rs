@@ -13,7 +13,7 @@ use futures_util::{
 
 use wait::Wait;
 
-use super::{Reading, Run, RunState, progress::Readiness};
+use super::{ContainerRun, Reading, RunState, progress::Readiness};
 use crate::{
     api::{ApiError, Freshness, Result, message_of_success},
     apply::{Event, Outcome, arrival::next_poll},
@@ -94,7 +94,7 @@ impl<'r> Schedule<'r> {
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> ContainerRun<'a> {
     /// Carries out `steps`, planned from what was read at these `times`, along their edges.
     pub(super) async fn run_steps(
         &self,

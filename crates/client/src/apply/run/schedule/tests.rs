@@ -9,7 +9,7 @@ use crate::{
     apply::{
         REREAD_AFTER,
         run::{
-            progress::Progress,
+            progress::StepProgress,
             testing::{NOW, READ_AT, reading, with_run},
         },
     },
@@ -485,7 +485,8 @@ fn waiting_steps_end_with_the_run() {
         let first = case.first();
         let address = first.step.address.clone();
         let outcome = with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
-            let mut ended = RunState { progress: Progress::new(run.steps), ..RunState::default() };
+            let mut ended =
+                RunState { progress: StepProgress::new(run.steps), ..RunState::default() };
             run.end_waiting(vec![(NOW, Task { next_call, ..first }, wait)], &mut ended);
             ended.results.remove(&address).unwrap().outcome
         });

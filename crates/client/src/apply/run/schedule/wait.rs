@@ -2,11 +2,14 @@
 
 use std::{fmt::Display, time::Duration};
 
-use super::{FRESH, Next, Reading, Run, Task, Waiting, failed, poll_arrival, round_up_to_second};
+use super::{
+    ContainerRun, FRESH, Next, Reading, Task, Waiting, failed, poll_arrival, round_up_to_second,
+};
 use crate::{
     api::{ApiError, Result, retry::MAX_RETRIES},
     apply::{
-        Outcome, arrival,
+        Outcome,
+        arrival::{self, ArrivalVerdict},
         lost::{self, CallState, History, REREAD_AFTER, Verdict},
         run::{RunState, UNREAD, not_reread},
         step_at,
@@ -39,7 +42,7 @@ pub(super) enum Wait {
 /// The reading after a wait, or why it failed.
 type Reread<'r> = Result<&'r Reading, &'r ApiError>;
 
-impl Run<'_> {
+impl ContainerRun<'_> {
     /// The next action of a waiting step; `None` if it is to be sent.
     pub(super) fn after_reading(
         &self,
@@ -196,10 +199,10 @@ impl Run<'_> {
         };
         let cache = self.cache.borrow();
         match arrival::decide(reading.map(|_| &cache.live.presence).map_err(Cause::from), passed) {
-            arrival::Verdict::Next if task.is_done() => finished(Outcome::Done),
-            arrival::Verdict::Next => None,
-            arrival::Verdict::Reread(_) => Some(poll_arrival(since, passed)),
-            arrival::Verdict::Ended(outcome) => finished(outcome),
+            ArrivalVerdict::Next if task.is_done() => finished(Outcome::Done),
+            ArrivalVerdict::Next => None,
+            ArrivalVerdict::Reread(_) => Some(poll_arrival(since, passed)),
+            ArrivalVerdict::Ended(outcome) => finished(outcome),
         }
     }
 

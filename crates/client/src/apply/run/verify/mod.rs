@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Run, RunState};
+use super::{ContainerRun, RunState};
 use crate::{
     apply::{Event, Mismatch, MismatchReason, StepResult},
     catalogue::constraints,
@@ -17,7 +17,7 @@ use crate::{
     value::Json,
 };
 
-impl Run<'_> {
+impl ContainerRun<'_> {
     /// Records what does not match, after reading what the answers to writes did not show.
     pub(super) async fn verify(&self, state: &mut RunState<'_>) {
         let sent = state.progress.sent;
