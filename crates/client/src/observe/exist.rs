@@ -70,16 +70,16 @@ impl Scan<'_> {
             for group in observer.list_top_level(&identity_keys(Scope::Group)).await? {
                 let path = catalogue::lookup(Scope::Group).path_in(&group).to_lowercase();
                 if self.globs.iter().any(|glob| may_match_in(glob, &path)) {
-                    self.group_and_below(&group).await?;
+                    self.add_group(&group).await?;
                 }
             }
-            self.existing.personal = self.personal().await?;
+            self.existing.personal = self.count_personal().await?;
             return Ok(());
         }
         if let Some(group) =
             observer.find_at(Scope::Group, root, &identity_keys(Scope::Group)).await?
         {
-            return self.group_and_below(&group).await;
+            return self.add_group(&group).await;
         }
         if root.contains('/') {
             let keys = identity_keys(Scope::Project);
@@ -97,7 +97,7 @@ impl Scan<'_> {
     }
 
     /// How many projects in personal namespaces the globs match, of all that are listed for the caller.
-    async fn personal(&self) -> Result<usize> {
+    async fn count_personal(&self) -> Result<usize> {
         let itself = catalogue::lookup(Scope::Project);
         let list = operation::PROJECT_LIST.request();
         // Others count only projects of which they are members.
@@ -113,7 +113,7 @@ impl Scan<'_> {
         Ok(matching.count())
     }
 
-    async fn group_and_below(&mut self, group: &Object) -> Result<()> {
+    async fn add_group(&mut self, group: &Object) -> Result<()> {
         let id = id_of(group).unwrap_or_default();
         if !self.group_ids.insert(id) {
             return Ok(());
@@ -180,9 +180,8 @@ impl Observer {
         wanted: &KeyFilter,
     ) -> Result<Option<Object>> {
         match self.object(scope, path, wanted).await {
-            Ok(object) => Ok(Some(object)),
             Err(error) if error.is_missing(scope) => Ok(None),
-            Err(error) => Err(error),
+            read => read.map(Some),
         }
     }
 
