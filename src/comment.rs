@@ -153,7 +153,7 @@ async fn read_merge_request(
     reads: &ReadClient,
     target: &MergeRequestRef,
 ) -> Result<MergeRequest, ApiError> {
-    let answer = reads.get_known(request_for(MERGE_REQUEST_GET, target), &["iid"]).await?;
+    let answer = reads.get_object(request_for(MERGE_REQUEST_GET, target), &["iid"]).await?;
     Ok(MergeRequest {
         state: answer.body["state"].as_str().unwrap_or_default().to_owned(),
         discussion_locked: answer.body["discussion_locked"] == true,

@@ -22,7 +22,7 @@ pub mod apply;
 pub mod observe;
 pub mod snapshot;
 
-/// The value behind a mutex, whatever a thread that panicked left there.
+/// Locks a mutex, also after a thread panicked while it held the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -159,7 +159,7 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
     let remains = format!("{path}/{NAME_PREFIX}");
     let mut deleted: Vec<String> = Vec::new();
     for (list, name) in [(groups, "full_path"), (projects, "path_with_namespace")] {
-        let rows = client.list_known(list, Rows::with_id(&[])).await?;
+        let rows = client.list_rows(list, Rows::with_id(&[])).await?;
         let paths: Vec<_> = rows
             .iter()
             .map(|row| row.get(name).and_then(Json::as_str).unwrap_or("something"))
@@ -387,7 +387,7 @@ async fn find_group(
 /// The answer for the group with the id or path `handle`, if it exists.
 async fn read_group(client: &ReadClient, handle: &str) -> Result<Option<Json>, ApiError> {
     let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
-    match client.get_known(request, &["id", "full_path"]).await {
+    match client.get_object(request, &["id", "full_path"]).await {
         Ok(answer) => Ok(Some(answer.body)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),

@@ -70,7 +70,7 @@ impl Quota {
         (a_minute > 0 && wait <= MAX_WAIT).then_some(Self { a_minute, remaining, reset, wait })
     }
 
-    /// Whether a 429 with these headers concerns its operation alone.
+    /// True if a 429 with these headers concerns its operation alone.
     pub const fn spares_others(self) -> bool {
         self.remaining > 0
     }
@@ -80,7 +80,7 @@ impl Quota {
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
     /// When the answer arrived, or when the client gave up.
-    pub at: Duration,
+    pub ended_at: Duration,
     /// The user's budget in its headers.
     pub quota: Option<Quota>,
     /// How long its operation alone is closed after a 429 for that operation.
@@ -89,7 +89,7 @@ pub struct Completion {
 
 /// The budget of an operation.
 #[derive(Debug, Default)]
-struct Route {
+struct OperationBudget {
     in_flight: usize,
     /// When its answers of the last minute came.
     answered: VecDeque<Duration>,
@@ -105,7 +105,7 @@ pub struct Budget {
     /// clock.
     announced: Option<(Quota, Duration)>,
     in_flight: u64,
-    routes: BTreeMap<&'static str, Route>,
+    routes: BTreeMap<&'static str, OperationBudget>,
 }
 
 impl Budget {
@@ -144,34 +144,38 @@ impl Budget {
         self.in_flight = self.in_flight.saturating_sub(1);
         let route = self.routes.entry(operation.id).or_default();
         route.in_flight = route.in_flight.saturating_sub(1);
-        let Some(Completion { at, quota, closed }) = completion else { return };
+        let Some(Completion { ended_at, quota, closed }) = completion else { return };
         if let Some(closed) = closed {
-            route.close(operation.a_minute, at, closed);
+            route.close(operation.a_minute, ended_at, closed);
         }
         if let Some(quota) = quota {
-            self.announced = Some(merged(self.announced.take(), quota, at));
+            self.announced = Some(merged(self.announced.take(), quota, ended_at));
         }
         // Without a limit there is nothing to count.
         if self.announced.is_some() {
-            route.answered.push_back(at);
+            route.answered.push_back(ended_at);
         }
     }
 }
 
 /// Merges budgets from answers in any order: within one window, the lowest remainder is the latest.
-fn merged(present: Option<(Quota, Duration)>, quota: Quota, at: Duration) -> (Quota, Duration) {
+fn merged(
+    present: Option<(Quota, Duration)>,
+    quota: Quota,
+    ended_at: Duration,
+) -> (Quota, Duration) {
     match present {
         Some((present, over_at)) if present.reset > quota.reset => (present, over_at),
-        Some((present, over_at)) if present.reset == quota.reset && over_at > at => {
+        Some((present, over_at)) if present.reset == quota.reset && over_at > ended_at => {
             (Quota { remaining: quota.remaining.min(present.remaining), ..quota }, over_at)
         }
-        _ => (quota, at.saturating_add(quota.wait)),
+        _ => (quota, ended_at.saturating_add(quota.wait)),
     }
 }
 
-impl Route {
+impl OperationBudget {
     fn turn(&mut self, limit: Option<usize>, now: Duration) -> SendAt {
-        while self.answered.front().is_some_and(|at| at.saturating_add(MINUTE) <= now) {
+        while self.answered.front().is_some_and(|ended_at| ended_at.saturating_add(MINUTE) <= now) {
             self.answered.pop_front();
         }
         if self.closed_until > now {
@@ -180,8 +184,8 @@ impl Route {
         match limit {
             Some(limit) if self.in_flight + self.answered.len() >= limit => {
                 let first = self.answered.front();
-                first.map_or(SendAt::AfterAnswer, |at| {
-                    SendAt::OfOperation(at.saturating_add(MINUTE))
+                first.map_or(SendAt::AfterAnswer, |ended_at| {
+                    SendAt::OfOperation(ended_at.saturating_add(MINUTE))
                 })
             }
             _ => SendAt::Now,
@@ -191,14 +195,15 @@ impl Route {
     /// Learns a limit from the first 429: the number of answers in the last minute, or a part of
     /// the limit assumed so far. A 429 for a request that was in flight at the same time teaches
     /// nothing new.
-    fn close(&mut self, documented: Option<u32>, at: Duration, closed: Duration) {
-        if self.closed_until <= at {
-            let answered = self.answered.iter().filter(|then| at < then.saturating_add(MINUTE));
+    fn close(&mut self, documented: Option<u32>, ended_at: Duration, closed: Duration) {
+        if self.closed_until <= ended_at {
+            let answered =
+                self.answered.iter().filter(|then| ended_at < then.saturating_add(MINUTE));
             let reduced = self.learned.map(|learned| (learned as f64 * REDUCED) as usize);
             let documented = documented.map_or(usize::MAX, |limit| limit as usize);
             self.learned = Some(reduced.unwrap_or(answered.count()).min(documented).max(1));
         }
-        self.closed_until = self.closed_until.max(at.saturating_add(closed));
+        self.closed_until = self.closed_until.max(ended_at.saturating_add(closed));
     }
 }
 
@@ -218,7 +223,7 @@ mod tests {
     }
 
     fn heard(at: Duration, quota: Option<Quota>) -> Option<Completion> {
-        Some(Completion { at, quota, closed: None })
+        Some(Completion { ended_at: at, quota, closed: None })
     }
 
     #[test]
@@ -326,7 +331,11 @@ mod tests {
     fn a_429_of_an_operation_closes_it_alone_and_teaches_its_limit() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
         let complaint = |at, closed| {
-            Some(Completion { at, quota: quota(1_000, 900, 60), closed: Some(seconds(closed)) })
+            Some(Completion {
+                ended_at: at,
+                quota: quota(1_000, 900, 60),
+                closed: Some(seconds(closed)),
+            })
         };
         for at in 0..10 {
             assert_eq!(budget.take(hooks, seconds(at)), SendAt::Now);

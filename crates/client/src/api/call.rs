@@ -1,6 +1,6 @@
 //! How a request gets its answer: it waits for its turn, is sent as often as needed and allowed,
 //! and its outcome is [judged](super::judge). All clones of a client share one gate, one budget and
-//! one end. This is one file because each attempt depends on what the attempts before it left behind.
+//! one end. This is one file because each attempt depends on the results of the attempts before it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,12 +16,12 @@ use super::{
     Result,
     budget::{Completion, MINUTE, Quota, SendAt},
     client::{Answer, Count, Settings},
-    error::{ApiError, Kind},
-    judge::{Verdict, request_id},
+    error::{ApiError, ErrorKind},
+    judge::{Judgement, request_id},
     limit::{BudgetSlot, Gate, Permit, date},
     pace::Reply,
     quote::Unquotable,
-    retry::{self, MAX_WAIT, Outcome},
+    retry::{self, MAX_WAIT, SendOutcome},
     service::Service,
     transport::{
         Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest,
@@ -41,7 +41,7 @@ const BLOCKED_AFTER: usize = 3;
 /// A margin for clocks: dates of answers are cut to seconds and are some time on their way.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 
-/// What all clones of a client share.
+/// The state that all clones of a client share.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) service: Service,
@@ -50,17 +50,17 @@ pub(super) struct Core {
     pub(super) settings: Settings,
     pub(super) gate: Gate,
     /// Why nothing more is sent; `None` while requests go out.
-    pub(super) end: watch::Sender<Option<Kind>>,
+    pub(super) end: watch::Sender<Option<ErrorKind>>,
     pub(super) tally: Mutex<Tally>,
     /// The service's time when the client's clock began, as learned from answers: a lower bound.
     pub(super) service_epoch: Mutex<Option<SystemTime>>,
 }
 
-/// What belongs to the sending of a request but is not in the request.
+/// The parts of a sending that are not in the request.
 #[derive(Default)]
 pub(super) struct Delivery {
     pub(super) content: Content,
-    /// What no message may quote from an answer.
+    /// The values that no message may quote from an answer.
     pub(super) unquotable: Unquotable,
     /// Set for a request that goes stale: when, and how often it was sent before.
     pub(super) freshness: Option<Freshness>,
@@ -106,7 +106,7 @@ impl Core {
             let (permit, mut slot) =
                 admitted.map_err(|why| self.error(request, why).with(in_doubt, None))?;
             let sent_at = self.now();
-            let Verdict { outcome, retry_after, quota, result } =
+            let Judgement { outcome, retry_after, quota, result } =
                 self.send_once(request, wire.clone(), &unquotable).await;
             if request.operation.again != Again::Reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
@@ -114,16 +114,17 @@ impl Core {
             let jitter = self.settings.random.unit();
             let wait = retry::decide(request.again(), outcome, attempt, retry_after, jitter);
             let answered_at = self.now();
-            let is_alone = outcome == Outcome::Throttled && quota.is_some_and(Quota::spares_others);
+            let is_alone =
+                outcome == SendOutcome::Throttled && quota.is_some_and(Quota::spares_others);
             let closed = is_alone.then(|| retry_after.unwrap_or(MINUTE));
-            slot.record(Completion { at: answered_at, quota, closed });
-            // A limit of one operation says nothing about the load of others.
+            slot.record(Completion { ended_at: answered_at, quota, closed });
+            // A limit of one operation does not show the load of others.
             if !is_alone {
                 let took = answered_at.saturating_sub(sent_at);
                 if let Some(reply) = reply_of(request.operation, outcome, took) {
                     permit.record(reply);
                 }
-                self.pause(wait.filter(|_| outcome == Outcome::Throttled).or(retry_after));
+                self.pause(wait.filter(|_| outcome == SendOutcome::Throttled).or(retry_after));
             }
             // Hold the permit until it is known whether this answer ends the run.
             let result = result.map_err(|kind| self.error(request, kind).with(in_doubt, None));
@@ -166,7 +167,7 @@ impl Core {
         operation: &'static Operation,
         attempt: u32,
         freshness: Option<Freshness>,
-    ) -> Result<(Permit<'_>, BudgetSlot<'_>), Kind> {
+    ) -> Result<(Permit<'_>, BudgetSlot<'_>), ErrorKind> {
         let slot = self.turn(operation, freshness).await?;
         let permit = tokio::select! {
             biased;
@@ -182,20 +183,20 @@ impl Core {
                 break;
             }
             if freshness.is_some() {
-                return Err(Kind::Stale(None));
+                return Err(ErrorKind::Stale(None));
             }
             self.sleep(wait).await?;
         }
         let now = self.now();
         if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
-            return Err(Kind::Budget("time"));
+            return Err(ErrorKind::Budget("time"));
         }
         if freshness.is_some_and(|freshness| now > freshness.until) {
-            return Err(Kind::Stale(None));
+            return Err(ErrorKind::Stale(None));
         }
         let mut tally = self.tally();
         if self.settings.max_requests.is_some_and(|max| tally.sent >= max) {
-            return Err(Kind::Budget("number of requests"));
+            return Err(ErrorKind::Budget("number of requests"));
         }
         tally.sent += 1;
         let count = tally.counts.entry(operation.id).or_default();
@@ -213,7 +214,7 @@ impl Core {
         &self,
         operation: &'static Operation,
         freshness: Option<Freshness>,
-    ) -> Result<BudgetSlot<'_>, Kind> {
+    ) -> Result<BudgetSlot<'_>, ErrorKind> {
         loop {
             let mut answered = std::pin::pin!(self.gate.answered());
             // From here on no answer is missed.
@@ -225,9 +226,9 @@ impl Core {
             };
             let wait = match turn {
                 SendAt::Now | SendAt::AfterAnswer => std::future::pending().right_future(),
-                SendAt::At(_) if freshness.is_some() => return Err(Kind::Stale(None)),
+                SendAt::At(_) if freshness.is_some() => return Err(ErrorKind::Stale(None)),
                 SendAt::OfOperation(at) if freshness.is_some() => {
-                    return Err(Kind::Stale(Some(at)));
+                    return Err(ErrorKind::Stale(Some(at)));
                 }
                 SendAt::At(at) | SendAt::OfOperation(at) => {
                     self.sleep(at.saturating_sub(now)).left_future()
@@ -247,13 +248,13 @@ impl Core {
     }
 
     /// Sleeps, unless the wait is too long or useless.
-    pub(super) async fn sleep(&self, wait: Duration) -> Result<(), Kind> {
+    pub(super) async fn sleep(&self, wait: Duration) -> Result<(), ErrorKind> {
         if wait > MAX_WAIT + MAX_WAIT / 10 {
-            return Err(Kind::Wait(wait));
+            return Err(ErrorKind::Wait(wait));
         }
         let end = self.now().saturating_add(wait);
         if self.settings.deadline.is_some_and(|deadline| end > deadline) {
-            return Err(Kind::Budget("time"));
+            return Err(ErrorKind::Budget("time"));
         }
         tokio::select! {
             biased;
@@ -263,7 +264,7 @@ impl Core {
     }
 
     /// Waits until no further request may be sent, and returns the reason.
-    async fn ended(&self) -> Kind {
+    async fn ended(&self) -> ErrorKind {
         let mut end = self.end.subscribe();
         let end = end.wait_for(Option::is_some).await.ok().and_then(|end| (*end).clone());
         // The sender lives as long as `self`.
@@ -275,7 +276,7 @@ impl Core {
 
     /// Waits until a request in flight must be given up, and returns why: at the deadline, and for
     /// a read also when the run ends.
-    pub(super) async fn given_up(&self, again: Again) -> Kind {
+    pub(super) async fn given_up(&self, again: Again) -> ErrorKind {
         let deadline = async {
             match self.settings.deadline {
                 Some(deadline) => {
@@ -287,7 +288,7 @@ impl Core {
         tokio::select! {
             biased;
             end = self.ended(), if again == Again::Reads => end,
-            () = deadline => Kind::Budget("time"),
+            () = deadline => ErrorKind::Budget("time"),
         }
     }
 
@@ -296,13 +297,13 @@ impl Core {
         request: &Request<E>,
         wire: WireRequest,
         unquotable: &Unquotable,
-    ) -> Verdict {
+    ) -> Judgement {
         let started = self.now();
         let sent = tokio::select! {
             biased;
             sent = self.transport.send(wire) => sent,
             why = self.given_up(request.operation.again) => {
-                return Verdict::unanswered(Outcome::Lost, why);
+                return Judgement::unanswered(SendOutcome::Lost, why);
             }
         };
         let status = sent.as_ref().map_or(0, |response| response.status);
@@ -313,12 +314,12 @@ impl Core {
         match sent {
             Err(error) => {
                 let outcome = match (error.failure, error.phase) {
-                    (Failure::Tls, _) => Outcome::Untrusted,
-                    (Failure::Request | Failure::Offline, _) => Outcome::Refused,
-                    (_, Phase::NotSent) => Outcome::NotSent,
-                    (_, Phase::MaybeSent) => Outcome::Lost,
+                    (Failure::Tls, _) => SendOutcome::Untrusted,
+                    (Failure::Request | Failure::Offline, _) => SendOutcome::Refused,
+                    (_, Phase::NotSent) => SendOutcome::NotSent,
+                    (_, Phase::MaybeSent) => SendOutcome::Lost,
                 };
-                Verdict::unanswered(outcome, Kind::Unanswered(error))
+                Judgement::unanswered(outcome, ErrorKind::Unanswered(error))
             }
             Ok(response) => {
                 self.learn_time(&response.headers);
@@ -355,10 +356,10 @@ impl Core {
     /// without any other right, and may refuse the second for tokens that it accepts.
     fn note_end<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
         let status = error.map(ApiError::status);
-        let of_token = request.operation == operation::OWN_TOKEN.row();
+        let is_token_request = request.operation == operation::OWN_TOKEN.row();
         let refused = status == Some(Some(401)) && !request.operation.denies_with_401;
-        let mut end = refused && !of_token && !Bug::GoOnAfterRefusal.is_planted();
-        if request.operation != operation::CURRENT_USER.row() && !of_token {
+        let mut end = refused && !is_token_request && !Bug::GoOnAfterRefusal.is_planted();
+        if request.operation != operation::CURRENT_USER.row() && !is_token_request {
             let mut tally = self.tally();
             match status {
                 Some(Some(403)) if !tally.has_succeeded => {
@@ -370,12 +371,12 @@ impl Core {
             }
         }
         if let Some(error) = error.filter(|_| end) {
-            self.end_with(Kind::Stopped(error.clone()));
+            self.end_with(ErrorKind::Stopped(error.clone()));
         }
     }
 
     /// Sends nothing more. The first reason stays.
-    pub(super) fn end_with(&self, end: Kind) {
+    pub(super) fn end_with(&self, end: ErrorKind) {
         self.end.send_if_modified(|present| {
             let first = present.is_none();
             if first {
@@ -385,7 +386,7 @@ impl Core {
         });
     }
 
-    pub(super) fn error<E>(&self, request: &Request<E>, kind: Kind) -> ApiError {
+    pub(super) fn error<E>(&self, request: &Request<E>, kind: ErrorKind) -> ApiError {
         ApiError::new(request.operation, self.secrets.redact(&request.path()), kind)
     }
 
@@ -396,7 +397,7 @@ impl Core {
         why: &'static str,
     ) -> ApiError {
         let (status, request_id) = (answer.status, request_id(&answer.headers));
-        self.error(request, Kind::Malformed { status, why, request_id })
+        self.error(request, ErrorKind::Malformed { status, why, request_id })
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
@@ -404,16 +405,19 @@ impl Core {
     }
 }
 
-/// What the outcome of a request shows about the service's load, if anything.
+/// The signal about the service's load in the outcome of a request, if any.
 const fn reply_of(
     operation: &'static Operation,
-    outcome: Outcome,
+    outcome: SendOutcome,
     took: Duration,
 ) -> Option<Reply> {
     match outcome {
-        Outcome::Success | Outcome::Refused => Some(Reply::Answered(operation.id, took)),
-        Outcome::Throttled => Some(Reply::Throttled),
-        Outcome::NotSent | Outcome::Lost | Outcome::Faulty => Some(Reply::Failed),
-        Outcome::Untrusted | Outcome::Locked | Outcome::Unreadable | Outcome::Oversized => None,
+        SendOutcome::Success | SendOutcome::Refused => Some(Reply::Answered(operation.id, took)),
+        SendOutcome::Throttled => Some(Reply::Throttled),
+        SendOutcome::NotSent | SendOutcome::Lost | SendOutcome::Faulty => Some(Reply::Failed),
+        SendOutcome::Untrusted
+        | SendOutcome::Locked
+        | SendOutcome::Unreadable
+        | SendOutcome::Oversized => None,
     }
 }

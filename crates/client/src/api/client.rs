@@ -13,7 +13,7 @@ use super::{
     Result,
     call::{Core, Delivery, Tally},
     clock::{Clock, Random, SystemClock, SystemRandom},
-    error::{ApiError, Kind},
+    error::{ApiError, ErrorKind},
     limit::Gate,
     pace::InFlight,
     service::Service,
@@ -185,14 +185,18 @@ impl ReadClient {
     /// # Errors
     /// [`ApiError`](super::ApiError), also if a key is missing or null, or the object has another
     /// id.
-    pub async fn get_known(&self, request: Request<Read>, keys: &[&'static str]) -> Result<Answer> {
+    pub async fn get_object(
+        &self,
+        request: Request<Read>,
+        keys: &[&'static str],
+    ) -> Result<Answer> {
         let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
         let (requested, found) = (request.own_id(), answer.body["id"].as_u64());
         if requested.is_some() && found.is_some() && requested != found {
             return Err(self.core.malformed(&request, &answer, "an object of another id"));
         }
-        self.with_identity(&request, answer, keys)
+        self.with_keys(&request, answer, keys)
     }
 
     /// Reads one object that may be absent: the service then answers 200 with `null` (a push rule,
@@ -209,19 +213,14 @@ impl ReadClient {
         let request = request.keeping_also(keys);
         let answer = self.call(&request).await?;
         match (answer.body.is_null(), answer.status) {
-            (false, _) => self.with_identity(&request, answer, keys).map(Some),
+            (false, _) => self.with_keys(&request, answer, keys).map(Some),
             (true, 200) => Ok(None),
             (true, _) => Err(self.core.malformed(&request, &answer, "nothing")),
         }
     }
 
     /// Returns `answer` if its object has each of `keys`.
-    fn with_identity(
-        &self,
-        request: &Request<Read>,
-        answer: Answer,
-        keys: &[&str],
-    ) -> Result<Answer> {
+    fn with_keys(&self, request: &Request<Read>, answer: Answer, keys: &[&str]) -> Result<Answer> {
         if keys.iter().all(|key| tells_apart(key, &answer.body[*key])) {
             return Ok(answer);
         }
@@ -229,12 +228,12 @@ impl ReadClient {
     }
 
     /// Reads a complete collection to show it, whatever its entries hold. To conclude that
-    /// something is absent, use [`list_known`](Self::list_known).
+    /// something is absent, use [`list_rows`](Self::list_rows).
     ///
     /// # Errors
-    /// As of [`list_known`](Self::list_known).
+    /// As of [`list_rows`](Self::list_rows).
     pub async fn list(&self, request: Request<Read>) -> Result<Complete<Object>> {
-        self.list_known(request, Rows::default()).await
+        self.list_rows(request, Rows::default()).await
     }
 
     /// Reads a complete collection in which each entry holds what `rows` requires. If the answers
@@ -243,7 +242,7 @@ impl ReadClient {
     /// # Errors
     /// [`ApiError`](super::ApiError) if any page failed, or if the list is not known to be complete
     /// ([`page_error`](super::ApiError::page_error)). Part of a list is never returned.
-    pub async fn list_known(&self, request: Request<Read>, rows: Rows) -> Result<Complete<Object>> {
+    pub async fn list_rows(&self, request: Request<Read>, rows: Rows) -> Result<Complete<Object>> {
         self.to_the_end(&request, || Pager::new(request.clone(), rows), Pager::finish).await
     }
 
@@ -251,7 +250,7 @@ impl ReadClient {
     /// not in the list may still exist.
     ///
     /// # Errors
-    /// As of [`list_known`](Self::list_known).
+    /// As of [`list_rows`](Self::list_rows).
     pub async fn list_shown(&self, request: Request<Read>, rows: Rows) -> Result<Vec<Object>> {
         self.to_the_end(&request, || Ok(Pager::shown(request.clone(), rows)), Pager::into_shown)
             .await
@@ -285,7 +284,7 @@ impl ReadClient {
     }
 
     fn page_error(&self, request: &Request<Read>, error: PageError) -> ApiError {
-        self.core.error(request, Kind::Page(error))
+        self.core.error(request, ErrorKind::Page(error))
     }
 
     /// Reads the pager's next page and returns its entries; `None` at the end.
@@ -325,18 +324,18 @@ impl ReadClient {
     /// writes in flight wait for their answer.
     pub fn interrupt(&self) {
         if !Bug::GoOnAfterSignal.is_planted() {
-            self.core.end_with(Kind::Interrupted);
+            self.core.end_with(ErrorKind::Interrupted);
         }
     }
 
-    /// Whether requests have ended, for any reason.
+    /// True if requests have ended, for any reason.
     pub fn has_ended(&self) -> bool {
         self.core.end.borrow().is_some()
     }
 
-    /// Whether the caller interrupted the run.
+    /// True if the caller interrupted the run.
     pub fn is_interrupted(&self) -> bool {
-        matches!(*self.core.end.borrow(), Some(Kind::Interrupted))
+        matches!(*self.core.end.borrow(), Some(ErrorKind::Interrupted))
     }
 
     /// Waits until `instant` on the client's clock. Returns `false` if the run ends before, or if

@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::{
-    message::{Absence, HTML, NO_CERTIFICATE},
+    message::{HTML, NO_CERTIFICATE, NotFound},
     transport::{Failure, Phase, SendError},
 };
 use crate::{
@@ -29,19 +29,19 @@ pub struct ApiError(Arc<Inner>);
 struct Inner {
     operation: &'static Operation,
     path: String,
-    kind: Kind,
+    kind: ErrorKind,
     /// When the last sending began whose outcome is unknown, for a write.
     in_doubt: Option<Duration>,
     /// When a request that goes stale may be built and sent again.
     retry_at: Option<Duration>,
 }
 
-/// What went wrong, and how a sentence about the request goes on.
+/// The kind of failure. Its text continues a sentence about the request.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum Kind {
+pub(super) enum ErrorKind {
     /// The service answered with a failure.
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(Rejection),
     /// There is no answer.
     #[error("{}", if .0.failure == Failure::Offline { "was not sent" } else { "got no answer" })]
     Unanswered(#[source] SendError),
@@ -74,26 +74,26 @@ pub(super) enum Kind {
 
 /// The content of a failure.
 #[derive(Clone, Debug)]
-pub(super) struct Refusal {
+pub(super) struct Rejection {
     pub(super) status: u16,
     /// Without the status, bounded, and without secrets and control characters.
     pub(super) message: String,
     pub(super) request_id: Option<String>,
-    pub(super) absence: Absence,
+    pub(super) absence: NotFound,
     /// The project that a redirect on this service leads to.
     pub(super) moved_to: Option<u64>,
     /// The redirect leads to another origin.
     pub(super) elsewhere: bool,
 }
 
-impl Refusal {
-    /// Whether the answer contains no more than its status.
+impl Rejection {
+    /// True if the answer contains no more than its status.
     fn is_bare(&self) -> bool {
         self.message.is_empty() || self.message.eq_ignore_ascii_case("forbidden")
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let elsewhere = if self.elsewhere { ", a redirect to another place" } else { "" };
         write!(f, "answered {}{elsewhere}", self.status)?;
@@ -106,8 +106,8 @@ impl fmt::Display for Refusal {
 }
 
 impl ApiError {
-    pub(super) fn new(operation: &'static Operation, path: String, kind: Kind) -> Self {
-        let retry_at = if let Kind::Stale(instant) = kind { instant } else { None };
+    pub(super) fn new(operation: &'static Operation, path: String, kind: ErrorKind) -> Self {
+        let retry_at = if let ErrorKind::Stale(instant) = kind { instant } else { None };
         Self(Arc::new(Inner { operation, path, kind, in_doubt: None, retry_at }))
     }
 
@@ -130,8 +130,8 @@ impl ApiError {
     /// The status of the answer, if there was one.
     pub fn status(&self) -> Option<u16> {
         match &self.0.kind {
-            Kind::Refused(refusal) => Some(refusal.status),
-            Kind::Malformed { status, .. } => Some(*status),
+            ErrorKind::Refused(refusal) => Some(refusal.status),
+            ErrorKind::Malformed { status, .. } => Some(*status),
             _ => None,
         }
     }
@@ -145,9 +145,8 @@ impl ApiError {
     /// The request's id in the service's log.
     pub fn request_id(&self) -> Option<&str> {
         match &self.0.kind {
-            Kind::Refused(Refusal { request_id, .. }) | Kind::Malformed { request_id, .. } => {
-                request_id.as_deref()
-            }
+            ErrorKind::Refused(Rejection { request_id, .. })
+            | ErrorKind::Malformed { request_id, .. } => request_id.as_deref(),
             _ => None,
         }
     }
@@ -166,7 +165,7 @@ impl ApiError {
 
     /// Not sent: the live values that it was built from were read too long ago.
     pub fn is_stale(&self) -> bool {
-        matches!(self.0.kind, Kind::Stale(_))
+        matches!(self.0.kind, ErrorKind::Stale(_))
     }
 
     /// Any 404.
@@ -174,8 +173,8 @@ impl ApiError {
         self.status() == Some(404)
     }
 
-    /// What a 404 reports as absent.
-    fn absence(&self) -> Option<Absence> {
+    /// The thing that a 404 reports as absent.
+    fn absence(&self) -> Option<NotFound> {
         self.refusal().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
     }
 
@@ -183,7 +182,7 @@ impl ApiError {
     /// only 404 after which one may be created.
     pub fn is_missing(&self, scope: Scope) -> bool {
         let absence = self.absence();
-        absence == Some(Absence::Container(scope))
+        absence == Some(NotFound::Container(scope))
             || (absence.is_some() && Bug::AnyNotFoundIsMissing.is_planted())
     }
 
@@ -196,7 +195,7 @@ impl ApiError {
     /// address is wrong, or the proxy changes paths. It does not mean that the requested object is
     /// absent.
     pub fn is_unknown_route(&self) -> bool {
-        matches!(self.absence(), Some(Absence::Route | Absence::Hidden))
+        matches!(self.absence(), Some(NotFound::Route | NotFound::Hidden))
     }
 
     /// 404 because the list has no entries ([`Operation::empty_as`]).
@@ -208,7 +207,7 @@ impl ApiError {
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
     /// objects the service answers the same if they are absent.
     pub fn is_hidden(&self) -> bool {
-        self.absence() == Some(Absence::Hidden)
+        self.absence() == Some(NotFound::Hidden)
     }
 
     /// 404 because the object below the group or project is absent, or hidden; not because of the
@@ -216,7 +215,7 @@ impl ApiError {
     pub fn is_entry_missing(&self) -> bool {
         self.is_not_found()
             && !self.is_container_missing()
-            && self.absence() != Some(Absence::Route)
+            && self.absence() != Some(NotFound::Route)
     }
 
     /// The service does not accept the token, in this request or in the one that ended the run.
@@ -248,46 +247,46 @@ impl ApiError {
 
     /// Nothing of the request was sent: there is no connection.
     pub fn is_not_sent(&self) -> bool {
-        matches!(&self.0.kind, Kind::Unanswered(e) if e.phase == Phase::NotSent)
+        matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.phase == Phase::NotSent)
     }
 
     /// TLS failed: the other side is not trusted.
     pub fn is_tls(&self) -> bool {
-        matches!(&self.0.kind, Kind::Unanswered(e) if e.failure == Failure::Tls)
+        matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.failure == Failure::Tls)
     }
 
     /// Not sent: an earlier request showed that further ones are useless (401, or 403 for
     /// everything), or the caller interrupted the run.
     pub fn is_stopped(&self) -> bool {
-        matches!(self.0.kind, Kind::Stopped(_) | Kind::Interrupted)
+        matches!(self.0.kind, ErrorKind::Stopped(_) | ErrorKind::Interrupted)
     }
 
     /// Not sent: the caller interrupted the run.
     pub fn is_interrupted(&self) -> bool {
-        matches!(self.0.kind, Kind::Interrupted)
+        matches!(self.0.kind, ErrorKind::Interrupted)
     }
 
-    /// Whether another run may succeed without any repair.
+    /// True if another run may succeed without any repair.
     pub fn is_transient(&self) -> bool {
         match &self.0.kind {
-            Kind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),
-            Kind::Unanswered(error) => {
+            ErrorKind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),
+            ErrorKind::Unanswered(error) => {
                 !matches!(error.failure, Failure::Tls | Failure::Request | Failure::Offline)
             }
-            Kind::Malformed { .. }
-            | Kind::Page(_)
-            | Kind::Stale(_)
-            | Kind::Interrupted
-            | Kind::Budget(_)
-            | Kind::Wait(_) => true,
-            Kind::Stopped(cause) => cause.is_transient(),
-            Kind::Body(_) => false,
+            ErrorKind::Malformed { .. }
+            | ErrorKind::Page(_)
+            | ErrorKind::Stale(_)
+            | ErrorKind::Interrupted
+            | ErrorKind::Budget(_)
+            | ErrorKind::Wait(_) => true,
+            ErrorKind::Stopped(cause) => cause.is_transient(),
+            ErrorKind::Body(_) => false,
         }
     }
 
     /// Not sent: the run has no requests or no time left.
     pub fn is_over_budget(&self) -> bool {
-        matches!(self.0.kind, Kind::Budget(_))
+        matches!(self.0.kind, ErrorKind::Budget(_))
     }
 
     /// Not sent: the run has ended, or has nothing left to go on with.
@@ -298,50 +297,50 @@ impl ApiError {
     /// Why the collection could not be read to its end.
     pub fn page_error(&self) -> Option<&PageError> {
         match &self.0.kind {
-            Kind::Page(error) => Some(error),
+            ErrorKind::Page(error) => Some(error),
             _ => None,
         }
     }
 
-    /// What to do about it.
+    /// The next thing to do.
     pub fn hint(&self) -> Option<&'static str> {
         let hint = match &self.cause().0.kind {
-            Kind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
-            Kind::Unanswered(e) if e.failure == Failure::Offline => return None,
-            Kind::Unanswered(_) => "check the address and the network",
-            Kind::Wait(_) => WAIT_HINT,
-            Kind::Budget(_) => {
+            ErrorKind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
+            ErrorKind::Unanswered(e) if e.failure == Failure::Offline => return None,
+            ErrorKind::Unanswered(_) => "check the address and the network",
+            ErrorKind::Wait(_) => WAIT_HINT,
+            ErrorKind::Budget(_) => {
                 "raise the limit, select less with `--only`, or run again if something was applied"
             }
-            Kind::Page(PageError::Contradiction(_)) => {
+            ErrorKind::Page(PageError::Contradiction(_)) => {
                 "the list may have changed while it was read, or a proxy altered the answers; try again"
             }
-            Kind::Page(PageError::TooLong(_)) => {
+            ErrorKind::Page(PageError::TooLong(_)) => {
                 "narrow the list with its parameters, or read it page by page"
             }
-            Kind::Page(PageError::Filtered) => "read it page by page",
-            Kind::Malformed { why: HTML, .. } => {
+            ErrorKind::Page(PageError::Filtered) => "read it page by page",
+            ErrorKind::Malformed { why: HTML, .. } => {
                 "a sign-in page or a proxy answered instead of the service; check the address, and whether this network asks for a login first"
             }
-            Kind::Malformed { .. } => {
+            ErrorKind::Malformed { .. } => {
                 "a proxy may have answered instead of the service; check the address"
             }
-            Kind::Refused(r) if r.elsewhere => {
+            ErrorKind::Refused(r) if r.elsewhere => {
                 "undrift does not follow redirects with a token; check the address"
             }
-            Kind::Refused(r) => return self.hint_for(r),
-            Kind::Page(_)
-            | Kind::Body(_)
-            | Kind::Stale(_)
-            | Kind::Stopped(_)
-            | Kind::Interrupted => {
+            ErrorKind::Refused(r) => return self.hint_for(r),
+            ErrorKind::Page(_)
+            | ErrorKind::Body(_)
+            | ErrorKind::Stale(_)
+            | ErrorKind::Stopped(_)
+            | ErrorKind::Interrupted => {
                 return None;
             }
         };
         Some(hint)
     }
 
-    fn hint_for(&self, refusal: &Refusal) -> Option<&'static str> {
+    fn hint_for(&self, refusal: &Rejection) -> Option<&'static str> {
         Some(match refusal.status {
             429 => WAIT_HINT,
             401 if self.0.operation.denies_with_401 => {
@@ -364,7 +363,7 @@ impl ApiError {
             404 if self.0.operation.tier > Tier::Free => {
                 "the service may lack the licence for this"
             }
-            404 if refusal.absence == Absence::Hidden => {
+            404 if refusal.absence == NotFound::Hidden => {
                 "the service may lack the licence, flag or setting for this"
             }
             404 if self.is_unknown_route() => {
@@ -387,14 +386,14 @@ impl ApiError {
     /// The error that ended the run, or this one.
     fn cause(&self) -> &Self {
         match &self.0.kind {
-            Kind::Stopped(cause) => cause,
+            ErrorKind::Stopped(cause) => cause,
             _ => self,
         }
     }
 
-    fn refusal(&self) -> Option<&Refusal> {
+    fn refusal(&self) -> Option<&Rejection> {
         match &self.0.kind {
-            Kind::Refused(refusal) => Some(refusal),
+            ErrorKind::Refused(refusal) => Some(refusal),
             _ => None,
         }
     }
@@ -404,7 +403,7 @@ impl ApiError {
         format!("{} {}", self.0.operation.method, self.0.path)
     }
 
-    /// What happened, without the id of the request.
+    /// The error without the id of the request.
     fn describe(&self) -> String {
         let Inner { operation, kind, in_doubt, .. } = &*self.0;
         let doubt = if in_doubt.is_some() { "; it may have taken effect" } else { "" };
@@ -456,20 +455,20 @@ mod tests {
     impl ApiError {
         /// An answer to `operation` with this status, and no more.
         pub(crate) fn answered(operation: &'static Operation, status: u16) -> Self {
-            let refusal = Refusal {
+            let refusal = Rejection {
                 status,
                 message: String::new(),
                 request_id: None,
-                absence: Absence::Other,
+                absence: NotFound::Other,
                 moved_to: None,
                 elsewhere: false,
             };
-            Self::new(operation, "/somewhere".to_owned(), Kind::Refused(refusal))
+            Self::new(operation, "/somewhere".to_owned(), ErrorKind::Refused(refusal))
         }
 
         /// `operation` was not sent: what it was built from is old, or somebody asked the run to end.
         pub(crate) fn unsent(operation: &'static Operation, is_stale: bool) -> Self {
-            let kind = if is_stale { Kind::Stale(None) } else { Kind::Interrupted };
+            let kind = if is_stale { ErrorKind::Stale(None) } else { ErrorKind::Interrupted };
             Self::new(operation, "/somewhere".to_owned(), kind)
         }
     }

@@ -1,4 +1,4 @@
-//! What one answer means: whether it is a success, and what a refusal says.
+//! Judges one answer: whether it is a success, and the content of a refusal.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::{
     budget::Quota,
     call::Core,
     client::Answer,
-    error::{Kind, Refusal},
+    error::{ErrorKind, Rejection},
     limit::{retry_after, text},
     message::{self, HTML},
     quote::Unquotable,
-    retry::{self, Outcome},
+    retry::{self, SendOutcome},
     transport::{BodyError, WireResponse},
 };
 use crate::{
@@ -21,30 +21,30 @@ use crate::{
 };
 
 /// The verdict on one sending.
-pub(super) struct Verdict {
-    pub(super) outcome: Outcome,
+pub(super) struct Judgement {
+    pub(super) outcome: SendOutcome,
     /// The wait that the service asked for.
     pub(super) retry_after: Option<Duration>,
     /// The user's budget in the headers.
     pub(super) quota: Option<Quota>,
-    pub(super) result: Result<Answer, Kind>,
+    pub(super) result: Result<Answer, ErrorKind>,
 }
 
-impl Verdict {
-    pub(super) const fn unanswered(outcome: Outcome, why: Kind) -> Self {
+impl Judgement {
+    pub(super) const fn unanswered(outcome: SendOutcome, why: ErrorKind) -> Self {
         Self { outcome, retry_after: None, quota: None, result: Err(why) }
     }
 }
 
 impl Core {
-    /// What an answer means.
+    /// Judges one answer.
     pub(super) fn judge(
         &self,
         operation: &'static Operation,
         response: WireResponse,
         wanted: &KeyFilter,
         unquotable: &Unquotable,
-    ) -> Verdict {
+    ) -> Judgement {
         let (status, wall) = (response.status, self.settings.clock.wall());
         let quota = Quota::read(&response.headers, wall);
         let mut wait = None;
@@ -52,51 +52,52 @@ impl Core {
             200..300 => {
                 let request_id = request_id(&response.headers);
                 match content(operation, response, wanted) {
-                    Ok(answer) => (Outcome::Success, Ok(answer)),
+                    Ok(answer) => (SendOutcome::Success, Ok(answer)),
                     Err((outcome, why)) => {
-                        (outcome, Err(Kind::Malformed { status, why, request_id }))
+                        (outcome, Err(ErrorKind::Malformed { status, why, request_id }))
                     }
                 }
             }
             // Nothing to do: the project had the star, or was no fork.
             304 if operation.may_be_done => {
                 let answer = Answer { status, headers: response.headers, body: Json::Null };
-                (Outcome::Success, Ok(answer))
+                (SendOutcome::Success, Ok(answer))
             }
             status => {
                 let refusal = self.refusal(&response, unquotable);
                 let is_duplicate_topic = refusal.message.contains("PG::UniqueViolation")
                     && refusal.message.contains("index_topics_on");
                 let outcome = match status {
-                    429 => Outcome::Throttled,
+                    429 => SendOutcome::Throttled,
                     409 if refusal.message.to_ascii_lowercase().contains("resource lock") => {
-                        Outcome::Locked
+                        SendOutcome::Locked
                     }
                     // Another request created the same topic meanwhile; nothing was saved.
-                    400 if is_duplicate_topic => Outcome::Locked,
-                    _ if retry::is_faulty(status) => Outcome::Faulty,
-                    _ => Outcome::Refused,
+                    400 if is_duplicate_topic => SendOutcome::Locked,
+                    _ if retry::is_faulty(status) => SendOutcome::Faulty,
+                    _ => SendOutcome::Refused,
                 };
-                if matches!(outcome, Outcome::Throttled | Outcome::Faulty) {
+                if matches!(outcome, SendOutcome::Throttled | SendOutcome::Faulty) {
                     wait = retry_after(status, &response.headers, wall);
                 }
-                (outcome, Err(Kind::Refused(refusal)))
+                (outcome, Err(ErrorKind::Refused(refusal)))
             }
         };
-        Verdict { outcome, retry_after: wait, quota, result }
+        Judgement { outcome, retry_after: wait, quota, result }
     }
 
-    fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Refusal {
+    fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Rejection {
         let status = response.status;
         let body = response.body.as_deref().unwrap_or_default();
-        let (message, absence) =
-            message::of_failure(status, body, |text| unquotable.redact(&self.secrets.redact(text)));
+        let (message, absence) = message::read_failure(status, body, |text| {
+            unquotable.redact(&self.secrets.redact(text))
+        });
         let location = text(&response.headers, "location");
         let location = location.filter(|_| (300..400).contains(&status));
         let moved_to = location.and_then(|location| self.service.project_at(location));
         let elsewhere = location.is_some() && moved_to.is_none();
         let request_id = request_id(&response.headers);
-        Refusal { status, message, request_id, absence, moved_to, elsewhere }
+        Rejection { status, message, request_id, absence, moved_to, elsewhere }
     }
 }
 
@@ -105,15 +106,15 @@ fn content(
     operation: &Operation,
     response: WireResponse,
     wanted: &KeyFilter,
-) -> Result<Answer, (Outcome, &'static str)> {
+) -> Result<Answer, (SendOutcome, &'static str)> {
     let WireResponse { status, headers, body } = response;
     let read = operation.method == Method::Get;
     let body = body.map_err(|e| match e {
-        BodyError::Cut => (Outcome::Unreadable, "a truncated body"),
-        BodyError::TooLarge => (Outcome::Oversized, "a body of more than 32 MiB"),
+        BodyError::Cut => (SendOutcome::Unreadable, "a truncated body"),
+        BodyError::TooLarge => (SendOutcome::Oversized, "a body of more than 32 MiB"),
     })?;
     if read && !matches!(status, 200 | 204) {
-        return Err((Outcome::Unreadable, "an unexpected status"));
+        return Err((SendOutcome::Unreadable, "an unexpected status"));
     }
     let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
     if body.is_empty() && may_be_empty {
@@ -121,13 +122,17 @@ fn content(
     }
     if !has_type(&headers, "application/json") {
         let html = has_type(&headers, "text/html");
-        return Err((Outcome::Unreadable, if html { HTML } else { "something other than JSON" }));
+        return Err((
+            SendOutcome::Unreadable,
+            if html { HTML } else { "something other than JSON" },
+        ));
     }
-    let body = super::parse::parse(&body, wanted).ok_or((Outcome::Unreadable, "broken JSON"))?;
+    let body =
+        super::parse::parse(&body, wanted).ok_or((SendOutcome::Unreadable, "broken JSON"))?;
     // The body of a write's answer is used only if it is an object; anything else does not undo the
     // write.
     if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
-        return Err((Outcome::Unreadable, "something other than an object"));
+        return Err((SendOutcome::Unreadable, "something other than an object"));
     }
     Ok(Answer { status, headers, body })
 }

@@ -21,13 +21,13 @@ use crate::{lock, operation::Operation, planted::Bug};
 #[derive(Debug)]
 pub struct Gate {
     permits: Semaphore,
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     /// Wakes the requests that wait for the answer to another.
     answered: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct GateState {
     /// Nothing is sent before this, on the client's clock.
     open_at: Duration,
     pace: Pace,
@@ -73,7 +73,7 @@ impl Gate {
         let pace = Pace::new(range);
         let permits = Semaphore::new(pace.limit());
         let budget = Budget::default();
-        let state = State { open_at: Duration::ZERO, pace, budget, in_flight: 0, debt: 0 };
+        let state = GateState { open_at: Duration::ZERO, pace, budget, in_flight: 0, debt: 0 };
         Self { permits, state: Mutex::new(state), answered: Notify::new() }
     }
 
@@ -129,7 +129,7 @@ impl Gate {
         self.state().pace.limit()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GateState> {
         lock(&self.state)
     }
 }

@@ -5,15 +5,15 @@ use crate::{field::Scope, secret::judge::mask_url, text::is_unsafe, value::Json}
 /// The maximum length of a message that is kept from an answer, in bytes.
 const MAX_MESSAGE: usize = 2048;
 
-/// What is wrong with an answer that is a page for people.
+/// Why an answer that is a page for people is refused.
 pub(super) const HTML: &str = "an HTML page";
 
 /// The same about the client certificate.
 pub(super) const NO_CERTIFICATE: &str = "an HTML page about the client's certificate";
 
-/// What a 404 reports as absent.
+/// The thing that a 404 reports as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Absence {
+pub(super) enum NotFound {
     /// The group or project; or the caller may not see it.
     Container(Scope),
     /// The route; or the answer is not the service's own.
@@ -27,32 +27,32 @@ pub(super) enum Absence {
 /// The message in the body of a failure, in any of its shapes (release 15.8 has at least seven).
 ///
 /// `redact` removes secrets. It sees the text both as received and as kept.
-pub(super) fn of_failure(
+pub(super) fn read_failure(
     status: u16,
     body: &[u8],
     redact: impl Fn(&str) -> String,
-) -> (String, Absence) {
+) -> (String, NotFound) {
     let json = serde_json::from_slice::<Json>(body).ok();
     let absence = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
-        _ if status != 404 => Absence::Other,
+        _ if status != 404 => NotFound::Other,
         Some((Some(Json::String(message)), _))
             if message.eq_ignore_ascii_case("404 Project Not Found") =>
         {
-            Absence::Container(Scope::Project)
+            NotFound::Container(Scope::Project)
         }
         Some((Some(Json::String(message)), _))
             if message.eq_ignore_ascii_case("404 Group Not Found") =>
         {
-            Absence::Container(Scope::Group)
+            NotFound::Container(Scope::Group)
         }
         // The upper-case `F` distinguishes this from "404 Not found", which is for a member or
         // hook.
-        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => Absence::Hidden,
+        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => NotFound::Hidden,
         Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => {
-            Absence::Route
+            NotFound::Route
         }
-        Some((None, None)) | None => Absence::Route,
-        Some(_) => Absence::Other,
+        Some((None, None)) | None => NotFound::Route,
+        Some(_) => NotFound::Other,
     };
     let text = match json {
         Some(json) if is_refusal(&json) => words(&json),
@@ -79,7 +79,7 @@ pub(super) fn of_failure(
     (bounded(text).to_owned(), absence)
 }
 
-/// Whether `body` has one of the shapes of a refusal. Anything else may be the requested object
+/// True if `body` has one of the shapes of a refusal. Anything else may be the requested object
 /// with a wrong status, and may hold secrets that nothing recognises.
 fn is_refusal(body: &Json) -> bool {
     match body {
@@ -145,8 +145,8 @@ mod tests {
 
     use super::*;
 
-    fn said(status: u16, body: &str) -> (String, Absence) {
-        of_failure(status, body.as_bytes(), str::to_owned)
+    fn said(status: u16, body: &str) -> (String, NotFound) {
+        read_failure(status, body.as_bytes(), str::to_owned)
     }
 
     #[test]
@@ -186,30 +186,30 @@ mod tests {
             ("a\u{1b}[31mred\u{7}\r\nb\u{202e}c\u{9b}d", "a [31mred b c d"),
         ];
         for (body, words) in table {
-            assert_eq!(said(400, body), (words.to_owned(), Absence::Other), "{body}");
+            assert_eq!(said(400, body), (words.to_owned(), NotFound::Other), "{body}");
         }
     }
 
     #[test]
     fn four_kinds_of_404_are_told_apart() {
         let table = [
-            (r#"{"message":"404 Project Not Found"}"#, Absence::Container(Scope::Project)),
-            (r#"{"message":"404 Group Not Found"}"#, Absence::Container(Scope::Group)),
-            (r#"{"message":"404 Not Found"}"#, Absence::Hidden),
-            (r#"{"message":"404 Not found"}"#, Absence::Other),
-            (r#"{"message":"404 Variable Not Found"}"#, Absence::Other),
-            (r#"{"message":{"base":["404 Project Not Found"]}}"#, Absence::Other),
-            (r#"{"error":"404 Project Not Found"}"#, Absence::Other),
-            (r#"{"error":"404 Not Found"}"#, Absence::Route),
-            ("<html>404</html>", Absence::Route),
-            ("404 page not found", Absence::Route),
-            ("", Absence::Route),
-            ("{}", Absence::Route),
+            (r#"{"message":"404 Project Not Found"}"#, NotFound::Container(Scope::Project)),
+            (r#"{"message":"404 Group Not Found"}"#, NotFound::Container(Scope::Group)),
+            (r#"{"message":"404 Not Found"}"#, NotFound::Hidden),
+            (r#"{"message":"404 Not found"}"#, NotFound::Other),
+            (r#"{"message":"404 Variable Not Found"}"#, NotFound::Other),
+            (r#"{"message":{"base":["404 Project Not Found"]}}"#, NotFound::Other),
+            (r#"{"error":"404 Project Not Found"}"#, NotFound::Other),
+            (r#"{"error":"404 Not Found"}"#, NotFound::Route),
+            ("<html>404</html>", NotFound::Route),
+            ("404 page not found", NotFound::Route),
+            ("", NotFound::Route),
+            ("{}", NotFound::Route),
         ];
         for (body, absence) in table {
             assert_eq!(said(404, body).1, absence, "{body}");
         }
-        assert_eq!(said(403, r#"{"message":"404 Project Not Found"}"#).1, Absence::Other);
+        assert_eq!(said(403, r#"{"message":"404 Project Not Found"}"#).1, NotFound::Other);
     }
 
     proptest! {
@@ -217,7 +217,7 @@ mod tests {
         fn a_message_is_one_bounded_line_without_secrets(body in proptest::collection::vec(any::<u8>(), 0..200), times in 0usize..60, pad in "\\PC{0,80}") {
             let mut long = body;
             (0..times).for_each(|_| long.extend_from_slice(format!("{pad} hunter2hunter2 ").as_bytes()));
-            let (text, _) = of_failure(500, &long, |text| text.replace("hunter2hunter2", "[secret]"));
+            let (text, _) = read_failure(500, &long, |text| text.replace("hunter2hunter2", "[secret]"));
             prop_assert!(text.len() <= MAX_MESSAGE && !text.contains("hunter2"));
             prop_assert_eq!(plain(&text), text);
         }

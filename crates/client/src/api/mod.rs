@@ -17,7 +17,7 @@
 //! - It goes to the origin in [`Service`], and to no other. Redirects and links are not followed.
 //! - It is sent again only if [`retry`]'s table allows it. A create whose answer was lost is not:
 //!   its error holds the time since when it is [in doubt](ApiError::in_doubt_since), and the caller
-//!   looks.
+//!   reads again.
 //! - A read succeeds only with a complete JSON document and a status of success. Anything else is
 //!   an error. No error means absence, except a 404 that states it.
 //! - Secrets enter a body when it is sent, and are kept nowhere else. No error, log or `Debug` text

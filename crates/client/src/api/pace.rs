@@ -74,7 +74,7 @@ pub enum Reply {
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket {
     epoch: u64,
-    /// Whether its time counts for the speed.
+    /// True if its time counts for the speed.
     is_timed: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Pace {
     limit: usize,
     /// How often the limit changed.
     epoch: u64,
-    /// Whether the limit was too high once, so that it now rises one by one.
+    /// True if the limit was too high once, so that it now rises one by one.
     careful: bool,
     round: Round,
     /// The usual time of answers, by operation.
@@ -101,7 +101,7 @@ struct Round {
     failures: usize,
     /// How many times as long as usual the answers took, added up.
     slowness: f64,
-    /// Whether as many requests as allowed were in flight.
+    /// True if as many requests as allowed were in flight.
     full: bool,
 }
 
@@ -143,7 +143,7 @@ impl Pace {
     /// Records the outcome of a request.
     pub fn record(&mut self, reply: Reply, ticket: Ticket) {
         if ticket.epoch != self.epoch {
-            return; // It was sent before the last change, and says nothing of what is now.
+            return; // It was sent before the last change of the limit.
         }
         match reply {
             Reply::Throttled => self.halve(1),

@@ -16,19 +16,19 @@ pub(super) fn parse(bytes: &[u8], wanted: &KeyFilter) -> Option<Json> {
     // Skipped texts would not be checked for valid UTF-8.
     let text = std::str::from_utf8(bytes).ok()?;
     let mut json = serde_json::Deserializer::from_str(text);
-    let value = Part { wanted, is_entry: false }.deserialize(&mut json).ok()?;
+    let value = JsonPart { wanted, is_entry: false }.deserialize(&mut json).ok()?;
     json.end().ok()?;
     Some(value)
 }
 
 /// The whole answer, or an entry of its list.
 #[derive(Clone, Copy)]
-struct Part<'w> {
+struct JsonPart<'w> {
     wanted: &'w KeyFilter,
     is_entry: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Part<'_> {
+impl<'de> DeserializeSeed<'de> for JsonPart<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
@@ -39,7 +39,15 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Part<'_> {
+macro_rules! visit_scalars {
+    ($($visit:ident: $type:ty),*) => {
+        $(fn $visit<E: Error>(self, value: $type) -> Result<Json, E> {
+            Ok(value.into())
+        })*
+    };
+}
+
+impl<'de> Visitor<'de> for JsonPart<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,7 +56,7 @@ impl<'de> Visitor<'de> for Part<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let mut object = Object::new();
-        while let Some(key) = map.next_key_seed(Key(self.wanted))? {
+        while let Some(key) = map.next_key_seed(WantedKey(self.wanted))? {
             match key {
                 Some(key) => drop(object.insert(key, map.next_value()?)),
                 None => drop(map.next_value::<IgnoredAny>()?),
@@ -61,7 +69,7 @@ impl<'de> Visitor<'de> for Part<'_> {
         let mut entries = Vec::new();
         // A list within a list is part of a value.
         let wanted = if self.is_entry { &KeyFilter::All } else { self.wanted };
-        while let Some(entry) = list.next_element_seed(Part { wanted, is_entry: true })? {
+        while let Some(entry) = list.next_element_seed(JsonPart { wanted, is_entry: true })? {
             entries.push(entry);
         }
         Ok(Json::Array(entries))
@@ -71,31 +79,13 @@ impl<'de> Visitor<'de> for Part<'_> {
         Ok(Json::Null)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Json, E> {
-        Ok(value.into())
-    }
+    visit_scalars! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
 }
 
 /// A key; `None` for an unwanted one.
-struct Key<'w>(&'w KeyFilter);
+struct WantedKey<'w>(&'w KeyFilter);
 
-impl<'de> DeserializeSeed<'de> for Key<'_> {
+impl<'de> DeserializeSeed<'de> for WantedKey<'_> {
     type Value = Option<String>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -103,7 +93,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
     }
 }
 
-impl Visitor<'_> for Key<'_> {
+impl Visitor<'_> for WantedKey<'_> {
     type Value = Option<String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -30,7 +30,7 @@ const BASE: Duration = Duration::from_millis(500);
 
 /// The outcome of one sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SendOutcome {
     /// The service answered as it should.
     Success,
     /// The request was not sent, or did not arrive.
@@ -54,49 +54,53 @@ pub enum Outcome {
     Refused,
 }
 
-impl Outcome {
-    /// Whether a write may have been carried out without an answer that confirms it.
+impl SendOutcome {
+    /// True if a write may have been carried out without an answer that confirms it.
     pub const fn is_ambiguous(self) -> bool {
         matches!(self, Self::Lost | Self::Faulty | Self::Unreadable | Self::Oversized)
     }
 }
 
-/// Whether `status` means a failure of the service, or of a proxy. 408 comes from a proxy that
+/// True if `status` means a failure of the service, or of a proxy. 408 comes from a proxy that
 /// stopped waiting.
 pub const fn is_faulty(status: u16) -> bool {
     matches!(status, 408 | 500 | 502..=504 | 520..=530)
 }
 
 /// How long to wait before another sending, after number `attempt` (from 1); `None` if there is to
-/// be none. `retry_after` is the wait that the service asked for; `jitter` is in `0.0..1.0`.
+/// be none. `wait` is the wait that the service asked for; `jitter` is in `0.0..1.0`.
 pub fn decide(
     again: Again,
-    outcome: Outcome,
+    outcome: SendOutcome,
     attempt: u32,
-    retry_after: Option<Duration>,
+    wait: Option<Duration>,
     jitter: f64,
 ) -> Option<Duration> {
     let again =
         if Bug::RepeatCreates.is_planted() && again != Again::Reads { Again::Same } else { again };
     let is_harmless = match outcome {
-        Outcome::Success | Outcome::Refused | Outcome::Untrusted | Outcome::Oversized => false,
-        Outcome::NotSent => true,
-        Outcome::Throttled | Outcome::Locked => again != Again::Never,
-        Outcome::Lost | Outcome::Faulty | Outcome::Unreadable => {
+        SendOutcome::Success
+        | SendOutcome::Refused
+        | SendOutcome::Untrusted
+        | SendOutcome::Oversized => false,
+        SendOutcome::NotSent => true,
+        SendOutcome::Throttled | SendOutcome::Locked => again != Again::Never,
+        SendOutcome::Lost | SendOutcome::Faulty | SendOutcome::Unreadable => {
             matches!(again, Again::Reads | Again::Same)
         }
     };
-    let may_retry = attempt <= MAX_RETRIES && retry_after.is_none_or(|wait| wait <= MAX_WAIT);
-    (is_harmless && may_retry).then(|| delay(outcome, attempt, retry_after, jitter))
+    let may_retry = attempt <= MAX_RETRIES && wait.is_none_or(|wait| wait <= MAX_WAIT);
+    (is_harmless && may_retry).then(|| delay(outcome, attempt, wait, jitter))
 }
 
 /// How long to wait: never less than the service asked for, and up to a tenth more, so that clients
 /// do not all return at once.
-fn delay(outcome: Outcome, attempt: u32, retry_after: Option<Duration>, jitter: f64) -> Duration {
+fn delay(outcome: SendOutcome, attempt: u32, wait: Option<Duration>, jitter: f64) -> Duration {
     let ceiling = BASE * (1 << attempt.saturating_sub(1));
     // A 429 without a wait waits for twice the ceiling, without jitter: at least a second.
-    let backoff = if outcome == Outcome::Throttled { ceiling * 2 } else { ceiling.mul_f64(jitter) };
-    retry_after.map_or(backoff, |wait| (wait + wait.mul_f64(jitter / 10.0)).max(backoff))
+    let backoff =
+        if outcome == SendOutcome::Throttled { ceiling * 2 } else { ceiling.mul_f64(jitter) };
+    wait.map_or(backoff, |wait| (wait + wait.mul_f64(jitter / 10.0)).max(backoff))
 }
 
 #[cfg(test)]
@@ -128,28 +132,34 @@ mod tests {
         use Cell::{At, Retry};
         use Then::{Done, Fail, ReadBack};
         let table = [
-            (Outcome::Success, [At(Done), At(Done), At(Done), At(Done), At(Done)]),
-            (Outcome::NotSent, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail)]),
-            (Outcome::Throttled, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), At(Fail)]),
-            (Outcome::Locked, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), At(Fail)]),
+            (SendOutcome::Success, [At(Done), At(Done), At(Done), At(Done), At(Done)]),
             (
-                Outcome::Lost,
+                SendOutcome::NotSent,
+                [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail)],
+            ),
+            (
+                SendOutcome::Throttled,
+                [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), At(Fail)],
+            ),
+            (SendOutcome::Locked, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), At(Fail)]),
+            (
+                SendOutcome::Lost,
                 [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
             ),
             (
-                Outcome::Faulty,
+                SendOutcome::Faulty,
                 [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
             ),
             (
-                Outcome::Unreadable,
+                SendOutcome::Unreadable,
                 [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
             ),
             (
-                Outcome::Oversized,
+                SendOutcome::Oversized,
                 [At(Fail), At(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
             ),
-            (Outcome::Refused, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
-            (Outcome::Untrusted, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
+            (SendOutcome::Refused, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
+            (SendOutcome::Untrusted, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
         ];
         for (outcome, cells) in table {
             // What must never be sent again is read back wherever it may have been carried out.
@@ -166,7 +176,7 @@ mod tests {
                             assert_eq!(decision, None, "{about}");
                             let is_in_doubt = again != Again::Reads && outcome.is_ambiguous();
                             assert_eq!(then == ReadBack, is_in_doubt, "{about}");
-                            assert_eq!(then == Done, outcome == Outcome::Success, "{about}");
+                            assert_eq!(then == Done, outcome == SendOutcome::Success, "{about}");
                         }
                     }
                 }
@@ -186,41 +196,35 @@ mod tests {
         let ms = Duration::from_millis;
         for (attempt, ceiling) in (1..).zip([500, 1_000, 2_000, 4_000, 8_000]) {
             for (outcome, tenths, backoff) in [
-                (Outcome::Faulty, 0, 0),
-                (Outcome::Faulty, 5, ceiling / 2),
-                (Outcome::Faulty, 10, ceiling),
-                (Outcome::Throttled, 0, 2 * ceiling),
-                (Outcome::Throttled, 10, 2 * ceiling),
+                (SendOutcome::Faulty, 0, 0),
+                (SendOutcome::Faulty, 5, ceiling / 2),
+                (SendOutcome::Faulty, 10, ceiling),
+                (SendOutcome::Throttled, 0, 2 * ceiling),
+                (SendOutcome::Throttled, 10, 2 * ceiling),
             ] {
-                for retry_after in [None, Some(0), Some(1_000), Some(6_000), Some(60_000)] {
-                    let wanted = retry_after
-                        .map_or(0, |retry_after| retry_after + retry_after * tenths / 100)
-                        .max(backoff);
+                for wait in [None, Some(0), Some(1_000), Some(6_000), Some(60_000)] {
+                    let wanted = wait.map_or(0, |wait| wait + wait * tenths / 100).max(backoff);
                     let jitter = f64::from(u8::try_from(tenths).unwrap()) / 10.0;
-                    let found = decide(Again::Reads, outcome, attempt, retry_after.map(ms), jitter);
-                    assert_eq!(
-                        found,
-                        Some(ms(wanted)),
-                        "{outcome:?} {attempt} {retry_after:?} {jitter}"
-                    );
+                    let found = decide(Again::Reads, outcome, attempt, wait.map(ms), jitter);
+                    assert_eq!(found, Some(ms(wanted)), "{outcome:?} {attempt} {wait:?} {jitter}");
                 }
             }
         }
-        let after = |wait| decide(Again::Reads, Outcome::Throttled, 1, Some(wait), 0.0);
+        let after = |wait| decide(Again::Reads, SendOutcome::Throttled, 1, Some(wait), 0.0);
         assert_eq!(after(MAX_WAIT), Some(MAX_WAIT));
         assert_eq!(after(MAX_WAIT + ms(1)), None);
     }
 
     proptest! {
         #[test]
-        fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 1u32..50, retry_after in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
-            let retry_after = retry_after.map(Duration::from_secs);
-            for outcome in [Outcome::Throttled, Outcome::Faulty] {
-                if let Some(wait) = decide(Again::Reads, outcome, attempt, retry_after, jitter) {
+        fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 1u32..50, requested in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
+            let requested = requested.map(Duration::from_secs);
+            for outcome in [SendOutcome::Throttled, SendOutcome::Faulty] {
+                if let Some(wait) = decide(Again::Reads, outcome, attempt, requested, jitter) {
                     prop_assert!(attempt <= MAX_RETRIES);
-                    prop_assert!(wait >= retry_after.unwrap_or_default());
+                    prop_assert!(wait >= requested.unwrap_or_default());
                     prop_assert!(wait <= MAX_WAIT + MAX_WAIT / 10);
-                    prop_assert!(outcome != Outcome::Throttled || wait >= Duration::from_secs(1));
+                    prop_assert!(outcome != SendOutcome::Throttled || wait >= Duration::from_secs(1));
                 }
             }
         }

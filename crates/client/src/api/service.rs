@@ -63,12 +63,12 @@ impl Service {
         Ok(service)
     }
 
-    /// Whether it uses TLS.
+    /// True if it uses TLS.
     pub fn is_https(&self) -> bool {
         self.base.scheme() == "https"
     }
 
-    /// Whether the address is one of this machine.
+    /// True if the address is one of this machine.
     pub fn is_loopback(&self) -> bool {
         let host = self.base.host_str().unwrap_or_default();
         let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();

@@ -175,7 +175,7 @@ pub struct HttpOptions {
     /// The proxy. It never comes from the common variables such as `HTTPS_PROXY`: what redirects
     /// the token must be named on purpose.
     pub proxy: Option<String>,
-    /// Whether such a variable is set, which a failed connection then mentions.
+    /// True if such a variable is set, which a failed connection then mentions.
     pub ignores_proxy: bool,
     /// How many requests will be in flight.
     pub concurrency: usize,
@@ -318,7 +318,7 @@ impl Transport for HttpTransport {
 }
 
 /// The trusted authorities: the given ones, else the system's; none without TLS, so that
-/// certificates are not loaded in vain.
+/// no certificates are loaded.
 fn tls(service: &Service, options: &HttpOptions) -> Result<ClientConfig, SetupError> {
     let builder =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -387,7 +387,7 @@ fn is_plain(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType))
 }
 
-/// What to do about a failure of TLS, if a client certificate was given or not.
+/// Help for a failure of TLS, with or without a client certificate.
 fn tls_hint(error: &rustls::Error, has_identity: bool) -> &'static str {
     use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error};
     match error {

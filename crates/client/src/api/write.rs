@@ -8,7 +8,7 @@ use super::{
     Result,
     call::{Delivery, Freshness},
     client::{Answer, ReadClient},
-    error::Kind,
+    error::ErrorKind,
     quote::{RECOGNISED, Unquotable},
     transport::{Content, Part},
 };
@@ -42,7 +42,7 @@ impl WriteClient {
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError). If it is [in doubt](super::ApiError::in_doubt_since), the
-    /// write may have been carried out; the caller must wait and look.
+    /// write may have been carried out; the caller must wait and read again.
     pub async fn send(&self, request: Request<Write>) -> Result<Answer> {
         self.deliver(request, None, None).await
     }
@@ -73,8 +73,8 @@ impl WriteClient {
         read_at: Option<Duration>,
     ) -> Result<Answer> {
         let core = &self.reads.core;
-        let (content, unquotable) =
-            body(&request, &core.secrets).map_err(|why| core.error(&request, Kind::Body(why)))?;
+        let (content, unquotable) = body(&request, &core.secrets)
+            .map_err(|why| core.error(&request, ErrorKind::Body(why)))?;
         let result =
             core.call(&request, Delivery { content, unquotable, freshness, read_at }).await;
         let delete = request.operation.method == Method::Delete;

@@ -20,9 +20,9 @@ const FIRST: Duration = Duration::from_millis(500);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// What to do next.
+/// The next action.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ArrivalVerdict {
     /// The contents have arrived: send the next call.
     Next,
     /// Read again this long after the create.
@@ -38,14 +38,14 @@ pub(super) fn next_poll(passed: Duration) -> Duration {
 
 /// Decides, without IO, from the state of the container when `passed` had passed since the create;
 /// `presence` is an error if it could not be read.
-pub(super) fn decide(presence: Result<&Presence, Cause>, passed: Duration) -> Verdict {
+pub(super) fn decide(presence: Result<&Presence, Cause>, passed: Duration) -> ArrivalVerdict {
     let unfinished = match presence {
-        Ok(Presence::Here(_, Facts { arrival: None, .. })) => return Verdict::Next,
+        Ok(Presence::Here(_, Facts { arrival: None, .. })) => return ArrivalVerdict::Next,
         Ok(Presence::Here(_, Facts { arrival: Some(Arrival::Failed(why)), .. })) => {
             let why = why.clone().unwrap_or_else(|| "the service gave no reason".to_owned());
             let help = "delete the project, fix the cause and run apply again";
             let cause = Cause::new(why).context("the import of its contents failed").help(help);
-            return Verdict::Ended(Outcome::Failed(cause));
+            return ArrivalVerdict::Ended(Outcome::Failed(cause));
         }
         Ok(Presence::Here(..)) => Cause::new("its contents are still being imported"),
         Ok(Presence::Unreadable(cause)) => cause.clone().context("it could not be read again"),
@@ -59,16 +59,16 @@ pub(super) fn decide(presence: Result<&Presence, Cause>, passed: Duration) -> Ve
         ) => {
             let missing = Cause::new("accepted, but nothing is at its path");
             let missing = missing.help("look for it at another path");
-            return Verdict::Ended(Outcome::Failed(missing));
+            return ArrivalVerdict::Ended(Outcome::Failed(missing));
         }
     };
     if passed < PATIENCE {
-        return Verdict::Reread(next_poll(passed));
+        return ArrivalVerdict::Reread(next_poll(passed));
     }
     let minutes = PATIENCE.as_secs() / 60;
     let unfinished = unfinished.context(format!("not finished after {minutes} minutes"));
     let unfinished = unfinished.transient().help("run apply again when the import has finished");
-    Verdict::Ended(Outcome::Unknown(unfinished))
+    ArrivalVerdict::Ended(Outcome::Unknown(unfinished))
 }
 
 #[cfg(test)]
@@ -87,7 +87,9 @@ mod tests {
         let mut rereads = Vec::new();
         while passed < PATIENCE {
             let running = here(Some(Arrival::Running));
-            let Verdict::Reread(next) = decide(Ok(&running), passed) else { panic!("{passed:?}") };
+            let ArrivalVerdict::Reread(next) = decide(Ok(&running), passed) else {
+                panic!("{passed:?}")
+            };
             assert!(next > passed && next <= PATIENCE);
             passed = next;
             rereads.push(next.as_millis());
@@ -95,29 +97,33 @@ mod tests {
         assert_eq!(rereads[..6], [500, 1_000, 1_500, 2_250, 3_375, 5_062]);
         assert!(rereads.len() < 35, "{rereads:?}");
         let end = decide(Ok(&here(Some(Arrival::Running))), PATIENCE);
-        let Verdict::Ended(Outcome::Unknown(cause)) = end else { panic!("{end:?}") };
+        let ArrivalVerdict::Ended(Outcome::Unknown(cause)) = end else { panic!("{end:?}") };
         assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
     }
 
     #[test]
     fn an_arrived_import_continues_and_a_failed_one_gives_the_reason() {
-        assert_eq!(decide(Ok(&here(None)), Duration::ZERO), Verdict::Next);
+        assert_eq!(decide(Ok(&here(None)), Duration::ZERO), ArrivalVerdict::Next);
         let failed = here(Some(Arrival::Failed(Some("no such repository".into()))));
-        let Verdict::Ended(Outcome::Failed(cause)) = decide(Ok(&failed), Duration::ZERO) else {
+        let ArrivalVerdict::Ended(Outcome::Failed(cause)) = decide(Ok(&failed), Duration::ZERO)
+        else {
             panic!()
         };
         assert_eq!(cause.message, "the import of its contents failed: no such repository");
         assert!(!cause.transient);
         let first_stale_step = decide(Ok(&Presence::Moved { to: None }), Duration::ZERO);
-        assert!(matches!(first_stale_step, Verdict::Ended(Outcome::Failed(_))));
+        assert!(matches!(first_stale_step, ArrivalVerdict::Ended(Outcome::Failed(_))));
     }
 
     #[test]
     fn a_failed_read_is_repeated_until_the_deadline() {
         let unread = || Cause::new("503");
-        assert!(matches!(decide(Err(unread()), Duration::ZERO), Verdict::Reread(_)));
+        assert!(matches!(decide(Err(unread()), Duration::ZERO), ArrivalVerdict::Reread(_)));
         let unreadable = Presence::Unreadable(unread());
-        assert!(matches!(decide(Ok(&unreadable), Duration::ZERO), Verdict::Reread(_)));
-        assert!(matches!(decide(Err(unread()), PATIENCE), Verdict::Ended(Outcome::Unknown(_))));
+        assert!(matches!(decide(Ok(&unreadable), Duration::ZERO), ArrivalVerdict::Reread(_)));
+        assert!(matches!(
+            decide(Err(unread()), PATIENCE),
+            ArrivalVerdict::Ended(Outcome::Unknown(_))
+        ));
     }
 }

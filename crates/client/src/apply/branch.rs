@@ -1,13 +1,13 @@
 //! Plans one container against the base of a branch.
 //!
-//! What the branch did not ask for is removed from the declaration before planning. So later looks,
-//! also after a lost answer, decide by the declaration that was planned.
+//! What the branch did not ask for is removed from the declaration before planning. So later
+//! readings, also after a lost answer, decide by the declaration that was planned.
 
 use super::plan;
 use crate::{
     api::Result,
     desired::Container,
-    diff::{Label, Refusal, Step},
+    diff::{Label, Step},
     live::Live,
     observe::Observer,
     plan::{Base, Comparison, ContainerPlan, Drift, Rest, Settings, excluded_steps},
@@ -55,27 +55,21 @@ pub async fn plan_against(
     let mut rest = Rest::All;
     if !is_as_planned && !excluded_steps(&whole.steps, false).is_empty() {
         let written = written(observer, container, base, &whole, live, settings).await?;
-        let (plan, declared) = match written {
-            Some((plan, declared)) => (Some(plan), Rest::Some(declared)),
-            None => (None, Rest::Nothing),
-        };
         if drift == Drift::Show {
-            let refusals = plan.map(|plan| plan.findings.refusals).unwrap_or_default();
+            let refusals = written.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();
             against.refusals = std::mem::replace(&mut whole.findings.refusals, refusals);
-            let is_same = |one: &Refusal, other: &Refusal| {
-                (one.guard, &one.address) == (other.guard, &other.address)
-            };
-            let own = &whole.refusals;
-            against.refusals.retain(|one| !own.iter().any(|other| is_same(one, other)));
+            against.refusals.retain(|refusal| {
+                let key = (refusal.guard, &refusal.address);
+                !whole.refusals.iter().any(|other| (other.guard, &other.address) == key)
+            });
         } else {
-            rest = declared;
-            against.left = excluded_steps(&whole.steps, matches!(rest, Rest::Nothing));
-            match plan {
-                Some(plan) => whole = plan,
-                None => {
-                    whole.findings.steps.clear();
-                    whole.findings.refusals.clear();
-                }
+            against.left = excluded_steps(&whole.steps, written.is_none());
+            if let Some((plan, declared)) = written {
+                (whole, rest) = (plan, Rest::Some(declared));
+            } else {
+                rest = Rest::Nothing;
+                whole.findings.steps.clear();
+                whole.findings.refusals.clear();
             }
         }
     }

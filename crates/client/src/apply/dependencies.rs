@@ -18,7 +18,7 @@ pub(super) struct Dependencies {
 }
 
 impl Dependencies {
-    /// Those of `steps` that an edge of another container leads to.
+    /// Tracks the `steps` that an edge of another container leads to.
     pub(super) fn new<'s>(steps: impl Iterator<Item = &'s Step> + Clone, created: Created) -> Self {
         let edges = steps.clone().flat_map(|step| {
             let foreign = step.after.iter().filter(|edge| edge.address.path != step.address.path);

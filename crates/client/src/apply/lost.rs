@@ -16,6 +16,7 @@ use crate::{
     cause::Cause,
     diff::{Action, Change, Step},
     field::Scope,
+    kind::Section,
     operation::{Again, Request, Write},
     plan::ContainerPlan,
     planted::Bug,
@@ -45,11 +46,16 @@ pub(super) enum CallState {
     Unknown(Cause),
 }
 
-/// The state of the call `at` of `step`, in a container of `scope`, according to the new `plan`.
-pub(super) fn call_state(scope: Scope, step: &Step, at: usize, plan: &ContainerPlan) -> CallState {
+/// The state of the call `index` of `step`, in a container of `scope`, according to the new `plan`.
+pub(super) fn call_state(
+    scope: Scope,
+    step: &Step,
+    index: usize,
+    plan: &ContainerPlan,
+) -> CallState {
     let creates = step.creates_container();
     // The container exists, and its contents are arriving.
-    if creates && at == 0 && plan.arrival().is_some() {
+    if creates && index == 0 && plan.arrival().is_some() {
         return CallState::Applied;
     }
     if let Some(doubt) = plan.doubt(step) {
@@ -57,19 +63,20 @@ pub(super) fn call_state(scope: Scope, step: &Step, at: usize, plan: &ContainerP
     }
     let remaining = step_at(plan, &step.address);
     if step.replaces {
-        return replacement_state(step, at, remaining);
+        return replacement_state(step, index, remaining);
     }
-    if let Some(add) = second_create(step).filter(|add| at >= *add) {
-        return renewal_state(step, at > add, plan);
+    if let Some(add) = second_create(step).filter(|add| index >= *add) {
+        return renewal_state(step, index > add, plan);
     }
     if step.address.section.is_none() && step.action == Action::Update {
-        return move_state(step, at, remaining);
+        return move_state(step, index, remaining);
     }
     match (step.action, remaining) {
         (Action::Update, None) => update_state(step, plan),
         (Action::Update, Some(remaining)) => {
             let changes = remaining.changes.iter();
-            let mut open = changes.filter(|change| sends_field(scope, step, at, change)).peekable();
+            let mut open =
+                changes.filter(|change| sends_field(scope, step, index, change)).peekable();
             if open.peek().is_none() {
                 CallState::Applied
             } else if open.all(|change| step.is_same_field_change(remaining, &change.field)) {
@@ -80,7 +87,7 @@ pub(super) fn call_state(scope: Scope, step: &Step, at: usize, plan: &ContainerP
         }
         (_, Some(remaining)) if step.is_same_change(remaining) => CallState::NotApplied,
         (_, Some(_)) => CallState::Other,
-        (Action::Create, None) if creates => creation_state(scope, step, at, plan),
+        (Action::Create, None) if creates => creation_state(scope, step, index, plan),
         (Action::Create | Action::Delete, None) => CallState::Applied,
     }
 }
@@ -111,9 +118,9 @@ fn renewal_state(step: &Step, removes: bool, plan: &ContainerPlan) -> CallState 
 
 /// The state of a call of a replacement: a missing object is still to be created, an unchanged one
 /// is still to be replaced.
-fn replacement_state(step: &Step, at: usize, remaining: Option<&Step>) -> CallState {
-    let removes = at == 0;
-    let restores = step.sends.get(at).is_some_and(|call| call.restores);
+fn replacement_state(step: &Step, index: usize, remaining: Option<&Step>) -> CallState {
+    let removes = index == 0;
+    let restores = step.sends.get(index).is_some_and(|call| call.restores);
     match remaining {
         None => CallState::Applied,
         Some(remaining) if remaining.action == Action::Create && removes => CallState::Applied,
@@ -126,8 +133,8 @@ fn replacement_state(step: &Step, at: usize, remaining: Option<&Step>) -> CallSt
 
 /// The state of a call for a container that is renamed and then moved: the remaining calls were not
 /// carried out.
-fn move_state(step: &Step, at: usize, remaining: Option<&Step>) -> CallState {
-    let operation = step.sends.get(at).map(|call| call.request.operation);
+fn move_state(step: &Step, index: usize, remaining: Option<&Step>) -> CallState {
+    let operation = step.sends.get(index).map(|call| call.request.operation);
     let mut remaining = remaining.into_iter().flat_map(Step::requests);
     match operation {
         Some(operation) if remaining.any(|other| other.operation == operation) => {
@@ -149,17 +156,17 @@ fn update_state(step: &Step, plan: &ContainerPlan) -> CallState {
 
 /// The state of a call that creates a container, if the container exists now. It was created with
 /// parts of its own object; remaining differences are steps of their own.
-fn creation_state(scope: Scope, step: &Step, at: usize, plan: &ContainerPlan) -> CallState {
-    let request = step.requests().nth(at);
-    if at > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
+fn creation_state(scope: Scope, step: &Step, index: usize, plan: &ContainerPlan) -> CallState {
+    let request = step.requests().nth(index);
+    if index > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
         return CallState::Unknown(Cause::new("cannot tell whether this was carried out"));
     }
     let differs = plan.steps.iter().any(|remaining| {
         let section = remaining.address.section.and_then(|name| catalogue::section(scope, name));
-        section.is_some_and(|section| section.comes_with_container())
-            && remaining.changes.iter().any(|change| sends_field(scope, step, at, change))
+        section.is_some_and(Section::comes_with_container)
+            && remaining.changes.iter().any(|change| sends_field(scope, step, index, change))
     });
-    match (differs, at) {
+    match (differs, index) {
         (false, _) => CallState::Applied,
         // Another project has the path.
         (true, 0) => CallState::Other,
@@ -167,8 +174,8 @@ fn creation_state(scope: Scope, step: &Step, at: usize, plan: &ContainerPlan) ->
     }
 }
 
-/// True if the call `at` of `step` sends the field of `change`.
-fn sends_field(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
+/// True if the call `index` of `step` sends the field of `change`.
+fn sends_field(scope: Scope, step: &Step, index: usize, change: &Change) -> bool {
     let name = &*change.field;
     let sections = catalogue::sections(scope).filter(|section| match step.address.section {
         Some(name) => section.section == name,
@@ -177,12 +184,12 @@ fn sends_field(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
     let spec = sections.filter_map(|section| section.table().get(name)).next();
     let sent_name = spec.map_or(name, |spec| spec.field.sent_name());
     step.requests()
-        .nth(at)
+        .nth(index)
         .and_then(Request::body_fields)
         .is_some_and(|fields| fields.contains_key(sent_name))
 }
 
-/// What to do next after a lost answer.
+/// The next action after a lost answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The call was carried out: send the next one.
@@ -199,7 +206,7 @@ pub(super) enum Verdict {
     Unknown(Cause),
 }
 
-/// What happened to a lost call so far.
+/// The history of a lost call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct History {
     /// How many readings of [`REREAD_AFTER`] were made since its last sending.
@@ -270,7 +277,7 @@ mod tests {
         decide(&op.request(), call_state, history)
     }
 
-    /// What is left to do elsewhere says nothing of a step.
+    /// Remaining steps of other objects do not change the state of a call.
     #[test]
     fn a_step_stands_as_its_own_object_does() {
         let variable = json!({"key": "A", "environment_scope": "*", "value": "x"});
@@ -313,7 +320,7 @@ mod tests {
             (Some(own.clone()), NotApplied, Other, Applied),
             (Some(step(Action::Update, "developer")), Other, Other, Other),
         ] {
-            let found = [0, 1, 2].map(|at| replacement_state(&own, at, left.as_ref()));
+            let found = [0, 1, 2].map(|index| replacement_state(&own, index, left.as_ref()));
             assert_eq!(found, [removed, added, restored], "{left:?}");
         }
     }
@@ -329,17 +336,17 @@ mod tests {
             Step::new(shop.scope, address, Action::Update, origin, Vec::new(), sends)
         };
         let own = step(&[PROJECT_UPDATE, PROJECT_TRANSFER]);
-        for (left, renamed, first_stale_step) in [
+        for (left, renamed, moved) in [
             (Some(own.clone()), NotApplied, NotApplied),
             (Some(step(&[PROJECT_TRANSFER])), Applied, NotApplied),
             (None, Applied, Applied),
         ] {
-            let found = [0, 1].map(|at| move_state(&own, at, left.as_ref()));
-            assert_eq!(found, [renamed, first_stale_step], "{left:?}");
+            let found = [0, 1].map(|index| move_state(&own, index, left.as_ref()));
+            assert_eq!(found, [renamed, moved], "{left:?}");
         }
     }
 
-    /// A later look at a create finds nothing left to do, the same step, or something else.
+    /// A later reading after a create finds nothing left to do, the same step, or something else.
     #[test]
     fn the_remaining_step_shows_whether_a_create_succeeded() {
         use CallState::{Applied, NotApplied, Other};
@@ -413,9 +420,9 @@ mod tests {
             Step::new(shop.scope, address, Action::Update, shop.origin.clone(), changes, sends);
         let settings = Settings::of(caller(), Arc::default(), &Desired::default());
         let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
-        for at in [0, 1] {
-            let call_state = call_state(shop.scope, &step, at, &now);
-            assert!(matches!(call_state, CallState::Unknown(_)), "{at}: {call_state:?}");
+        for index in [0, 1] {
+            let call_state = call_state(shop.scope, &step, index, &now);
+            assert!(matches!(call_state, CallState::Unknown(_)), "{index}: {call_state:?}");
         }
     }
 
@@ -446,14 +453,14 @@ mod tests {
             (&[4], [CallState::Applied, CallState::Applied]),
         ] {
             let of = |settings| {
-                [0, 1].map(|at| call_state(shop.scope, step, at, &planned(ids, settings)))
+                [0, 1].map(|index| call_state(shop.scope, step, index, &planned(ids, settings)))
             };
             assert_eq!(of(&sending), expected, "{ids:?}");
         }
-        // The run no longer resends it when it looks.
+        // The run no longer resends it when it reads again.
         let now = planned(&[3, 4], &settings);
         assert_eq!(
-            [0, 1].map(|at| call_state(shop.scope, step, at, &now)),
+            [0, 1].map(|index| call_state(shop.scope, step, index, &now)),
             [CallState::Applied, CallState::NotApplied]
         );
     }

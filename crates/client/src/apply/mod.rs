@@ -20,7 +20,7 @@ mod lost;
 mod run;
 mod undone;
 
-use std::{collections::BTreeMap, sync::Mutex, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Semaphore;
@@ -35,12 +35,11 @@ use crate::{
     desired::{Container, Desired},
     diff::Step,
     live::Live,
-    lock,
     observe::Observer,
     plan::{self, Approved, ContainerPlan, Settings},
 };
 use dependencies::Dependencies;
-use run::{Run, RunState};
+use run::{ContainerRun, RunState};
 
 /// How long a run trusts the live state that its plan was made from.
 pub const TRUSTED: Duration = Duration::from_secs(60);
@@ -72,7 +71,8 @@ impl Apply<'_> {
             by_container.entry(&step.address.path).or_default().push(step);
         }
         let dependencies = Dependencies::new(plan.steps(), self.settings.created.clone());
-        let events = EventSink(Mutex::new(events));
+        let events = RefCell::new(events);
+        let emit = |event| (events.borrow_mut())(event);
         let slots = Semaphore::new(self.ahead.max(1));
         let mut waiting = self
             .desired
@@ -88,7 +88,7 @@ impl Apply<'_> {
                 biased;
                 slot = slots.acquire(), if next.is_some() => {
                     if let Some((container, steps)) = next {
-                        let run = Run::new(self, plan, container, steps, &events, &dependencies, &slots);
+                        let run = ContainerRun::new(self, plan, container, steps, &emit, &dependencies, &slots);
                         running.push(run.run(slot.ok()));
                     }
                     next = waiting.next();
@@ -139,13 +139,4 @@ pub async fn plan(
 /// The step of `plan` at `address`.
 fn step_at<'p>(plan: &'p ContainerPlan, address: &Address) -> Option<&'p Step> {
     plan.steps.iter().find(|step| step.address == *address)
-}
-
-/// Passes events of all containers to one reader.
-struct EventSink<F>(Mutex<F>);
-
-impl<F: FnMut(Event)> EventSink<F> {
-    fn emit(&self, event: Event) {
-        lock(&self.0)(event);
-    }
 }

@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{Applied, Apply, Mismatch, MismatchReason, Outcome, plan};
 use crate::{
-    address::{Address, groups_above},
+    address::groups_above,
     catalogue::{constraints, settings},
     cause::Cause,
     desired::{Container, Unlisted},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Apply<'_> {
-    /// What no longer matches although its own step succeeded, or none was needed.
+    /// The objects that no longer match although their own step succeeded, or none was needed.
     pub(super) async fn undone(
         &self,
         plan: &Approved<'_>,
@@ -33,65 +33,68 @@ impl Apply<'_> {
         let settings = Settings { created, ..self.settings.clone() }.after_run();
         let affected = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers(&container.path) && !container.is_watched;
-            let by = Some(affected_sections(container, &undoing))
-                .filter(|by| is_compared && !by.is_empty());
-            Some(self.read_again(container, by?, &settings))
+            let affected = Some(affected_sections(container, &undoing));
+            let affected = affected.filter(|affected| is_compared && !affected.is_empty());
+            Some(self.read_again(container, affected?, &settings))
         });
-        let found: Vec<_> =
+        let mismatches: Vec<_> =
             stream::iter(affected).buffer_unordered(self.ahead.max(1)).collect().await;
         let failed = applied.steps.iter().filter(|step| !step.outcome.is_success());
         let reported = applied.mismatches.iter().map(|mismatch| &mismatch.address);
         let reported: HashSet<_> = failed.map(|step| &step.address).chain(reported).collect();
-        let found = found.into_iter().flatten();
-        found.filter(|mismatch| !reported.contains(&mismatch.address)).collect()
+        let mismatches = mismatches.into_iter().flatten();
+        mismatches.filter(|mismatch| !reported.contains(&mismatch.address)).collect()
     }
 
-    /// Reads the sections in `by` again, each with the step that may have undone it.
+    /// Reads the `affected` sections again, each with the step that may have undone it.
     async fn read_again(
         &self,
         container: &Container,
-        by: BTreeMap<&'static str, &Step>,
+        affected: BTreeMap<&'static str, &Step>,
         settings: &Settings,
     ) -> Vec<Mismatch> {
         let mut part = container.clone();
         part.life.unlisted_projects = None;
         part.sections.retain(|section| {
             let is_object = matches!(section.of.home.place, Place::Object);
-            is_object || by.contains_key(section.of.section)
+            is_object || affected.contains_key(section.of.section)
         });
         let read = async {
             let mut live = self.observer.container(&part, None).await?;
             plan(self.observer, &part, &mut live, settings).await
         };
-        let found = match read.await {
-            Ok(found) => found,
+        let plan = match read.await {
+            Ok(plan) => plan,
             Err(error) => return vec![Mismatch::unread(container.address(), Cause::from(&error))],
         };
-        let reason_for = |address: &Address| {
-            let step = by.get(address.section?)?;
+        let reasons = affected.iter().map(|(section, step)| {
             let is_new = step.creates_container() && step.address.path == container.path;
-            let undone = || MismatchReason::Undone(step.address.clone());
-            Some(if is_new { MismatchReason::NotPlanned } else { undone() })
-        };
-        let steps = found.steps.iter().filter(|step| step.possible.is_none());
-        let steps = steps.filter_map(|step| Some(Mismatch::new(step, reason_for(&step.address)?)));
-        let problems = found.problems.iter().filter_map(|problem| {
-            let (address, help) = (problem.address.clone(), Some(problem.message.clone()));
-            Some(Mismatch { reason: reason_for(&address)?, address, fields: Vec::new(), help })
+            let undone = MismatchReason::Undone(step.address.clone());
+            (*section, if is_new { MismatchReason::NotPlanned } else { undone })
         });
-        let incomplete = found.incomplete.iter();
+        let reasons: BTreeMap<_, _> = reasons.collect();
+        let steps = plan.steps.iter().filter(|step| step.possible.is_none());
+        let steps = steps.filter_map(|step| {
+            Some(Mismatch::new(step, reasons.get(step.address.section?)?.clone()))
+        });
+        let problems = plan.problems.iter().filter_map(|problem| {
+            let (address, help) = (problem.address.clone(), Some(problem.message.clone()));
+            let reason = reasons.get(address.section?)?.clone();
+            Some(Mismatch { address, fields: Vec::new(), reason, help })
+        });
+        let incomplete = plan.incomplete.iter();
         let incomplete =
             incomplete.map(|part| Mismatch::unread(part.address.clone(), part.reason.clone()));
         steps.chain(problems).chain(incomplete).collect()
     }
 }
 
-/// What a step may undo in its container and below it.
+/// Something that a step may undo in its container and below it.
 #[derive(PartialEq, Eq, Hash)]
 enum Undone<'s> {
-    /// What the service put into a new container.
+    /// Entries that the service put into a new container.
     New,
-    /// What rules grant to someone whose access ends.
+    /// Rules that name someone whose access ends.
     Grants(Grantee),
     /// Fields below a group about which this field of a section decides.
     Decided(&'s str, &'s str),
@@ -131,26 +134,26 @@ fn affected_sections<'s>(
 ) -> BTreeMap<&'static str, &'s Step> {
     let path = container.path.to_lowercase();
     let paths = std::iter::once(&*path).chain(groups_above(&path));
-    let found: Vec<_> = paths.filter_map(|at| Some((at != path, undoing.get(at)?))).collect();
+    let steps: Vec<_> = paths.filter_map(|at| Some((at != path, undoing.get(at)?))).collect();
     let mut affected = BTreeMap::new();
-    for section in container.sections.iter().filter(|_| !found.is_empty()) {
+    for section in container.sections.iter().filter(|_| !steps.is_empty()) {
         let of = section.of.section;
         let new = (section.unlisted.value == Unlisted::Delete).then_some(Undone::New);
-        let own: Vec<_> =
-            new.into_iter().chain(grantees(section).map(|it| Undone::Grants(it.0))).collect();
-        let declares = |name: &String| section.names().any(|declared| declared == name);
+        let grants = grantees(section).map(|grantee| Undone::Grants(grantee.0));
+        let anywhere: Vec<_> = new.into_iter().chain(grants).collect();
         let rows = constraints::all().filter(|row| {
-            *row.over.section == *of && row.over.field.as_ref().is_some_and(declares)
+            let field = row.over.field.as_ref().filter(|_| *row.over.section == *of);
+            field.is_some_and(|field| section.names().any(|name| name == field))
         });
         let decided = rows.map(|row| Undone::Decided(&row.by.section, &row.by.field));
         let is_access = section.of.removal == Removal::Access;
         let entries = section.entries.iter().filter(|_| is_access);
         let entries = entries.map(|entry| Undone::Entry(of, &entry.key));
         let below: Vec<_> = decided.chain(entries).collect();
-        let step = found.iter().find_map(|(is_above, by)| {
+        let step = steps.iter().find_map(|(is_above, undoing)| {
             let below = below.iter().filter(|_| *is_above);
-            let own = own.iter().filter(|undone| !is_above || **undone != Undone::New);
-            below.chain(own).inspect(|_| steps::step()).find_map(|undone| by.get(undone))
+            let anywhere = anywhere.iter().filter(|undone| !is_above || **undone != Undone::New);
+            below.chain(anywhere).inspect(|_| steps::step()).find_map(|undone| undoing.get(undone))
         });
         affected.extend(step.map(|step| (of, *step)));
     }
@@ -163,6 +166,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        address::Address,
         desired::testing::{origin, shop},
         field::Scope,
         kind::Effect,

@@ -33,7 +33,7 @@ pub struct Existing {
 struct Scan<'g> {
     observer: &'g Observer,
     globs: &'g [Glob],
-    found: Existing,
+    existing: Existing,
     /// The ids of the groups read so far.
     group_ids: BTreeSet<u64>,
     is_matched: Vec<bool>,
@@ -57,9 +57,9 @@ impl Scan<'_> {
             return;
         }
         if (itself.facts)(raw).deleting.is_some() {
-            self.found.deleting.insert(path.to_owned());
+            self.existing.deleting.insert(path.to_owned());
         } else {
-            self.found.containers.insert(lower, (scope, path.into()));
+            self.existing.containers.insert(lower, (scope, path.into()));
         }
     }
 
@@ -69,17 +69,17 @@ impl Scan<'_> {
         if root.is_empty() {
             for group in observer.list_top_level(&identity_keys(Scope::Group)).await? {
                 let path = catalogue::lookup(Scope::Group).path_in(&group).to_lowercase();
-                if self.globs.iter().any(|glob| may_be_in(glob, &path)) {
-                    self.group_and_below(&group).await?;
+                if self.globs.iter().any(|glob| may_match_in(glob, &path)) {
+                    self.add_group(&group).await?;
                 }
             }
-            self.found.personal = self.personal().await?;
+            self.existing.personal = self.count_personal().await?;
             return Ok(());
         }
         if let Some(group) =
             observer.find_at(Scope::Group, root, &identity_keys(Scope::Group)).await?
         {
-            return self.group_and_below(&group).await;
+            return self.add_group(&group).await;
         }
         if root.contains('/') {
             let keys = identity_keys(Scope::Project);
@@ -97,7 +97,7 @@ impl Scan<'_> {
     }
 
     /// How many projects in personal namespaces the globs match, of all that are listed for the caller.
-    async fn personal(&self) -> Result<usize> {
+    async fn count_personal(&self) -> Result<usize> {
         let itself = catalogue::lookup(Scope::Project);
         let list = operation::PROJECT_LIST.request();
         // Others count only projects of which they are members.
@@ -113,14 +113,14 @@ impl Scan<'_> {
         Ok(matching.count())
     }
 
-    async fn group_and_below(&mut self, group: &Object) -> Result<()> {
+    async fn add_group(&mut self, group: &Object) -> Result<()> {
         let id = id_of(group).unwrap_or_default();
         if !self.group_ids.insert(id) {
             return Ok(());
         }
         self.add_matching(Scope::Group, group);
         for scope in [Scope::Group, Scope::Project] {
-            self.add_all(scope, all_in(scope).arg("id", id)).await?;
+            self.add_all(scope, list_below(scope).arg("id", id)).await?;
         }
         Ok(())
     }
@@ -141,14 +141,14 @@ impl Observer {
     /// of no use.
     pub async fn existing(&self, globs: &[Glob]) -> Result<Existing> {
         let is_matched = vec![false; globs.len()];
-        let (found, group_ids) = (Existing::default(), BTreeSet::new());
-        let mut scan = Scan { observer: self, globs, found, group_ids, is_matched };
+        let (existing, group_ids) = (Existing::default(), BTreeSet::new());
+        let mut scan = Scan { observer: self, globs, existing, group_ids, is_matched };
         for root in roots(globs) {
             scan.read(&root).await?;
         }
         let unmatched = globs.iter().zip(&scan.is_matched).filter(|(_, is_matched)| !**is_matched);
-        scan.found.unmatched = unmatched.map(|(glob, _)| glob.written().to_owned()).collect();
-        Ok(scan.found)
+        scan.existing.unmatched = unmatched.map(|(glob, _)| glob.written().to_owned()).collect();
+        Ok(scan.existing)
     }
 
     /// The top-level groups; entries hold only the `wanted` fields.
@@ -168,7 +168,7 @@ impl Observer {
     ) -> Result<Vec<Object>> {
         let (itself, _) = catalogue::container(scope);
         let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone());
-        Ok(self.client.list_known(list, itself.home.rows).await?.into_vec())
+        Ok(self.client.list_rows(list, itself.home.rows).await?.into_vec())
     }
 
     /// The group or project at `path`, or at the path that it has now, with only the `wanted`
@@ -180,9 +180,8 @@ impl Observer {
         wanted: &KeyFilter,
     ) -> Result<Option<Object>> {
         match self.object(scope, path, wanted).await {
-            Ok(found) => Ok(Some(found)),
             Err(error) if error.is_missing(scope) => Ok(None),
-            Err(error) => Err(error),
+            read => read.map(Some),
         }
     }
 
@@ -190,7 +189,7 @@ impl Observer {
     pub(super) async fn object(&self, scope: Scope, at: &str, keys: &KeyFilter) -> Result<Object> {
         let itself = catalogue::lookup(scope);
         let request = (itself.get)(at).keeping(keys.clone());
-        let answer = self.client.get_known(request, &["id", itself.path]).await?;
+        let answer = self.client.get_object(request, &["id", itself.path]).await?;
         Ok(answer.object().cloned().unwrap_or_default())
     }
 
@@ -214,7 +213,7 @@ impl Observer {
                     None => (operation::USER_GET.request().arg("user_id", id), "username"),
                 };
                 let request = request.keeping(KeyFilter::keys([field]));
-                match self.client.get_known(request, &["id", field]).await {
+                match self.client.get_object(request, &["id", field]).await {
                     Ok(answer) => Ok(answer.body[field].as_str().map(str::to_owned)),
                     Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
                     Err(error) => Err(error),
@@ -230,7 +229,7 @@ impl Observer {
 }
 
 /// The list of all groups or projects in a group, at any depth.
-pub(crate) fn all_in(scope: Scope) -> Request<Read> {
+pub(crate) fn list_below(scope: Scope) -> Request<Read> {
     match scope {
         Scope::Group => operation::GROUP_DESCENDANTS.request().query("all_available", true),
         Scope::Project => operation::GROUP_PROJECTS
@@ -260,8 +259,8 @@ pub(crate) fn outermost(all: &BTreeSet<String>) -> BTreeSet<String> {
     outermost.cloned().collect()
 }
 
-/// Whether `glob` may match something in the top-level group at `path`, in lower case.
-pub(super) fn may_be_in(glob: &Glob, path: &str) -> bool {
+/// True if `glob` may match something in the top-level group at `path`, in lower case.
+pub(super) fn may_match_in(glob: &Glob, path: &str) -> bool {
     let first = glob.written().split('/').next().unwrap_or_default();
     // An incomplete glob continues after the slash: `{acme,other/web}/*`.
     first.contains("**") || Glob::over_paths(first).map_or(true, |first| first.matches(path))
@@ -287,7 +286,7 @@ mod tests {
             ("{acme/web,other}/*", "acme", true),
             ("**", "acme", true),
         ] {
-            assert_eq!(may_be_in(&Glob::over_paths(glob).unwrap(), group), expected, "{glob}");
+            assert_eq!(may_match_in(&Glob::over_paths(glob).unwrap(), group), expected, "{glob}");
         }
     }
 

@@ -58,10 +58,10 @@ pub(super) struct LiveObject {
 pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<LiveObject>)>;
 
 /// Declared projects that are not found yet, by their live path in lower case.
-type Pending<'c> = BTreeMap<String, &'c Container>;
+type PendingProjects<'c> = BTreeMap<String, &'c Container>;
 
 /// How far a list was read.
-enum Listed {
+enum ListEnd {
     /// There is no such list.
     Nowhere,
     /// To its end, or until it failed or was not worth more calls.
@@ -71,26 +71,26 @@ enum Listed {
 }
 
 /// A search for projects in lists.
-struct Search<'o, 'c> {
+struct ProjectSearch<'o, 'c> {
     observer: &'o Observer,
     /// The fields to keep of the rows.
     wanted: KeyFilter,
     sender: &'o Sender<'c>,
 }
 
-impl<'c> Search<'_, 'c> {
+impl<'c> ProjectSearch<'_, 'c> {
     /// Looks for `sought` in the list of the top-level group (or user) `top`. If the service cuts
     /// that list off, goes on in the list of all projects.
-    async fn in_group(&self, top: &str, sought: &mut Pending<'c>) -> Result<()> {
+    async fn in_group(&self, top: &str, sought: &mut PendingProjects<'c>) -> Result<()> {
         let list = operation::GROUP_PROJECTS.request().arg("id", top);
         let list = list.query("include_subgroups", true).query("order_by", "id");
         let mut listed = self.in_list(list.query("sort", "asc"), sought).await?;
-        if matches!(listed, Listed::Nowhere) {
+        if matches!(listed, ListEnd::Nowhere) {
             let list = operation::USER_PROJECTS.request().arg("user_id", top);
             let list = list.query("order_by", "id").query("sort", "asc");
             listed = self.in_list(list, sought).await?;
         }
-        if let Listed::CutOff(last) = listed
+        if let ListEnd::CutOff(last) = listed
             && sought.len() > KEYSET_FROM
         {
             let younger = operation::PROJECT_LIST.request().query("id_after", last);
@@ -101,20 +101,24 @@ impl<'c> Search<'_, 'c> {
 
     /// Removes the projects that a list has from `sought`. Stops when going on would cost more
     /// calls than it saves.
-    async fn in_list(&self, list: Request<Read>, sought: &mut Pending<'c>) -> Result<Listed> {
+    async fn in_list(
+        &self,
+        list: Request<Read>,
+        sought: &mut PendingProjects<'c>,
+    ) -> Result<ListEnd> {
         let mut pager = Pager::passing(list.keeping(self.wanted.clone()));
         let (mut pages, mut hits, mut last) = (0, 0, None);
         let itself = catalogue::lookup(Scope::Project);
         loop {
             let objects = match self.observer.client.page(&mut pager).await {
                 Ok(Some(objects)) => objects,
-                Ok(None) => return Ok(Listed::Done),
+                Ok(None) => return Ok(ListEnd::Done),
                 Err(error) if is_fatal(&error) => return Err(error),
-                Err(error) if pages == 0 && error.is_not_found() => return Ok(Listed::Nowhere),
+                Err(error) if pages == 0 && error.is_not_found() => return Ok(ListEnd::Nowhere),
                 // Projects that the list did not contain are read one by one.
                 Err(error) => {
                     let last = last.filter(|_| error.status() == Some(NO_FURTHER));
-                    return Ok(last.map_or(Listed::Done, Listed::CutOff));
+                    return Ok(last.map_or(ListEnd::Done, ListEnd::CutOff));
                 }
             };
             pages += 1;
@@ -133,7 +137,7 @@ impl<'c> Search<'_, 'c> {
                 usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages)
             });
             if remaining_pages > sought.len() || pages > hits + KEYSET_FROM {
-                return Ok(Listed::Done);
+                return Ok(ListEnd::Done);
             }
         }
     }
@@ -147,15 +151,15 @@ impl Observer {
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>> {
         let containers = self.find_in_roster(containers, sender).await?;
-        let mut groups: BTreeMap<String, Pending<'c>> = BTreeMap::new();
+        let mut groups: BTreeMap<String, PendingProjects<'c>> = BTreeMap::new();
         let (projects, others): (Vec<&Container>, Vec<_>) =
             containers.into_iter().partition(|container| {
                 container.scope == Scope::Project
                     && self.moves.at(&container.path).is_none()
                     && self.moves.former_occupant(&container.path).is_none()
             });
-        let wanted = keys::of_objects(projects.iter().copied());
-        let search = Search { observer: self, wanted, sender };
+        let wanted = keys::object_keys(projects.iter().copied());
+        let search = ProjectSearch { observer: self, wanted, sender };
         for project in projects {
             let path = self.live_path(&project.path).await?.to_lowercase();
             let top = path.split('/').next().unwrap_or_default().to_owned();
@@ -167,8 +171,8 @@ impl Observer {
             }
             Ok::<_, ApiError>(sought)
         });
-        let rest: Vec<Pending<'c>> = stream::iter(lists).buffered(4).try_collect().await?;
-        let mut rest: Pending<'c> = rest.into_iter().flatten().collect();
+        let rest: Vec<PendingProjects<'c>> = stream::iter(lists).buffered(4).try_collect().await?;
+        let mut rest: PendingProjects<'c> = rest.into_iter().flatten().collect();
         if rest.len() > KEYSET_FROM {
             search.in_list(operation::PROJECT_LIST.request(), &mut rest).await?;
         }
@@ -176,11 +180,7 @@ impl Observer {
     }
 
     /// The project's row, or a single read of it if the row lacks a declared field.
-    pub(super) async fn complete_row(
-        &self,
-        project: &Container,
-        row: LiveObject,
-    ) -> Result<Location> {
+    pub(super) async fn complete(&self, project: &Container, row: LiveObject) -> Result<Location> {
         // Readers in parallel do not wait here: a lock held during a read would serialise all of
         // them.
         if row.lacking.iter().all(|name| lock(&self.memory.never_returned).contains(name)) {
@@ -312,7 +312,7 @@ impl Observer {
 
     /// The object of the container `at` a path or id.
     pub(super) async fn object_of(&self, container: &Container, at: &str) -> Result<Object> {
-        self.object(container.scope, at, &keys::of_objects([container])).await
+        self.object(container.scope, at, &keys::object_keys([container])).await
     }
 
     /// Reads the object at `at` as `container`.

@@ -137,7 +137,7 @@ impl Observer {
         Ok(None)
     }
 
-    /// Whether a group or project has exactly this path.
+    /// True if a group or project has exactly this path.
     async fn exists_at(&self, scope: Scope, path: &str) -> Result<bool> {
         match self.path_of(scope, path).await {
             Ok(live) => Ok(same_path(&live, path)),
@@ -151,7 +151,7 @@ impl Observer {
         self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default()
     }
 
-    /// Whether a group above the container, now or formerly, has declared former paths.
+    /// True if a group above the container, now or formerly, has declared former paths.
     pub(super) fn is_below_a_move(&self, container: &Container) -> bool {
         let mut paths = std::iter::once(&container.path).chain(self.former_paths(container));
         paths.any(|path| {
@@ -267,7 +267,7 @@ impl Observer {
         all
     }
 
-    /// Whether a container has one of these paths now.
+    /// True if a container has one of these paths now.
     async fn is_live_at_any(&self, at: &str, former: &[Arc<str>]) -> Result<bool> {
         for path in former {
             if same_path(&self.live_path(path).await?, at) {
@@ -304,7 +304,7 @@ impl Observer {
             return Ok(Err(Cause::new(why)));
         }
         let itself = catalogue::lookup(Scope::Project);
-        let list = target.addressed(exist::all_in(Scope::Project));
+        let list = target.addressed(exist::list_below(Scope::Project));
         let all = self.list_all(Scope::Project, list, &exist::identity_keys(Scope::Project)).await;
         let prefix = format!("{}/", path.to_lowercase());
         Ok(tolerate(all)?.map(|all| {

@@ -14,25 +14,25 @@ use crate::{
 };
 
 /// The fields to keep of the objects of `containers`.
-pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>) -> KeyFilter {
-    owned(keys(containers))
+pub(super) fn object_keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> KeyFilter {
+    key_filter(keys(containers))
 }
 
 /// The fields to keep of the rows of a roster.
-pub(super) fn of_roster(ask: &Ask<'_>) -> KeyFilter {
+pub(super) fn roster_keys(ask: &Ask<'_>) -> KeyFilter {
     let mut keys = keys(ask.declared);
     for scope in ask.globs.iter().map(|(scope, _)| *scope) {
         let (itself, _) = catalogue::container(scope);
         keys.extend(itself.looked_at);
     }
     for (section, names) in &ask.fields {
-        add(*section, &names.iter().map(String::as_str).collect(), &mut keys);
+        add_section_keys(*section, &names.iter().map(String::as_str).collect(), &mut keys);
     }
-    owned(keys)
+    key_filter(keys)
 }
 
 /// A filter for `keys`.
-pub(crate) fn owned(keys: BTreeSet<&str>) -> KeyFilter {
+pub(crate) fn key_filter(keys: BTreeSet<&str>) -> KeyFilter {
     KeyFilter::keys(keys.into_iter().map(|key| Cow::Owned(key.to_owned())))
 }
 
@@ -49,13 +49,13 @@ fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c
         }
     }
     for (section, names) in declared.values() {
-        add(*section, names, &mut keys);
+        add_section_keys(*section, names, &mut keys);
     }
     keys
 }
 
 /// Adds the fields that `section` needs to read the `declared` ones.
-pub(crate) fn add<'c>(
+pub(crate) fn add_section_keys<'c>(
     section: Section,
     declared: &BTreeSet<&'c str>,
     keys: &mut BTreeSet<&'c str>,
@@ -120,7 +120,7 @@ mod tests {
                 }
                 let (itself, _) = catalogue::container(section.home.scope);
                 let mut keys: BTreeSet<&str> = itself.looked_at.iter().copied().collect();
-                add(section, &BTreeSet::from([name]), &mut keys);
+                add_section_keys(section, &BTreeSet::from([name]), &mut keys);
                 let mut kept = raw.clone();
                 kept.retain(|key, _| keys.contains(key.as_str()));
                 let wanted = BTreeSet::from([name]);

@@ -23,10 +23,10 @@ use crate::{
 pub(super) type Runners = Arc<[(u64, String)]>;
 
 /// Custom roles.
-pub(super) type Roles = Arc<[Role]>;
+pub(super) type Roles = Arc<[CustomRole]>;
 
 /// A custom role.
-pub(super) struct Role {
+pub(super) struct CustomRole {
     id: u64,
     name: String,
     /// The level of access to which it belongs, if the service shows it.
@@ -61,7 +61,7 @@ impl Observer {
                     let roles = self.roles(path).await?;
                     let role = roles.iter().find(|role| role.name == name);
                     names.insert(named, &name, role.map(|role| role.id));
-                    if let Some(Role { id, level: Some(level), .. }) = role {
+                    if let Some(CustomRole { id, level: Some(level), .. }) = role {
                         names.insert_level(*id, *level);
                     }
                 } else {
@@ -106,7 +106,7 @@ impl Observer {
                 "" => operation::MEMBER_ROLE_LIST.request(),
                 top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
             };
-            let all = match self.client.list_known(all, Rows::with_id(&[])).await {
+            let all = match self.client.list_rows(all, Rows::with_id(&[])).await {
                 // The token may not see them, or the service has none.
                 Err(error) if matches!(error.status(), Some(400 | 403 | 404)) => {
                     return Ok(Roles::default());
@@ -117,7 +117,7 @@ impl Observer {
                 let name = raw.get("name")?.as_str()?.to_owned();
                 let level = raw.get("base_access_level").and_then(Json::as_u64);
                 let level = level.and_then(|level| level.try_into().ok());
-                Some(Role { id: id_of(raw)?, name, level })
+                Some(CustomRole { id: id_of(raw)?, name, level })
             });
             Ok(roles.collect())
         };
@@ -138,7 +138,7 @@ impl Observer {
             let sees_all = self.caller.administrator;
             let op = if sees_all { operation::RUNNER_LIST_ALL } else { operation::RUNNER_LIST };
             let list = op.request().query("type", "project_type");
-            let all = self.client.list_known(list, Rows::with_id(&[])).await?;
+            let all = self.client.list_rows(list, Rows::with_id(&[])).await?;
             let runners = all.iter().filter_map(|raw| {
                 Some((id_of(raw)?, raw.get("description")?.as_str()?.to_lowercase()))
             });
@@ -192,13 +192,13 @@ impl Observer {
     /// The namespace at `path`.
     pub(super) async fn namespace_at_live(&self, path: &str) -> Result<Option<Namespace>> {
         let read = async || {
-            let found = match self.namespace_at(path).await? {
+            let namespace = match self.namespace_at(path).await? {
                 Some(namespace) => namespace,
                 // The service would read a path of digits as an id.
                 None => self.namespace_among(path).await?,
             };
-            let Some(id) = found["id"].as_u64().map(Id::Known) else { return Ok(None) };
-            let owner = if found["kind"] != "user" {
+            let Some(id) = namespace["id"].as_u64().map(Id::Known) else { return Ok(None) };
+            let owner = if namespace["kind"] != "user" {
                 NamespaceOwner::Group
             } else if path.eq_ignore_ascii_case(&self.caller.username) {
                 NamespaceOwner::Caller
@@ -214,7 +214,7 @@ impl Observer {
     /// took `path` for something else.
     async fn namespace_at(&self, path: &str) -> Result<Option<Json>> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
-        match self.client.get_known(request, &["id", "full_path"]).await {
+        match self.client.get_object(request, &["id", "full_path"]).await {
             Ok(answer) => Ok(Some(answer.body).filter(|namespace| is_at(namespace, path))),
             Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(Some(Json::Null)),
             Err(error) => Err(error),
@@ -224,9 +224,9 @@ impl Observer {
     /// The namespace at `path` from a search; `null` if it is not found.
     async fn namespace_among(&self, path: &str) -> Result<Json> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
-        let found = self.client.list_known(request, Rows::with_id(&["full_path"])).await?;
-        let mut found = found.into_vec().into_iter().map(Json::Object);
-        Ok(found.find(|namespace| is_at(namespace, path)).unwrap_or_default())
+        let namespaces = self.client.list_rows(request, Rows::with_id(&["full_path"])).await?;
+        let mut namespaces = namespaces.into_vec().into_iter().map(Json::Object);
+        Ok(namespaces.find(|namespace| is_at(namespace, path)).unwrap_or_default())
     }
 }
 

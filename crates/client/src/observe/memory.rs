@@ -45,7 +45,7 @@ pub(super) struct Memory {
     /// Declared fields that single answers lack as well as list rows; reading again is useless.
     pub(super) never_returned: Mutex<BTreeSet<String>>,
     /// The rows of the roster, until they are used.
-    pub(super) roster_rows: Mutex<roster::Rows>,
+    pub(super) roster_rows: Mutex<roster::RosterRows>,
 }
 
 impl Memory {

@@ -23,7 +23,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
 pub use exist::Existing;
-pub(crate) use exist::{all_in, outermost};
+pub(crate) use exist::{list_below, outermost};
 use find::{LiveObject, Location};
 pub(crate) use find::{part_of, same_path};
 use memory::Memory;
@@ -63,7 +63,7 @@ impl Observer {
     /// [`ApiError`] if the service cannot be reached or does not accept the token.
     pub async fn connect(client: ReadClient) -> Result<Self> {
         let answer =
-            client.get_known(operation::CURRENT_USER.request(), &["id", "username"]).await?;
+            client.get_object(operation::CURRENT_USER.request(), &["id", "username"]).await?;
         let user = &answer.body;
         let caller = Caller {
             id: user["id"].as_u64().unwrap_or_default(),
@@ -136,15 +136,15 @@ impl Observer {
             drop(sender);
             Ok::<_, ApiError>(())
         };
-        let found = stream::unfold(receiver, |mut receiver| async {
+        let located = stream::unfold(receiver, |mut receiver| async {
             Some((receiver.recv().await?, receiver))
         });
-        let reading = found
+        let reading = located
             .map(|(container, row): (&'c Container, Option<LiveObject>)| {
                 let each = &each;
                 async move {
                     let object = match row {
-                        Some(row) => self.complete_row(container, row).await,
+                        Some(row) => self.complete(container, row).await,
                         None => self.read_by_path(container).await,
                     };
                     each(container, self.read_sections_of(container, object).await?).await

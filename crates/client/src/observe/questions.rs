@@ -85,15 +85,15 @@ impl Observer {
     /// The live entries of a section. A section that was read already is not read again.
     pub(super) async fn entries_of(
         &self,
-        of: Section,
+        kind: Section,
         container: &Container,
         (target, facts): (&Target, &Facts),
         live: &Live,
     ) -> Result<Collection> {
-        if let Some(entries) = live.sections.get(of.section) {
+        if let Some(entries) = live.sections.get(kind.section) {
             return Ok(entries.clone());
         }
-        let nothing = DeclaredSection::with(of, &container.origin, Vec::new());
+        let nothing = DeclaredSection::with(kind, &container.origin, Vec::new());
         self.section(&nothing, (target, facts), &[]).await
     }
 
@@ -130,8 +130,8 @@ impl Observer {
     async fn shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>> {
         let object = self.object(Scope::Project, path, &KeyFilter::All).await?;
         let of = catalogue::section(Scope::Project, shares::SECTION);
-        let found = of.and_then(|of| of.read_within(&object, Wanted::All));
-        Ok(found.ok_or_else(|| Cause::new("the service does not show the shares")))
+        let shares = of.and_then(|of| of.read_within(&object, Wanted::All));
+        Ok(shares.ok_or_else(|| Cause::new("the service does not show the shares")))
     }
 
     async fn entries(
@@ -140,16 +140,16 @@ impl Observer {
         live: &Live,
         name: &str,
     ) -> Result<Result<Entries, Cause>> {
-        let Some(of) = catalogue::section(container.scope, name) else {
+        let Some(kind) = catalogue::section(container.scope, name) else {
             return Ok(Ok(Entries::new()));
         };
-        let found = match &live.presence {
+        let entries = match &live.presence {
             Presence::Here(target, facts) => {
-                self.entries_of(of, container, (target, facts), live).await?
+                self.entries_of(kind, container, (target, facts), live).await?
             }
             _ => Collection::Fresh,
         };
-        Ok(entry_ids(of, container, &found))
+        Ok(entry_ids(kind, container, &entries))
     }
 
     /// The access levels in the group above the container at `path`.
@@ -175,7 +175,7 @@ impl Observer {
                 };
                 let direct = operation::MEMBER_LIST.request().arg("id", &path);
                 let home = self.live_path(&project.path).await?;
-                let mut levels = self.levels_of_new(&home).await?;
+                let mut levels = self.initial_levels(&home).await?;
                 levels.extend(self.levels_in(direct).await?);
                 for share in shares {
                     let group = share.fields.raw().get("group").and_then(Json::as_str);
@@ -184,7 +184,7 @@ impl Observer {
                 levels
             }
             Presence::Here(..) => self.levels_in(all).await?,
-            _ => self.levels_of_new(&path).await?,
+            _ => self.initial_levels(&path).await?,
         };
         let mut people: BTreeSet<_> = levels.into_keys().collect();
         let shares =
@@ -197,11 +197,11 @@ impl Observer {
 
     /// The access levels that a new project at `path` inherits, also if its group does not exist
     /// yet. Who creates a top-level group owns it.
-    async fn levels_of_new(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
+    async fn initial_levels(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
         for group in groups_above(path) {
             match self.levels(group).await {
                 Err(error) if error.is_not_found() => {}
-                found => return Ok(BTreeMap::clone(&*found?)),
+                levels => return Ok(BTreeMap::clone(&*levels?)),
             }
         }
         Ok(BTreeMap::from([(self.caller.id, OWNER)]))
@@ -252,7 +252,7 @@ impl Observer {
     }
 
     async fn levels_in(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>> {
-        let members = self.client.list_known(list, Rows::with_id(&["access_level"])).await?;
+        let members = self.client.list_rows(list, Rows::with_id(&["access_level"])).await?;
         let mut levels = BTreeMap::new();
         for member in members.iter() {
             let level = member.get("access_level").and_then(Json::as_u64);

@@ -32,7 +32,7 @@ const AT_ONCE: usize = 4;
 
 /// The rows of lists, kept until the rest of their containers is read.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct RosterRows {
     /// By scope and path in lower case.
     by_path: BTreeMap<(Scope, String), Object>,
     /// When the first list was requested, on the client's clock.
@@ -40,7 +40,7 @@ pub(super) struct Rows {
 }
 
 /// A question about what exists.
-struct Query<'a> {
+struct RosterReader<'a> {
     observer: &'a Observer,
     ask: &'a Ask<'a>,
     /// The fields to keep of the rows.
@@ -48,7 +48,7 @@ struct Query<'a> {
 }
 
 /// The rows of a list, and whether it has the projects of a user.
-type Listed = (Vec<Object>, bool);
+type ListedRows = (Vec<Object>, bool);
 
 impl Observer {
     /// The existing containers that `ask` requests.
@@ -58,12 +58,12 @@ impl Observer {
     /// leaves out the containers of that list.
     pub async fn roster(&self, ask: &Ask<'_>) -> Result<Roster> {
         let (mut roster, mut rows, read_at) = (Roster::default(), BTreeMap::new(), self.now());
-        let query = Query { observer: self, ask, wanted: keys::of_roster(ask) };
+        let reader = RosterReader { observer: self, ask, wanted: keys::roster_keys(ask) };
         let mut roots = Vec::new();
         for scope in Scope::ALL {
-            for root in query.roots(scope).await? {
+            for root in reader.roots(scope).await? {
                 if root.is_empty() {
-                    match tolerate(query.top_level_groups(scope).await)? {
+                    match tolerate(reader.top_level_groups(scope).await)? {
                         Ok(groups) => roots.extend(groups.into_iter().map(|root| (scope, root))),
                         Err(cause) => roster.incomplete.push(("**".into(), cause)),
                     }
@@ -73,13 +73,13 @@ impl Observer {
             }
         }
         let lists = roots.into_iter().map(async |(scope, root)| {
-            let list = query.all_below(scope, &root).await;
+            let list = reader.all_below(scope, &root).await;
             (scope, root, list)
         });
         let mut lists = stream::iter(lists).buffered(AT_ONCE);
         while let Some((scope, root, list)) = lists.next().await {
             let failed = match tolerate(list)? {
-                Ok(Some(listed)) => query.add_rows(scope, listed, &mut rows, &mut roster).await?,
+                Ok(Some(listed)) => reader.add_rows(scope, listed, &mut rows, &mut roster).await?,
                 Ok(None) => {
                     roster.nowhere.push(root);
                     continue;
@@ -89,7 +89,7 @@ impl Observer {
             let all = format!("{root}/**").into();
             roster.incomplete.extend(failed.map(|cause| (all, cause)));
         }
-        *lock(&self.memory.roster_rows) = Rows { by_path: rows, read_at };
+        *lock(&self.memory.roster_rows) = RosterRows { by_path: rows, read_at };
         Ok(roster)
     }
 
@@ -99,7 +99,8 @@ impl Observer {
         containers: &[&'c Container],
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>> {
-        let Rows { mut by_path, read_at } = std::mem::take(&mut *lock(&self.memory.roster_rows));
+        let RosterRows { mut by_path, read_at } =
+            std::mem::take(&mut *lock(&self.memory.roster_rows));
         if by_path.is_empty() {
             return Ok(containers.to_vec());
         }
@@ -121,7 +122,7 @@ impl Observer {
     }
 }
 
-impl Query<'_> {
+impl RosterReader<'_> {
     /// The groups whose lists are needed, by their live paths, none inside another; an empty path
     /// means everywhere.
     async fn roots(&self, scope: Scope) -> Result<BTreeSet<String>> {
@@ -129,7 +130,7 @@ impl Query<'_> {
         let (mut roots, observer) = (BTreeSet::new(), self.observer);
         for root in exist::roots(globs) {
             roots.insert(observer.live_group_path(&root).await?);
-            // What is in a group that moves there is elsewhere until then.
+            // The contents of a group that moves there are elsewhere until then.
             for group in observer.moves.groups_below(&root) {
                 roots.insert(observer.live_group_path(group).await?.to_lowercase());
             }
@@ -145,17 +146,18 @@ impl Query<'_> {
         let matching = paths.filter(|path| {
             let home = self.observer.moves.home(path).to_lowercase();
             let mut globs = self.ask.globs.iter().filter(|(of, _)| *of == scope);
-            globs.any(|(_, glob)| exist::may_be_in(glob, &home))
+            globs.any(|(_, glob)| exist::may_match_in(glob, &home))
         });
         Ok(matching.map(str::to_owned).collect())
     }
 
     /// Everything of `scope` at and below `root`: a group, a user or a project; `None` if there is
     /// none.
-    async fn all_below(&self, scope: Scope, root: &str) -> Result<Option<Listed>> {
+    async fn all_below(&self, scope: Scope, root: &str) -> Result<Option<ListedRows>> {
         let (observer, wanted) = (self.observer, &self.wanted);
-        let of_group = observer.list_all(scope, exist::all_in(scope).arg("id", root), wanted).await;
-        if let Some(mut rows) = unless_absent(of_group)? {
+        let group_list =
+            observer.list_all(scope, exist::list_below(scope).arg("id", root), wanted).await;
+        if let Some(mut rows) = unless_absent(group_list)? {
             if scope == Scope::Group && (self.ask.standing)(scope, root) != Treatment::Other {
                 rows.extend(observer.find_at(scope, root, wanted).await?);
             }
@@ -165,8 +167,8 @@ impl Query<'_> {
             Scope::Group => Ok(None),
             Scope::Project if !root.contains('/') => {
                 let list = operation::USER_PROJECTS.request().arg("user_id", root);
-                let of_user = observer.list_all(scope, list, wanted).await;
-                Ok(unless_absent(of_user)?.map(|rows| (rows, true)))
+                let user_list = observer.list_all(scope, list, wanted).await;
+                Ok(unless_absent(user_list)?.map(|rows| (rows, true)))
             }
             Scope::Project => {
                 let project = observer.find_at(scope, root, wanted).await?;
@@ -179,7 +181,7 @@ impl Query<'_> {
     async fn add_rows(
         &self,
         scope: Scope,
-        (listed, is_personal): Listed,
+        (listed, is_personal): ListedRows,
         rows: &mut BTreeMap<(Scope, String), Object>,
         roster: &mut Roster,
     ) -> Result<Option<Cause>> {
@@ -233,7 +235,7 @@ impl Query<'_> {
     }
 }
 
-/// What was read; `None` after a 404.
+/// The result of a read; `None` after a 404.
 fn unless_absent<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if error.is_not_found() => Ok(None),

@@ -39,11 +39,11 @@ impl Observer {
         let Presence::Here(target, facts) = live.presence.clone() else {
             return Ok(Collection::Fresh);
         };
-        let Some(of) = catalogue::section(container.scope, parent.section) else {
+        let Some(kind) = catalogue::section(container.scope, parent.section) else {
             return Ok(Collection::Partial(Cause::new("the section of its parents is unknown")));
         };
-        let all = self.entries_of(of, container, (&target, &facts), live).await?;
-        let ids = entry_ids(of, container, &all);
+        let all = self.entries_of(kind, container, (&target, &facts), live).await?;
+        let ids = entry_ids(kind, container, &all);
         live.names.insert_entries(parent.section, ids);
         let all = match all.entries() {
             Ok(all) => all,
@@ -52,43 +52,43 @@ impl Observer {
         let named = section.entries.iter().filter_map(|entry| entry.fields.get(parent.field));
         let named: Vec<_> = named.map(|named| named.value).collect();
         let names: BTreeSet<_> = named.iter().filter_map(Value::text).collect();
-        let mut above: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for entry in without_copies(of, container, all) {
-            let Some(id) = of.id_of(entry) else { continue };
-            let before = calls::preparatory_calls(of, entry, &target, self.caller.id);
+        let mut parents: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for entry in without_copies(kind, container, all) {
+            let Some(id) = kind.id_of(entry) else { continue };
+            let before = calls::preparatory_calls(kind, entry, &target, self.caller.id);
             live.names.insert_before(parent.section, id, before);
-            above.entry(of.name(entry.fields.raw())).or_default().push(id);
+            parents.entry(kind.name(entry.fields.raw())).or_default().push(id);
         }
-        above.retain(|name, _| names.contains(&**name) || names.is_empty());
+        parents.retain(|name, _| names.contains(&**name) || names.is_empty());
         if let Some((name, _)) =
-            above.iter().find(|(name, ids)| ids.len() > 1 && names.contains(&***name))
+            parents.iter().find(|(name, ids)| ids.len() > 1 && names.contains(&***name))
         {
-            let (noun, name) = (text::plural(of.noun), text::escape(name));
+            let (noun, name) = (text::plural(kind.noun), text::escape(name));
             let why = Cause::new(format!("several {noun} are named `{name}`"));
             return Ok(Collection::Partial(why.help("remove all but one, or rename them")));
         }
         // Manifests cannot refer to one of several parents with the same name.
-        let above = above.into_iter().filter(|(_, ids)| ids.len() == 1);
-        let above: Vec<_> = above.map(|(name, ids)| (name, ids[0])).collect();
+        let parents = parents.into_iter().filter(|(_, ids)| ids.len() == 1);
+        let parents: Vec<_> = parents.map(|(name, ids)| (name, ids[0])).collect();
         let (began, name) = (self.now(), section.of.section);
-        let found = self.section(section, (&target, &facts), &above).await?;
+        let entries = self.section(section, (&target, &facts), &parents).await?;
         live.times.sections.insert(name, ReadTime { began, ended: self.now() });
-        Ok(found)
+        Ok(entries)
     }
 
-    /// Reads a section of the container `target`; below the parents `above` if it has some.
+    /// Reads a section of the container `target`; below its `parents` if it has some.
     pub(super) async fn section(
         &self,
         section: &DeclaredSection,
         (target, facts): (&Target, &Facts),
-        above: &[ParentId],
+        parents: &[ParentId],
     ) -> Result<Collection> {
         let names = section.names().collect();
         let home = section.of.home;
         let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from());
         let reader =
-            SectionReader { observer: self, of: section.of, section, names, target, sees_all };
-        let result = reader.read(facts, above).await;
+            SectionReader { observer: self, kind: section.of, section, names, target, sees_all };
+        let result = reader.read(facts, parents).await;
         let off = home.closing(facts).map(|off| switched_off(section.of, off));
         match (result, off) {
             (Err(error), _) if is_fatal(&error) => Err(error),
@@ -100,10 +100,10 @@ impl Observer {
                 Ok(Collection::Unreadable(refused(section.of, facts, sees_all, &error)))
             }
             // Some lists are then empty, whatever exists.
-            (Ok(found), Some(off)) if found.entries().is_ok_and(<[_]>::is_empty) => {
+            (Ok(collection), Some(off)) if collection.entries().is_ok_and(<[_]>::is_empty) => {
                 Ok(Collection::Unreadable(off))
             }
-            (Ok(found), _) => Ok(found),
+            (Ok(collection), _) => Ok(collection),
         }
     }
 }
@@ -111,36 +111,38 @@ impl Observer {
 /// Reads one section of a container.
 struct SectionReader<'a> {
     observer: &'a Observer,
-    of: Section,
+    kind: Section,
     section: &'a DeclaredSection,
     /// The declared fields.
     names: BTreeSet<&'a str>,
     target: &'a Target,
-    /// Whether the caller would see everything that exists.
+    /// True if the caller would see everything that exists.
     sees_all: bool,
 }
 
 impl SectionReader<'_> {
-    async fn read(&self, facts: &Facts, above: &[ParentId]) -> Result<Collection> {
-        let home = self.of.home;
-        let why = match home.place {
-            Place::Part { .. } => "it names something that the token cannot see".to_owned(),
+    async fn read(&self, facts: &Facts, parents: &[ParentId]) -> Result<Collection> {
+        let home = self.kind.home;
+        Ok(match home.place {
+            Place::Part { .. } => {
+                Collection::Partial("it names something that the token cannot see".into())
+            }
             Place::Container | Place::Object | Place::In(_) => {
-                format!("it was not part of the {} object", self.target.scope.noun())
+                let noun = self.target.scope.noun();
+                Collection::Partial(format!("it was not part of the {noun} object").into())
             }
             Place::List(_) if !self.sees_all => {
                 let role = role(home.seen_from());
-                format!("the token's role is below {role}, so the list may be incomplete")
+                let why =
+                    format!("the token's role is below {role}, so the list may be incomplete");
+                Collection::Partial(why.into())
             }
-            Place::List(op) => {
-                return match home.parent {
-                    Some(parent) => self.lists(parent, op, above).await,
-                    None => self.list(op).await,
-                };
-            }
-            Place::Optional(op) => return self.optional(op, facts).await,
-        };
-        Ok(Collection::Partial(why.into()))
+            Place::List(op) => match home.parent {
+                Some(parent) => self.lists(parent, op, parents).await?,
+                None => self.list(op).await?,
+            },
+            Place::Optional(op) => self.optional(op, facts).await?,
+        })
     }
 
     fn request(&self, op: Op<Read>) -> Request<Read> {
@@ -149,30 +151,35 @@ impl SectionReader<'_> {
 
     /// Why `rows` cannot be used, if a value in them has the wrong type.
     fn mistyped<'r>(&self, rows: impl IntoIterator<Item = &'r Object>) -> Option<Collection> {
-        let key = rows.into_iter().find_map(|raw| self.of.mistyped(raw))?;
-        let noun = self.of.noun;
+        let key = rows.into_iter().find_map(|raw| self.kind.mistyped(raw))?;
+        let noun = self.kind.noun;
         let cause =
             Cause::new(format!("the service shows a {noun} whose `{key}` has the wrong type"));
         Some(Collection::Unreadable(cause.help(PROXY)))
     }
 
-    /// Reads the list of each parent in `above`.
-    async fn lists(&self, parent: &Parent, op: Op<Read>, above: &[ParentId]) -> Result<Collection> {
-        let reader = self.of.reader(Wanted::Only(&self.names));
-        let lists = above
+    /// Reads the list of each parent in `parents`.
+    async fn lists(
+        &self,
+        parent: &Parent,
+        op: Op<Read>,
+        parents: &[ParentId],
+    ) -> Result<Collection> {
+        let reader = self.kind.reader(Wanted::Only(&self.names));
+        let lists = parents
             .iter()
-            .map(|(_, id)| self.rows_below(self.of, self.request(op).arg(parent.argument, id)));
+            .map(|(_, id)| self.rows_below(self.kind, self.request(op).arg(parent.argument, id)));
         let mut entries = Vec::new();
-        for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(above) {
+        for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(parents) {
             let Some(rows) = rows else {
-                let (noun, name) = (text::plural(self.of.noun), text::escape(name));
+                let (noun, name) = (text::plural(self.kind.noun), text::escape(name));
                 let why = format!("the service does not show the {noun} of `{name}`");
                 return Ok(Collection::Partial(why.into()));
             };
             if let Some(mistyped) = self.mistyped(&rows) {
                 return Ok(mistyped);
             }
-            let direct = rows.into_iter().filter(|raw| !self.of.home.is_inherited(raw));
+            let direct = rows.into_iter().filter(|raw| !self.kind.home.is_inherited(raw));
             entries.extend(direct.map(|raw| reader.read(&parent.complete(raw, name, *id))));
         }
         Ok(Collection::Within(entries))
@@ -180,14 +187,18 @@ impl SectionReader<'_> {
 
     /// The complete list that `request` returns, or that is in the object that it returns; `None` if
     /// the object does not contain it.
-    async fn rows_below(&self, of: Section, request: Request<Read>) -> Result<Option<Vec<Object>>> {
-        let (home, client) = (of.home, &self.observer.client);
+    async fn rows_below(
+        &self,
+        kind: Section,
+        request: Request<Read>,
+    ) -> Result<Option<Vec<Object>>> {
+        let (home, client) = (kind.home, &self.observer.client);
         let Some(field) = home.within else {
             return Ok(Some(
-                client.list_known(home.list_request(request), home.rows).await?.into_vec(),
+                client.list_rows(home.list_request(request), home.rows).await?.into_vec(),
             ));
         };
-        let answer = client.get_known(request, &["id"]).await?;
+        let answer = client.get_object(request, &["id"]).await?;
         let Some(rows) = answer.body[field].as_array() else { return Ok(None) };
         let rows = rows.iter().map(|row| {
             let mut keys = home.rows.keys.iter().chain(home.rows.also);
@@ -198,15 +209,15 @@ impl SectionReader<'_> {
 
     /// Reads a list to its end.
     async fn list(&self, op: Op<Read>) -> Result<Collection> {
-        let (of, section, home) = (self.of, self.section, self.of.home);
-        let reader = of.reader(Wanted::Only(&self.names));
+        let (kind, section, home) = (self.kind, self.section, self.kind.home);
+        let reader = kind.reader(Wanted::Only(&self.names));
         let request = home.list_request(self.request(op));
-        let all = self.observer.client.list_known(request, home.rows).await?;
+        let all = self.observer.client.list_rows(request, home.rows).await?;
         if let Some(mistyped) = self.mistyped(all.iter()) {
             return Ok(mistyped);
         }
-        let itself = self.target.id.filter(|_| of.traits.contains(&Trait::ListsItself));
-        let mut details = match of.detail.zip(home.operations.get) {
+        let itself = self.target.id.filter(|_| kind.traits.contains(&Trait::ListsItself));
+        let mut details = match kind.detail.zip(home.operations.get) {
             Some((detail, get)) => self.details(detail, get, &all).await?,
             None => BTreeMap::new(),
         };
@@ -217,13 +228,13 @@ impl SectionReader<'_> {
             let mut raw = details.remove(&at).unwrap_or(raw);
             raw.extend(parts.remove(&at).unwrap_or_default());
             // To remove an inherited entry here is a problem of the plan, and so may be another one.
-            let is_shown = of.detail.is_some() && home.is_inherited(&raw) && {
-                let name = shown_name(of, &raw);
-                let only = of.only_one(&name);
+            let is_shown = kind.detail.is_some() && home.is_inherited(&raw) && {
+                let name = shown_name(kind, &raw);
+                let only = kind.only_one(&name);
                 let mut others = section.entries.iter().filter(|other| other.key != name);
                 section.is_removed(&name)
                     || only
-                        .is_some_and(|it| others.any(|other| of.only_one(&other.key) == Some(it)))
+                        .is_some_and(|it| others.any(|other| kind.only_one(&other.key) == Some(it)))
             };
             let is_itself = itself.is_some() && id_of(&raw) == itself;
             ((is_shown || !home.is_inherited(&raw)) && !is_itself).then(|| reader.read(&raw))
@@ -236,15 +247,15 @@ impl SectionReader<'_> {
     /// others.
     async fn parts(&self, listed: &[Object]) -> Result<BTreeMap<usize, Object>> {
         let mut parts: BTreeMap<usize, Object> = BTreeMap::new();
-        let below: Vec<_> = copies::parts(self.of).collect();
-        if below.is_empty() || !self.of.may_come_twice() {
+        let below: Vec<_> = copies::parts(self.kind).collect();
+        if below.is_empty() || !self.kind.may_come_twice() {
             return Ok(parts);
         }
         let declared = self.section.entries.iter().map(|entry| &*entry.key);
         let declared: BTreeSet<&str> = declared.collect();
         let mut positions: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, raw) in listed.iter().enumerate() {
-            positions.entry(shown_name(self.of, raw)).or_default().push(at);
+            positions.entry(shown_name(self.kind, raw)).or_default().push(at);
         }
         positions.retain(|name, positions| positions.len() > 1 && declared.contains(&**name));
         for at in positions.into_values().flatten() {
@@ -271,7 +282,7 @@ impl SectionReader<'_> {
         get: Op<Read>,
         listed: &[Object],
     ) -> Result<BTreeMap<usize, Object>> {
-        let (section, home) = (self.section, self.of.home);
+        let (section, home) = (self.section, self.kind.home);
         let present = section.entries.iter().filter(|entry| entry.state == State::Present);
         let keys: BTreeSet<_> = present.map(|entry| &*entry.key).collect();
         let reads_all = self.names.iter().any(|name| detail.fields.contains(name));
@@ -280,14 +291,15 @@ impl SectionReader<'_> {
         }
         let reads = listed.iter().enumerate().filter_map(|(at, raw)| {
             let is_wanted = reads_all || keys.contains("") || {
-                let name = shown_name(self.of, raw);
+                let name = shown_name(self.kind, raw);
                 let goes = section.is_removed(&name) || section.unlisted.value == Unlisted::Delete;
                 keys.contains(&*name)
-                    || (goes && risk::protective_fields(self.of).any(|name| self.of.has(raw, name)))
+                    || (goes
+                        && risk::protective_fields(self.kind).any(|name| self.kind.has(raw, name)))
             };
             let request = home.one(self.request(get), raw).filter(|_| is_wanted)?;
             Some(async move {
-                let answer = self.observer.client.get_known(request, home.rows.keys).await?;
+                let answer = self.observer.client.get_object(request, home.rows.keys).await?;
                 Ok::<_, ApiError>((at, answer.object().cloned().unwrap_or_default()))
             })
         });
@@ -296,35 +308,35 @@ impl SectionReader<'_> {
 
     /// Reads a single object.
     async fn optional(&self, op: Op<Read>, facts: &Facts) -> Result<Collection> {
-        let (of, client) = (self.of, &self.observer.client);
-        let (request, keys) = (self.request(op), of.home.rows.keys);
-        let found = match of.home.absent_as {
+        let (kind, client) = (self.kind, &self.observer.client);
+        let (request, keys) = (self.request(op), kind.home.rows.keys);
+        let read = match kind.home.absent_as {
             Absence::Null => client.get_optional(request, keys).await,
-            Absence::Never | Absence::NotFound => client.get_known(request, keys).await.map(Some),
+            Absence::Never | Absence::NotFound => client.get_object(request, keys).await.map(Some),
         };
         let shows_absence =
-            of.home.absent_as == Absence::NotFound && self.sees_all && facts.tier >= of.tier();
-        let answer = match found {
+            kind.home.absent_as == Absence::NotFound && self.sees_all && facts.tier >= kind.tier();
+        let answer = match read {
             Err(error) if shows_absence && error.is_entry_missing() => None,
-            found => found?,
+            read => read?,
         };
         let Some(answer) = answer else { return Ok(Collection::One(None)) };
-        let Some(raw) = answer.object().filter(|raw| of.shows_any_field(raw)) else {
-            let why = format!("the service shows a {} without any of its fields", of.noun);
+        let Some(raw) = answer.object().filter(|raw| kind.shows_any_field(raw)) else {
+            let why = format!("the service shows a {} without any of its fields", kind.noun);
             return Ok(Collection::Unreadable(Cause::new(why).help(PROXY)));
         };
         Ok(self.mistyped([raw]).unwrap_or_else(|| {
-            Collection::One(Some(of.read(raw, Wanted::Only(&self.names)).into()))
+            Collection::One(Some(kind.read(raw, Wanted::Only(&self.names)).into()))
         }))
     }
 
     /// Adds a field from another list, if it is declared and that list can be read.
     async fn with_side_list(&self, entries: Complete<LiveEntry>) -> Result<Complete<LiveEntry>> {
-        let side = catalogue::side_list(self.of);
+        let side = catalogue::side_list(self.kind);
         let Some(side) = side.filter(|side| self.names.contains(side.field)) else {
             return Ok(entries);
         };
-        let list = self.observer.client.list_known(self.request(side.list), side.rows);
+        let list = self.observer.client.list_rows(self.request(side.list), side.rows);
         Ok(match tolerate(list.await)? {
             Ok(others) => entries.map(|mut entry| {
                 let value = (side.value)(&entry, &others);
@@ -338,31 +350,31 @@ impl SectionReader<'_> {
 }
 
 /// The name of an entry in a response.
-fn shown_name(of: Section, raw: &Object) -> String {
-    of.name(of.read(raw, Wanted::Only(&[].into())).fields.raw())
+fn shown_name(kind: Section, raw: &Object) -> String {
+    kind.name(kind.read(raw, Wanted::Only(&[].into())).fields.raw())
 }
 
-/// What to do about an answer that the service does not give.
+/// Help for an answer that the service itself does not give.
 const PROXY: &str = "check for a proxy that changes answers";
 
 /// Why a section is unreadable while the settings in `off` are disabled.
-fn switched_off(of: Section, off: &[&str]) -> Cause {
+fn switched_off(kind: Section, off: &[&str]) -> Cause {
     let are = if off.len() == 1 { "is" } else { "are" };
     let why = format!("switched off by settings: `{}` {are} disabled", off.join("` and `"));
-    let help = format!("enable it, or take `{}` out of the manifest", of.section);
+    let help = format!("enable it, or take `{}` out of the manifest", kind.section);
     Cause::new(why).help(help).withheld(Withheld::SwitchedOff)
 }
 
 /// Why a section is unreadable after `error`. `sees_all`: whether the caller's role suffices.
-fn refused(of: Section, facts: &Facts, sees_all: bool, error: &ApiError) -> Cause {
+fn refused(kind: Section, facts: &Facts, sees_all: bool, error: &ApiError) -> Cause {
     let cause = Cause::from(error);
     if !error.is_forbidden() && (!error.is_not_found() || error.is_container_missing()) {
         return cause;
     }
-    if !sees_all || facts.tier >= of.tier() {
+    if !sees_all || facts.tier >= kind.tier() {
         return cause.withheld(Withheld::Refused);
     }
-    let (section, tier) = (of.section, of.tier());
+    let (section, tier) = (kind.section, kind.tier());
     let help =
         format!("renew the service's licence for {tier}, or take `{section}` out of the manifest");
     let mut cause = cause.help(help).withheld(Withheld::Tier);

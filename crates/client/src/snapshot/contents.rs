@@ -8,7 +8,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::question::{Query, Question, Subject};
+use super::question::{Query, QuerySubject, Question};
 use crate::{
     address::groups_above,
     catalogue, digest,
@@ -19,9 +19,9 @@ use crate::{
 
 /// JSON as canonical text, which takes a tenth of the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Packed(Box<str>);
+pub(super) struct PackedJson(Box<str>);
 
-impl Packed {
+impl PackedJson {
     pub(super) fn new(json: &Json) -> Self {
         Self(digest::canonical(json).into())
     }
@@ -33,13 +33,13 @@ impl Packed {
     }
 }
 
-impl Serialize for Packed {
+impl Serialize for PackedJson {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.json().serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Packed {
+impl<'de> Deserialize<'de> for PackedJson {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Json::deserialize(deserializer).map(|json| Self::new(&json))
     }
@@ -82,12 +82,12 @@ impl fmt::Display for Failed {
 pub(super) enum Recorded {
     /// A complete list.
     #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
-    Entries(Vec<Packed>),
+    Entries(Vec<PackedJson>),
     /// A failure.
     Failed(Failed),
     /// One object, or `null` if there is none.
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
-    One(Option<Packed>),
+    One(Option<PackedJson>),
 }
 
 /// A group or project.
@@ -100,7 +100,7 @@ pub(super) struct ObjectRow {
     pub id: u64,
     /// The fields that plans use.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
-    pub object: Packed,
+    pub object: PackedJson,
     /// Its full path.
     pub path: String,
     /// Whether it is a group or a project.
@@ -109,10 +109,10 @@ pub(super) struct ObjectRow {
 
 impl ObjectRow {
     /// The row of the object `raw`, if it has an id and a path.
-    pub(super) fn of(scope: Scope, raw: &Object, by_itself: bool) -> Option<Self> {
+    pub(super) fn new(scope: Scope, raw: &Object, by_itself: bool) -> Option<Self> {
         let id = raw.get("id")?.as_u64()?;
         let path = raw.get(catalogue::lookup(scope).path)?.as_str()?.to_owned();
-        let object = Packed::new(&Json::Object(raw.clone()));
+        let object = PackedJson::new(&Json::Object(raw.clone()));
         Some(Self { by_itself, id, object, path, scope })
     }
 }
@@ -139,30 +139,34 @@ pub struct Contents {
     pub(super) all_users: bool,
 }
 
-/// What the snapshot knows about a question: the answer, or why it could not be read; `None` if it
-/// knows nothing.
-pub(super) type Lookup = Option<Result<Json, Failed>>;
+/// The recorded answer to a request, or why it could not be read; `None` if the snapshot has
+/// neither.
+pub(super) type LookupResult = Option<Result<Json, Failed>>;
 
 impl Contents {
     /// Answers a question.
-    pub(super) fn answer(&self, query: &Query) -> Lookup {
+    pub(super) fn answer(&self, query: &Query) -> LookupResult {
         match query.subject() {
-            Subject::Object(scope) => self.object(scope, query.of()),
-            Subject::Roster(scope, root) => self.roster(scope, root),
-            // Projects that the list lacks are read one by one.
-            Subject::AllProjects => Some(Ok(Json::Array(Vec::new()))),
-            Subject::SomeProjects => Some(Ok(self.rows_below(query.of()))),
-            Subject::User(name) => self.user(name),
-            Subject::Other => self.other(query),
+            QuerySubject::Object(scope) => self.object(scope, query.container()),
+            QuerySubject::Roster(scope, root) => self.roster(scope, root),
+            QuerySubject::User(name) => self.user(name),
+            // These lists are only searched; projects that they lack are read one by one.
+            QuerySubject::Other if query.is(operation::PROJECT_LIST) => {
+                Some(Ok(Json::Array(Vec::new())))
+            }
+            QuerySubject::Other if query.is(operation::GROUP_PROJECTS) => {
+                Some(Ok(self.rows_below(query.container())))
+            }
+            QuerySubject::Other => self.other(query),
         }
     }
 
-    /// Adds the object of a group or project that was requested `at` a path or id.
-    pub(super) fn add(&mut self, thing: ObjectRow, at: Option<&str>) {
+    /// Adds the object of a group or project that was requested at `path_or_id`, or is a row of a list.
+    pub(super) fn add(&mut self, thing: ObjectRow, path_or_id: Option<&str>) {
         let (scope, id) = (thing.scope, thing.id);
         self.paths.insert((scope, thing.path.to_lowercase()), id);
-        if let Some(at) = at.filter(|at| number(at).is_none()) {
-            self.paths.insert((scope, at.to_lowercase()), id);
+        if let Some(path_or_id) = path_or_id.filter(|path_or_id| number(path_or_id).is_none()) {
+            self.paths.insert((scope, path_or_id.to_lowercase()), id);
         }
         // A row has no more fields than the object read by itself.
         let present = self.objects.get(&(scope, id));
@@ -171,31 +175,33 @@ impl Contents {
         }
     }
 
-    /// The id of the container at `at`, a path or an id.
-    pub(super) fn id(&self, scope: Scope, at: &str) -> Option<u64> {
-        let id = number(at).filter(|id| self.objects.contains_key(&(scope, *id)));
-        id.or_else(|| self.paths.get(&(scope, at.to_lowercase())).copied())
+    /// The id of the container at `path_or_id`.
+    pub(super) fn id(&self, scope: Scope, path_or_id: &str) -> Option<u64> {
+        let id = number(path_or_id).filter(|id| self.objects.contains_key(&(scope, *id)));
+        id.or_else(|| self.paths.get(&(scope, path_or_id.to_lowercase())).copied())
     }
 
-    /// The path of the container at `at`, in lower case, if known.
-    pub(super) fn path(&self, scope: Scope, at: &str) -> Option<String> {
-        let id = self.id(scope, at)?;
+    /// The path of the container at `path_or_id`, in lower case, if known.
+    pub(super) fn path(&self, scope: Scope, path_or_id: &str) -> Option<String> {
+        let id = self.id(scope, path_or_id)?;
         Some(self.objects.get(&(scope, id))?.path.to_lowercase())
     }
 
     /// The path of the container that a question concerns, if known, or what it calls it.
     pub(super) fn path_of(&self, query: &Query) -> String {
-        let path = query.scope.and_then(|scope| self.path(scope, query.of()));
-        path.unwrap_or_else(|| query.of().to_owned())
+        let path = query.scope.and_then(|scope| self.path(scope, query.container()));
+        path.unwrap_or_else(|| query.container().to_owned())
     }
 
-    fn object(&self, scope: Scope, at: &str) -> Lookup {
-        if let Some(thing) = self.id(scope, at).and_then(|id| self.objects.get(&(scope, id))) {
+    fn object(&self, scope: Scope, path_or_id: &str) -> LookupResult {
+        if let Some(thing) =
+            self.id(scope, path_or_id).and_then(|id| self.objects.get(&(scope, id)))
+        {
             let has_whole_rows = self.whole_rows.get(&scope).copied().unwrap_or_default();
             return (thing.by_itself || has_whole_rows).then(|| Ok(thing.object.json()));
         }
-        let failed = self.missing.get(&(scope, at.to_lowercase())).cloned();
-        failed.or_else(|| self.is_absent(scope, at).then(|| no_such(scope))).map(Err)
+        let failed = self.missing.get(&(scope, path_or_id.to_lowercase())).cloned();
+        failed.or_else(|| self.is_absent(scope, path_or_id).then(|| no_such(scope))).map(Err)
     }
 
     /// Whether no container of `scope` exists at `path`: it is below a group with a complete list,
@@ -225,7 +231,7 @@ impl Contents {
     }
 
     /// Everything of `scope` below `root`, from the list of that group or of one above.
-    fn roster(&self, scope: Scope, root: &str) -> Lookup {
+    fn roster(&self, scope: Scope, root: &str) -> LookupResult {
         let root = self.root(root);
         if let Some(roster) = self.rosters.get(&(scope, root.clone())) {
             let rows = roster.as_ref().map(|ids| self.rows(scope, ids));
@@ -241,7 +247,7 @@ impl Contents {
         Some(Ok(self.rows(scope, &self.ids_below(scope, ids, &root))))
     }
 
-    /// Those of `ids` that are below the group at `root`.
+    /// The `ids` of objects below the group at `root`.
     fn ids_below(&self, scope: Scope, ids: &BTreeSet<u64>, root: &str) -> BTreeSet<u64> {
         let below = ids.iter().copied().filter(|id| {
             self.objects.get(&(scope, *id)).is_some_and(|thing| {
@@ -265,7 +271,7 @@ impl Contents {
         contents.map(|thing| thing.object.json()).collect()
     }
 
-    fn user(&self, name: &str) -> Lookup {
+    fn user(&self, name: &str) -> LookupResult {
         let user = match self.users.get(&name.to_lowercase()) {
             None if !self.all_users => return None,
             user => user.into_iter().flatten(),
@@ -276,18 +282,18 @@ impl Contents {
 
     /// The question as stored: with the id, if known.
     pub(super) fn key(&self, query: &Query) -> Question {
-        let id = query.scope.and_then(|scope| self.id(scope, query.of()));
+        let id = query.scope.and_then(|scope| self.id(scope, query.container()));
         let of = id.map(|id| id.to_string()).or_else(|| query.question.of.clone());
         Question { of, ..query.question.clone() }
     }
 
-    fn other(&self, query: &Query) -> Lookup {
+    fn other(&self, query: &Query) -> LookupResult {
         // The question may have been stored with a path, before the id was known.
         let answer = self.answers.get(&self.key(query));
         if let Some(answer) = answer.or_else(|| self.answers.get(&query.question)) {
             return Some(match answer {
-                Recorded::Entries(entries) => Ok(entries.iter().map(Packed::json).collect()),
-                Recorded::One(one) => Ok(one.as_ref().map(Packed::json).unwrap_or_default()),
+                Recorded::Entries(entries) => Ok(entries.iter().map(PackedJson::json).collect()),
+                Recorded::One(one) => Ok(one.as_ref().map(PackedJson::json).unwrap_or_default()),
                 Recorded::Failed(failed) => Err(failed.clone()),
             });
         }
@@ -301,17 +307,17 @@ impl Contents {
         {
             return Some(Err(absent("Namespace Not Found")));
         }
-        let scope = query.scope.filter(|scope| self.is_absent(*scope, query.of()))?;
+        let scope = query.scope.filter(|scope| self.is_absent(*scope, query.container()))?;
         Some(Err(no_such(scope)))
     }
 
     /// A user's access level in a group, from the list of its members.
-    fn level(&self, query: &Query) -> Lookup {
-        let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.of());
+    fn level(&self, query: &Query) -> LookupResult {
+        let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.container());
         let list = self.answers.get(&self.key(&Query::read(&list.target())?))?;
         let Recorded::Entries(members) = list else { return None };
         let user = number(query.argument("user_id"));
-        let mut members = members.iter().map(Packed::json);
+        let mut members = members.iter().map(PackedJson::json);
         let member = members.find(|member| member["id"].as_u64() == user);
         Some(member.ok_or_else(|| absent("Not found")))
     }
@@ -325,7 +331,7 @@ impl Contents {
         counts
     }
 
-    /// What was requested and could not be read, without what is absent.
+    /// The requests that could not be read, without absent objects.
     pub fn incomplete(&self) -> impl Iterator<Item = (String, &Failed)> {
         let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))

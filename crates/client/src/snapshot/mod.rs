@@ -32,7 +32,7 @@ pub use take::Recorder;
 pub struct Head {
     /// The address of the service.
     pub target: String,
-    /// Whether the service was the embedded sandbox.
+    /// True if the service was the embedded sandbox.
     pub sandbox: bool,
     /// When it was started.
     pub taken_at: Timestamp,

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 
 use super::{
     Head, Snapshot,
-    contents::{Failed, Lookup},
+    contents::{Failed, LookupResult},
     question::Query,
     reduce,
     seal::Unsealing,
@@ -39,7 +39,7 @@ impl Offline {
         self.unsealing.declare(desired, secrets);
     }
 
-    fn found(&self, query: &Query) -> Lookup {
+    fn look_up(&self, query: &Query) -> LookupResult {
         let contents = &self.snapshot.contents;
         let mut json = match contents.answer(query)? {
             Ok(json) => json,
@@ -65,7 +65,7 @@ impl Offline {
         let head = &self.snapshot.head;
         let query = Query::read(&request.target).filter(|_| request.method == Method::Get);
         let Some(query) = query else { return Err(unknown(&unanswered(head, None))) };
-        reply(&query, self.found(&query), head, |why| unanswered(head, why))
+        reply(&query, self.look_up(&query), head, |why| unanswered(head, why))
     }
 }
 
@@ -94,11 +94,11 @@ pub(super) fn unknown(why: &str) -> SendError {
 /// The answer to a question. `why` words why there is none: what happened, if the read failed.
 pub(super) fn reply(
     query: &Query,
-    found: Lookup,
+    answer: LookupResult,
     head: &Head,
     why: impl Fn(Option<&str>) -> String,
 ) -> Result<WireResponse, SendError> {
-    match found {
+    match answer {
         Some(Ok(json)) => Ok(response(query, &json, head)),
         Some(Err(failed)) => match failed.status {
             Some(status) => Ok(refusal(status, &failed, head)),

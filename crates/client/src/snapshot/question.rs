@@ -32,15 +32,11 @@ pub(super) struct Question {
 }
 
 /// The kind of thing that a request asks for.
-pub(super) enum Subject<'q> {
+pub(super) enum QuerySubject<'q> {
     /// A group or project by itself.
     Object(Scope),
     /// Everything of a scope below a root (path or id); an empty root means the top level.
     Roster(Scope, &'q str),
-    /// All projects, to search for some.
-    AllProjects,
-    /// Projects below a group, to search for some.
-    SomeProjects,
     /// The user of this name.
     User(&'q str),
     Other,
@@ -79,7 +75,7 @@ impl Query {
     }
 
     /// The group or project that it concerns: its id, or its path in lower case.
-    pub(super) fn of(&self) -> &str {
+    pub(super) fn container(&self) -> &str {
         self.question.of.as_deref().unwrap_or_default()
     }
 
@@ -94,31 +90,21 @@ impl Query {
     }
 
     /// The kind of thing that the request asks for.
-    pub(super) fn subject(&self) -> Subject<'_> {
+    pub(super) fn subject(&self) -> QuerySubject<'_> {
         let query = &self.question.query;
-        let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
-        if let Some((scope, _)) = gets.into_iter().find(|(_, get)| self.is(*get)) {
-            return Subject::Object(scope);
-        }
-        if self.is(operation::GROUP_DESCENDANTS) {
-            Subject::Roster(Scope::Group, self.of())
-        } else if self.is(operation::GROUP_LIST) {
-            Subject::Roster(Scope::Group, "")
-        } else if self.is(operation::PROJECT_LIST) {
-            Subject::AllProjects
-        } else if self.is(operation::GROUP_PROJECTS) {
-            let is_whole = query.get("with_shared").is_some_and(|value| value == "false");
-            if is_whole {
-                Subject::Roster(Scope::Project, self.of())
-            } else {
-                Subject::SomeProjects
+        let is_whole = query.get("with_shared").is_some_and(|value| value == "false");
+        match query.get("username") {
+            _ if self.is(operation::GROUP_GET) => QuerySubject::Object(Scope::Group),
+            _ if self.is(operation::PROJECT_GET) => QuerySubject::Object(Scope::Project),
+            _ if self.is(operation::GROUP_LIST) => QuerySubject::Roster(Scope::Group, ""),
+            _ if self.is(operation::GROUP_DESCENDANTS) => {
+                QuerySubject::Roster(Scope::Group, self.container())
             }
-        } else if let Some(name) = query.get("username")
-            && self.is(operation::USER_FIND)
-        {
-            Subject::User(name)
-        } else {
-            Subject::Other
+            _ if self.is(operation::GROUP_PROJECTS) && is_whole => {
+                QuerySubject::Roster(Scope::Project, self.container())
+            }
+            Some(name) if self.is(operation::USER_FIND) => QuerySubject::User(name),
+            _ => QuerySubject::Other,
         }
     }
 
@@ -132,7 +118,7 @@ impl Query {
         let path = self.op.row().path;
         let names = path.split('/').filter_map(|part| part.strip_prefix(':'));
         let request = names.fold(self.op.request(), |request, name| match name {
-            "id" if self.scope.is_some() => request.arg(name, self.of()),
+            "id" if self.scope.is_some() => request.arg(name, self.container()),
             _ => request.arg(name, self.argument(name)),
         });
         let query = self.question.query.iter();

@@ -63,7 +63,7 @@ pub(super) struct Literals {
 
 impl Literals {
     /// Collects them from `desired`.
-    pub(super) fn of(desired: &Desired) -> Self {
+    pub(super) fn collect(desired: &Desired) -> Self {
         let mut literals = Self::default();
         for container in &desired.containers {
             for section in &container.sections {
@@ -110,9 +110,13 @@ impl Reducer {
         for section in catalogue::sections(scope) {
             let extra = self.literals.extra.get(&(scope, section.section)).into_iter().flatten();
             let names = section.table().specs().iter().map(|spec| spec.name);
-            keys::add(section, &names.chain(extra.map(String::as_str)).collect(), &mut keys);
+            keys::add_section_keys(
+                section,
+                &names.chain(extra.map(String::as_str)).collect(),
+                &mut keys,
+            );
         }
-        keys::owned(keys)
+        keys::key_filter(keys)
     }
 
     /// The kept part of the object `raw` of a group or project.
@@ -280,7 +284,7 @@ impl Reducer {
         Ok(reduced)
     }
 
-    /// What is kept of the sensitive `value` of a field.
+    /// The digest or masked form that replaces the sensitive `value` of a field, if any.
     fn sealed(&self, field: &SealedField<'_>, value: &Json) -> Option<Json> {
         if field.section.is_in_object() || field.spec.field.secrecy() == Secrecy::Open {
             return None;
@@ -288,17 +292,17 @@ impl Reducer {
         field.sealed(self.key.as_ref(), value, !self.holds_secret(value))
     }
 
-    /// Whether a text of unknown meaning may be secret.
+    /// True if a text of unknown meaning may be secret.
     fn may_be_secret(&self, value: &Json) -> bool {
         self.holds_secret(value) || judge::holds_secret(value, Secrecy::Open)
     }
 
-    /// Whether a text in `value` contains a secret of this run.
+    /// True if a text in `value` contains a secret of this run.
     fn holds_secret(&self, value: &Json) -> bool {
         value::texts(value).any(|text| matches!(self.secrets.redacted(text), Cow::Owned(_)))
     }
 
-    /// Whether the live `value` of a field is secret, or may be.
+    /// True if the live `value` of a field is secret, or may be.
     fn is_sensitive(&self, field: &SealedField<'_>, value: &Json) -> bool {
         let SealedField { section, path, spec, raw } = *field;
         let (secrecy, compare) = (spec.field.secrecy(), spec.field.compare);

@@ -39,13 +39,13 @@ type SectionKey = (Scope, String, &'static str);
 struct DeclaredValues {
     /// By the present and former paths of the container, and by section, with the field.
     values: BTreeMap<SectionKey, Vec<(String, Json)>>,
-    /// Whether a container has too many former paths.
+    /// True if a container has too many former paths.
     is_vague: bool,
 }
 
 impl DeclaredValues {
     /// The values of `section` in the container that is now at `path`.
-    fn of(&self, section: Section, path: &str) -> &[(String, Json)] {
+    fn values_in(&self, section: Section, path: &str) -> &[(String, Json)] {
         let of = (section.home.scope, path.to_owned(), section.section);
         self.values.get(&of).map_or(&[], Vec::as_slice)
     }
@@ -66,7 +66,7 @@ impl SealedField<'_> {
     /// is not shown, not even in part.
     pub(super) fn sealed(&self, key: Option<&Key>, value: &Json, shows_url: bool) -> Option<Json> {
         let digest = key.map(|key| key.of(&self.subject(value)));
-        let url = value.as_str().filter(|_| shows_url && self.is_url_of_identity());
+        let url = value.as_str().filter(|_| shows_url && self.is_identity_url());
         let parts = [(DIGEST, digest), (MASKED, url.and_then(masked))];
         let parts =
             parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?.into())));
@@ -78,11 +78,11 @@ impl SealedField<'_> {
         self.section.identity.contains(&self.spec.name)
     }
 
-    fn is_url_of_identity(&self) -> bool {
+    fn is_identity_url(&self) -> bool {
         self.spec.field.secrecy() == Secrecy::Address && self.is_identity()
     }
 
-    /// What a digest of `value` is taken of.
+    /// The input of the digest of `value`.
     fn subject(&self, value: &Json) -> Json {
         let Self { section, path, spec, raw } = self;
         let value = match (spec.field.compare, value) {
@@ -238,8 +238,8 @@ impl Unsealing {
     fn value(&self, key: &Key, field: &SealedField<'_>, digest: &str) -> Option<Json> {
         let declared = self.declared();
         // Former URLs identify an entry too.
-        let former = field.is_url_of_identity();
-        let values = declared.of(field.section, field.path).iter();
+        let former = field.is_identity_url();
+        let values = declared.values_in(field.section, field.path).iter();
         let values = values.flat_map(|(name, value)| match value {
             Json::Array(urls) if former => urls.as_slice(),
             value if *name == field.spec.name => std::slice::from_ref(value),
@@ -265,7 +265,7 @@ impl Unsealing {
     /// path: none of them has its host and path, apart from a final `/`.
     fn is_undeclared(&self, field: &SealedField<'_>, masked: &str) -> bool {
         let (endpoint, declared) = (endpoint_of(masked), self.declared());
-        let values = declared.of(field.section, field.path).iter();
+        let values = declared.values_in(field.section, field.path).iter();
         let values = values.flat_map(|(_, value)| match value {
             Json::Array(urls) => urls.as_slice(),
             value => std::slice::from_ref(value),

@@ -13,9 +13,9 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 
 use super::{
     Head, Snapshot,
-    contents::{self, Contents, Failed, ObjectRow, Packed, Recorded},
+    contents::{self, Contents, Failed, ObjectRow, PackedJson, Recorded},
     offline::{refusal, reply, unknown},
-    question::{Query, Subject},
+    question::{Query, QuerySubject},
     reduce::{Literals, Reducer, placed},
 };
 use crate::{
@@ -25,12 +25,13 @@ use crate::{
         WireResponse,
     },
     catalogue,
+    cause::Cause,
     desired::Desired,
     digest::Key,
     field::Scope,
     kind::{Place, Section},
     lock,
-    observe::{all_in, is_fatal, outermost},
+    observe::{is_fatal, list_below, outermost},
     operation::{self, Answer, Method, Op, Read, Request},
     page::{Complete, Pager, Rows},
     secret::Secrets,
@@ -70,7 +71,7 @@ impl Recorder {
     pub fn declare(&self, desired: &Desired) {
         let mut reducer = lock(&self.reducer);
         let (secrets, key) = (Arc::clone(&reducer.secrets), reducer.key.clone());
-        *reducer = Arc::new(Reducer { literals: Literals::of(desired), secrets, key });
+        *reducer = Arc::new(Reducer { literals: Literals::collect(desired), secrets, key });
     }
 
     /// The snapshot as taken so far.
@@ -96,14 +97,20 @@ impl Recorder {
         let Some(query) = query else { return Err(unknown("a snapshot has no such thing")) };
         if let Err(error) = self.fetch(&query).await {
             if !error.is_unauthorized() {
-                return Err(SendError::new(Phase::NotSent, Failure::Offline, &chain(&error)));
+                return Err(SendError::new(
+                    Phase::NotSent,
+                    Failure::Offline,
+                    &Cause::from(&error).to_string(),
+                ));
             }
             // The run is over: the calling client must know, and stop.
             let failed = Failed::because(error.message().unwrap_or_default().to_owned());
             return Ok(refusal(401, &failed, &self.head));
         }
-        let found = self.contents().answer(&query);
-        reply(&query, found, &self.head, |why| why.unwrap_or("the service did not tell").to_owned())
+        let answer = self.contents().answer(&query);
+        reply(&query, answer, &self.head, |why| {
+            why.unwrap_or("the service did not tell").to_owned()
+        })
     }
 
     /// Asks the service, unless the answer is known.
@@ -116,20 +123,18 @@ impl Recorder {
             let contents = self.contents();
             match (contents.answer(query), &subject) {
                 // A list lacks what was renamed; only the service redirects the old path.
-                (Some(Err(_)), Subject::Object(scope)) => {
-                    contents.missing.contains_key(&(*scope, query.of().to_lowercase()))
+                (Some(Err(_)), QuerySubject::Object(scope)) => {
+                    contents.missing.contains_key(&(*scope, query.container().to_lowercase()))
                 }
                 (answer, _) => answer.is_some(),
             }
         };
         match subject {
             _ if is_recorded => Ok(()),
-            Subject::Object(scope) => self.object(scope, query).await,
-            Subject::Roster(scope, root) => self.roster(scope, root, query).await,
-            Subject::User(name) => self.user(name, query).await,
-            Subject::AllProjects | Subject::SomeProjects | Subject::Other => {
-                self.other(query).await
-            }
+            QuerySubject::Object(scope) => self.object(scope, query).await,
+            QuerySubject::Roster(scope, root) => self.roster(scope, root, query).await,
+            QuerySubject::User(name) => self.user(name, query).await,
+            QuerySubject::Other => self.other(query).await,
         }
     }
 
@@ -143,8 +148,8 @@ impl Recorder {
     async fn object(&self, scope: Scope, query: &Query) -> Result<()> {
         let itself = catalogue::lookup(scope);
         let request = query.request().keeping(self.reducer().wanted(scope));
-        let at = query.of();
-        match self.client.get_known(request, &["id", itself.path]).await {
+        let at = query.container();
+        match self.client.get_object(request, &["id", itself.path]).await {
             Ok(answer) => self.add(scope, &answer.object().cloned().unwrap_or_default(), Some(at)),
             Err(error) => {
                 let failed = failed(error)?;
@@ -161,7 +166,7 @@ impl Recorder {
         let mut contents = self.contents();
         match reduced {
             Ok(reduced) => {
-                let row = ObjectRow::of(scope, &reduced, at.is_some());
+                let row = ObjectRow::new(scope, &reduced, at.is_some());
                 row.into_iter().for_each(|row| contents.add(row, at));
             }
             Err(why) => {
@@ -172,14 +177,12 @@ impl Recorder {
     }
 
     async fn roster(&self, scope: Scope, root: &str, query: &Query) -> Result<()> {
-        let (own, _) = catalogue::container(scope);
+        let (itself, _) = catalogue::container(scope);
         let request = query.request().query("order_by", "id").query("sort", "asc");
-        let request = match scope {
-            Scope::Project => request.query("include_subgroups", true),
-            Scope::Group => request,
-        };
+        let is_project = scope == Scope::Project;
+        let request = if is_project { request.query("include_subgroups", true) } else { request };
         let request = request.keeping(self.reducer().wanted(scope));
-        let roster = match self.client.list_known(request, own.home.rows).await {
+        let roster = match self.client.list_rows(request, itself.home.rows).await {
             Ok(rows) => {
                 rows.iter().for_each(|row| self.add(scope, row, None));
                 Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
@@ -197,8 +200,8 @@ impl Recorder {
             Ok(answer) => {
                 let key = name.to_lowercase();
                 let mut users = answer.body.as_array().into_iter().flatten().filter_map(user);
-                let found = users.find(|(username, _)| *username == key);
-                self.contents().users.insert(key, found.and_then(|(_, user)| user));
+                let found_user = users.find(|(username, _)| *username == key);
+                self.contents().users.insert(key, found_user.and_then(|(_, user)| user));
             }
             Err(error) => {
                 let failed = Recorded::Failed(failed(error)?);
@@ -214,7 +217,7 @@ impl Recorder {
             Answer::List => match self.client.list(query.request()).await {
                 Ok(rows) => reducer
                     .list(query.op, &path, &rows.map(|row| placed(query, row)))
-                    .map(|rows| Recorded::Entries(rows.iter().map(Packed::new).collect())),
+                    .map(|rows| Recorded::Entries(rows.iter().map(PackedJson::new).collect())),
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
             _ => match self.client.get_optional(query.request(), &[]).await {
@@ -222,7 +225,7 @@ impl Recorder {
                     let one = answer.as_ref().and_then(|answer| answer.object());
                     let one = one.map(|raw| placed(query, raw.clone()));
                     let one = one.map(|raw| reducer.one(query.op, &path, &raw)).transpose();
-                    one.map(|one| Recorded::One(one.map(|one| Packed::new(&Json::Object(one)))))
+                    one.map(|one| Recorded::One(one.map(|one| PackedJson::new(&Json::Object(one)))))
                 }
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
@@ -283,16 +286,16 @@ impl Recorder {
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
     pub async fn fetch_all(&self, requests: Vec<Request<Read>>, each: impl Fn()) -> Result<()> {
-        let looks = requests.into_iter().map(|request| self.fetch_request(request));
-        let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
-        while let Some(looked) = looks.next().await {
-            looked?;
+        let fetches = requests.into_iter().map(|request| self.fetch_request(request));
+        let mut fetches = stream::iter(fetches).buffer_unordered(AT_ONCE);
+        while let Some(fetched) = fetches.next().await {
+            fetched?;
             each();
         }
         Ok(())
     }
 
-    /// What was requested and could not be read, with reasons.
+    /// The requests that could not be read, with reasons.
     pub fn incomplete(&self) -> Vec<(String, String)> {
         self.contents().incomplete().map(|(what, why)| (what, why.to_string())).collect()
     }
@@ -305,7 +308,7 @@ impl Recorder {
             return Ok(());
         }
         for scope in Scope::ALL {
-            self.fetch_request(all_in(scope).arg("id", root)).await?;
+            self.fetch_request(list_below(scope).arg("id", root)).await?;
         }
         for scope in Scope::ALL {
             let get = catalogue::lookup(scope).get;
@@ -348,7 +351,7 @@ impl Recorder {
             let query = query.filter(|_| contents::number(path).is_none());
             let reduced = self.reducer().one(operation::NAMESPACE_GET, "", raw);
             if let (Some(query), Ok(reduced)) = (query, reduced) {
-                let reduced = Recorded::One(Some(Packed::new(&Json::Object(reduced))));
+                let reduced = Recorded::One(Some(PackedJson::new(&Json::Object(reduced))));
                 self.contents().answers.insert(query.question, reduced);
             }
         }
@@ -477,11 +480,6 @@ fn failed(error: ApiError) -> Result<Failed> {
             request_id: error.request_id().map(str::to_owned),
             moved_to: error.moved_to(),
         },
-        _ => Failed::because(chain(&error)),
+        _ => Failed::because(Cause::from(&error).to_string()),
     })
-}
-
-/// The error with its sources.
-fn chain(error: &ApiError) -> String {
-    crate::cause::Cause::from(error).to_string()
 }

@@ -150,7 +150,7 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
         out.extend([("export", files.concat()), ("what an export leaves out", left_out)]);
     }
     for key in [None, Some(Key::new(&Secret::new("key")))] {
-        let (literals, secrets) = (Literals::of(&Desired::default()), Arc::default());
+        let (literals, secrets) = (Literals::collect(&Desired::default()), Arc::default());
         let reducer = Reducer { literals, secrets, key };
         let within = |field: &str, value: Json| Object::from_iter([(field.to_owned(), value)]);
         let kept = match of.home.place {

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use super::script::*;
 use crate::{
     api::{
-        Content, Failure, Freshness, InFlight, Phase, Settings, quote::Unquotable, retry::Outcome,
+        Content, Failure, Freshness, InFlight, Phase, Settings, quote::Unquotable,
+        retry::SendOutcome,
     },
     field::Scope,
     operation as op,
@@ -175,12 +176,12 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
         (r#"{"id":1,"path":"x"}"#, true),
     ] {
         let client = reads(&Script::new([json(200, body)]), settings());
-        assert_eq!(client.get_known(get(), &["id", "path"]).await.is_ok(), known, "{body}");
+        assert_eq!(client.get_object(get(), &["id", "path"]).await.is_ok(), known, "{body}");
     }
     for (asked, known) in [("1", true), ("2", false), ("acme/shop", true)] {
         let client = reads(&Script::new([json(200, r#"{"id":1}"#)]), settings());
         let request = op::PROJECT_GET.request().arg("id", asked);
-        assert_eq!(client.get_known(request, &["id"]).await.is_ok(), known, "{asked}");
+        assert_eq!(client.get_object(request, &["id"]).await.is_ok(), known, "{asked}");
     }
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
     for (reply, is_absent) in [(json(200, "null"), true), (empty(204), false)] {
@@ -212,15 +213,15 @@ async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
     let keeping = |request: op::Request<op::Read>| request.keeping(op::KeyFilter::keys(["a"]));
     let script = Script::new([json(200, body)]);
     let client = reads(&script, settings());
-    let answer = client.get_known(keeping(get()), &["id"]).await.unwrap();
+    let answer = client.get_object(keeping(get()), &["id"]).await.unwrap();
     assert_eq!(answer.body, serde_json::json!({"id": 1, "a": {"b": 1}}));
-    assert!(client.get_known(keeping(get()), &["id", "z"]).await.is_err());
+    assert!(client.get_object(keeping(get()), &["id", "z"]).await.is_err());
 
     let page = with(200, &[("x-total", "1"), ("x-next-page", "")], &format!("[{body}]"));
     let script = Script::new([page]);
     let hooks = || keeping(op::HOOK_LIST.request().arg("id", 1));
     let client = reads(&script, settings());
-    let list = client.list_known(hooks(), Rows { keys: &["id"], also: &["x"] }).await.unwrap();
+    let list = client.list_rows(hooks(), Rows { keys: &["id"], also: &["x"] }).await.unwrap();
     assert_eq!(Json::from(list[0].clone()), serde_json::json!({"id": 1, "a": {"b": 1}, "x": 2}));
     // The key that identifies its entries is not known.
     assert_eq!(Json::from(client.list(hooks()).await.unwrap()[0].clone()).to_string(), body);
@@ -231,7 +232,7 @@ async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
         ("[{\"id\":1,\"x\":nul}]", "broken JSON"),
     ] {
         let client = reads(&Script::new([json(200, body)]), settings());
-        let error = client.list_known(hooks(), Rows::with_id(&[])).await.unwrap_err();
+        let error = client.list_rows(hooks(), Rows::with_id(&[])).await.unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
     let script = Script::new([json(404, r#"{"message":"404 Project Not Found"}"#)]);
@@ -307,7 +308,7 @@ async fn entries_of_a_known_list_have_the_required_keys() {
     ] {
         let script = list(body);
         let known_list =
-            reads(&script, settings()).list_known(hooks(), crate::page::Rows::with_id(&[])).await;
+            reads(&script, settings()).list_rows(hooks(), crate::page::Rows::with_id(&[])).await;
         assert_eq!(known_list.is_ok(), known, "{body}");
         assert_eq!(script.times().len(), 1, "reading again brings nothing: {body}");
         assert!(reads(&list(body), settings()).list(hooks()).await.is_ok(), "{body}");
@@ -572,11 +573,11 @@ proptest! {
 async fn not_modified_is_success_for_stars_and_deletes_only() {
     let client = reads(&Script::new([]), settings());
     let table = [
-        (op::PROJECT_STAR, Outcome::Success),
-        (op::PROJECT_UNSTAR, Outcome::Success),
-        (op::FORK_RELATION_DELETE, Outcome::Success),
-        (op::PROJECT_FORK, Outcome::Refused),
-        (op::PROJECT_ARCHIVE, Outcome::Refused),
+        (op::PROJECT_STAR, SendOutcome::Success),
+        (op::PROJECT_UNSTAR, SendOutcome::Success),
+        (op::FORK_RELATION_DELETE, SendOutcome::Success),
+        (op::PROJECT_FORK, SendOutcome::Refused),
+        (op::PROJECT_ARCHIVE, SendOutcome::Refused),
     ];
     for (operation, outcome) in table.map(|(op, outcome)| (op.row(), outcome)) {
         let verdict = client.core.judge(

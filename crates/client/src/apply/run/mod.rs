@@ -32,10 +32,10 @@ use std::{
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use live_cache::LiveCache;
-use progress::{Progress, Readiness};
+use progress::{Readiness, StepProgress};
 
 use super::{
-    Apply, Dependencies, Event, EventSink, Mismatch, Outcome, StepResult,
+    Apply, Dependencies, Event, Mismatch, Outcome, StepResult,
     lost::{CallState, call_state},
     step_at,
 };
@@ -58,7 +58,7 @@ use crate::{
 pub(super) struct RunState<'p> {
     pub(super) results: BTreeMap<Address, StepResult>,
     pub(super) mismatches: Vec<Mismatch>,
-    progress: Progress,
+    progress: StepProgress,
     /// The error that makes all further requests useless.
     pub(super) error: Option<ApiError>,
     /// The slot among the containers that are processed at a time.
@@ -66,13 +66,13 @@ pub(super) struct RunState<'p> {
 }
 
 /// Runs one container.
-pub(super) struct Run<'a, F> {
+pub(super) struct ContainerRun<'a> {
     apply: &'a Apply<'a>,
     plan: &'a Approved<'a>,
     /// The declaration, with the sections that the plan changes.
     container: Container,
     steps: &'a [&'a Step],
-    events: &'a EventSink<F>,
+    emit: &'a dyn Fn(Event),
     /// The steps that other containers wait for.
     dependencies: &'a Dependencies,
     /// One slot for each container that may be processed at a time.
@@ -99,13 +99,13 @@ impl Reading {
     }
 }
 
-impl<'a, F: FnMut(Event)> Run<'a, F> {
+impl<'a> ContainerRun<'a> {
     pub(super) fn new(
         apply: &'a Apply<'a>,
         plan: &'a Approved<'a>,
         container: &Container,
         steps: &'a [&'a Step],
-        events: &'a EventSink<F>,
+        emit: &'a dyn Fn(Event),
         dependencies: &'a Dependencies,
         slots: &'a Semaphore,
     ) -> Self {
@@ -123,11 +123,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let cache = RefCell::new(LiveCache::new(Live::of(unread, Duration::ZERO)));
         let id = OnceCell::new();
-        Self { apply, plan, container, steps, events, dependencies, slots, cache, id }
+        Self { apply, plan, container, steps, emit, dependencies, slots, cache, id }
     }
 
     pub(super) async fn run(self, slot: Option<SemaphorePermit<'a>>) -> RunState<'a> {
-        let progress = Progress::new(self.steps);
+        let progress = StepProgress::new(self.steps);
         let mut state = RunState { progress, slot, ..RunState::default() };
         if self.is_over() {
             self.end_all(&mut state, |_| Outcome::NotStarted);
@@ -248,8 +248,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         if replanned.is_subset_of(step) && replanned.possible.is_none() {
             return Ok(replanned.clone());
         }
-        let why = "it differs from its manifest by more than was planned";
-        Err(Outcome::ChangedMeanwhile(Cause::new(why)))
+        Err(changed_meanwhile("it differs from its manifest by more than was planned"))
     }
 
     /// Adds the planned edges to other containers to a step from a new plan of this container alone.
@@ -321,7 +320,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
         state.progress.record_result(&result);
         self.dependencies.record_result(&result);
-        self.events.emit(Event::Ended(result.clone()));
+        (self.emit)(Event::Ended(result.clone()));
         state.results.insert(step.address.clone(), result);
     }
 
@@ -420,8 +419,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Why the container as a whole is not as planned, with the address of the object concerned.
     fn stale_container<'p>(&self, replanned: &'p ContainerPlan) -> Option<(&'p Address, Outcome)> {
         if let Some(problem) = replanned.problems.first() {
-            let outcome = Outcome::ChangedMeanwhile(problem.message.clone().into());
-            return Some((&problem.address, outcome));
+            return Some((&problem.address, changed_meanwhile(problem.message.clone())));
         }
         if let Some(incomplete) = replanned.incomplete.first() {
             return Some((&incomplete.address, not_reread(incomplete.reason.clone())));
@@ -431,7 +429,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             && self.steps.iter().all(|step| step.address != change.address)
         {
             let why = "it was renamed, moved or marked for deletion";
-            return Some((&change.address, Outcome::ChangedMeanwhile(why.into())));
+            return Some((&change.address, changed_meanwhile(why)));
         }
         // A change of a group above may already have given a field what the plan takes back.
         let mut as_planned = Vec::new();
@@ -455,13 +453,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         replanned: &ContainerPlan,
         may_have_changed: bool,
     ) -> Option<Outcome> {
-        let changed = |why: String| Some(Outcome::ChangedMeanwhile(why.into()));
         if let Some(now) = step_at(replanned, &step.address) {
             let may_be_part = may_have_changed || step.possible.is_some();
             if step.is_same_change(now) || (may_be_part && now.is_subset_of(step)) {
                 return None;
             }
-            return changed("someone changed it since it was planned".into());
+            return Some(changed_meanwhile("someone changed it since it was planned"));
         }
         if let Some(doubt) = replanned.doubt(step) {
             return Some(match replanned.closed() {
@@ -475,15 +472,15 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             && (0..step.sends.len())
                 .any(|at| call_state(scope, step, at, replanned) != CallState::Applied)
         {
-            return changed("someone created it, but not as planned".into());
+            return Some(changed_meanwhile("someone created it, but not as planned"));
         }
-        match replanned.unseen(step) {
-            unseen if unseen.is_empty() => None,
-            unseen => changed(format!(
-                "someone changed it, and the service does not return {}",
-                text::listed(&unseen)
-            )),
+        let unseen = replanned.unseen(step);
+        if unseen.is_empty() {
+            return None;
         }
+        let unseen = text::listed(&unseen);
+        let why = format!("someone changed it, and the service does not return {unseen}");
+        Some(changed_meanwhile(why))
     }
 }
 
@@ -497,5 +494,9 @@ fn not_reread(why: impl Into<Cause>) -> Outcome {
 
 /// The outcome of a step that a new plan refuses.
 fn newly_refused(refusal: &Refusal) -> Outcome {
-    Outcome::ChangedMeanwhile(format!("a guard now refuses it: {}", refusal.reason).into())
+    changed_meanwhile(format!("a guard now refuses it: {}", refusal.reason))
+}
+
+fn changed_meanwhile(why: impl Into<Cause>) -> Outcome {
+    Outcome::ChangedMeanwhile(why.into())
 }

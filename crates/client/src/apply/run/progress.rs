@@ -11,7 +11,7 @@ use crate::{
 
 /// The progress of the steps.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(super) struct StepProgress {
     /// The position of each step in the plan.
     positions: HashMap<Address, usize>,
     /// The positions of steps that have not succeeded, by section, with whether they failed.
@@ -29,7 +29,7 @@ pub(super) enum Readiness {
     Blocked(String),
 }
 
-impl Progress {
+impl StepProgress {
     pub(super) fn new(steps: &[&Step]) -> Self {
         let mut progress = Self::default();
         for (position, step) in steps.iter().enumerate() {
@@ -137,7 +137,7 @@ mod tests {
         let [a, b] = &members;
         let steps = [a, b, &one, &all, &none];
         let dependencies = Dependencies::new(steps.into_iter(), Created::default());
-        let ready = |progress: &Progress| {
+        let ready = |progress: &StepProgress| {
             [&one, &all, &none].map(|step| match progress.readiness(step, &dependencies) {
                 Readiness::Ready => "ready",
                 Readiness::Waits => "waits",
@@ -152,7 +152,7 @@ mod tests {
             (&[(a, false), (b, true)], ["ready", "blocked", "ready"]),
             (&[(b, false)], ["blocked", "blocked", "ready"]),
         ] {
-            let mut progress = Progress::new(&steps);
+            let mut progress = StepProgress::new(&steps);
             for (step, succeeds) in ends {
                 let failed = || Outcome::Failed("answered 400".into());
                 progress

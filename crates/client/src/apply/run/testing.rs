@@ -1,21 +1,21 @@
-//! A run without a service, for tests of what it decides: its looks are made up, and nothing is sent.
+//! A run without a service, for tests of what it decides: its readings are made up, and nothing is sent.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
-use super::{LiveCache, Reading, Run};
+use super::{ContainerRun, LiveCache, Reading};
 use crate::{
     address::Selector,
     api::{
         Clock, ReadClient, SendError, Service, Settings as ApiSettings, Transport, WireRequest,
         WireResponse, WriteClient,
     },
-    apply::{Apply, Event, EventSink, dependencies::Dependencies},
+    apply::{Apply, dependencies::Dependencies},
     desired::{Container, Desired, Unlisted, testing::shop},
     diff::{Findings, Step},
     kind::Created,
@@ -76,17 +76,15 @@ impl Clock for StoppedClock {
 }
 
 pub(super) const NOW: Duration = Duration::from_secs(103);
-/// When the looks were taken.
+/// When the readings were made.
 pub(super) const READ_AT: Duration = Duration::from_secs(102);
-
-pub(super) type Events = fn(Event);
 
 /// Checks something of a run that carries out `steps` in `container`, of which `live` is known.
 pub(super) fn with_run<T>(
     container: &Container,
     steps: Vec<Step>,
     live: &Live,
-    check: impl FnOnce(&Run<'_, Events>) -> T,
+    check: impl FnOnce(&ContainerRun<'_>) -> T,
 ) -> T {
     with_plan(container, &Plan::for_test(Findings { steps, ..Findings::default() }, 1), live, check)
 }
@@ -96,7 +94,7 @@ pub(super) fn with_plan<T>(
     container: &Container,
     plan: &Plan,
     live: &Live,
-    check: impl FnOnce(&Run<'_, Events>) -> T,
+    check: impl FnOnce(&ContainerRun<'_>) -> T,
 ) -> T {
     let service = Service::parse("https://example.org", false).unwrap();
     let client = ApiSettings { clock: Arc::new(StoppedClock(NOW)), ..ApiSettings::default() };
@@ -115,10 +113,10 @@ pub(super) fn with_plan<T>(
     };
     let (approved, _) = plan.approve(Policy::default()).unwrap();
     let steps: Vec<_> = plan.steps.iter().collect();
-    let events = EventSink(Mutex::new((|_| ()) as Events));
     let dependencies = Dependencies::new(approved.steps(), Created::default());
-    let places = tokio::sync::Semaphore::new(1);
-    let run = Run::new(&apply, &approved, container, &steps, &events, &dependencies, &places);
+    let slots = tokio::sync::Semaphore::new(1);
+    let run =
+        ContainerRun::new(&apply, &approved, container, &steps, &|_| (), &dependencies, &slots);
     *run.cache.borrow_mut() = LiveCache::new(live.clone());
     check(&run)
 }
@@ -127,7 +125,7 @@ pub(super) fn settings() -> Settings {
     Settings::of(caller(), Arc::new(Secrets::default()), &Desired::default())
 }
 
-/// What `live` leaves to do, where the objects that `resend` names are sent again.
+/// The remaining steps given `live`; the objects that `resend` names are sent again.
 pub(super) fn reading(container: &Container, live: &Live, resend: &[&str]) -> Reading {
     let resend = resend.iter().map(|at| Selector::parse(at).unwrap()).collect();
     let plan = plan::container(container, live, &Settings { resend, ..settings() });

@@ -1,4 +1,4 @@
-//! What a run makes of a look before its first write.
+//! What a run does after a reading before its first write.
 
 use serde_json::json;
 

@@ -13,17 +13,17 @@ use futures_util::{
 
 use wait::Wait;
 
-use super::{Reading, Run, RunState, progress::Readiness};
+use super::{ContainerRun, Reading, RunState, progress::Readiness};
 use crate::{
     api::{ApiError, Freshness, Result, message_of_success},
-    apply::{Event, Outcome, arrival::next_poll, lost::REREAD_AFTER},
+    apply::{Event, Outcome, arrival::next_poll},
     catalogue::{self, settings},
     cause::Cause,
     diff::{Action, Step},
     kind::{Call, limits},
     live::{ReadTime, Times},
-    observe::{is_fatal, same_path},
-    operation::{Again, Request, Write},
+    observe::same_path,
+    operation::{Request, Write},
     planted::Bug,
     text,
     value::Json,
@@ -32,9 +32,6 @@ use crate::{
 /// How long live values that an edit repeats count as current. Any wait makes them stale.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// The status of a delete that was refused because what it removes changed.
-const CHANGED_MEANWHILE: u16 = 412;
-
 /// A step that is being carried out.
 struct Task {
     /// The step from the latest plan.
@@ -42,7 +39,7 @@ struct Task {
     /// When the live state for it was read.
     read_time: ReadTime,
     /// The position of the next call.
-    at: usize,
+    next_call: usize,
     /// The number of its next sending, from 1.
     attempt: u32,
     /// True if it was sent once more after a reading found nothing.
@@ -53,7 +50,7 @@ struct Task {
     failure: Option<Cause>,
 }
 
-/// What happens to a step next.
+/// The next action of a step.
 enum Next {
     /// It ended.
     Finished(Outcome, Option<ApiError>),
@@ -68,14 +65,16 @@ enum Completed {
     Reread(Vec<(Task, Wait)>, Result<Reading>),
 }
 
+/// A step that waits for a reading that begins at an instant or later.
+type Waiting = (Duration, Task, Wait);
+
 /// The steps of a container that have not ended.
 struct Schedule<'r> {
-    /// Those that have not started.
+    /// Steps that have not started.
     ready: Vec<Step>,
     /// Steps in flight, and a reading in progress.
     in_flight: FuturesUnordered<LocalBoxFuture<'r, Completed>>,
-    /// Steps that wait for a reading, each for one that begins at an instant or later.
-    waiting: Vec<(Duration, Task, Wait)>,
+    waiting: Vec<Waiting>,
     /// True if a reading is in progress.
     is_reading: bool,
 }
@@ -95,7 +94,7 @@ impl<'r> Schedule<'r> {
     }
 }
 
-impl<'a, F: FnMut(Event)> Run<'a, F> {
+impl<'a> ContainerRun<'a> {
     /// Carries out `steps`, planned from what was read at these `times`, along their edges.
     pub(super) async fn run_steps(
         &self,
@@ -172,7 +171,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             }
             Completed::Reread(mut due, reading) => {
                 schedule.is_reading = false;
-                // Those that began to wait meanwhile need no reading of their own, if this one
+                // Steps that began to wait meanwhile need no reading of their own, if this one
                 // certainly began after they became due: at the same instant is not certain.
                 if let Ok(Reading { times, .. }) = &reading {
                     let served = schedule.waiting.extract_if(.., |(due, task, _)| {
@@ -220,7 +219,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     fn start(&self, step: Step, times: &Times, state: &mut RunState<'_>) -> Task {
         let (address, action) = (step.address.clone(), step.action);
-        self.events.emit(Event::Started { address, action });
+        (self.emit)(Event::Started { address, action });
         state.progress.sent = true;
         let mut read_time = times.of(step.address.section);
         // A container created by this run is known to be empty since then.
@@ -234,8 +233,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let may_have_changed = step.action == Action::Update
             && !step.closes()
             && state.progress.may_have_changed(&step);
-        let (at, attempt, is_resent, failure) = (0, 1, false, None);
-        Task { step, read_time, at, attempt, is_resent, may_have_changed, failure }
+        let (next_call, attempt, is_resent, failure) = (0, 1, false, None);
+        Task { step, read_time, next_call, attempt, is_resent, may_have_changed, failure }
     }
 
     /// True if `step` waits for a step of another container.
@@ -270,9 +269,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Sends the calls of a step in order, as far as possible.
     async fn send_calls(&self, task: &mut Task) -> Next {
-        while let Some(call) = task.step.sends.get(task.at).cloned() {
+        while let Some(call) = task.call(0).cloned() {
             if call.is_spare() && task.failure.is_none() {
-                task.next_call();
+                task.go_to_next_call();
                 continue;
             }
             let request = call.request.with_ids(self.id.get().copied(), |path| self.id_of(path));
@@ -301,7 +300,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 return Next::Waits(self.now(), Wait::NullAnswer);
             }
             if let Some(cause) = self.missing_limit(task, &request, &answer) {
-                let undo = task.step.sends.get(task.at + 1).filter(|call| call.undoes);
+                let undo = task.call(1).filter(|call| call.undoes);
                 if undo.is_none() || self.is_over() {
                     return failed(cause.and("it is in effect without that"));
                 }
@@ -311,7 +310,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             }
             // The next request needs the id, which the answer may lack.
             let awaits = call.awaits || (task.step.creates_container() && self.id.get().is_none());
-            task.next_call();
+            task.go_to_next_call();
             if awaits {
                 return poll_arrival(self.now(), Duration::ZERO);
             }
@@ -348,7 +347,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         cache.record_response(&self.container, &task.step, request, answer, id, now);
         self.record_id(Some(&cache.live.presence));
         // The answer to a fork or an import shows only its id.
-        if task.at == 0 && task.step.creates_container() {
+        if task.next_call == 0 && task.step.creates_container() {
             let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
             let path = path.and_then(Json::as_str).unwrap_or_default().trim_start_matches('/');
             if same_path(path, &self.container.path)
@@ -357,60 +356,6 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 self.id.get_or_init(|| id);
             }
         }
-    }
-
-    /// What happens after a failed call.
-    fn after_error(&self, task: &mut Task, request: &Request<Write>, error: ApiError) -> Next {
-        let is_over = error.is_over();
-        let fatal = is_fatal(&error).then(|| error.clone());
-        if let Some(since) = error.in_doubt_since() {
-            if is_over {
-                return Next::Finished(Outcome::Unknown(Cause::from(&error)), fatal);
-            }
-            let retry_at = error.retry_at().unwrap_or_default();
-            let due = round_up_to_second(since.saturating_add(REREAD_AFTER[0]).max(retry_at));
-            return Next::Waits(due, Wait::Lost { error, since, rereads: 1 });
-        }
-        if let Some(instant) = error.retry_at() {
-            task.attempt += 1;
-            return Next::Waits(instant, Wait::Rebuild);
-        }
-        if error.is_stale() {
-            let stale = task.read_time.ended.saturating_add(FRESH);
-            return Next::Waits(stale.min(self.now()), Wait::Rebuild);
-        }
-        let calls = task.step.sends.iter().filter(|call| !call.is_spare()).count();
-        let sent = format!("{} of {}", task.at, text::count(calls, "call"));
-        if is_over {
-            let cause = Cause::new(format!("the run ended after {sent}")).transient();
-            let is_sent = task.at > 0 || task.is_resent;
-            let outcome = if is_sent { Outcome::Failed(cause) } else { Outcome::NotStarted };
-            return Next::Finished(outcome, fatal);
-        }
-        if request.operation.conditional && error.status() == Some(CHANGED_MEANWHILE) {
-            let why = Cause::from(&error).context("it changed after it was read");
-            return Next::Finished(Outcome::ChangedMeanwhile(why), fatal);
-        }
-        let may_exist = matches!(request.operation.again, Again::Refused | Again::Second)
-            && matches!(error.status(), Some(400 | 409 | 422));
-        if may_exist && fatal.is_none() {
-            return Next::Waits(self.now(), Wait::Refused(error));
-        }
-        let mut cause = self.with_remedy(Cause::from(&error), task, request);
-        if task.at > 0 && task.failure.is_none() {
-            cause = cause.and(format!("{sent} succeeded, and stays in effect"));
-        }
-        Next::Finished(Outcome::Failed(cause), fatal)
-    }
-
-    /// Adds to `cause` what to do about a call that no later run repeats, because nothing shows
-    /// that it is missing.
-    fn with_remedy(&self, cause: Cause, task: &Task, request: &Request<Write>) -> Cause {
-        let is_seen = task.at == 0 || request.body_fields().is_some();
-        if task.step.address.section.is_some() || is_seen {
-            return cause;
-        }
-        cause.help(format!("a later run does not repeat this: `{}`", request.as_command()))
     }
 
     /// Continues with the call that puts back what a failed step had removed. Returns how the step
@@ -422,7 +367,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         state: &RunState<'_>,
     ) -> Option<Outcome> {
         if let Some(failure) = task.failure.take() {
-            let undoes = task.step.sends.get(task.at).is_some_and(|call| call.undoes);
+            let undoes = task.call(0).is_some_and(|call| call.undoes);
             let why = outcome.cause().map_or_else(String::new, ToString::to_string);
             let cause = match outcome {
                 Outcome::Done | Outcome::Already if undoes => {
@@ -438,7 +383,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             };
             return Some(Outcome::Failed(cause));
         }
-        let next = task.step.sends.get(task.at + 1).filter(|_| task.at > 0);
+        let next = task.call(1).filter(|_| task.next_call > 0);
         match outcome {
             Outcome::Failed(cause)
                 if next.is_some_and(|call| call.restores)
@@ -446,7 +391,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     && !self.is_over()
                     && state.error.is_none() =>
             {
-                task.next_call();
+                task.go_to_next_call();
                 task.failure = Some(cause);
                 None
             }
@@ -454,7 +399,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    async fn reread_for_due(&self, due: Vec<(Duration, Task, Wait)>) -> Completed {
+    async fn reread_for_due(&self, due: Vec<Waiting>) -> Completed {
         let reading = self.reread_for(due.iter().map(|(_, task, _)| &task.step)).await;
         let due = due.into_iter().map(|(_, task, reason)| (task, reason));
         Completed::Reread(due.collect(), reading)
@@ -462,13 +407,18 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 }
 
 impl Task {
-    fn next_call(&mut self) {
-        (self.at, self.attempt, self.is_resent) = (self.at + 1, 1, false);
+    /// Its call `ahead` of the next one.
+    fn call(&self, ahead: usize) -> Option<&Call> {
+        self.step.sends.get(self.next_call + ahead)
+    }
+
+    fn go_to_next_call(&mut self) {
+        (self.next_call, self.attempt, self.is_resent) = (self.next_call + 1, 1, false);
     }
 
     /// True if only calls that put something back remain.
     fn is_done(&self) -> bool {
-        self.step.sends.iter().skip(self.at).all(Call::is_spare)
+        self.step.sends.iter().skip(self.next_call).all(Call::is_spare)
     }
 
     /// True if its present call is the only one.

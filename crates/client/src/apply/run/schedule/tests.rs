@@ -1,4 +1,4 @@
-//! What comes next for a step that waits, or was answered: decided from a look that a test makes up,
+//! What comes next for a step that waits, or was answered: decided from a reading that a test makes up,
 //! so that every case can be tried. Nothing is sent.
 
 use serde_json::json;
@@ -6,9 +6,12 @@ use serde_json::json;
 use super::*;
 use crate::{
     api::retry::MAX_RETRIES,
-    apply::run::{
-        progress::Progress,
-        testing::{NOW, READ_AT, reading, with_run},
+    apply::{
+        REREAD_AFTER,
+        run::{
+            progress::StepProgress,
+            testing::{NOW, READ_AT, reading, with_run},
+        },
     },
     desired::{Container, Unlisted, testing::shop},
     kind::Arrival,
@@ -16,9 +19,10 @@ use crate::{
         Collection, Live, Presence,
         testing::{self, here},
     },
+    observe::is_fatal,
     operation::{
-        HOOK_CREATE, HOOK_DELETE, Op, PROJECT_CREATE, PROJECT_FORK, PROJECT_UPDATE, SHARE_DELETE,
-        VARIABLE_CREATE,
+        Again, HOOK_CREATE, HOOK_DELETE, Op, PROJECT_CREATE, PROJECT_FORK, PROJECT_UPDATE,
+        SHARE_DELETE, VARIABLE_CREATE,
     },
 };
 
@@ -27,7 +31,7 @@ fn task(reading: &Reading) -> Task {
     Task {
         step: reading.plan.steps[0].clone(),
         read_time: ReadTime::default(),
-        at: 0,
+        next_call: 0,
         attempt: 1,
         is_resent: false,
         may_have_changed: false,
@@ -105,7 +109,7 @@ fn error(status: u16) -> ApiError {
     ApiError::answered(HOOK_CREATE.row(), status)
 }
 
-/// What a look after a lost answer finds.
+/// What a reading after a lost answer finds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Found {
     Applied,
@@ -113,7 +117,7 @@ enum Found {
     Other,
     /// The section could not be read.
     Unread,
-    /// The look failed.
+    /// The reading failed.
     Failed,
     /// The token was revoked.
     Ended,
@@ -216,7 +220,11 @@ fn the_live_state_decides_after_a_lost_answer() {
                             );
                             // What it repeats, or would create a second of, is as it was read last.
                             let read = if case.goes_stale { READ_AT } else { Duration::ZERO };
-                            assert_eq!((task.at, task.read_time.ended), (0, read), "{about}");
+                            assert_eq!(
+                                (task.next_call, task.read_time.ended),
+                                (0, read),
+                                "{about}"
+                            );
                         }
                         _ => panic!("{about}"),
                     }
@@ -286,7 +294,7 @@ fn a_write_only_field_is_resent_only_on_request() {
     let lost = |rereads| Wait::Lost { error: error(502), since: Duration::from_secs(100), rereads };
     let (task, next) = case.after(case.first(), lost(1), Found::Applied);
     assert!(next.is_none() && task.attempt == 2, "it is in the new plan");
-    // Nothing is known of the section: the look that comes next may show it.
+    // Nothing is known of the section: the next reading may show it.
     let (_, next) = case.after(case.first(), lost(1), Found::Unread);
     assert_eq!(ended(&next.unwrap()).0, "waits");
     // Nobody asks for it any more: nothing can be found out.
@@ -375,13 +383,13 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
 fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
     let case = &cases()[0];
     let live = Live::of(Presence::Missing(testing::target(&case.container)), NOW);
-    let create = |at| Task {
+    let create = |next_call| Task {
         step: Step {
             address: case.container.address(),
             action: Action::Create,
             ..case.first().step
         },
-        at,
+        next_call,
         ..case.first()
     };
     let update = Task { step: Step { action: Action::Update, ..create(0).step }, ..create(0) };
@@ -461,7 +469,7 @@ fn a_step_partly_done_by_this_run_is_rebuilt() {
 fn waiting_steps_end_with_the_run() {
     let case = &cases()[0];
     let since = Duration::from_secs(100);
-    for (wait, at, word, part) in [
+    for (wait, next_call, word, part) in [
         (
             Wait::Lost { error: error(502), since, rereads: 1 },
             0,
@@ -477,8 +485,9 @@ fn waiting_steps_end_with_the_run() {
         let first = case.first();
         let address = first.step.address.clone();
         let outcome = with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
-            let mut ended = RunState { progress: Progress::new(run.steps), ..RunState::default() };
-            run.end_waiting(vec![(NOW, Task { at, ..first }, wait)], &mut ended);
+            let mut ended =
+                RunState { progress: StepProgress::new(run.steps), ..RunState::default() };
+            run.end_waiting(vec![(NOW, Task { next_call, ..first }, wait)], &mut ended);
             ended.results.remove(&address).unwrap().outcome
         });
         let (is, why, _) = ended(&Next::Finished(outcome, None));
@@ -510,7 +519,7 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
     let lost = |rereads| Wait::Lost { error: error(502), since: Duration::from_secs(100), rereads };
     let last = REREAD_AFTER.len();
     // The call, the live state, and the expected next action; "next" is the call after it.
-    for (at, is_gone, found, rereads, word) in [
+    for (next_call, is_gone, found, rereads, word) in [
         (0, false, NotApplied, 1, "waits"),
         (0, false, NotApplied, last, "again"),
         (0, true, NotApplied, 1, "next"),
@@ -522,18 +531,18 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
         (2, false, NotApplied, 1, "done"),
     ] {
         let reading = if is_gone { gone.reading(found) } else { case.reading(found) };
-        let task = Task { at, ..case.first() };
+        let task = Task { next_call, ..case.first() };
         assert_eq!(task.step.sends.len(), 3);
         let (task, next) =
             with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
                 run.after_reading(task, lost(rereads), &reading)
             });
         let is = match next {
-            None if task.at == at => "again",
+            None if task.next_call == next_call => "again",
             None => "next",
             Some(next) => ended(&next).0,
         };
-        assert_eq!(is, word, "{at} {is_gone} {found:?} {rereads}");
+        assert_eq!(is, word, "{next_call} {is_gone} {found:?} {rereads}");
     }
 }
 
@@ -541,7 +550,7 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
 fn a_refused_call_of_a_replacement_follows_the_live_state() {
     use Found::{Applied, NotApplied};
     let case = replaced();
-    for (at, found, word, part) in [
+    for (next_call, found, word, part) in [
         // Nothing was removed, although the service reported it.
         (1, NotApplied, "failed", "the old entry was not removed"),
         // What is there by now is not this run's.
@@ -550,10 +559,10 @@ fn a_refused_call_of_a_replacement_follows_the_live_state() {
         (2, NotApplied, "done", ""),
     ] {
         let (task, next) =
-            case.after(Task { at, ..case.first() }, Wait::Refused(error(400)), found);
+            case.after(Task { next_call, ..case.first() }, Wait::Refused(error(400)), found);
         let (is, why, _) = ended(&next.unwrap());
-        assert!(is == word && why.contains(part), "{at} {found:?}: {is} {why}");
-        assert_eq!(task.at == 3, found == NotApplied, "{at} {found:?}");
+        assert!(is == word && why.contains(part), "{next_call} {found:?}: {is} {why}");
+        assert_eq!(task.next_call == 3, found == NotApplied, "{next_call} {found:?}");
     }
 }
 
@@ -570,7 +579,7 @@ fn a_failed_step_takes_back_its_changes_once() {
         ..resent()
     };
     let (tag, hook) = (replaced(), Case { resend: &[], ..limited });
-    for (case, at, earlier, outcome, word, part) in [
+    for (case, next_call, earlier, outcome, word, part) in [
         (&tag, 1, None, refused(), "goes on", ""),
         (&tag, 0, None, refused(), "failed", "refused"),
         (&tag, 1, None, unknown(), "unknown", "lost"),
@@ -584,7 +593,7 @@ fn a_failed_step_takes_back_its_changes_once() {
         (&hook, 1, failed(), unknown(), "failed", "refused; turning it off again failed (lost)"),
     ] {
         for (is_over, has_error) in [(false, false), (true, false), (false, true)] {
-            let mut task = Task { at, failure: earlier.clone(), ..case.first() };
+            let mut task = Task { next_call, failure: earlier.clone(), ..case.first() };
             let taken = with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
                 if is_over {
                     run.apply.writer.reads().interrupt();
@@ -596,11 +605,11 @@ fn a_failed_step_takes_back_its_changes_once() {
                     &RunState { error, ..RunState::default() },
                 )
             });
-            let about = format!("{at} {earlier:?} {outcome:?} {is_over} {has_error}");
+            let about = format!("{next_call} {earlier:?} {outcome:?} {is_over} {has_error}");
             match taken {
                 None => {
                     assert!(word == "goes on" && !is_over && !has_error, "{about}");
-                    assert_eq!((task.at, task.failure), (2, failed()), "{about}");
+                    assert_eq!((task.next_call, task.failure), (2, failed()), "{about}");
                 }
                 Some(outcome) => {
                     let (is, why, _) = ended(&Next::Finished(outcome, None));
@@ -621,8 +630,8 @@ fn the_error_decides_after_a_failed_call() {
     let answered = |of: &(Request<Write>, _), status| ApiError::answered(of.1, status);
     let unsent = |of: &(Request<Write>, _), is_stale| ApiError::unsent(of.1, is_stale);
     // A call, its error, at which call it is, whether it was sent again, and what comes next; "waits" for
-    // a look at that second.
-    for (of, error, at, resent, word, due) in [
+    // a reading at that second.
+    for (of, error, next_call, resent, word, due) in [
         (&edit, answered(&edit, 502).with(Some(seconds(102)), None), 0, false, "lost", 104),
         (
             &edit,
@@ -649,8 +658,8 @@ fn the_error_decides_after_a_failed_call() {
         (&edit, answered(&edit, 400), 0, false, "failed", 0),
     ] {
         let case = &cases()[0];
-        let mut task = Task { at, is_resent: resent, ..case.first() };
-        let about = format!("{error} {at} {resent}");
+        let mut task = Task { next_call, is_resent: resent, ..case.first() };
+        let about = format!("{error} {next_call} {resent}");
         let ends = is_fatal(&error);
         let next = with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
             run.after_error(&mut task, &of.0, error.clone())
@@ -682,7 +691,7 @@ fn imported_contents_are_awaited_while_they_can_be_read() {
     let case = &cases()[0];
     let first = case.first();
     let running = || Some(Arrival::Running);
-    for (arrival, at, status, word) in [
+    for (arrival, next_call, status, word) in [
         (None, 1, None, "done"),
         (None, 0, None, "next"),
         (running(), 1, None, "waits"),
@@ -691,14 +700,14 @@ fn imported_contents_are_awaited_while_they_can_be_read() {
         (None, 1, Some(503), "waits"),
         (running(), 1, Some(401), "unknown"),
     ] {
-        let about = format!("{arrival:?} {at} {status:?}");
+        let about = format!("{arrival:?} {next_call} {status:?}");
         let mut live = case.live();
         if let Presence::Here(_, facts) = &mut live.presence {
             facts.arrival = arrival;
         }
         let reading =
             status.map_or_else(|| case.reading(Found::NotApplied), |status| Err(error(status)));
-        let task = Task { at, ..case.first() };
+        let task = Task { next_call, ..case.first() };
         let wait = Wait::Arrives { since: Duration::from_secs(100) };
         let (_, next) = with_run(&case.container, vec![first.step.clone()], &live, |run| {
             run.after_reading(task, wait, &reading)

@@ -1,13 +1,16 @@
-//! Why a step waits, and what happens to it after the next reading.
+//! What happens to a step after a failed call: why it waits, and how it goes on after the next reading.
 
 use std::{fmt::Display, time::Duration};
 
-use super::{Next, Reading, Run, Task, failed, poll_arrival, round_up_to_second};
+use super::{
+    ContainerRun, FRESH, Next, Reading, Task, Waiting, failed, poll_arrival, round_up_to_second,
+};
 use crate::{
     api::{ApiError, Result, retry::MAX_RETRIES},
     apply::{
-        Event, Outcome, arrival,
-        lost::{self, CallState, History, Verdict},
+        Outcome,
+        arrival::{self, ArrivalVerdict},
+        lost::{self, CallState, History, REREAD_AFTER, Verdict},
         run::{RunState, UNREAD, not_reread},
         step_at,
     },
@@ -16,7 +19,11 @@ use crate::{
     live::Collection,
     observe::is_fatal,
     operation::{Again, Request, Write},
+    text,
 };
+
+/// The status of a delete that was refused because what it removes changed.
+const CHANGED_MEANWHILE: u16 = 412;
 
 /// Why a step waits.
 pub(super) enum Wait {
@@ -32,8 +39,11 @@ pub(super) enum Wait {
     Refused(ApiError),
 }
 
-impl<F: FnMut(Event)> Run<'_, F> {
-    /// What happens next to a waiting step; `None` if it is to be sent.
+/// The reading after a wait, or why it failed.
+type Reread<'r> = Result<&'r Reading, &'r ApiError>;
+
+impl ContainerRun<'_> {
+    /// The next action of a waiting step; `None` if it is to be sent.
     pub(super) fn after_reading(
         &self,
         mut task: Task,
@@ -59,13 +69,72 @@ impl<F: FnMut(Event)> Run<'_, F> {
         }
     }
 
-    fn call_state(&self, task: &Task, reading: &Reading) -> CallState {
-        let plan = reading.visible_plan();
-        lost::call_state(self.container.scope, &task.step, task.at, plan)
+    /// The next action after a failed call.
+    pub(super) fn after_error(
+        &self,
+        task: &mut Task,
+        request: &Request<Write>,
+        error: ApiError,
+    ) -> Next {
+        let is_over = error.is_over();
+        let fatal = is_fatal(&error).then(|| error.clone());
+        if let Some(since) = error.in_doubt_since() {
+            if is_over {
+                return Next::Finished(Outcome::Unknown(Cause::from(&error)), fatal);
+            }
+            let retry_at = error.retry_at().unwrap_or_default();
+            let due = round_up_to_second(since.saturating_add(REREAD_AFTER[0]).max(retry_at));
+            return Next::Waits(due, Wait::Lost { error, since, rereads: 1 });
+        }
+        if let Some(instant) = error.retry_at() {
+            task.attempt += 1;
+            return Next::Waits(instant, Wait::Rebuild);
+        }
+        if error.is_stale() {
+            let stale = task.read_time.ended.saturating_add(FRESH);
+            return Next::Waits(stale.min(self.now()), Wait::Rebuild);
+        }
+        let calls = task.step.sends.iter().filter(|call| !call.is_spare()).count();
+        let sent = format!("{} of {}", task.next_call, text::count(calls, "call"));
+        if is_over {
+            let cause = Cause::new(format!("the run ended after {sent}")).transient();
+            let is_sent = task.next_call > 0 || task.is_resent;
+            let outcome = if is_sent { Outcome::Failed(cause) } else { Outcome::NotStarted };
+            return Next::Finished(outcome, fatal);
+        }
+        if request.operation.conditional && error.status() == Some(CHANGED_MEANWHILE) {
+            let why = Cause::from(&error).context("it changed after it was read");
+            return Next::Finished(Outcome::ChangedMeanwhile(why), fatal);
+        }
+        let may_exist = matches!(request.operation.again, Again::Refused | Again::Second)
+            && matches!(error.status(), Some(400 | 409 | 422));
+        if may_exist && fatal.is_none() {
+            return Next::Waits(self.now(), Wait::Refused(error));
+        }
+        let mut cause = self.with_remedy(Cause::from(&error), task, request);
+        if task.next_call > 0 && task.failure.is_none() {
+            cause = cause.and(format!("{sent} succeeded, and stays in effect"));
+        }
+        Next::Finished(Outcome::Failed(cause), fatal)
     }
 
-    /// What happens after the answer `null`: usually nothing was saved, but sometimes it was.
-    fn after_null(&self, task: &mut Task, reading: Result<&Reading, &ApiError>) -> Option<Next> {
+    /// Adds to `cause` what to do about a call that no later run repeats, because nothing shows
+    /// that it is missing.
+    pub(super) fn with_remedy(&self, cause: Cause, task: &Task, request: &Request<Write>) -> Cause {
+        let is_seen = task.next_call == 0 || request.body_fields().is_some();
+        if task.step.address.section.is_some() || is_seen {
+            return cause;
+        }
+        cause.help(format!("a later run does not repeat this: `{}`", request.as_command()))
+    }
+
+    fn call_state(&self, task: &Task, reading: &Reading) -> CallState {
+        let plan = reading.visible_plan();
+        lost::call_state(self.container.scope, &task.step, task.next_call, plan)
+    }
+
+    /// The next action after the answer `null`: usually nothing was saved, but sometimes it was.
+    fn after_null(&self, task: &mut Task, reading: Reread<'_>) -> Option<Next> {
         let nothing = Cause::new(NULL);
         Some(failed(match reading.map(|reading| self.call_state(task, reading)) {
             Ok(CallState::Applied) => return self.continue_with_next(task),
@@ -84,31 +153,25 @@ impl<F: FnMut(Event)> Run<'_, F> {
         error: &ApiError,
         reading: Option<&Reading>,
     ) -> Option<Next> {
-        let restores = task.step.sends.get(task.at).is_some_and(|call| call.restores);
-        let state = reading.map(|reading| self.call_state(task, reading));
-        let address = &task.step.address;
-        match state {
-            // What was to be put back was removed, and somebody else added it as declared.
-            Some(CallState::Applied)
-                if restores
-                    && reading
-                        .is_some_and(|now| step_at(now.visible_plan(), address).is_none()) =>
-            {
-                finished(Outcome::Already)
-            }
+        let Some(reading) = reading else { return Some(failed(Cause::from(error))) };
+        let restores = task.call(0).is_some_and(|call| call.restores);
+        let is_met = step_at(reading.visible_plan(), &task.step.address).is_none();
+        match self.call_state(task, reading) {
+            // The object to put back was removed, and somebody else added it as declared.
+            CallState::Applied if restores && is_met => finished(Outcome::Already),
             // The first of two sendings arrived late, and the second was superfluous. Or the object
             // to put back was never removed.
-            Some(CallState::Applied) if task.is_resent || restores => self.continue_with_next(task),
+            CallState::Applied if task.is_resent || restores => self.continue_with_next(task),
             // Somebody else, such as another run, made the same object first.
-            Some(CallState::Applied) if task.is_only_call() => finished(Outcome::Already),
+            CallState::Applied if task.is_only_call() => finished(Outcome::Already),
             // The object was not removed, although the service reported it: nothing to put back.
-            Some(CallState::Other) if task.step.replaces => {
-                task.at = task.step.sends.len();
+            CallState::Other if task.step.replaces => {
+                task.next_call = task.step.sends.len();
                 Some(failed(Cause::from(error).context("the old entry was not removed")))
             }
             // The service itself was faster: it adds some entries to a container that this run
             // created.
-            _ => match reading.and_then(|reading| self.update_of_new_entry(task, reading)) {
+            _ => match self.update_of_new_entry(task, reading) {
                 Some(step) => {
                     task.step = step;
                     None
@@ -127,13 +190,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
         (is_edit && now.does_no_more_than(&task.step)).then(|| now.clone())
     }
 
-    /// What happens to a step that waits for contents.
-    fn after_arrival(
-        &self,
-        task: &Task,
-        since: Duration,
-        reading: Result<&Reading, &ApiError>,
-    ) -> Option<Next> {
+    /// The next action of a step that waits for contents.
+    fn after_arrival(&self, task: &Task, since: Duration, reading: Reread<'_>) -> Option<Next> {
         // If nothing can be read any more, there is nothing to wait for.
         let passed = match reading {
             Err(error) if is_fatal(error) => arrival::PATIENCE,
@@ -141,16 +199,16 @@ impl<F: FnMut(Event)> Run<'_, F> {
         };
         let cache = self.cache.borrow();
         match arrival::decide(reading.map(|_| &cache.live.presence).map_err(Cause::from), passed) {
-            arrival::Verdict::Next if task.is_done() => finished(Outcome::Done),
-            arrival::Verdict::Next => None,
-            arrival::Verdict::Reread(_) => Some(poll_arrival(since, passed)),
-            arrival::Verdict::Ended(outcome) => finished(outcome),
+            ArrivalVerdict::Next if task.is_done() => finished(Outcome::Done),
+            ArrivalVerdict::Next => None,
+            ArrivalVerdict::Reread(_) => Some(poll_arrival(since, passed)),
+            ArrivalVerdict::Ended(outcome) => finished(outcome),
         }
     }
 
     fn continue_with_next(&self, task: &mut Task) -> Option<Next> {
-        let awaits = task.step.sends.get(task.at).is_some_and(|call| call.awaits);
-        task.next_call();
+        let awaits = task.call(0).is_some_and(|call| call.awaits);
+        task.go_to_next_call();
         if awaits {
             return Some(poll_arrival(self.now(), Duration::ZERO));
         }
@@ -167,25 +225,25 @@ impl<F: FnMut(Event)> Run<'_, F> {
             return finished(Outcome::Already);
         };
         // The new plan may omit calls that succeeded already.
-        let unsent = task.step.sends.len().saturating_sub(task.at);
-        task.at = now.sends.len().saturating_sub(unsent);
+        let unsent = task.step.sends.len().saturating_sub(task.next_call);
+        task.next_call = now.sends.len().saturating_sub(unsent);
         task.step.sends.clone_from(&now.sends);
         task.read_time = reading.times.of(task.step.address.section);
         None
     }
 
-    /// What happens after a lost answer.
+    /// The next action after a lost answer.
     fn after_loss(
         &self,
         task: &mut Task,
         error: ApiError,
         since: Duration,
         rereads: usize,
-        reading: Result<&Reading, &ApiError>,
+        reading: Reread<'_>,
     ) -> Option<Next> {
-        let request = task.step.sends[task.at].request.clone();
+        let request = task.step.sends[task.next_call].request.clone();
         let state = match reading {
-            Ok(reading) => self.state_of_lost_call(task, &request, reading),
+            Ok(reading) => self.state_of_lost_call(task, reading),
             Err(unread) if is_fatal(unread) => return not_read_back(&error, unread),
             Err(unread) => CallState::Unknown(Cause::from(unread)),
         };
@@ -212,14 +270,10 @@ impl<F: FnMut(Event)> Run<'_, F> {
         }
     }
 
-    /// What a reading shows about a lost call. A step that resends a field on request differs in
+    /// The state of a lost call according to a reading. A step that resends a field on request differs in
     /// nothing visible, so it may be sent again.
-    fn state_of_lost_call(
-        &self,
-        task: &Task,
-        request: &Request<Write>,
-        reading: &Reading,
-    ) -> CallState {
+    fn state_of_lost_call(&self, task: &Task, reading: &Reading) -> CallState {
+        let request = &task.step.sends[task.next_call].request;
         match self.call_state(task, reading) {
             CallState::Unknown(_)
                 if request.again() == Again::Same
@@ -235,7 +289,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// True if the object added by a replacement has all undeclared fields from before. Somebody
     /// else may have added it from the manifest alone.
     fn is_fully_restored(&self, task: &Task) -> bool {
-        let adds = task.step.sends.get(task.at + 1).is_some_and(|call| call.restores);
+        let adds = task.call(1).is_some_and(|call| call.restores);
         let address = &task.step.address;
         let section = address.section.and_then(|name| self.container.section(name));
         let Some(of) = section.map(|section| section.of).filter(|_| adds) else { return true };
@@ -250,11 +304,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     }
 
     /// Ends waiting steps when the run must end.
-    pub(super) fn end_waiting(
-        &self,
-        waiting: Vec<(Duration, Task, Wait)>,
-        state: &mut RunState<'_>,
-    ) {
+    pub(super) fn end_waiting(&self, waiting: Vec<Waiting>, state: &mut RunState<'_>) {
         for (_, task, reason) in waiting {
             let outcome = match reason {
                 Wait::Lost { error, .. } => Outcome::Unknown(
@@ -265,7 +315,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
                     Cause::new("the run ended before its contents were imported").transient(),
                 ),
                 Wait::NullAnswer => Outcome::Unknown(Cause::new(NULL).transient()),
-                Wait::Rebuild if task.at == 0 => Outcome::NotStarted,
+                Wait::Rebuild if task.next_call == 0 => Outcome::NotStarted,
                 Wait::Rebuild => {
                     Outcome::Failed(Cause::new("the run ended before its last call").transient())
                 }

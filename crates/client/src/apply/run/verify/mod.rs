@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Run, RunState};
+use super::{ContainerRun, RunState};
 use crate::{
     apply::{Event, Mismatch, MismatchReason, StepResult},
     catalogue::constraints,
@@ -17,7 +17,7 @@ use crate::{
     value::Json,
 };
 
-impl<F: FnMut(Event)> Run<'_, F> {
+impl ContainerRun<'_> {
     /// Records what does not match, after reading what the answers to writes did not show.
     pub(super) async fn verify(&self, state: &mut RunState<'_>) {
         let sent = state.progress.sent;
@@ -43,12 +43,12 @@ impl<F: FnMut(Event)> Run<'_, F> {
         };
         if sent {
             let mismatches = state.mismatches.clone();
-            self.events.emit(Event::Verified { container, mismatches });
+            (self.emit)(Event::Verified { container, mismatches });
         }
     }
 
-    /// What was not saved according to the answers to the writes themselves, if nothing can be read
-    /// any more.
+    /// Differences that remain according to the answers to the writes themselves, if nothing can be
+    /// read any more.
     fn unsaved_by_answers(&self, state: &RunState<'_>) -> Vec<Mismatch> {
         let cache = self.cache.borrow();
         let plan = self.plan_visible(&cache.live, self.settings());
@@ -57,7 +57,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
     }
 
-    /// What does not match, or is not known to match, after the steps.
+    /// The differences that remain, or cannot be excluded, after the steps.
     fn find_mismatches(&self, plan: &ContainerPlan, state: &RunState<'_>) -> Vec<Mismatch> {
         let incomplete = plan.incomplete.iter();
         let mut mismatches: Vec<_> = incomplete

@@ -9,7 +9,7 @@ use crate::{
     apply::{
         Outcome,
         run::{
-            progress::Progress,
+            progress::StepProgress,
             testing::{after, before, declared, reading, with_run},
         },
     },
@@ -22,8 +22,8 @@ use crate::{
 };
 
 /// How the steps of a run ended, with nothing that does not match.
-fn ends(run: &Run<'_, impl FnMut(Event)>, outcomes: &[Outcome]) -> RunState<'static> {
-    let mut ended = RunState { progress: Progress::new(run.steps), ..RunState::default() };
+fn ends(run: &ContainerRun<'_>, outcomes: &[Outcome]) -> RunState<'static> {
+    let mut ended = RunState { progress: StepProgress::new(run.steps), ..RunState::default() };
     for (step, outcome) in run.steps.iter().zip(outcomes) {
         run.end(&mut ended, step, outcome.clone());
     }
