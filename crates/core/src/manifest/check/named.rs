@@ -71,7 +71,7 @@ impl Check<'_> {
     }
 }
 
-/// Whether `path` stays inside the folder that it is relative to, and has no odd characters.
+/// True if `path` stays inside the folder that it is relative to, and has no odd characters.
 pub(in crate::manifest) fn is_below(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     !path.is_empty()

@@ -15,7 +15,7 @@ const RESERVED_AT_THE_TOP: &str = "\
     - admin api assets dashboard explore files groups health_check help import jwt login oauth \
     profile projects public s search sitemap snippets unsubscribes uploads users v2";
 
-/// Whether a move from `former` to `path` gives a new name, or one at another level, where other
+/// True if a move from `former` to `path` gives a new name, or one at another level, where other
 /// names are reserved.
 pub(super) fn is_renamed(former: &str, path: &str) -> bool {
     let name_of = |path: &str| {
@@ -108,7 +108,7 @@ pub(super) fn help(path: &str) -> Option<String> {
     Some(help.to_owned())
 }
 
-/// The path in the address of a group or project, or of its repository, or behind an `@`.
+/// The path in the address of a group or project, or of its repository, or after an `@`.
 fn path_in_address(text: &str) -> Option<&str> {
     let path = match text.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?.1,

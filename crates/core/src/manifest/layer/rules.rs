@@ -69,7 +69,7 @@ impl Layers<'_> {
         self.rules.is_empty()
     }
 
-    /// Whether a text of the merged `body` uses the parameter `name`, or a profile needs it.
+    /// True if a text of the merged `body` uses the parameter `name`, or a profile needs it.
     pub(super) fn uses(&self, name: &Arc<str>, body: &Body) -> bool {
         let mut needs = self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.needs);
         body.params.contains_key(name) || needs.any(|need| need.value == *name)
