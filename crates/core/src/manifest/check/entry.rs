@@ -55,14 +55,13 @@ impl Check<'_> {
         if section.shape != Shape::List {
             return false;
         }
-        let mut pairs = parts.windows(2);
-        let split = pairs.find(|pair| {
-            let (first, second) = (only_field(section, &pair[0]), only_field(section, &pair[1]));
-            first.is_some_and(|first| {
-                second.is_some_and(|second| {
+        let split = parts.windows(2).find(|pair| {
+            match (only_field(section, &pair[0]), only_field(section, &pair[1])) {
+                (Some(first), Some(second)) => {
                     first != second && (is_needed(section, first) || is_needed(section, second))
-                })
-            })
+                }
+                _ => false,
+            }
         });
         let Some(pair) = split else { return false };
         let at = Spot::key(&pair[1].origin);
@@ -201,13 +200,9 @@ impl Check<'_> {
             .filter_map(|entry| section.only_one(&entry.key).map(|what| (what, (what, entry))));
         for ((what, first), (_, entry)) in repeats(exclusive) {
             if first.key != entry.key {
-                let at = field_spot(entry, section.identity[0]);
                 let words = words![noun = self.scope.noun(), what];
-                self.faults.report_pair(
-                    texts::ONLY_ONE,
-                    [at, field_spot(first, section.identity[0])],
-                    words,
-                );
+                let at = [entry, first].map(|of| field_spot(of, section.identity[0]));
+                self.faults.report_pair(texts::ONLY_ONE, at, words);
             }
         }
     }
@@ -224,13 +219,9 @@ impl Check<'_> {
         });
         for ((first, _), (entry, is_new)) in repeats(urls) {
             if is_new {
-                let at = Spot::key(&entry.origin);
                 let words = words![nouns = plural(section.noun)];
-                self.faults.report_pair(
-                    texts::NEARLY_THE_SAME,
-                    [at, Spot::key(&first.origin)],
-                    words,
-                );
+                let at = [&entry.origin, &first.origin].map(Spot::key);
+                self.faults.report_pair(texts::NEARLY_THE_SAME, at, words);
             }
         }
     }

@@ -114,11 +114,8 @@ impl Check<'_> {
             && off.value.plain().is_some_and(needs::is_off)
         {
             let words = words![name, switch];
-            self.faults.report_pair(
-                texts::SWITCHED_OFF,
-                [&field.origin, &off.origin].map(Spot::key),
-                words,
-            );
+            let at = [&field.origin, &off.origin].map(Spot::key);
+            self.faults.report_pair(texts::SWITCHED_OFF, at, words);
         }
         if let Some(most) = spec.field.relations.at_most
             && let Some(limit) = fields.get(most)

@@ -314,13 +314,9 @@ impl Check<'_> {
                 None => part.state == State::Absent && along.of.section == name,
             };
             if conflicts {
-                let at = Spot::key(&field.origin);
                 let words = words![create = create_section.section, name];
-                self.faults.report_pair(
-                    texts::CREATE_CONFLICT,
-                    [at, Spot::key(&along.origin)],
-                    words,
-                );
+                let at = [&field.origin, &along.origin].map(Spot::key);
+                self.faults.report_pair(texts::CREATE_CONFLICT, at, words);
             }
         }
     }

@@ -186,16 +186,10 @@ impl<'m> Merging<'m> {
         body
     }
 
-    /// Reports that two layers of equal rank set `what` differently.
-    fn report_difference(&mut self, what: &str, first: &Origin, other: Option<&Origin>) {
-        if let Some(other) = other {
-            report_ambiguous(what, self.filler.path(), first, other, self.faults);
-        }
-    }
-
     fn finish_entry(&mut self, of: kind::Section, key: String, entry: Entry<'_>) -> Part {
         let Entry { origin, state, other, mut validity, fields, .. } = entry;
-        self.report_difference(of.section, &origin, other.as_ref());
+        let path = self.filler.path();
+        report_ambiguous(of.section, path, &origin, other.as_ref(), self.faults);
         let fields = match fields {
             Fields::Whole(fields) => fields.into_owned(),
             Fields::Slots(slots) => self.resolve_slots(of, slots, &mut validity),
@@ -213,8 +207,9 @@ impl<'m> Merging<'m> {
     ) -> Declared {
         let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
         for slot in slots.into_values() {
-            self.report_difference(&slot.names.join("."), &slot.origin, slot.other.as_ref());
-            let Slot { rank, names, value, below, origin, .. } = slot;
+            let Slot { rank, names, value, below, origin, other } = slot;
+            let (what, path) = (names.join("."), self.filler.path());
+            report_ambiguous(&what, path, &origin, other.as_ref(), self.faults);
             if origin.layer > Layer::Profile {
                 self.check_removed(of, &names[0], &value, below.as_ref(), &origin);
             }

@@ -141,7 +141,15 @@ impl Walk<'_> {
             Some((_, Secrecy::Address)) if !is_credential(value) => {
                 self.hide_address(key.span.end, value);
             }
-            None if self.is_harmless_unknown(key, value, schema) => {
+            // An unknown field, or one in a wrong place whose value is valid for the right place. `true` is
+            // never a secret.
+            None if self.is_harmless_unknown(key, value, schema)
+                || is_scalar
+                    && !is_credential(value)
+                    && schema.get("properties").is_some()
+                    && (self.names_shown().contains(&key.name)
+                        || matches!(value.data, Data::Null | Data::Bool(_))) =>
+            {
                 self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
                 match &value.data {
                     Data::List(items) => {
@@ -150,18 +158,7 @@ impl Walk<'_> {
                     _ => self.hide_other_lines(value, key.span.end),
                 }
             }
-            // The field is in a wrong place, but its value is valid for the right place. `true` is
-            // never a secret.
-            None if is_scalar
-                && !is_credential(value)
-                && schema.get("properties").is_some()
-                && (self.names_shown().contains(&key.name)
-                    || matches!(value.data, Data::Null | Data::Bool(_))) =>
-            {
-                self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
-                self.hide_other_lines(value, key.span.end);
-            }
-            // The same for a list or mapping.
+            // A list or mapping in a wrong place.
             None if !is_scalar
                 && self.names_shown().contains(&key.name)
                 && let Some(property) = property_named(self.schema, &key.name) =>
