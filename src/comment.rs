@@ -16,7 +16,7 @@ use std::fmt;
 
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
-    apply::LOOKS,
+    apply::REREAD_AFTER,
     operation::{MERGE_REQUEST_GET, NOTE_CREATE, NOTE_LIST, NOTE_UPDATE, Op, Request, Write},
     page::Rows,
     report::marker::Marker,
@@ -28,14 +28,14 @@ pub const LONGEST: usize = 1_000_000;
 
 /// A merge request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct MergeRequestRef {
     /// The id or the full path of its project.
     pub project: String,
     /// Its number there.
     pub merge_request: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MergeRequestRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "merge request !{} of project {}", self.merge_request, self.project)
     }
@@ -52,7 +52,7 @@ pub struct MergeRequest {
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommentOutcome {
     /// It was written.
     Written,
     /// It existed with another text, and was edited.
@@ -67,7 +67,7 @@ pub struct Comment {
     /// The id of the note.
     pub note: u64,
     /// What was done.
-    pub outcome: Outcome,
+    pub outcome: CommentOutcome,
     /// The ids of further comments of the caller with the same marker, which stay unchanged.
     pub copies: Vec<u64>,
     /// Its merge request.
@@ -104,7 +104,7 @@ impl CommentError {
     }
 }
 
-/// Creates or edits the comment of `author`, the token's user, at `place`, so that it has the text
+/// Creates or edits the comment of `author`, the token's user, at `target`, so that it has the text
 /// `body`, which begins with `marker`.
 ///
 /// # Errors
@@ -112,79 +112,81 @@ impl CommentError {
 pub async fn put(
     client: &WriteClient,
     author: u64,
-    place: &Place,
+    target: &MergeRequestRef,
     marker: &Marker,
     body: &str,
 ) -> Result<Comment, CommentError> {
     let reads = client.reads();
     let merge_request =
-        read_merge_request(reads, place).await.map_err(CommentError::MergeRequest)?;
-    let look = async || own_notes(reads, author, place, marker).await;
+        read_merge_request(reads, target).await.map_err(CommentError::MergeRequest)?;
+    let look = async || marked_notes(reads, author, target, marker).await;
     let notes = look().await.map_err(CommentError::Notes)?;
     let discussion_locked = merge_request.discussion_locked;
-    let refused = |error| CommentError::Write { error, discussion_locked };
+    let write_error = |error| CommentError::Write { error, discussion_locked };
     let Some((first, others)) = notes.split_first() else {
-        let note = match send(client, at(NOTE_CREATE, place), body).await {
+        let note = match send(client, at(NOTE_CREATE, target), body).await {
             Err(error) => found_after(reads, error, body, look).await,
             Ok(written) => Ok(written["id"].as_u64().unwrap_or_default()),
         };
-        let note = note.map_err(refused)?;
-        let (outcome, copies) = (Outcome::Written, Vec::new());
+        let note = note.map_err(write_error)?;
+        let (outcome, copies) = (CommentOutcome::Written, Vec::new());
         return Ok(Comment { note, outcome, copies, merge_request });
     };
     let outcome = if normalised(&first.body) == normalised(body) {
-        Outcome::Same
+        CommentOutcome::Same
     } else {
-        let edit = at(NOTE_UPDATE, place).arg("note_id", first.id);
-        send(client, edit, body).await.map_err(refused)?;
-        Outcome::Edited
+        let edit = at(NOTE_UPDATE, target).arg("note_id", first.id);
+        send(client, edit, body).await.map_err(write_error)?;
+        CommentOutcome::Edited
     };
     let copies = others.iter().map(|note| note.id).collect();
     Ok(Comment { note: first.id, outcome, copies, merge_request })
 }
 
 /// A note of the caller that begins with the marker.
-struct Own {
+struct MarkedNote {
     id: u64,
     body: String,
 }
 
-async fn read_merge_request(reads: &ReadClient, place: &Place) -> Result<MergeRequest, ApiError> {
-    let answer = reads.get_known(at(MERGE_REQUEST_GET, place), &["iid"]).await?;
+async fn read_merge_request(
+    reads: &ReadClient,
+    target: &MergeRequestRef,
+) -> Result<MergeRequest, ApiError> {
+    let answer = reads.get_known(at(MERGE_REQUEST_GET, target), &["iid"]).await?;
     Ok(MergeRequest {
         state: answer.body["state"].as_str().unwrap_or_default().to_owned(),
         discussion_locked: answer.body["discussion_locked"] == true,
     })
 }
 
-fn at<E: Copy>(op: Op<E>, place: &Place) -> Request<E> {
-    op.request().arg("id", &place.project).arg("merge_request_iid", place.merge_request)
+fn at<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {
+    op.request().arg("id", &target.project).arg("merge_request_iid", target.merge_request)
 }
 
 /// The notes of `author` that begin with `marker`, oldest first, so that notes written during the
 /// reading come at the end.
-async fn own_notes(
+async fn marked_notes(
     reads: &ReadClient,
     author: u64,
-    place: &Place,
+    target: &MergeRequestRef,
     marker: &Marker,
-) -> Result<Vec<Own>, ApiError> {
-    let request = at(NOTE_LIST, place)
+) -> Result<Vec<MarkedNote>, ApiError> {
+    let request = at(NOTE_LIST, target)
         .query("order_by", "created_at")
         .query("sort", "asc")
         .query("activity_filter", "only_comments");
     let rows = Rows { keys: &["id"], also: &["author", "body"] };
     let notes = reads.list_shown(request, rows).await?;
-    Ok(notes.into_iter().filter_map(|note| own_note(note, author, marker)).collect())
+    Ok(notes.into_iter().filter_map(|note| marked_note(note, author, marker)).collect())
 }
 
-fn own_note(note: Object, author: u64, marker: &Marker) -> Option<Own> {
-    let field = |name: &str| note.get(name).unwrap_or(&Json::Null);
-    let is_own = field("author")["id"].as_u64() == Some(author) && *field("system") != true;
-    let body = field("body").as_str()?;
+fn marked_note(note: Object, author: u64, marker: &Marker) -> Option<MarkedNote> {
+    let note = Json::Object(note);
+    let is_by_author = note["author"]["id"].as_u64() == Some(author) && note["system"] != true;
+    let (id, body) = (note["id"].as_u64()?, note["body"].as_str()?);
     let is_marked = Marker::of(body).as_ref() == Some(marker);
-    let id = field("id").as_u64()?;
-    (is_own && is_marked).then(|| Own { id, body: body.to_owned() })
+    (is_by_author && is_marked).then(|| MarkedNote { id, body: body.to_owned() })
 }
 
 /// A body without differences that the service may cause.
@@ -206,10 +208,10 @@ async fn found_after(
     reads: &ReadClient,
     error: ApiError,
     body: &str,
-    look: impl AsyncFn() -> Result<Vec<Own>, ApiError>,
+    look: impl AsyncFn() -> Result<Vec<MarkedNote>, ApiError>,
 ) -> Result<u64, ApiError> {
     let Some(began) = error.in_doubt_since() else { return Err(error) };
-    for after in LOOKS {
+    for after in REREAD_AFTER {
         if !reads.wait_until(began.saturating_add(after)).await {
             break;
         }

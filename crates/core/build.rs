@@ -10,5 +10,6 @@ fn main() -> std::io::Result<()> {
         "manifest/schema/documents",
     ])?;
     let pages = root().join("../model/src/diagnostic/codes");
-    convert_texts("manifest/faults/texts", 5, 1, &pages)
+    convert_texts("diff/problems", None, 0, &pages)?;
+    convert_texts("manifest/faults/texts", Some(5), 1, &pages)
 }

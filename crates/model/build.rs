@@ -12,17 +12,16 @@ fn main() -> io::Result<()> {
         "kind/grants",
         "catalogue/tables/constraints",
         "catalogue/description/faults",
-        "catalogue/tables/integration_fields",
-        "catalogue/tables/presets",
         "catalogue/tables/values",
         "catalogue/tables/words",
         "operation/parameters",
         "operation/table",
+        "secret/signs",
         "yaml/syntax",
     ])?;
     let pages = root().join("src/diagnostic/codes");
-    convert_texts("kind/faults", 4, 1, &pages)?;
-    convert_texts("yaml/faults", 3, 0, &pages)?;
+    convert_texts("kind/faults", Some(4), 1, &pages)?;
+    convert_texts("yaml/faults", Some(3), 0, &pages)?;
     let rows = fs::read(out("tables/operation/table.json"))?;
     let rows: Vec<_> = serde_json::from_slice(&rows)?;
     fs::write(out("operations.rs"), operations(&rows))?;

@@ -11,8 +11,8 @@ use std::{
 };
 
 use super::{
-    ConnectArgs, Context, Exit, Failure, Manifests, Opening, Outcome, Progress, Session,
-    SessionArgs, selects_something, usable, write_files,
+    CommandResult, ConnectArgs, Context, Exit, Failure, Manifests, Progress, Session, SessionArgs,
+    SessionBuilder, selects_something, usable, write_files,
 };
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
@@ -20,7 +20,7 @@ use crate::{
     api::ApiError,
     apply,
     desired::{Container, Desired},
-    diagnostic::{Diagnostic, Diagnostics, FileName, FilePaths},
+    diagnostic::{Diagnostic, FileName, FilePaths},
     diff::Reason,
     export::{self, Estate, Excerpt},
     live::Live,
@@ -63,60 +63,58 @@ pub(super) struct Args {
 
 /// The result of reading and planning.
 #[derive(Default)]
-struct Found {
-    /// Whether nothing is selected.
-    is_empty: bool,
+struct Drift {
     goals: Vec<Goal>,
     refused: Vec<Refusal>,
-    /// The selected entries that no manifest lists and that are not taken.
+    /// The selected entries that no manifest lists and that are not absorbed.
     unlisted: Vec<Address>,
     addresses: Vec<Address>,
     /// The texts that are live and no secrets.
     plain: BTreeSet<String>,
     /// Why groups and projects that only a glob selects are left out, by path: they are missing or
     /// renamed.
-    elsewhere: BTreeMap<Arc<str>, String>,
+    skipped: BTreeMap<Arc<str>, String>,
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let around = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &around);
-    let paths = loaded.paths();
+    let mut texts = ManifestTexts::new(&args.dir, &around, loaded.paths(), cx);
     let manifests = usable(loaded, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
-    let found = look(&args, manifests, &around, cx).await?;
+    let session = open(&args, manifests, &around, cx).await?;
+    let drift = find_drift(&args, &session, cx).await?;
     for selector in &args.addresses {
-        if !found.addresses.iter().any(|address| selector.matches(address)) {
+        if !drift.addresses.iter().any(|address| selector.matches(address)) {
             selects_something(selector, &before)?;
         }
     }
-    if !found.refused.is_empty() {
-        return Err(refuse(&found.refused, cx));
+    if !drift.refused.is_empty() {
+        return Err(refuse(&drift.refused, cx));
     }
     let line = |address: &Address| {
         format!("not absorbed: {address}: no manifest lists it; name it to take it in")
     };
-    cx.output.tell_each(&found.unlisted, "entry", |_| (), [&line, &Address::to_string]);
-    let named = found.elsewhere.iter().map(|(path, why)| (path.to_string(), why));
-    let named: Vec<_> = named.collect();
+    cx.output.tell_each(&drift.unlisted, "entry", |_| (), [&line, &Address::to_string]);
+    let skipped = drift.skipped.iter().map(|(path, why)| (path.to_string(), why));
+    let skipped: Vec<_> = skipped.collect();
     let line = |(path, why): &(String, &String)| format!("not absorbed: {path}: {why}");
-    cx.output.tell_each(&named, "group or project", |_| (), [&line, &|(path, _)| path.clone()]);
-    if found.goals.is_empty() {
-        let why = match (found.is_empty, named.is_empty()) {
-            (true, _) => "`--exclude` excludes everything that is selected",
-            (_, true) => "the selection matches its manifest",
-            (_, false) => "the rest matches its manifest",
+    cx.output.tell_each(&skipped, "group or project", |_| (), [&line, &|(path, _)| path.clone()]);
+    if drift.goals.is_empty() {
+        let why = if session.desired.containers.is_empty() {
+            "`--exclude` excludes everything that is selected"
+        } else if skipped.is_empty() {
+            "the selection matches its manifest"
+        } else {
+            "the rest matches its manifest"
         };
         cx.output.tell(&format!("nothing to absorb: {why}\n"));
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
-    let mut texts = Texts::new(&args.dir, &around, paths, cx);
-    let (read, reload) = (|file: &FileName| texts.read(file), |edited: &_| texts.reload(edited));
-    let absorbed = absorb::absorb(&before, &found.goals, mode, &read, &reload);
-    let absorbed = absorbed.map_err(|failed| match failed {
+    let absorbed = texts.absorb(&before, &drift.goals, mode).map_err(|failed| match failed {
         Failed::Refused(refused) => refuse(&refused, cx),
         Failed::Wrong(why) => {
             cx.output.tell(&why);
@@ -124,72 +122,76 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    cx.output.print(&shown(&absorbed.files, &found.plain, SCREEN, cx.output.style))?;
+    cx.output.print(&render_edits(&absorbed.files, &drift.plain, SCREEN, cx.output.style))?;
     if args.write {
-        texts.take(&absorbed);
+        texts.store(&absorbed);
         texts.write()?;
     }
     let includes = has_includes && absorbed.edits_rules;
-    cx.output.tell(&summary(&args, &found.goals, &absorbed, includes));
+    cx.output.tell(&summary(&args, &drift.goals, &absorbed, includes));
     Ok(Exit::Success)
 }
 
-/// Reads the selected containers, and finds their differences.
-async fn look(
+/// Opens a session with the selected containers.
+async fn open(
     args: &Args,
     manifests: Manifests,
     around: &Surroundings,
     cx: &Context,
-) -> Result<Found, Failure> {
-    let touched = |container: &Container| {
-        args.addresses.iter().any(|selector| selector.touches(&container.path))
-            && !args.exclude.iter().any(|selector| selector.matches(&container.address()))
-    };
+) -> Result<Session, Failure> {
+    let mut desired = manifests.desired;
     for selector in &args.addresses {
-        let is_idle = |container: &Container| !selector.touches(&container.path);
-        if manifests.desired.containers.iter().all(is_idle) {
-            selects_something(selector, &manifests.desired)?;
+        if !desired.containers.iter().any(|container| selector.touches(&container.path)) {
+            selects_something(selector, &desired)?;
         }
     }
-    let mut desired = manifests.desired;
-    desired.containers.retain(touched);
+    desired.containers.retain(|container| {
+        args.addresses.iter().any(|selector| selector.touches(&container.path))
+            && !args.exclude.iter().any(|selector| selector.matches(&container.address()))
+    });
     // A container without a document has none to edit.
     let manifests = Manifests { desired, includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let session = Opening::of(&of_session).with(manifests, around.today, cx).await?;
+    SessionBuilder::of(&of_session).with(manifests, around.today, cx).await
+}
+
+/// Reads the containers of `session`, and finds their selected differences.
+async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drift, Failure> {
     let observer = &session.observer;
-    let words = export::Settings::plain(observer.caller().clone(), observer.release().await?);
+    let settings = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let containers: Vec<_> = session.desired.containers.iter().collect();
     let selection = Selection { only: args.addresses.clone(), exclude: args.exclude.clone() };
-    let mut found = Found { is_empty: containers.is_empty(), ..Found::default() };
+    let mut drift = Drift::default();
     let each = |seen: &Compared<'_>| {
         let (goals, refused) = absorb::drift(seen, &selection);
-        let (path, own) = (&seen.container.path, seen.container.address());
-        let names_it =
-            |selector: &Selector| selector.touches(path) && is_literal(selector.over_paths());
-        let elsewhere = refused.iter().find(|refusal| refusal.address == own);
-        if let Some(elsewhere) = elsewhere.filter(|_| !args.addresses.iter().any(names_it)) {
-            found.elsewhere.insert(path.clone(), elsewhere.why.clone());
+        let (path, container) = (&seen.container.path, seen.container.address());
+        let is_named = args
+            .addresses
+            .iter()
+            .any(|selector| selector.touches(path) && is_literal(selector.over_paths()));
+        let refusal = refused.iter().find(|refusal| refusal.address == container);
+        if let Some(refusal) = refusal.filter(|_| !is_named) {
+            drift.skipped.insert(path.clone(), refusal.why.clone());
             return;
         }
-        let is_left = |address: &Address| {
-            selection.holds(address) && !goals.iter().any(|goal| goal.address == *address)
-        };
-        let unlisted = seen.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted);
-        let unlisted = unlisted.map(|note| &note.address).filter(|address| is_left(address));
-        found.unlisted.extend(unlisted.cloned());
+        for note in seen.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted) {
+            let is_absorbed = goals.iter().any(|goal| goal.address == note.address);
+            if selection.holds(&note.address) && !is_absorbed {
+                drift.unlisted.push(note.address.clone());
+            }
+        }
         // What is no secret here may be one elsewhere.
-        let words = seen.words.filter(|_| !goals.is_empty());
-        found.plain.extend(words.into_iter().flat_map(Excerpt::texts));
-        found.addresses.extend(absorb::addresses(seen));
-        found.goals.extend(goals);
-        found.refused.extend(refused);
+        let excerpt = seen.words.filter(|_| !goals.is_empty());
+        drift.plain.extend(excerpt.into_iter().flat_map(Excerpt::texts));
+        drift.addresses.extend(absorb::addresses(seen));
+        drift.goals.extend(goals);
+        drift.refused.extend(refused);
     };
-    compare(&session, &containers, (export::everything, &words), cx, each).await?;
-    found.goals.sort_by(|a, b| a.address.cmp(&b.address));
-    found.refused.sort_by(|a, b| a.address.cmp(&b.address));
-    found.unlisted.sort();
-    Ok(found)
+    compare(session, &containers, (export::everything, &settings), cx, each).await?;
+    drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
+    drift.refused.sort_by(|a, b| a.address.cmp(&b.address));
+    drift.unlisted.sort();
+    Ok(drift)
 }
 
 /// Reads `containers` as far as `widened`, and passes each comparison to `each`. The settings are
@@ -197,22 +199,22 @@ async fn look(
 pub(super) async fn compare(
     session: &Session,
     containers: &[&Container],
-    (widened, words): (fn(&Container, &export::Settings) -> Container, &export::Settings),
+    (widened, settings): (fn(&Container, &export::Settings) -> Container, &export::Settings),
     cx: &Context,
     each: impl FnMut(&Compared<'_>),
 ) -> Result<(), ApiError> {
-    let Session { observer, settings, .. } = session;
-    let declared: BTreeMap<_, _> = containers.iter().map(|own| (&own.path, *own)).collect();
-    let whole: Vec<Container> = containers.iter().map(|own| widened(own, words)).collect();
+    let observer = &session.observer;
+    let declared: BTreeMap<_, _> = containers.iter().map(|one| (&one.path, *one)).collect();
+    let whole: Vec<Container> = containers.iter().map(|one| widened(one, settings)).collect();
     let progress = Progress::reading(whole.iter(), observer.client(), &cx.output);
     let each = RefCell::new(each);
     let look = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];
-        let plan = &apply::plan(observer, container, &mut live, settings).await?;
+        let plan = &apply::plan(observer, container, &mut live, &session.settings).await?;
         let names = &observer.called(Estate::ids(container.scope, &live)).await?;
-        let said = Excerpt::of(container.scope, &container.path, &live, names, words);
-        let seen = Compared { container, plan, live: &live, names, words: said.as_ref() };
-        (each.borrow_mut())(&seen);
+        let excerpt = Excerpt::of(container.scope, &container.path, &live, names, settings);
+        let words = excerpt.as_ref();
+        (each.borrow_mut())(&Compared { container, plan, live: &live, names, words });
         progress.step(&container.path);
         Ok(())
     };
@@ -221,27 +223,24 @@ pub(super) async fn compare(
 
 /// Reports what cannot be absorbed, and why.
 fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
-    let diagnostic = |refusal: &Refusal| {
+    let diagnostics = refused.iter().map(|refusal| {
         let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.why);
         let diagnostic = Diagnostic::error("absorb", message);
         match &refusal.origin {
             Some(origin) => diagnostic.at(origin.into()),
             None => diagnostic,
         }
-    };
-    let diagnostics: Diagnostics = refused.iter().map(diagnostic).collect();
-    cx.output.tell_faults(&diagnostics);
-    let exit = Exit::first_of(refused.iter().map(|refusal| match refusal.is_unread {
-        true => Exit::Incomplete,
-        false => Exit::Usage,
-    }));
+    });
+    cx.output.tell_faults(&diagnostics.collect());
+    let is_unread = refused.iter().all(|refusal| refusal.is_unread);
+    let exit = if is_unread { Exit::Incomplete } else { Exit::Usage };
     let addresses = count(refused.len(), "address");
     let error = anyhow::anyhow!("nothing was edited: {addresses} cannot be absorbed");
     Failure::new(exit, error).help("edit the manifest by hand, or name only the others")
 }
 
 /// The texts of the manifests while they are edited.
-pub(super) struct Texts<'a> {
+pub(super) struct ManifestTexts<'a> {
     pub(super) dir: &'a Path,
     around: &'a Surroundings,
     pub(super) cx: &'a Context,
@@ -253,7 +252,7 @@ pub(super) struct Texts<'a> {
     pub(super) new: Contents,
 }
 
-impl<'a> Texts<'a> {
+impl<'a> ManifestTexts<'a> {
     /// The unchanged texts of the manifests in `dir`.
     pub(super) fn new(
         dir: &'a Path,
@@ -281,8 +280,18 @@ impl<'a> Texts<'a> {
         loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr.into()))
     }
 
+    /// The edits that make the manifests declare the goals.
+    pub(super) fn absorb(
+        &self,
+        before: &Desired,
+        goals: &[Goal],
+        mode: Mode,
+    ) -> Result<Absorbed, Failed> {
+        absorb::absorb(before, goals, mode, &|file| self.read(file), &|edited| self.reload(edited))
+    }
+
     /// Stores edited texts.
-    pub(super) fn take(&mut self, absorbed: &Absorbed) {
+    pub(super) fn store(&mut self, absorbed: &Absorbed) {
         for (name, (old, new)) in &absorbed.files {
             self.old.entry(name.clone()).or_insert_with(|| Some(old.clone()));
             self.new.insert(name.clone(), new.clone());
@@ -291,26 +300,26 @@ impl<'a> Texts<'a> {
 
     /// Writes all changed files, or none.
     pub(super) fn write(&self) -> Result<(), Failure> {
-        let file = |(name, new): (&FileName, &String)| {
+        let files = self.new.iter().map(|(name, new)| {
             let (path, old) = (self.paths[name].clone(), self.old[name].clone());
-            write_files::File { path, old, new: new.clone() }
-        };
-        write_files::all(&self.new.iter().map(file).collect::<Vec<_>>())
+            write_files::FileEdit { path, old, new: new.clone() }
+        });
+        write_files::all(&files.collect::<Vec<_>>())
     }
 }
 
 /// The edits, without what may be secret in the manifests unless it is `plain`, on a terminal in about
 /// `most` lines.
-pub(super) fn shown(
+pub(super) fn render_edits(
     files: &BTreeMap<FileName, (String, String)>,
     plain: &BTreeSet<String>,
     most: usize,
     style: Style,
 ) -> String {
-    let file = |(name, (old, new)): (&FileName, &(String, String))| {
+    let files = files.iter().map(|(name, (old, new))| {
         (name.clone(), [old, new].map(|text| manifest::shown(text, plain)))
-    };
-    terminal::edits(&files.iter().map(file).collect::<Vec<_>>(), most, style)
+    });
+    terminal::edits(&files.collect::<Vec<_>>(), most, style)
 }
 
 /// What was edited. `includes`: the edit also counts for groups and projects that rules include;
@@ -318,17 +327,21 @@ pub(super) fn shown(
 fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, includes: bool) -> String {
     let differences = count(goals.iter().map(Goal::differences).sum(), "difference");
     let files = count(absorbed.files.len(), "file");
-    let mut summary = match args.write {
-        true => format!("absorbed {differences} into {files}\n"),
-        false => format!("would absorb {differences} into {files}; pass `--write` to do it\n"),
+    let mut summary = if args.write {
+        format!("absorbed {differences} into {files}\n")
+    } else {
+        format!("would absorb {differences} into {files}; pass `--write` to do it\n")
     };
-    let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
-    let number = count(others.len(), "other group or project");
-    let others = few_listed(&others);
-    let others = (!absorbed.others.is_empty())
-        .then(|| format!("it also changes the declarations of {number}: {others}"));
-    let included = "groups and projects that a rule includes may change too".to_owned();
-    let lines: Vec<_> = others.into_iter().chain(includes.then_some(included)).collect();
+    let mut lines = Vec::new();
+    if !absorbed.others.is_empty() {
+        let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
+        let number = count(others.len(), "other group or project");
+        let others = few_listed(&others);
+        lines.push(format!("it also changes the declarations of {number}: {others}"));
+    }
+    if includes {
+        lines.push("groups and projects that a rule includes may change too".to_owned());
+    }
     if !lines.is_empty() {
         summary += &(lines.join("; ") + "\n");
     }

@@ -7,19 +7,21 @@ use std::{
 };
 
 use super::{
-    BaseArgs, ChangeArgs, Context, Done, Exit, Failure, Folder, Opening, Progress, ReportArgs,
-    RunRecord, Session, SessionArgs, Use, saved, signal,
+    BaseArgs, BaseUse, ChangeArgs, Context, Exit, Failure, ManifestFolder, Progress, ReportArgs,
+    Reported, RunRecord, Session, SessionArgs, SessionBuilder, saved, signal,
 };
 use crate::{
-    apply::{Applied, Event, StepResult},
+    address::Address,
+    apply::{Applied, Event},
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Shown, Step, shown_secret},
     digest::Key,
+    origin::Origin,
     plan::{
         Approved, Blocked, Drift, LeftOut, Plan, Policy,
         saved::{Comparison, Recording, SavedPlan, Sealed},
     },
-    report::{Canvas, Content, Outcomes, Planned, Sink, Sort, Title, terminal},
+    report::{Canvas, Content, Outcomes, Planned, ReportKind, Sink, terminal},
     secret::Reference,
     text::count,
     value::Value,
@@ -99,7 +101,7 @@ impl Args {
         if dir.is_twice() {
             let named = dir.named.take();
             if dir.is_dir() {
-                return Err(Folder::twice());
+                return Err(ManifestFolder::twice());
             }
             self.beside = named;
         }
@@ -116,13 +118,15 @@ impl Args {
     }
 
     /// The saved plan to apply, if one is named.
-    fn saved(&self, cx: &Context) -> Result<Option<Saved>, Failure> {
+    fn saved(&self, cx: &Context) -> Result<Option<PlanToApply>, Failure> {
         let path = &self.session.dir;
         if self.beside.is_none() {
             return Ok(None);
         }
-        let known = self.plan.as_deref().cloned();
-        let sealed = known.map_or_else(|| saved::read(path), Ok)?;
+        let sealed = match self.plan.as_deref() {
+            Some(sealed) => sealed.clone(),
+            None => saved::read(path)?,
+        };
         let key = saved::key(&cx.env)?;
         sealed
             .plan
@@ -130,18 +134,18 @@ impl Args {
             .and_then(|()| sealed.check_seal(key.as_ref()))
             .map_err(saved::unusable)?;
         let Sealed { plan, id, .. } = sealed;
-        Ok(Some(Saved { plan: Arc::new(plan), id, key }))
+        Ok(Some(PlanToApply { plan: Arc::new(plan), id, key }))
     }
 }
 
 /// A saved plan to apply.
-struct Saved {
+struct PlanToApply {
     plan: Arc<SavedPlan>,
     id: String,
     key: Option<Key>,
 }
 
-impl Saved {
+impl PlanToApply {
     /// Compares it with `plan`, which was made now.
     fn compare(&self, plan: &Plan, session: &Session) -> Comparison {
         let recording = Recording { secrets: &session.settings.secrets, key: self.key.as_ref() };
@@ -150,7 +154,7 @@ impl Saved {
 }
 
 /// Shows, asks, applies and reports. Every exit states whether anything was changed.
-pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     cx.reports.record.watch(&cx.output)?;
     let saved = args.saved(cx)?;
     let (of_session, changes) = match &saved {
@@ -165,14 +169,17 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
         return Err(Failure::usage("`--base` cannot be combined with a saved plan")
             .help("leave it out, or save another plan"));
     }
-    let used =
-        Use { drift: if args.heal { Drift::Write } else { Drift::Exclude }, only_changed: false };
+    let used = BaseUse {
+        drift: if args.heal { Drift::Write } else { Drift::Exclude },
+        only_changed: false,
+    };
     let base = base.map(|base| (base, used));
-    let session = Opening { changes, base, ..Opening::of(&of_session) }.open(cx).await?;
+    let session =
+        SessionBuilder { changes, base, ..SessionBuilder::of(&of_session) }.open(cx).await?;
     cx.reports.record.note(|record| record.run = Some(session.run.clone()));
     session.may_write()?;
     let plan = &session.plan(cx).await?;
-    let acknowledged = plan.acknowledged.iter().map(|known| known.refusal.acknowledgement.clone());
+    let acknowledged = plan.acknowledged.iter().map(|one| one.refusal.acknowledgement.clone());
     cx.reports.record.note(|record| record.acknowledgements = acknowledged.collect());
     let saved = saved.map(|saved| saved.compare(plan, &session));
     let saved = saved.as_ref();
@@ -216,20 +223,20 @@ impl Proposal<'_> {
     fn text(&self, sink: Sink<'_>) {
         let (style, secrets) = (self.cx.output.style, &*self.session.settings.secrets);
         let canvas = Canvas::to(&mut *sink, style, secrets);
-        terminal::plan_on(canvas, self.plan, &self.session.run, Title::Approval);
+        terminal::plan(canvas, self.plan, &self.session.run, ReportKind::Apply);
         let since = self.saved.map(|saved| terminal::stale(saved, style, secrets));
         since.filter(|text| !text.is_empty()).iter().for_each(|text| sink(&format!("\n{text}")));
     }
 
     /// Reports it, with `text`, after a run without changes.
-    fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> Done {
+    fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> Reported {
         let planned = Planned::new(&self.session.run, self.plan);
         let planned = Planned { saved_plan: self.saved, ..planned };
-        self.cx.reports.finish(Sort::Plan, exit, Content::Planned(&planned), text, None)
+        self.cx.reports.finish(ReportKind::Plan, exit, Content::Planned(&planned), text, None)
     }
 
     /// Reports it, and then `why` nothing was changed.
-    fn end(&self, exit: Exit, why: &str) -> Done {
+    fn end(&self, exit: Exit, why: &str) -> Reported {
         let done = self.finish(exit, |sink| self.text(sink));
         self.cx.output.tell(why);
         done
@@ -241,7 +248,7 @@ impl Proposal<'_> {
         approved: &Approved<'_>,
         left_out: &[LeftOut],
         is_confirmed: bool,
-    ) -> Result<Done, Failure> {
+    ) -> Result<Reported, Failure> {
         let Self { session, plan, saved, exit, cx: Context { output, reports, .. } } = self;
         let (style, secrets) = (output.style, &*session.settings.secrets);
         if reports.replace_text() {
@@ -272,39 +279,44 @@ impl Proposal<'_> {
             record.left_out = left_out.len();
         });
         let content = Content::Outcomes(&outcomes);
-        let done = reports.finish(Sort::Apply, exit, content, text, Some(made(&applied)));
+        let done = reports.finish(
+            ReportKind::Apply,
+            exit,
+            content,
+            text,
+            Some(result_without_report(&applied)),
+        );
         ended_by.iter().for_each(|failure| output.tell_failure(failure));
         Ok(done)
     }
 }
 
 /// A short result for readers who miss the report.
-fn made(applied: &Applied) -> &'static str {
-    let is_made = |step: &StepResult| step.outcome.is_success();
-    match (applied.steps.iter().all(is_made), applied.steps.iter().any(is_made)) {
-        (true, _) => "the changes were made; only the report is missing",
-        (false, true) => "some changes were made; run apply again to finish",
-        (false, false) => "no changes are known to have been made; run apply again",
+fn result_without_report(applied: &Applied) -> &'static str {
+    let made = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
+    if made == applied.steps.len() {
+        "the changes were made; only the report is missing"
+    } else if made > 0 {
+        "some changes were made; run apply again to finish"
+    } else {
+        "no changes are known to have been made; run apply again"
     }
 }
 
 /// The missing secrets that `steps` have to send, and secrets that must never be sent. Nothing is
 /// written unless all are set, so that no run stops halfway for lack of one.
 fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session) -> Diagnostics {
-    let secrets = &session.settings.secrets;
-    let why_missing = |reference: &Reference, is_refused: bool| {
-        secrets.why_missing(reference).filter(|why| why.is_refused() == is_refused)
+    let diagnose = |reference: &Reference, is_refused: bool, origin: &Origin, at: &Address| {
+        let why = session.settings.secrets.why_missing(reference);
+        let why = why.filter(|why| why.is_refused() == is_refused)?;
+        let diagnostic = Diagnostic::error(why.code(), why.to_string());
+        Some(diagnostic.at(Place::from(origin)).label(at.to_string()))
     };
-    let references = session.desired.references();
-    let uploads = session
-        .desired
-        .uploads()
-        .map(|(address, origin, path)| (address, origin, Reference::File(path)));
-    let refused = references.chain(uploads).filter_map(|(address, origin, reference)| {
-        let why = why_missing(&reference, true)?;
-        let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(&origin));
-        Some(diagnostic.label(address.to_string()))
-    });
+    let uploads = session.desired.uploads();
+    let uploads = uploads.map(|(address, origin, path)| (address, origin, Reference::File(path)));
+    let declared = session.desired.references().chain(uploads);
+    let refused = declared
+        .filter_map(|(address, origin, reference)| diagnose(&reference, true, &origin, &address));
     let values = steps.flat_map(|step| step.sources().map(move |value| (step, value)));
     let missing = values.filter_map(|(step, value)| {
         let (reference, shown) = match value {
@@ -312,11 +324,9 @@ fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session)
             Value::File(path) => (Reference::File(path.clone()), Shown::File(path.clone())),
             Value::Plain(_) => return None,
         };
-        let why = why_missing(&reference, false)?;
         let change = step.changes.iter().find(|change| *change.after == shown);
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
-        let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
-        Some(diagnostic.label(step.address.to_string()))
+        diagnose(&reference, false, origin, &step.address)
     });
     refused.chain(missing).collect()
 }

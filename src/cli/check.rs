@@ -1,9 +1,9 @@
 //! `undrift check`: checks everything that needs no service.
 
-use super::{Context, Done, Exit, Failure, Folder, ReportArgs};
+use super::{Context, Exit, Failure, ManifestFolder, ReportArgs, Reported};
 use crate::{
     manifest::{self, Surroundings},
-    report::{Checked, Content, Sort},
+    report::{Checked, Content, ReportKind},
 };
 
 /// The options of `check`.
@@ -11,13 +11,13 @@ use crate::{
 #[command(after_help = include_str!("help/check.txt"))]
 pub(super) struct Args {
     #[command(flatten)]
-    pub(super) dir: Folder,
+    pub(super) dir: ManifestFolder,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> Result<Done, Failure> {
+pub(super) fn run(args: &Args, cx: &Context) -> Result<Reported, Failure> {
     let mut loaded = manifest::load(&args.dir, &Surroundings::of_process());
     #[cfg(feature = "sandbox")]
     let seed = super::embedded::seed_faults(&args.dir);
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> Result<Done, Failure> {
     }
     let (text, code) = loaded.report(cx.output.style.into());
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
-    let content = Checked::new(&loaded.diagnostics, projects);
-    let exit = Exit::Usage.when(code != 0);
-    Ok(cx.reports.finish(Sort::Check, exit, Content::Checked(&content), |sink| sink(&text), None))
+    let checked = Checked::new(&loaded.diagnostics, projects);
+    let (content, exit) = (Content::Checked(&checked), Exit::Usage.when(code != 0));
+    Ok(cx.reports.finish(ReportKind::Check, exit, content, |sink| sink(&text), None))
 }

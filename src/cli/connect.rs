@@ -219,16 +219,18 @@ impl ConnectArgs {
     /// # Errors
     /// If a file of certificates cannot be read.
     fn http_options(&self, env: &Environment, in_flight: InFlight) -> Result<HttpOptions, Failure> {
-        let read = |path: &Path| input::read(path, MOST_OF_CERTIFICATES);
-        let named = |name: Option<&str>, failure: Failure| match name {
-            Some(name) => failure.help(format!("{name} names this file")),
-            None => failure,
-        };
-        let ca = self.authorities(env);
-        let ca = ca.map(|(name, path)| read(path).map_err(|failure| named(name, failure)));
+        let ca = self.authorities(env).map(|(name, path)| {
+            read_certificates(path).map_err(|failure| match name {
+                Some(name) => failure.help(format!("{name} names this file")),
+                None => failure,
+            })
+        });
         let ca = ca.transpose()?;
         let identity = match &self.client_cert {
-            Some(path) => Some((read(path)?, read(self.client_key.as_ref().unwrap_or(path))?)),
+            Some(path) => {
+                let key = self.client_key.as_ref().unwrap_or(path);
+                Some((read_certificates(path)?, read_certificates(key)?))
+            }
             None => None,
         };
         let proxy = self.proxy.as_deref().or_else(|| env.get("UNDRIFT_PROXY"));
@@ -255,14 +257,13 @@ impl ConnectArgs {
 
     /// Says which file is no file of certificates.
     fn not_set_up(&self, error: SetupError, env: &Environment) -> Failure {
-        let of = (error == SetupError::Authorities).then(|| self.authorities(env)).flatten();
+        let file = (error == SetupError::Authorities).then(|| self.authorities(env)).flatten();
         let failure = Failure::new(Exit::Usage, error);
-        match of {
-            Some((Some(name), path)) => {
-                failure.help(format!("{name} names the file: `{}`", path.display()))
-            }
-            Some((None, path)) => failure.help(format!("the file is `{}`", path.display())),
-            None => failure,
+        let Some((name, path)) = file else { return failure };
+        let path = path.display();
+        match name {
+            Some(name) => failure.help(format!("{name} names the file: `{path}`")),
+            None => failure.help(format!("the file is `{path}`")),
         }
     }
 
@@ -286,21 +287,21 @@ impl ConnectArgs {
         output.redactor.learn(Arc::clone(&secrets));
         let in_flight = self.in_flight(config);
         // The embedded service is reached without a detour.
-        let options = match endpoint.is_embedded {
-            true => HttpOptions { concurrency: in_flight.most(), ..HttpOptions::default() },
-            false => self.http_options(&endpoint.environment, in_flight)?,
+        let options = if endpoint.is_embedded {
+            HttpOptions { concurrency: in_flight.most(), ..HttpOptions::default() }
+        } else {
+            self.http_options(&endpoint.environment, in_flight)?
         };
         let transport = HttpTransport::new(&endpoint.service, &endpoint.token, &options)
             .map_err(|error| self.not_set_up(error, &endpoint.environment))?;
-        let deadline = self.deadline.map(Duration::from_secs);
-        let settings = Settings {
-            in_flight,
-            max_requests: self.max_requests,
-            deadline,
-            ..Settings::default()
-        };
+        let (max_requests, deadline) = (self.max_requests, self.deadline.map(Duration::from_secs));
+        let settings = Settings { in_flight, max_requests, deadline, ..Settings::default() };
         Ok(ReadClient::new(endpoint.service.clone(), Arc::new(transport), secrets, settings))
     }
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
+    input::read(path, MOST_OF_CERTIFICATES)
 }
 
 /// Refuses a service other than the one in `undrift.yaml`.

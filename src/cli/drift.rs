@@ -2,10 +2,10 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::{Context, Done, Exit, Failure, LiveArgs, Opening, ReportArgs, SessionArgs};
+use super::{Context, Exit, Failure, LiveArgs, ReportArgs, Reported, SessionArgs, SessionBuilder};
 use crate::{
     plan::{Plan, Strictness},
-    report::Title,
+    report::ReportKind,
 };
 
 /// The options of `drift`.
@@ -33,13 +33,15 @@ fn strictness() -> impl TypedValueParser<Value = Strictness> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     let session =
-        Opening { source: args.live.source(), ..Opening::of(&args.session) }.open(cx).await?;
+        SessionBuilder { source: args.live.source(), ..SessionBuilder::of(&args.session) }
+            .open(cx)
+            .await?;
     let mut plan = session.plan(cx).await?;
     // Guards are only for writes, and nothing is written.
     plan.guarded = std::mem::take(&mut plan.refusals).len();
-    Ok(cx.reports.finish_plan(&session.run, &plan, Title::Drift, exit(&args, &plan)))
+    Ok(cx.reports.finish_plan(&session.run, &plan, ReportKind::Drift, exit(&args, &plan)))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

@@ -146,34 +146,34 @@ fn refused(document: &Node) -> Option<(String, Range<usize>)> {
     let seed = Seed::from_json(document.to_json()).ok()?;
     let error = Model::new(&seed, "root", Conditions::default()).err()?;
     let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    // `hook 1` is the first of `hooks`.
-    let of_list = |of: &Node, part: &str| {
-        of.entries().iter().find_map(|(key, list)| {
-            let nouns = ["s", "es"].into_iter().filter_map(|end| key.name.strip_suffix(end));
-            let mut names = nouns.filter_map(|noun| part.strip_prefix(&noun.replace('_', " ")));
-            Some((list.clone(), names.find_map(|name| name.strip_prefix(' '))?.to_owned()))
-        })
-    };
-    let is_called = |node: &Node, name: &str| {
-        let known = ["username", "path", "user"].into_iter().filter_map(|key| node.get(key));
-        node.text() == Some(name) || known.into_iter().any(|(_, own)| own.text() == Some(name))
-    };
     // As in `project acme/shop, hook 1: ...`.
-    let (mut node, mut at) = (document.clone(), 0..0);
+    let (mut node, mut span) = (document.clone(), 0..0);
     for part in error.split(": ").next()?.split(", ") {
-        let Some((list, name)) = of_list(&node, part) else { break };
+        let Some((list, name)) = list_of(&node, part) else { break };
+        let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let named = list.items().iter().find(|item| is_called(item, &name));
-        let number = || list.items().get(name.parse::<usize>().ok()?.checked_sub(1)?);
-        let Some(found) = named.or_else(number).cloned() else { break };
-        at = found.entries().first().map_or(found.span.clone(), |(key, _)| key.span.clone());
-        node = found;
+        let Some(entry) = named.or_else(|| list.items().get(number?)).cloned() else { break };
+        span = entry.entries().first().map_or(entry.span.clone(), |(key, _)| key.span.clone());
+        node = entry;
     }
     // As in `...: push_access_level is invalid`.
-    let why = error.split_once(": ").map_or("", |(_, why)| why);
-    let is_named = |name: &str| why.split(' ').next() == Some(name);
-    let named = node.entries().iter().find(|(key, _)| is_named(&key.name));
-    let at = named.map_or(at, |(_, value)| value.span.clone());
-    Some((error, at))
+    let field = error.split_once(": ").and_then(|(_, why)| why.split(' ').next());
+    let named = node.entries().iter().find(|(key, _)| Some(&*key.name) == field);
+    Some((error.clone(), named.map_or(span, |(_, value)| value.span.clone())))
+}
+
+/// The list in `node` with the entry of a message, and its name: `hook 1` is the first of `hooks`.
+fn list_of(node: &Node, entry: &str) -> Option<(Node, String)> {
+    node.entries().iter().find_map(|(key, list)| {
+        let nouns = ["s", "es"].into_iter().filter_map(|end| key.name.strip_suffix(end));
+        let mut names = nouns.filter_map(|noun| entry.strip_prefix(&noun.replace('_', " ")));
+        Some((list.clone(), names.find_map(|name| name.strip_prefix(' '))?.to_owned()))
+    })
+}
+
+fn is_called(node: &Node, name: &str) -> bool {
+    let mut names = ["username", "path", "user"].into_iter().filter_map(|key| node.get(key));
+    node.text() == Some(name) || names.any(|(_, value)| value.text() == Some(name))
 }
 
 /// The schema of a seed.
@@ -221,17 +221,17 @@ fn parse_environment(text: &str) -> Result<Vec<(String, String)>, usize> {
 
 fn assignment(line: &str) -> Option<(String, String)> {
     let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    let is_name = is_name && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let within = |quote: char| {
-        value.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote))
-    };
-    let bare =
-        |value: &&str| value.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c));
-    let value = within('\'')
-        .or_else(|| within('"').filter(|inner| !inner.contains(['$', '`', '\\'])))
-        .or_else(|| Some(value).filter(bare))?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_bare = value.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c));
+    let value = unquoted(value, '\'')
+        .or_else(|| unquoted(value, '"').filter(|inner| !inner.contains(['$', '`', '\\'])))
+        .or_else(|| is_bare.then_some(value))?;
     is_name.then(|| (name.to_owned(), value.to_owned()))
+}
+
+fn unquoted(value: &str, quote: char) -> Option<&str> {
+    value.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl Exit {
 
     /// The one with this code, if there is one.
     pub(super) fn of_code(code: u8) -> Option<Self> {
-        Self::CODES.into_iter().find(|(_, known)| *known == code).map(|(exit, _)| exit)
+        Self::CODES.into_iter().find(|(_, other)| *other == code).map(|(exit, _)| exit)
     }
 
     /// The exit code of the process.
@@ -104,7 +104,7 @@ pub(super) struct Failure {
 }
 
 /// The result of a command.
-pub(super) type Outcome = Result<Exit, Failure>;
+pub(super) type CommandResult = Result<Exit, Failure>;
 
 impl Failure {
     /// An error that exits with `exit`.

@@ -12,7 +12,7 @@ use super::Failure;
 
 /// The folder of manifests: `-d` in every command, or the argument of one that has no other.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Folder {
+pub(super) struct ManifestFolder {
     /// Folder of manifests, or one file; `-d DIR` names it in every command that reads one [default: .]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(super) struct Folder {
     pub(super) named: Option<PathBuf>,
 }
 
-impl Folder {
+impl ManifestFolder {
     /// Whether `-d` names one beside the argument.
     pub(super) const fn is_twice(&self) -> bool {
         self.named.is_some() && self.dir.is_some()
@@ -41,13 +41,13 @@ impl Folder {
     }
 }
 
-impl From<PathBuf> for Folder {
+impl From<PathBuf> for ManifestFolder {
     fn from(dir: PathBuf) -> Self {
         Self { dir: Some(dir), named: None }
     }
 }
 
-impl Deref for Folder {
+impl Deref for ManifestFolder {
     type Target = Path;
 
     fn deref(&self) -> &Path {

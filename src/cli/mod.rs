@@ -59,21 +59,21 @@ use crate::{
     catalogue,
     diagnostic::Diagnostics,
     manifest::{Surroundings, descriptions},
-    report::{Sort, run_record::Job},
+    report::{ReportKind, run_record::Job},
 };
 // Modules of commands import what they share from here.
 use base::BaseArgs;
 use connect::{ConnectArgs, Endpoint};
 use environment::Environment;
-use exit::{Exit, Failure, Outcome};
-use input::Folder;
+use exit::{CommandResult, Exit, Failure};
+use input::ManifestFolder;
 use output::Output;
 use progress::Progress;
 use record::RunRecord;
-use reports::{Done, ReportArgs, Reports, cannot_write};
+use reports::{ReportArgs, Reported, Reports, cannot_write};
 use session::{
-    ChangeArgs, LiveArgs, Manifests, Opening, Session, SessionArgs, Source, Use, selects_something,
-    usable,
+    BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder, SessionSource,
+    selects_something, usable,
 };
 use signal::unless_signalled;
 
@@ -196,7 +196,7 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     output.tell_panics();
     let settled = match &mut cli.command {
         Command::Apply(args) => args.settle(),
-        other => other.folder().map_or(Ok(()), Folder::once),
+        other => other.folder().map_or(Ok(()), ManifestFolder::once),
     };
     let reports = Reports::new(cli.command.reports(), cli.command.manifests(), &output);
     let mut cx = Context {
@@ -232,7 +232,7 @@ impl Cli {
         arguments: &[OsString],
         cx: &mut Context,
     ) -> Result<(), Failure> {
-        cx.reports.spare_manifests(self.command.file())?;
+        cx.reports.refuse_manifests(self.command.file())?;
         let job = Job::of(|name| cx.env.get(name));
         if let Some(path) = self.command.record() {
             cx.reports.record = RunRecord::begin(path, job, jiff::Timestamp::now, &cx.output)?;
@@ -262,8 +262,10 @@ fn describe(files: &[PathBuf], manifests: Option<&Path>, cx: &Context) -> Result
     if !diagnostics.is_empty() {
         return Err(cx.unusable("the described kinds", diagnostics));
     }
-    let too_late = |_| anyhow::anyhow!("the kinds were asked for before all were known");
-    catalogue::add(registry).map_err(|late| Failure::new(Exit::Internal, too_late(late)))
+    catalogue::add(registry).map_err(|_| {
+        let error = anyhow::anyhow!("the kinds were asked for before all were known");
+        Failure::new(Exit::Internal, error)
+    })
 }
 
 /// Prints the output of clap if there is no command to run: help, the version, or faults of the
@@ -289,7 +291,7 @@ impl Command {
     }
 
     /// Its argument that is a folder of manifests, if it has one.
-    const fn folder(&self) -> Option<&Folder> {
+    const fn folder(&self) -> Option<&ManifestFolder> {
         match self {
             Self::Check(args) => Some(&args.dir),
             Self::Plan(args) => Some(&args.session.dir),
@@ -319,26 +321,28 @@ impl Command {
     }
 
     /// The targets and the sort of its reports, if it makes any.
-    const fn reports(&self) -> Option<(&ReportArgs, Sort)> {
+    const fn reports(&self) -> Option<(&ReportArgs, ReportKind)> {
         match self {
-            Self::Check(args) => Some((&args.report, Sort::Check)),
-            Self::Plan(args) => Some((&args.report, Sort::Plan)),
-            Self::Apply(args) => Some((&args.report, Sort::Apply)),
-            Self::Drift(args) => Some((&args.report, Sort::Drift)),
-            Self::Show(args) => Some((&args.out, Sort::Plan)),
+            Self::Check(args) => Some((&args.report, ReportKind::Check)),
+            Self::Plan(args) => Some((&args.report, ReportKind::Plan)),
+            Self::Apply(args) => Some((&args.report, ReportKind::Apply)),
+            Self::Drift(args) => Some((&args.report, ReportKind::Drift)),
+            Self::Show(args) => Some((&args.out, ReportKind::Plan)),
             _ => None,
         }
     }
 }
 
-async fn dispatch(command: Command, cx: &Context) -> Outcome {
+async fn dispatch(command: Command, cx: &Context) -> CommandResult {
     let output = &cx.output;
     match command {
-        Command::Check(args) => check::run(&args, cx).map(Done::exit),
-        Command::Plan(args) => unless_signalled(output, plan::run(args, cx)).await.map(Done::exit),
-        Command::Apply(args) => apply::run(args, cx).await.map(Done::exit),
+        Command::Check(args) => check::run(&args, cx).map(Reported::exit),
+        Command::Plan(args) => {
+            unless_signalled(output, plan::run(args, cx)).await.map(Reported::exit)
+        }
+        Command::Apply(args) => apply::run(args, cx).await.map(Reported::exit),
         Command::Drift(args) => {
-            unless_signalled(output, drift::run(args, cx)).await.map(Done::exit)
+            unless_signalled(output, drift::run(args, cx)).await.map(Reported::exit)
         }
         Command::Snapshot(args) => unless_signalled(output, snapshot::run(args, cx)).await,
         Command::Export(args) => unless_signalled(output, export::run(args, cx)).await,

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Context, Exit, Failure, Outcome};
+use super::{CommandResult, Context, Exit, Failure};
 use crate::{
     desired::Desired,
     diagnostic::FileName,
@@ -52,7 +52,7 @@ fn param(written: &str) -> Result<(String, String), String> {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     let around = Surroundings::of_process();
     let text = document(args);
     let loaded = manifest::load(&args.dir, &around);
@@ -60,10 +60,9 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
         check_file(file, &loaded)?;
     }
     // A folder without manifests is the usual start of a first project.
-    let is_empty = |code: &str| code == "no-manifests";
-    let is_wrong = loaded.diagnostics.has_errors()
-        && !loaded.diagnostics.sorted().iter().all(|known| is_empty(known.code));
-    if is_wrong {
+    let mut diagnostics = loaded.diagnostics.sorted().into_iter();
+    let is_empty = diagnostics.all(|diagnostic| diagnostic.code == "no-manifests");
+    if loaded.diagnostics.has_errors() && !is_empty {
         cx.output.tell_faults(&loaded.diagnostics);
         return Err(Failure::usage("cannot use the manifests that it is checked with"));
     }

@@ -29,13 +29,13 @@ impl Redactor {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = secrets;
     }
 
-    /// The secrets known so far.
-    fn known(&self) -> Arc<Secrets> {
+    /// The secrets that were looked up so far.
+    fn secrets(&self) -> Arc<Secrets> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn redact(&self, text: &str) -> String {
-        self.known().redact(text)
+        self.secrets().redact(text)
     }
 }
 
@@ -58,23 +58,24 @@ impl Output {
     /// Checks the streams and the environment.
     pub(super) fn new(colour: ColorChoice, verbose: u8, full: bool, env: &Environment) -> Self {
         let columns = env.get("COLUMNS").and_then(|columns| columns.parse().ok());
-        let style = |terminal: bool| {
-            let width = terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
-            Style { colour: colours(colour, terminal, env), width, full }
-        };
-        let (stdout, stderr) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        let is_terminal = [io::stdout().is_terminal(), io::stderr().is_terminal()];
+        let [style, stderr] = is_terminal.map(|is_terminal| {
+            let width = is_terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
+            Style { colour: colours(colour, is_terminal, env), width, full }
+        });
+        let [_, is_terminal] = is_terminal;
         Self {
             redactor: Redactor::default(),
-            style: style(stdout),
-            stderr: style(stderr),
-            progress: stderr && verbose == 0 && env.get("CI").is_none(),
-            interactive: stderr && io::stdin().is_terminal(),
+            style,
+            stderr,
+            progress: is_terminal && verbose == 0 && env.get("CI").is_none(),
+            interactive: is_terminal && io::stdin().is_terminal(),
         }
     }
 
-    /// The secrets known so far.
+    /// The secrets that were looked up so far.
     pub(super) fn secrets(&self) -> Arc<Secrets> {
-        self.redactor.known()
+        self.redactor.secrets()
     }
 
     /// Writes a result, as text. A reader that has gone away is not an error.
@@ -82,7 +83,7 @@ impl Output {
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
     pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
-        self.print_data(&self.redactor.known().redacted(text))
+        self.print_data(&self.redactor.secrets().redacted(text))
     }
 
     /// The same for a text that `write` makes in parts.

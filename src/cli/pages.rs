@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Command, CommandFactory as _, builder::PossibleValuesParser};
 use clap_complete::Shell;
 
-use super::{Cli, Context, Exit, Failure, Outcome};
+use super::{Cli, CommandResult, Context, Exit, Failure};
 use crate::catalogue::operations;
 
 /// The options of `completions`.
@@ -19,23 +19,18 @@ pub(super) struct CompletionsArgs {
 }
 
 /// Prints the completions for a shell.
-pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> Outcome {
+pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> CommandResult {
     let mut text = Vec::new();
     // As values of the argument, all 68 would appear in every help and error.
     let operations =
         PossibleValuesParser::new(operations::all().map(|operation| operation.row().id));
-    let complete = |call: Command| {
+    let mut command = Cli::command().mut_subcommand("call", |call| {
         // A changed argument loses its position.
         let call =
             call.mut_arg("operation", |operation| operation.value_parser(operations).index(1));
         call.mut_arg("arguments", |arguments| arguments.index(2))
-    };
-    clap_complete::generate(
-        args.shell,
-        &mut Cli::command().mut_subcommand("call", complete),
-        "undrift",
-        &mut text,
-    );
+    });
+    clap_complete::generate(args.shell, &mut command, "undrift", &mut text);
     cx.output.print(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Success)
 }
@@ -50,7 +45,7 @@ pub(super) struct ManArgs {
 }
 
 /// Prints or writes manual pages.
-pub(super) fn man(args: &ManArgs, cx: &Context) -> Outcome {
+pub(super) fn man(args: &ManArgs, cx: &Context) -> CommandResult {
     let command: Command = Cli::command().disable_help_subcommand(true);
     if let Some(folder) = &args.write {
         let written = std::fs::create_dir_all(folder)

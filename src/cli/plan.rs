@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use super::{
-    BaseArgs, ChangeArgs, Context, Done, Exit, Failure, LiveArgs, Opening, ReportArgs, SessionArgs,
-    Use, saved::Target,
+    BaseArgs, BaseUse, ChangeArgs, Context, Exit, Failure, LiveArgs, ReportArgs, Reported,
+    SessionArgs, SessionBuilder, saved::SavedPlanTarget,
 };
 use crate::{
     plan::{Drift, Plan, Strictness},
-    report::Title,
+    report::ReportKind,
 };
 
 /// The options of `plan`.
@@ -37,21 +37,22 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     // `apply` writes all of a saved plan, so drift in it counts.
     let drift = if args.output.is_some() { Drift::Write } else { Drift::Show };
-    let used = Use { drift, only_changed: args.changed };
+    let used = BaseUse { drift, only_changed: args.changed };
     let base = args.base.named_or_of_job(&cx.env);
     if args.changed && base.is_none() {
         return Err(Failure::usage("`--changed` needs a base to compare with")
             .help("name one with `--base`, such as `--base main`"));
     }
-    let target = args.output.as_deref().map(|path| Target::begin(path, &cx.env)).transpose()?;
-    let session = Opening {
+    let target =
+        args.output.as_deref().map(|path| SavedPlanTarget::begin(path, &cx.env)).transpose()?;
+    let session = SessionBuilder {
         source: args.live.source(),
         changes: args.changes.clone(),
         base: base.map(|base| (base, used)),
-        ..Opening::of(&args.session)
+        ..SessionBuilder::of(&args.session)
     };
     let session = session.open(cx).await?;
     let plan = match target {
@@ -63,8 +64,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
         None => session.plan(cx).await?,
     };
     let is_written = args.output.is_some() && plan.base.is_some();
-    let title = if is_written { Title::Approval } else { Title::Plan };
-    Ok(cx.reports.finish_plan(&session.run, &plan, title, exit(&args, &plan)))
+    let kind = if is_written { ReportKind::Apply } else { ReportKind::Plan };
+    Ok(cx.reports.finish_plan(&session.run, &plan, kind, exit(&args, &plan)))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

@@ -32,27 +32,26 @@ const EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) enum Progress {
     /// On a terminal.
-    Bar(ProgressBar, Output, Rest),
+    Bar(ProgressBar, Output, Remaining),
     /// Elsewhere: the number of finished steps, and a sender that ends the lines when dropped.
     Lines(Arc<AtomicUsize>, #[expect(dead_code, reason = "dropped, not used")] Sender<()>),
 }
 
-/// What is left to do.
+/// What remains to do.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct Remaining {
     client: ReadClient,
     /// The requests sent before.
     before: Counts,
     total: usize,
 }
 
-impl Rest {
+impl Remaining {
     /// `, about 5 minutes left`, if that is known and not less than one.
     fn after(&self, done: usize) -> String {
-        let left = self.client.minutes_left(&self.before, done, self.total).unwrap_or_default();
-        match usize::try_from(left).unwrap_or(usize::MAX) {
+        match self.client.minutes_left(&self.before, done, self.total).unwrap_or_default() {
             0 => String::new(),
-            left => format!(", about {} left", count(left, "minute")),
+            minutes => format!(", about {} left", counted(minutes, "minute")),
         }
     }
 }
@@ -66,13 +65,13 @@ impl Progress {
         output: &Output,
     ) -> Self {
         let total = containers.len();
-        foretell(Observer::requests_for(containers), client, output);
+        announce_duration(Observer::requests_for(containers), client, output);
         Self::new("read", "groups and projects", total, client, output)
     }
 
     /// The progress of `total` requests that read. Says how long they take, too.
     pub(super) fn asking(total: usize, client: &ReadClient, output: &Output) -> Self {
-        foretell(total as u64, client, output);
+        announce_duration(total as u64, client, output);
         Self::new("read", "answers", total, client, output)
     }
 
@@ -82,68 +81,67 @@ impl Progress {
     }
 
     fn new(
-        done: &'static str,
-        what: &'static str,
+        verb: &'static str,
+        noun: &'static str,
         total: usize,
         client: &ReadClient,
         output: &Output,
     ) -> Self {
-        let rest = Rest { client: client.clone(), before: client.counts(), total };
-        if output.progress { bar(done, rest, output) } else { lines(done, what, rest, output) }
+        let remaining = Remaining { client: client.clone(), before: client.counts(), total };
+        if output.progress {
+            let bar =
+                ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+            let template = "{spinner} {prefix} {pos}/{len} {wide_msg}";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar.set_prefix(verb);
+            bar.enable_steady_tick(TICK);
+            return Self::Bar(bar, output.clone(), remaining);
+        }
+        let (sender, ended) = mpsc::channel();
+        let (counter, output) = (Arc::new(AtomicUsize::new(0)), output.clone());
+        let finished = Arc::clone(&counter);
+        thread::spawn(move || {
+            repeat_until(&ended, EVERY, || {
+                let done = finished.load(Ordering::Relaxed);
+                let left = remaining.after(done);
+                output.tell(&format!("{verb} {done} of {total} {noun}{left}\n"));
+            });
+        });
+        Self::Lines(counter, sender)
     }
 
     /// One more step is finished; `what` was its object.
     pub(super) fn step(&self, what: &str) {
         match self {
-            Self::Bar(bar, output, rest) => {
+            Self::Bar(bar, output, remaining) => {
                 bar.inc(1);
-                let left = rest.after(usize::try_from(bar.position()).unwrap_or(usize::MAX));
+                let done = usize::try_from(bar.position()).unwrap_or(usize::MAX);
                 let what = output.secrets().redact(what);
-                bar.set_message(format!("{}{left}", escape(&what)));
+                bar.set_message(format!("{}{}", escape(&what), remaining.after(done)));
             }
             Self::Lines(done, _) => _ = done.fetch_add(1, Ordering::Relaxed),
         }
     }
 }
 
-fn bar(done: &'static str, rest: Rest, output: &Output) -> Progress {
-    let total = Some(rest.total as u64);
-    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {pos}/{len} {wide_msg}") {
-        bar.set_style(style);
-    }
-    bar.set_prefix(done);
-    bar.enable_steady_tick(TICK);
-    Progress::Bar(bar, output.clone(), rest)
+fn counted(number: u64, noun: &str) -> String {
+    count(usize::try_from(number).unwrap_or(usize::MAX), noun)
 }
 
 /// Says how long `requests` take, if the service limits them and that is a minute or more.
-fn foretell(requests: u64, client: &ReadClient, output: &Output) {
+fn announce_duration(requests: u64, client: &ReadClient, output: &Output) {
     let Some(minutes @ 1..) = client.minutes_for(requests) else { return };
-    let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
-    let minutes = count(number(minutes), "minute");
+    let (minutes, requests) = (counted(minutes, "minute"), counted(requests, "request"));
     let a_minute = client.a_minute().unwrap_or_default();
-    let requests = count(number(requests), "request");
     output.tell(&format!("reading takes about {minutes}: {requests} at {a_minute} a minute\n"));
 }
 
-fn lines(done: &'static str, what: &'static str, rest: Rest, output: &Output) -> Progress {
-    let (sender, ended) = mpsc::channel();
-    let (counter, output) = (Arc::new(AtomicUsize::new(0)), output.clone());
-    let so_far = Arc::clone(&counter);
-    let say = move || {
-        let so_far = so_far.load(Ordering::Relaxed);
-        let (total, left) = (rest.total, rest.after(so_far));
-        output.tell(&format!("{done} {so_far} of {total} {what}{left}\n"));
-    };
-    thread::spawn(move || until(&ended, EVERY, say));
-    Progress::Lines(counter, sender)
-}
-
-/// Calls `say` after every interval, until the other side of `ended` is dropped.
-fn until(ended: &Receiver<()>, every: Duration, mut say: impl FnMut()) {
+/// Calls `report` after every interval, until the other side of `ended` is dropped.
+fn repeat_until(ended: &Receiver<()>, every: Duration, mut report: impl FnMut()) {
     while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-        say();
+        report();
     }
 }
 
@@ -164,7 +162,7 @@ mod tests {
     fn lines_end_with_what_they_are_about() {
         let (sender, ended) = mpsc::channel();
         let (mut sender, mut said) = (Some(sender), 0);
-        until(&ended, Duration::ZERO, || {
+        repeat_until(&ended, Duration::ZERO, || {
             said += 1;
             drop(sender.take_if(|_| said == 3));
         });

@@ -26,13 +26,13 @@ pub(super) type Now = fn() -> Timestamp;
 /// The record of this run, if one is kept. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunRecord {
-    kept: Option<Arc<Open>>,
+    file: Option<Arc<RecordFile>>,
     /// Whether changes are being made, so that a signal waits for them.
     changes: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct RecordFile {
     path: PathBuf,
     now: Now,
     output: Output,
@@ -53,19 +53,15 @@ impl RunRecord {
             .open(path)
             .map_err(|error| cannot_write(path, &error))?;
         let record = Record::begun(rfc3339(now()), job);
-        let kept = Open {
-            path: path.to_owned(),
-            now,
-            output: output.clone(),
-            open: Mutex::new(Some((file, record))),
-        };
-        Ok(Self { kept: Some(Arc::new(kept)), ..Self::default() })
+        let open = Mutex::new(Some((file, record)));
+        let file = RecordFile { path: path.to_owned(), now, output: output.clone(), open };
+        Ok(Self { file: Some(Arc::new(file)), ..Self::default() })
     }
 
     /// Adds facts to the record.
     pub(super) fn note(&self, add: impl FnOnce(&mut Record)) {
-        if let Some(kept) = &self.kept
-            && let Some((_, record)) = kept.open().as_mut()
+        if let Some(file) = &self.file
+            && let Some((_, record)) = file.open().as_mut()
         {
             add(record);
         }
@@ -83,7 +79,7 @@ impl RunRecord {
     /// If the system does not allow handling signals.
     pub(super) fn watch(&self, output: &Output) -> io::Result<()> {
         let (record, output) = (self.clone(), output.clone());
-        signal::handle(async move |mut source: signal::Source| {
+        signal::handle(async move |mut source: signal::Signals| {
             let signal = source.next().await;
             if !record.changes.load(Ordering::SeqCst) {
                 output.tell("\ninterrupted: nothing was changed\n");
@@ -96,9 +92,9 @@ impl RunRecord {
     /// Writes the record of a run that a signal ends.
     pub(super) fn end_at_once(&self, signal: Exit) {
         if let Err(failure) = self.end(signal, Some("interrupted".to_owned()))
-            && let Some(kept) = &self.kept
+            && let Some(file) = &self.file
         {
-            kept.output.tell_failure(&failure);
+            file.output.tell_failure(&failure);
         }
     }
 
@@ -107,19 +103,19 @@ impl RunRecord {
     /// # Errors
     /// If it cannot be written.
     pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<(), Failure> {
-        let Some(kept) = &self.kept else { return Ok(()) };
-        let Some((mut file, mut record)) = kept.open().take() else { return Ok(()) };
-        record.ended_at = rfc3339((kept.now)());
+        let Some(target) = &self.file else { return Ok(()) };
+        let Some((mut file, mut record)) = target.open().take() else { return Ok(()) };
+        record.ended_at = rfc3339((target.now)());
         record.exit_code = exit.code();
         record.error = error;
         let line = record
-            .to_line(&kept.output.secrets())
+            .to_line(&target.output.secrets())
             .map_err(|error| Failure::new(Exit::Internal, error))?;
-        append(&mut file, &line).map_err(|error| cannot_write(&kept.path, &error))
+        append(&mut file, &line).map_err(|error| cannot_write(&target.path, &error))
     }
 }
 
-impl Open {
+impl RecordFile {
     fn open(&self) -> MutexGuard<'_, Option<(File, Record)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,27 +4,28 @@
 //! The sandbox knows nothing about them except the description. So a rehearsal shows the requests,
 //! but not whether the description is right; every report of such a rehearsal states that.
 
-use crate::{catalogue, kind::Kind};
+use crate::catalogue;
 
 /// The sections that the sandbox only knows from descriptions.
 pub(super) fn sections() -> Vec<&'static str> {
-    let added = catalogue::all().added();
-    let is_told = |kind: &&&Kind| kind.homes.iter().any(by_data::is_unknown);
-    added.iter().filter(is_told).map(|kind| kind.section).collect()
+    let added = catalogue::all().added().iter();
+    let rehearsed = added.filter(|kind| kind.homes.iter().any(described::is_unknown));
+    rehearsed.map(|kind| kind.section).collect()
 }
 
 /// Reports those sections, for commands without a report.
 #[cfg(feature = "sandbox")]
 pub(super) fn tell(output: &super::output::Output) {
-    let told = |section| output.tell(&format!("note: {}\n", crate::report::rehearsal(section)));
-    sections().into_iter().for_each(told);
+    for section in sections() {
+        output.tell(&format!("note: {}\n", crate::report::rehearsal(section)));
+    }
 }
 
 #[cfg(feature = "sandbox")]
-pub(super) use by_data::collections;
+pub(super) use described::collections;
 
 #[cfg(feature = "sandbox")]
-mod by_data {
+mod described {
     use crate::{
         catalogue,
         field::{Accepted, Compare, Named, Scope, Tier},
@@ -51,51 +52,55 @@ mod by_data {
 
     /// The descriptions for the sandbox. They live as long as the program, as the kinds do.
     pub(in crate::cli) fn collections() -> Vec<Collection> {
-        let added = catalogue::all().added().iter();
+        let kinds = catalogue::all().added().iter();
         let sections =
-            added.flat_map(|kind| Scope::ALL.into_iter().filter_map(|of| kind.in_scope(of)));
+            kinds.flat_map(|kind| Scope::ALL.into_iter().filter_map(|scope| kind.in_scope(scope)));
         sections.filter(|of| is_unknown(of.home)).filter_map(collection).collect()
     }
 
+    fn leak<T>(items: impl Iterator<Item = T>) -> &'static [T] {
+        items.collect::<Vec<_>>().leak()
+    }
+
     fn collection(of: Section) -> Option<Collection> {
-        let (home, specs) = (of.home, of.table().specs());
-        let sent = |name: &&'static str| of.table().sent_name(name);
-        let all = |names: &[&'static str]| &*names.iter().map(sent).collect::<Vec<_>>().leak();
-        let is = |op: Option<Op<Write>>, method| op.is_some_and(|op| op.row().method == method);
-        let is_put = is(home.operations.create, Method::Put);
-        let above = |name: &&str| home.parent.is_some_and(|parent| parent.field == *name);
-        let identity: Vec<_> = of.identity.iter().copied().filter(|name| !above(name)).collect();
-        let own = identity.iter().filter(|_| !is_put);
-        let required: Vec<_> = own.chain(of.required).copied().collect();
+        let (home, table) = (of.home, of.table());
+        let uses = |op: Option<Op<Write>>, method| op.is_some_and(|op| op.row().method == method);
+        let is_put = uses(home.operations.create, Method::Put);
+        let parent = home.parent.map(|parent| parent.field);
+        let identity: Vec<_> =
+            of.identity.iter().copied().filter(|name| Some(*name) != parent).collect();
+        let required = identity.iter().filter(|_| !is_put).chain(of.required);
         let segments = path(home)?.split('/').map(|segment| match segment.strip_prefix(':') {
             Some(name) => format!("{{{name}}}"),
             None => segment.to_owned(),
         });
-        let mut told = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
-        told.below = home.parent.map_or("", |parent| parent.argument);
-        told.within = home.within.unwrap_or_default();
+        let mut collection = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
+        collection.below = home.parent.map_or("", |parent| parent.argument);
+        collection.within = home.within.unwrap_or_default();
         if let Some(Handle { field, place: HandlePlace::Path(name) }) = home.handle.first() {
-            (told.key, told.entry) = (field, name);
+            (collection.key, collection.entry) = (field, name);
         }
-        told.reads = home.seen_from().into();
-        told.writes = home.seen_from().max(MAINTAINER).into();
-        told.required = all(&required);
-        told.unique = if of.may_come_twice() { &[] } else { all(&identity) };
-        let specs = specs.iter().filter(|spec| !above(&spec.name));
-        told.fields = specs.map(field).collect::<Vec<_>>().leak();
-        let tells_inherited = home.inherited.iter().filter(|of| of.is_not);
-        let shows = tells_inherited.map(|of| (of.field, &*of.value.to_string().leak()));
-        told.shows = shows.collect::<Vec<_>>().leak();
-        told.is_put = is_put;
-        told.only_edited = of.only_edits();
-        told.is_edited = home.operations.edit.is_some();
-        told.is_patched = is(home.operations.edit, Method::Patch);
-        told.is_document = matches!(home.place, Place::Optional(_));
+        collection.reads = home.seen_from().into();
+        collection.writes = home.seen_from().max(MAINTAINER).into();
+        collection.required = leak(required.map(|name| table.sent_name(name)));
+        if !of.may_come_twice() {
+            collection.unique = leak(identity.iter().map(|name| table.sent_name(name)));
+        }
+        let specs = table.specs().iter().filter(|spec| Some(spec.name) != parent);
+        collection.fields = leak(specs.map(field));
+        let inherited = home.inherited.iter().filter(|of| of.is_not);
+        collection.shows = leak(inherited.map(|of| (of.field, &*of.value.to_string().leak())));
+        collection.is_put = is_put;
+        collection.only_edited = of.only_edits();
+        collection.is_edited = home.operations.edit.is_some();
+        collection.is_patched = uses(home.operations.edit, Method::Patch);
+        collection.is_document = matches!(home.place, Place::Optional(_));
         if let Place::List(list) | Place::Optional(list) = home.place {
-            told.unpaged = list.row().unpaged;
-            (told.tier, told.since) = (tier(list.row().tier), list.row().since);
+            let list = list.row();
+            collection.unpaged = list.unpaged;
+            (collection.tier, collection.since) = (tier(list.tier), list.since);
         }
-        Some(told)
+        Some(collection)
     }
 
     fn field(spec: &'static Spec) -> sandbox::Field {
@@ -117,8 +122,8 @@ mod by_data {
         let schema = &spec.schema;
         if spec.has_rows() {
             let names = spec.parts.iter().map(crate::field::Field::sent_name);
-            let alone = spec.field.grants.single_level_as.unwrap_or_default();
-            return Form::Rows(names.collect::<Vec<_>>().leak(), alone);
+            let single_level = spec.field.grants.single_level_as.unwrap_or_default();
+            return Form::Rows(leak(names), single_level);
         }
         if let Some(named) = spec.field.names {
             let by_name = spec.field.live_name() != Some(spec.field.sent_name());
@@ -131,9 +136,7 @@ mod by_data {
             return if by_name { Form::Named(of) } else { Form::Integer };
         }
         if let Some(words) = schema["enum"].as_array() {
-            return Form::Word(
-                words.iter().filter_map(|word| word.as_str()).collect::<Vec<_>>().leak(),
-            );
+            return Form::Word(leak(words.iter().filter_map(|word| word.as_str())));
         }
         match schema["type"].as_str().or_else(|| schema["type"][0].as_str()) {
             Some("integer") => Form::Integer,
@@ -144,14 +147,18 @@ mod by_data {
         }
     }
 
-    fn tier(tier: Tier) -> sandbox::Tier {
-        sandbox::Tier::named(&tier.to_string()).unwrap_or(sandbox::Tier::Ultimate)
+    const fn tier(tier: Tier) -> sandbox::Tier {
+        match tier {
+            Tier::Free => sandbox::Tier::Free,
+            Tier::Premium => sandbox::Tier::Premium,
+            Tier::Ultimate => sandbox::Tier::Ultimate,
+        }
     }
 }
 
 /// This build has no sandbox to ask.
 #[cfg(not(feature = "sandbox"))]
-mod by_data {
+mod described {
     pub(super) const fn is_unknown(_: &crate::kind::Home) -> bool {
         true
     }

@@ -14,25 +14,25 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{Exit, Failure, Outcome, Output, record::RunRecord, saved::is_yaml};
+use super::{CommandResult, Exit, Failure, Output, record::RunRecord, saved::is_yaml};
 use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
     report::{
-        Canvas, Content, Format, Planned, Run, Sink, Sort, State, Title, marker::Marker,
+        Canvas, Content, Format, Planned, ReportKind, Run, Sink, State, marker::Marker,
         model::Report, terminal,
     },
 };
 
 /// The target and format of a report: `FORMAT=FILE`, or `FORMAT=-` for stdout in place of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct ReportTarget {
     format: Format,
     /// The file, beside the text; `None` for stdout, in place of the text.
     file: Option<PathBuf>,
 }
 
-impl std::str::FromStr for Target {
+impl std::str::FromStr for ReportTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -51,7 +51,7 @@ pub(super) struct ReportArgs {
     /// Write a report too, also when the run fails: json, markdown, gitlab-terraform, codequality,
     /// html or concise; without FILE it replaces the text on stdout; may be repeated
     #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
-    pub(super) out: Vec<Target>,
+    pub(super) out: Vec<ReportTarget>,
     /// Name in the hidden marker of a Markdown report, to distinguish the comments of several jobs
     /// [default: the command]
     #[arg(long, value_name = "NAME", help_heading = "Output")]
@@ -62,11 +62,11 @@ pub(super) struct ReportArgs {
 #[derive(Debug)]
 pub(super) struct Reports {
     output: Output,
-    sort: Sort,
+    kind: ReportKind,
     marker: Marker,
     /// The folder or file of manifests of the command.
     manifests: String,
-    targets: Vec<Target>,
+    targets: Vec<ReportTarget>,
     diagnostics: RefCell<Diagnostics>,
     /// The record of the run.
     pub(super) record: RunRecord,
@@ -75,9 +75,9 @@ pub(super) struct Reports {
 /// The proof that the result of a run was reported, with the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) struct Done(Exit);
+pub(super) struct Reported(Exit);
 
-impl Done {
+impl Reported {
     /// The exit code.
     pub(super) const fn exit(self) -> Exit {
         self.0
@@ -85,22 +85,22 @@ impl Done {
 }
 
 impl Reports {
-    /// The reports of a command for `manifests`: their targets, and their default sort.
+    /// The reports of a command for `manifests`: their targets, and their default kind.
     pub(super) fn new(
-        command: Option<(&ReportArgs, Sort)>,
+        command: Option<(&ReportArgs, ReportKind)>,
         manifests: Option<&Path>,
         output: &Output,
     ) -> Self {
-        // A command without reports has no sort, and writes none.
-        let (args, sort) = match command {
-            Some((args, sort)) => (args.clone(), sort),
-            None => (ReportArgs::default(), Sort::Check),
+        // A command without reports has no kind, and writes none.
+        let (args, kind) = match command {
+            Some((args, kind)) => (args.clone(), kind),
+            None => (ReportArgs::default(), ReportKind::Check),
         };
         let manifests = manifests.map_or_else(|| ".".into(), Path::to_string_lossy).into_owned();
-        let marker = args.marker.unwrap_or_else(|| sort.into());
+        let marker = args.marker.unwrap_or_else(|| kind.into());
         let (targets, diagnostics) = (args.out, RefCell::default());
         let record = RunRecord::default();
-        Self { output: output.clone(), sort, marker, manifests, targets, diagnostics, record }
+        Self { output: output.clone(), kind, marker, manifests, targets, diagnostics, record }
     }
 
     /// Refuses to write a report, or the `other` file of the command, over a manifest. Such a
@@ -108,21 +108,22 @@ impl Reports {
     ///
     /// # Errors
     /// If a file would be read as a manifest. Nothing was written then.
-    pub(super) fn spare_manifests(&mut self, other: Option<&Path>) -> Result<(), Failure> {
-        let manifests = place(Path::new(&self.manifests));
-        let is_read = |path: &Path| {
-            let place = place(path);
-            // What stands behind `/dev/stdout` is the shell's choice.
+    pub(super) fn refuse_manifests(&mut self, other: Option<&Path>) -> Result<(), Failure> {
+        let manifests = resolve(Path::new(&self.manifests));
+        let check = |path: &Path| {
+            let resolved = resolve(path);
+            // The target of `/dev/stdout` is the shell's choice.
             let is_chosen = !path.starts_with("/dev") && !path.starts_with("/proc");
-            (place == manifests && place.is_file())
-                || (is_chosen && is_yaml(&place) && place.starts_with(&manifests))
+            if (resolved == manifests && resolved.is_file())
+                || (is_chosen && is_yaml(&resolved) && resolved.starts_with(&manifests))
+            {
+                return Err(is_manifest(path, "write to a file with another name"));
+            }
+            Ok(())
         };
-        let spare = |path: &Path| match is_read(path) {
-            true => Err(is_manifest(path, "write to a file with another name")),
-            false => Ok(()),
-        };
-        let spared = other.map_or(Ok(()), spare);
-        retain(&mut self.targets, |target| target.file.as_deref().map_or(Ok(()), spare)).and(spared)
+        let checked = other.map_or(Ok(()), check);
+        retain(&mut self.targets, |target| target.file.as_deref().map_or(Ok(()), check))
+            .and(checked)
     }
 
     /// Writes an unfinished report into each file. A device or a pipe only gets the final one.
@@ -131,12 +132,12 @@ impl Reports {
     /// If two reports have the same target, a format cannot express this report, or a file cannot
     /// be written. Nothing else was done then.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        let sorted = self.sort_out();
+        let possible = self.retain_possible();
         let mut targets = std::mem::take(&mut self.targets);
         let begun = retain(&mut targets, |target| {
             let path = target.file.as_deref().filter(|path| !is_stream(path));
             let Some(path) = path else { return Ok(()) };
-            let text = self.text(target.format, self.sort, State::Unfinished)?;
+            let text = self.text(target.format, self.kind, State::Unfinished)?;
             write(path, &text).map_err(|error| {
                 if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
                     // An old report that cannot be replaced may still be removable; if not, the
@@ -147,24 +148,24 @@ impl Reports {
             })
         });
         self.targets = targets;
-        begun.and(sorted)
+        begun.and(possible)
     }
 
     /// Removes impossible targets, so that the others can report why the run fails.
-    fn sort_out(&mut self) -> Result<(), Failure> {
-        let (mut files, mut has_stdout, sort) = (Vec::new(), false, self.sort);
-        retain(&mut self.targets, |Target { format, file }| {
+    fn retain_possible(&mut self) -> Result<(), Failure> {
+        let (mut files, mut has_stdout, kind) = (Vec::new(), false, self.kind);
+        retain(&mut self.targets, |ReportTarget { format, file }| {
             let failure = match file {
-                _ if !format.fits(sort) => {
-                    format!("`{}` has nothing to report as `{}`", sort.word(), format.name())
+                _ if !format.fits(kind) => {
+                    format!("`{}` has nothing to report as `{}`", kind.word(), format.name())
                 }
                 None if has_stdout => "only one report can go to stdout".into(),
-                Some(path) if !is_stream(path) && files.contains(&place(path)) => {
+                Some(path) if !is_stream(path) && files.contains(&resolve(path)) => {
                     format!("two reports would go to `{}`", path.display())
                 }
                 file => {
                     has_stdout |= file.is_none();
-                    files.extend(file.as_deref().map(place));
+                    files.extend(file.as_deref().map(resolve));
                     return Ok(());
                 }
             };
@@ -178,9 +179,9 @@ impl Reports {
     }
 
     /// A report of this run in one format.
-    fn text(&self, format: Format, sort: Sort, state: State<'_>) -> Result<String, Failure> {
+    fn text(&self, format: Format, kind: ReportKind, state: State<'_>) -> Result<String, Failure> {
         let diagnostics = &self.diagnostics.borrow();
-        let report = Report { sort, manifests: &self.manifests, diagnostics, state };
+        let report = Report { kind, manifests: &self.manifests, diagnostics, state };
         format
             .write(&report, &self.marker, &self.output.secrets())
             .map_err(|error| Failure::new(Exit::Internal, error))
@@ -192,13 +193,20 @@ impl Reports {
     }
 
     /// Reports a plan that is not applied.
-    pub(super) fn finish_plan(&self, run: &Run, plan: &Plan, title: Title, exit: Exit) -> Done {
-        let (style, secrets) = (self.output.style, &self.output.secrets());
+    pub(super) fn finish_plan(
+        &self,
+        run: &Run,
+        plan: &Plan,
+        kind: ReportKind,
+        exit: Exit,
+    ) -> Reported {
+        let secrets = &self.output.secrets();
+        let content = &Planned::new(run, plan);
+        let report = if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
         let text = |sink: Sink<'_>| {
-            terminal::plan_on(Canvas::to(sink, style, secrets), plan, run, title);
+            terminal::plan(Canvas::to(sink, self.output.style, secrets), plan, run, kind);
         };
-        let sort = if title == Title::Drift { Sort::Drift } else { Sort::Plan };
-        self.finish(sort, exit, Content::Planned(&Planned::new(run, plan)), text, None)
+        self.finish(report, exit, Content::Planned(content), text, None)
     }
 
     /// Reports the result of a run: as text, and in each requested format. If something cannot be
@@ -206,33 +214,34 @@ impl Reports {
     /// important one.
     pub(super) fn finish<'c>(
         &self,
-        sort: Sort,
+        kind: ReportKind,
         exit: Exit,
         content: Content<'c>,
         text: impl FnOnce(Sink<'_>),
         help: Option<&str>,
-    ) -> Done {
+    ) -> Reported {
         // The text comes first: it shows what was done even if a file cannot be written.
         let printed = if self.replace_text() { Ok(()) } else { self.output.print_parts(text) };
         let exit =
             printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
-        let state = |exit: Exit| State::Finished { exit_code: exit.code(), content };
-        Done(self.write(exit, help, sort, state))
+        Reported(self.write(exit, help, kind, |exit_code| State::Finished { exit_code, content }))
     }
 
     /// Ends a run: reports its failure, if any.
-    pub(super) fn end(self, outcome: Outcome) -> Exit {
+    pub(super) fn end(self, outcome: CommandResult) -> Exit {
         let failure = match outcome {
             Ok(exit) => return self.end_record(exit, None),
             Err(failure) => failure,
         };
         self.output.tell_failure(&failure);
-        let told = || "see stderr".to_owned();
-        let error = failure.error.map_or_else(told, |error| format!("{error:#}"));
-        let (error, help) = (error.as_str(), failure.help.as_deref());
-        let state = |exit: Exit| State::Failed { exit_code: exit.code(), error, help };
-        let exit = self.write(failure.exit, None, self.sort, state);
-        self.end_record(exit, Some(error.to_owned()))
+        let error = failure.error.map_or("see stderr".to_owned(), |error| format!("{error:#}"));
+        let (text, help) = (error.as_str(), failure.help.as_deref());
+        let exit = self.write(failure.exit, None, self.kind, |exit_code| State::Failed {
+            exit_code,
+            error: text,
+            help,
+        });
+        self.end_record(exit, Some(error))
     }
 
     /// Writes the record, and returns the final exit code.
@@ -248,14 +257,14 @@ impl Reports {
         &self,
         exit: Exit,
         help: Option<&str>,
-        sort: Sort,
-        state: impl Fn(Exit) -> State<'s>,
+        kind: ReportKind,
+        state: impl Fn(u8) -> State<'s>,
     ) -> Exit {
         let (mut written, mut last) = (Vec::new(), exit);
         for target in &self.targets {
             let Some(path) = &target.file else { continue };
             let done = self
-                .text(target.format, sort, state(exit))
+                .text(target.format, kind, state(exit.code()))
                 .and_then(|text| write(path, &text).map_err(|error| cannot_write(path, &error)));
             match done {
                 Ok(()) => written.push((target.format, path)),
@@ -266,7 +275,7 @@ impl Reports {
             // Files written before another one failed must contain the final code. They were
             // writable a moment ago.
             for (format, path) in written.into_iter().filter(|(_, path)| !is_stream(path)) {
-                let text = self.text(format, sort, state(last));
+                let text = self.text(format, kind, state(last.code()));
                 text.into_iter().for_each(|text| drop(write(path, &text)));
             }
         }
@@ -274,7 +283,7 @@ impl Reports {
             return last;
         };
         let printed = self
-            .text(target.format, sort, state(last))
+            .text(target.format, kind, state(last.code()))
             .and_then(|text| self.output.print_data(&text));
         printed.map_or_else(|failure| self.tell_unwritten(failure, last, help), |()| last)
     }
@@ -297,15 +306,15 @@ pub(super) fn is_manifest(path: &Path, help: &'static str) -> Failure {
 }
 
 /// Identifies the file at `path`, however it is named.
-fn place(path: &Path) -> PathBuf {
-    let named = || {
+fn resolve(path: &Path) -> PathBuf {
+    let resolved = fs::canonicalize(path).ok().or_else(|| {
         let folder = match path.parent()? {
             here if here.as_os_str().is_empty() => Path::new("."),
             folder => folder,
         };
         Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
-    };
-    fs::canonicalize(path).ok().or_else(named).unwrap_or_else(|| path.to_owned())
+    });
+    resolved.unwrap_or_else(|| path.to_owned())
 }
 
 /// Whether what is written to `path` cannot be replaced: a device or a pipe.
@@ -315,8 +324,8 @@ fn is_stream(path: &Path) -> bool {
 
 /// Keeps the `targets` that pass the check; returns the last failure of the others.
 fn retain(
-    targets: &mut Vec<Target>,
-    mut check: impl FnMut(&Target) -> Result<(), Failure>,
+    targets: &mut Vec<ReportTarget>,
+    mut check: impl FnMut(&ReportTarget) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut checked = Ok(());
     targets.retain(|target| check(target).map_err(|failure| checked = Err(failure)).is_ok());
@@ -342,14 +351,16 @@ pub(super) fn write_by(
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         _ => return write(&mut fs::File::create(path)?),
     };
-    let is_old = permissions.is_some();
-    let is_refused = |error: &io::Error| {
-        use ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
-        matches!(error.kind(), PermissionDenied | ResourceBusy | CrossesDevices)
-    };
+    use ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
+    let exists = permissions.is_some();
     match beside(path, permissions, &write).and_then(|part| Ok(part.persist(path).map(drop)?)) {
         // A file that is mounted by itself, or in a folder of another user, may still be writable.
-        Err(error) if is_old && is_refused(&error) => write(&mut fs::File::create(path)?),
+        Err(error)
+            if exists
+                && matches!(error.kind(), PermissionDenied | ResourceBusy | CrossesDevices) =>
+        {
+            write(&mut fs::File::create(path)?)
+        }
         replaced => replaced,
     }
 }
@@ -378,10 +389,11 @@ mod tests {
     use crate::{cli::environment::Environment, report::Checked, value::Json};
 
     fn reports(files: &[&Path]) -> Reports {
-        let target = |path: &&Path| Target { format: Format::Json, file: Some(path.to_path_buf()) };
+        let target =
+            |path: &&Path| ReportTarget { format: Format::Json, file: Some(path.to_path_buf()) };
         let out = files.iter().map(target).collect();
         Reports::new(
-            Some((&ReportArgs { out, marker: None }, Sort::Check)),
+            Some((&ReportArgs { out, marker: None }, ReportKind::Check)),
             None,
             &Output::new(clap::ColorChoice::Never, 0, false, &Environment::default()),
         )
@@ -412,7 +424,7 @@ mod tests {
             ("unfinished".into(), "unfinished".into(), 2)
         );
         let done = reports.finish(
-            Sort::Check,
+            ReportKind::Check,
             Exit::Differences,
             Content::Checked(&checked()),
             |_| {},
@@ -469,7 +481,13 @@ mod tests {
         let reader = std::thread::spawn(move || status(&pipe));
         assert_eq!(
             reports
-                .finish(Sort::Check, Exit::Success, Content::Checked(&checked()), |_| {}, None)
+                .finish(
+                    ReportKind::Check,
+                    Exit::Success,
+                    Content::Checked(&checked()),
+                    |_| {},
+                    None
+                )
                 .exit(),
             Exit::Success
         );
@@ -478,15 +496,15 @@ mod tests {
 
     #[test]
     fn a_target_names_its_format() {
-        let target = |format, file| Ok(Target { format, file });
+        let target = |format, file| Ok(ReportTarget { format, file });
         assert_eq!("json=-".parse(), target(Format::Json, None));
         assert_eq!("html=a=b".parse(), target(Format::Html, Some("a=b".into())));
-        for format in Format::ALL {
-            assert_eq!(format!("{}=-", format.name()).parse(), target(format, None));
+        for (format, name) in Format::ALL {
+            assert_eq!(format!("{name}=-").parse(), target(format, None));
         }
         assert_eq!("json".parse(), target(Format::Json, None));
         for wrong in ["", "json=", "xml=a", "-", "=a", "JSON=a"] {
-            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ReportTarget>().is_err(), "{wrong}");
         }
     }
 }

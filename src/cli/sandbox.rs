@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Context, Outcome, embedded, rehearsed, signal};
+use super::{CommandResult, Context, embedded, rehearsed, signal};
 use crate::{
     cli::Exit,
     release::{REFERENCE, Release},
@@ -65,7 +65,7 @@ pub(super) struct Args {
     deletion_delay: Option<u32>,
     /// Turn on a feature that is behind a flag
     #[arg(long = "flag", value_name = "FLAG")]
-    flags: Vec<Flag>,
+    flags: Vec<FeatureFlag>,
     /// Flush every write to disk
     #[arg(long, requires = "data")]
     durable: bool,
@@ -76,7 +76,7 @@ pub(super) struct Args {
 
 /// Features of the service behind a flag that is off by default (reference 1, 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Flag {
+enum FeatureFlag {
     /// Importing gists
     #[value(name = "extgit_import_gists")]
     ExtgitImportGists,
@@ -106,7 +106,7 @@ fn host(text: &str) -> Result<String, String> {
 }
 
 /// Runs the server until interrupted.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     if args.facts {
         cx.output.print(&facts_table())?;
         return Ok(Exit::Success);
@@ -130,14 +130,14 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
             import_delay: Duration::from_millis(args.import_delay),
             housekeeping_lease: Duration::from_millis(args.housekeeping_lease),
             deletion_delay: args.deletion_delay,
-            gists: args.flags.contains(&Flag::ExtgitImportGists),
+            gists: args.flags.contains(&FeatureFlag::ExtgitImportGists),
             ..Profile::default()
         },
         token: cx.env.get(TOKEN_NAME).map(str::to_owned),
         ..Config::default()
     };
     // A reader of the address may send a signal at once.
-    let mut signals = signal::Source::new()?;
+    let mut signals = signal::Signals::new()?;
     let running = embedded::launch(config, &cx.output).await?;
     rehearsed::tell(&cx.output);
     let token = if running.token_was_generated() {

@@ -26,11 +26,12 @@ const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
 /// Whether `path` is a file of undrift and not manifests, according to its beginning: a saved plan,
 /// or a report that was named by mistake. [`read`] checks whether it is a valid saved plan.
 pub(super) fn is_file(path: &Path) -> bool {
-    let is_ours = |mut beginning: Vec<u8>| {
-        beginning.retain(|byte| !byte.is_ascii_whitespace());
-        beginning.starts_with(br#"{"undrift":"#)
-    };
-    path.is_file() && !is_yaml(path) && input::bytes(path, BEGINNING).is_ok_and(is_ours)
+    path.is_file()
+        && !is_yaml(path)
+        && input::bytes(path, BEGINNING).is_ok_and(|mut beginning| {
+            beginning.retain(|byte| !byte.is_ascii_whitespace());
+            beginning.starts_with(br#"{"undrift":"#)
+        })
 }
 
 pub(super) fn is_yaml(path: &Path) -> bool {
@@ -86,12 +87,12 @@ pub(super) fn key(env: &Environment) -> Result<Option<Key>, Failure> {
 }
 
 /// The target of `plan -o`.
-pub(super) struct Target {
+pub(super) struct SavedPlanTarget {
     path: PathBuf,
     key: Option<Key>,
 }
 
-impl Target {
+impl SavedPlanTarget {
     /// Removes an old file, so that nobody takes it for this run's.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 
-use super::{Context, Exit, Failure, Outcome, cannot_write, input};
+use super::{CommandResult, Context, Exit, Failure, cannot_write, input};
 use crate::{
     manifest,
     plan::saved,
@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// A schema's name and the function that makes it. Its file is `NAME.schema.json`.
-type Generated = (&'static str, fn() -> Json);
+type NamedSchema = (&'static str, fn() -> Json);
 
 /// Every schema.
-const SCHEMAS: &[Generated] = &[
+const SCHEMAS: &[NamedSchema] = &[
     ("manifest", manifest::schema::manifest),
     ("undrift", manifest::schema::config),
     ("kind", manifest::schema::description),
@@ -58,7 +58,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     match (&args.write, &args.check) {
         (Some(folder), _) => write(folder),
         (_, Some(folder)) => check(folder, cx),
@@ -86,7 +86,7 @@ fn file(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.schema.json"))
 }
 
-fn write(folder: &Path) -> Outcome {
+fn write(folder: &Path) -> CommandResult {
     for (name, schema) in SCHEMAS {
         let path = file(folder, name);
         std::fs::create_dir_all(folder)
@@ -96,13 +96,15 @@ fn write(folder: &Path) -> Outcome {
     Ok(Exit::Success)
 }
 
-fn check(folder: &Path, cx: &Context) -> Outcome {
-    let paths = SCHEMAS.iter().map(|(name, schema)| (file(folder, name), schema));
-    let is_stale = |path: &Path, text: String| {
-        input::read(path, text.len() as u64).map_or(true, |bytes| bytes != text.into_bytes())
-    };
-    let stale = paths.filter(|(path, schema)| is_stale(path, text(**schema)));
-    let stale: Vec<_> = stale.map(|(path, _)| path.display().to_string()).collect();
+fn check(folder: &Path, cx: &Context) -> CommandResult {
+    let mut stale = Vec::new();
+    for (name, schema) in SCHEMAS {
+        let (path, text) = (file(folder, name), text(*schema));
+        let bytes = input::read(&path, text.len() as u64);
+        if !bytes.is_ok_and(|bytes| bytes == text.into_bytes()) {
+            stale.push(path.display().to_string());
+        }
+    }
     if stale.is_empty() {
         return Ok(Exit::Success);
     }
@@ -117,7 +119,7 @@ mod tests {
         apply::Applied,
         diagnostic::{Diagnostic, Diagnostics},
         plan::Plan,
-        report::{Run, Sort, State, model},
+        report::{ReportKind, Run, State, model},
         secret::Secrets,
     };
 
@@ -156,15 +158,18 @@ mod tests {
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken")].into_iter().collect();
         let finished = [
-            ("plan", Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(none)),
+            (
+                "plan",
+                Report::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(none),
+            ),
             (
                 "apply",
-                Report::finished(Sort::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
+                Report::finished(ReportKind::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
                     .to_text(none),
             ),
             (
                 "check",
-                Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(none),
+                Report::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0)).to_text(none),
             ),
         ];
         for (name, report) in finished {
@@ -173,8 +178,8 @@ mod tests {
             assert_fits(name, &report, ("status", "unheard".into()));
             assert_fits(name, &report, ("counts", Json::Null));
             let unfinished = |state| {
-                let (sort, diagnostics) = (Sort::Plan, &diagnostics);
-                let report = model::Report { sort, manifests: ".", diagnostics, state };
+                let (kind, diagnostics) = (ReportKind::Plan, &diagnostics);
+                let report = model::Report { kind, manifests: ".", diagnostics, state };
                 Report::of(&report).to_text(none).unwrap()
             };
             let failed = unfinished(State::Failed { exit_code: 7, error: "no", help: None });

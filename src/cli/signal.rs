@@ -21,9 +21,9 @@ pub(super) fn watch(
     at_once: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<Arc<OnceLock<Exit>>> {
     let first = Arc::new(OnceLock::new());
-    let told = Arc::clone(&first);
+    let received = Arc::clone(&first);
     let once = move |signal| {
-        let _ = told.set(signal);
+        let _ = received.set(signal);
         interrupt();
         output.tell("\ninterrupted: waiting for the answers to writes that were sent; once more to end at once\n");
     };
@@ -39,16 +39,16 @@ pub(super) async fn unless_signalled<T>(
     output: &Output,
     reading: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let (tell, told) = oneshot::channel();
+    let (sender, received) = oneshot::channel();
     let output = output.clone();
     let once = move |signal| {
         output.tell("\ninterrupted: the service was only read\n");
-        let _ = tell.send(signal);
+        let _ = sender.send(signal);
     };
     listen(once, |_| {})?;
     tokio::select! {
         done = reading => done,
-        Ok(signal) = told => Err(Failure::reported(signal)),
+        Ok(signal) = received => Err(Failure::reported(signal)),
     }
 }
 
@@ -58,7 +58,7 @@ fn listen(
     once: impl FnOnce(Exit) + Send + 'static,
     twice: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<()> {
-    handle(async move |mut source: Source| {
+    handle(async move |mut source: Signals| {
         once(source.next().await);
         let signal = source.next().await;
         twice(signal);
@@ -72,12 +72,12 @@ fn listen(
 /// # Errors
 /// If the system does not allow handling signals.
 pub(super) fn handle<F: Future<Output = ()>>(
-    handler: impl FnOnce(Source) -> F + Send + 'static,
+    handler: impl FnOnce(Signals) -> F + Send + 'static,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let source = {
         let _entered = runtime.enter();
-        Source::new()?
+        Signals::new()?
     };
     let thread = thread::Builder::new().name("signals".to_owned());
     thread.spawn(move || runtime.block_on(handler(source))).map(drop)
@@ -85,13 +85,13 @@ pub(super) fn handle<F: Future<Output = ()>>(
 
 /// SIGINT and SIGTERM, from its creation on.
 #[cfg(unix)]
-pub(super) struct Source {
+pub(super) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
-impl Source {
+impl Signals {
     /// Listens from now on.
     ///
     /// # Errors
@@ -115,10 +115,10 @@ impl Source {
 
 /// Ctrl-C.
 #[cfg(not(unix))]
-pub(super) struct Source;
+pub(super) struct Signals;
 
 #[cfg(not(unix))]
-impl Source {
+impl Signals {
     /// Listens from now on.
     ///
     /// # Errors

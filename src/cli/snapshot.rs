@@ -3,17 +3,17 @@
 use std::{fs, io::BufWriter, path::PathBuf};
 
 use super::{
-    ConnectArgs, Context, Exit, Failure, Folder, Opening, Outcome, Progress, SessionArgs, Source,
-    cannot_write, reports::write_by,
+    CommandResult, ConnectArgs, Context, Exit, Failure, ManifestFolder, Progress, SessionArgs,
+    SessionBuilder, SessionSource, cannot_write, reports::write_by,
 };
-use crate::{field::Scope, text};
+use crate::{field::Scope, text::count};
 
 /// The options of `snapshot`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = include_str!("help/snapshot.txt"))]
 pub(super) struct Args {
     #[command(flatten)]
-    pub(super) dir: Folder,
+    pub(super) dir: ManifestFolder,
     /// File to write
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(super) output: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let taken = take(&args, cx).await;
     if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
         // Remove an old snapshot, so that nobody takes it for this run's. If that fails, its time
@@ -40,38 +40,38 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 }
 
 /// Reads what the plan needs, and what plans of other manifests may need, and saves it.
-async fn take(args: &Args, cx: &Context) -> Outcome {
+async fn take(args: &Args, cx: &Context) -> CommandResult {
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let session = Opening { source: Source::Taking, ..Opening::of(&of_session) }.open(cx).await?;
-    let Some(taking) = &session.taking else {
+    let session =
+        SessionBuilder { source: SessionSource::Taking, ..SessionBuilder::of(&of_session) }
+            .open(cx)
+            .await?;
+    let Some(recorder) = &session.recorder else {
         return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
     };
-    taking.widen(&session.desired).await?;
+    recorder.widen(&session.desired).await?;
     session.plan(cx).await?;
     // What was needed and could not be read, and why.
-    let incomplete = taking.incomplete();
+    let incomplete = recorder.incomplete();
     if args.all_sections {
         for are_nested in [false, true] {
-            let requests = taking.sections(&session.desired, are_nested);
-            let progress = Progress::asking(requests.len(), taking.client(), &cx.output);
-            taking.also(requests, || progress.step("sections")).await?;
+            let requests = recorder.sections(&session.desired, are_nested);
+            let progress = Progress::asking(requests.len(), recorder.client(), &cx.output);
+            recorder.fetch_all(requests, || progress.step("sections")).await?;
         }
     }
-    let (snapshot, calls) = (taking.finish(), taking.client().sent());
-    let write = |file: &mut fs::File| snapshot.write(BufWriter::new(file));
-    write_by(&args.output, write).map_err(|error| cannot_write(&args.output, &error))?;
+    let (snapshot, calls) = (recorder.finish(), recorder.client().sent());
+    write_by(&args.output, |file| snapshot.write(BufWriter::new(file)))
+        .map_err(|error| cannot_write(&args.output, &error))?;
     let key =
         |(what, why): &(String, String)| (what.split(' ').next().map(str::to_owned), why.clone());
     let line = |(what, why): &(String, String)| format!("warning: could not read {what}: {why}");
     cx.output.tell_each(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
     let counts = snapshot.contents.counts();
-    let count = |scope: Scope| text::count(counts.get(&scope).copied().unwrap_or(0), scope.noun());
-    cx.output.print(&format!(
-        "wrote `{}`: {}, {} ({})\n",
-        args.output.display(),
-        count(Scope::Group),
-        count(Scope::Project),
-        text::count(usize::try_from(calls).unwrap_or(usize::MAX), "request"),
-    ))?;
+    let [groups, projects] = [Scope::Group, Scope::Project]
+        .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));
+    let requests = count(usize::try_from(calls).unwrap_or(usize::MAX), "request");
+    let file = args.output.display();
+    cx.output.print(&format!("wrote `{file}`: {groups}, {projects} ({requests})\n"))?;
     Ok(Exit::Incomplete.when(!incomplete.is_empty()))
 }

@@ -13,7 +13,7 @@ use crate::manifest;
 
 /// A file to write.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct FileEdit {
     pub(super) path: PathBuf,
     /// What it holds now; nothing if there must be no such file.
     pub(super) old: Option<String>,
@@ -24,13 +24,12 @@ pub(super) struct File {
 ///
 /// # Errors
 /// If a file is not as it was, or cannot be written; then nothing has changed.
-pub(super) fn all(files: &[File]) -> Result<(), Failure> {
+pub(super) fn all(files: &[FileEdit]) -> Result<(), Failure> {
     let (mut staged, mut placed, mut folders) = (Vec::new(), Vec::new(), Vec::new());
     let result = files
         .iter()
         .try_for_each(|file| {
             let name = file.path.display();
-            let unwritten = |error| unwritten(&file.path, &error);
             match (&file.old, fs::symlink_metadata(&file.path).is_ok()) {
                 (None, false) => {}
                 (None, true) => {
@@ -47,8 +46,9 @@ pub(super) fn all(files: &[File]) -> Result<(), Failure> {
                 },
             }
             let folder = file.path.parent().unwrap_or(Path::new(""));
-            make(folder, &mut folders).map_err(unwritten)?;
-            staged.push((stage(&file.path, &file.new).map_err(unwritten)?, file));
+            make(folder, &mut folders).map_err(|error| unwritten(&file.path, &error))?;
+            let beside = stage(&file.path, &file.new);
+            staged.push((beside.map_err(|error| unwritten(&file.path, &error))?, file));
             Ok(())
         })
         .and_then(|()| {
@@ -123,8 +123,8 @@ fn stage(path: &Path, text: &str) -> io::Result<NamedTempFile> {
 mod tests {
     use super::*;
 
-    fn file(path: &Path, old: Option<&str>, new: &str) -> File {
-        File { path: path.to_owned(), old: old.map(str::to_owned), new: new.to_owned() }
+    fn file(path: &Path, old: Option<&str>, new: &str) -> FileEdit {
+        FileEdit { path: path.to_owned(), old: old.map(str::to_owned), new: new.to_owned() }
     }
 
     #[test]

@@ -277,8 +277,8 @@ impl<'s> Canvas<'s> {
             .style
             .width
             .map_or(0, |width| if line.hang + NARROWEST > width { width / 4 } else { line.hang });
-        for (i, part) in wrap(&line.cells, hang, self.style.width).into_iter().enumerate() {
-            let indent = if i == 0 { 0 } else { hang };
+        for (at, part) in wrap(&line.cells, hang, self.style.width).into_iter().enumerate() {
+            let indent = if at == 0 { 0 } else { hang };
             self.out.extend(std::iter::repeat_n(' ', indent));
             self.cells(part);
             self.out.push('\n');
@@ -291,19 +291,18 @@ impl<'s> Canvas<'s> {
         &mut self,
         line: Line,
         origin: impl Into<Option<&'o Origin>>,
-        crowded: Overflow,
+        overflow: Overflow,
     ) {
         let Some(origin) = origin.into() else { return self.line(&line) };
         let line = line.without(self.secrets).into_owned();
-        let aside = format!("# {}:{}", origin.file, origin.line);
-        let taken = line.len() + 2 + aside.width();
-        let aside_on = |line: Line| line.put(Paint::Dim, &aside);
+        let place = format!("# {}:{}", origin.file, origin.line);
+        let taken = line.len() + 2 + place.width();
         match self.style.width {
             Some(width) if taken > width => {
-                let indent = line.hang.min(width.saturating_sub(aside.width()));
+                let indent = line.hang.min(width.saturating_sub(place.width()));
                 self.line(&line);
-                if crowded == Overflow::Wrap {
-                    self.line(&aside_on(Line::indented(indent)));
+                if overflow == Overflow::Wrap {
+                    self.line(&Line::indented(indent).put(Paint::Dim, &place));
                 }
             }
             width => {
@@ -311,7 +310,7 @@ impl<'s> Canvas<'s> {
                 let column =
                     width.map_or(0, |width| width.min(EDGE) + 2).saturating_sub(taken - line.len());
                 let column = column.max(line.len() + 2);
-                self.line(&aside_on(line.pad_to(column)));
+                self.line(&line.pad_to(column).put(Paint::Dim, &place));
             }
         }
     }

@@ -12,13 +12,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Keys, Redacted, Sort,
+    Keys, Redacted, ReportKind,
     json::harmless,
-    model::{self, Group, Item, Report, gathered, note, tail},
+    model::{self, ItemGroup, Report, ReportItem, StepItem, gathered, note, tail},
 };
 use crate::{
     address::Address,
-    diff::{Action, Change, Note, Step},
+    diff::{Action, Change, Step},
     digest,
     secret::Secrets,
     text::{count, escape},
@@ -44,27 +44,33 @@ struct Issue {
 /// # Errors
 /// If a value cannot be expressed in JSON, which does not happen.
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
-    let mut list =
-        List { manifests: report.manifests, secrets, issues: Vec::new(), seen: BTreeMap::new() };
+    let mut list = IssueList {
+        manifests: report.manifests,
+        secrets,
+        issues: Vec::new(),
+        seen: BTreeMap::new(),
+    };
     // The same fault at one line is one finding.
     for same in gathered(&report.items(), |item| (item.gist(), item.place_text())) {
         list.item(same[0], same.len() - 1);
     }
     // A step that was carried out is not a finding.
-    let steps: Vec<_> = report.steps().into_iter().filter(|told| told.outcome.is_none()).collect();
-    let each = steps.iter().flat_map(|told| {
-        let changes = told.step.changes.iter().map(move |change| (told.step, Some(change)));
-        let whole = (told.step.action != Action::Update).then_some((told.step, None));
-        whole.into_iter().chain(changes.filter(move |_| whole.is_none()))
-    });
-    let line = |(step, change): &(&Step, Option<&Change>)| {
+    let mut findings = Vec::new();
+    for StepItem { step, .. } in report.steps().into_iter().filter(|item| item.outcome.is_none()) {
+        if step.action == Action::Update {
+            findings.extend(step.changes.iter().map(|change| (step, Some(change))));
+        } else {
+            findings.push((step, None));
+        }
+    }
+    let same_line = gathered(&findings, |(step, change)| {
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| change.field.clone());
         let is_drift = step.is_drift();
         (origin.file.clone(), origin.line, step.action, tail(&step.address), field, is_drift)
-    };
-    for same in gathered(&each.collect::<Vec<_>>(), line) {
-        list.step(*same[0], same.len() - 1, report.sort);
+    });
+    for same in same_line {
+        list.step(*same[0], same.len() - 1, report.kind);
     }
     list.notes(report);
     let struck = Redacted::new(&list.issues, Keys::Words, secrets);
@@ -83,7 +89,7 @@ fn identity_of(address: &Address, others: usize) -> String {
 }
 
 /// A list that is being built.
-struct List<'a> {
+struct IssueList<'a> {
     manifests: &'a str,
     secrets: &'a Secrets,
     issues: Vec<Issue>,
@@ -91,32 +97,34 @@ struct List<'a> {
     seen: BTreeMap<String, usize>,
 }
 
-impl List<'_> {
+impl IssueList<'_> {
     /// Adds an item, which `others` more share.
-    fn item(&mut self, item: &Item<'_>, others: usize) {
+    fn item(&mut self, item: &ReportItem<'_>, others: usize) {
         let severity = match item.group {
-            Group::Run => "blocker",
-            Group::Refused | Group::Problem | Group::Error | Group::NotApplied => "critical",
-            Group::Mismatch | Group::LeftOut | Group::Incomplete => "major",
-            Group::Drift | Group::Warning => "minor",
-            Group::Acknowledged => "info",
+            ItemGroup::Run => "blocker",
+            ItemGroup::Refused | ItemGroup::Problem | ItemGroup::Error | ItemGroup::NotApplied => {
+                "critical"
+            }
+            ItemGroup::Mismatch | ItemGroup::LeftOut | ItemGroup::Incomplete => "major",
+            ItemGroup::Drift | ItemGroup::Warning => "minor",
+            ItemGroup::Acknowledged => "info",
         };
         let object = item.address.map(|address| identity_of(address, others));
-        let told = item.is_told_by_message.then(|| match others {
+        let message = item.is_identified_by_message.then(|| match others {
             0 => item.message.to_string(),
             _ => item.gist().2,
         });
         let about = item.address.map(|address| format!("{address}{}: ", also(others)));
         let about = about.unwrap_or_default();
-        let acknowledged = matches!(item.group, Group::Acknowledged).then_some("acknowledged");
-        let key = json!([object, told, acknowledged]);
+        let acknowledged = matches!(item.group, ItemGroup::Acknowledged).then_some("acknowledged");
+        let key = json!([object, message, acknowledged]);
         let place = item.place.map(|(file, spot)| (file, spot.map(|(line, _)| line)));
         self.add(format!("{about}{}", item.message), &item.code, severity, place, &key);
     }
 
     /// Adds a step, or one change of it, which `others` more share at the same line.
-    fn step(&mut self, (step, change): (&Step, Option<&Change>), others: usize, sort: Sort) {
-        let is_drift = matches!(sort, Sort::Drift) || step.is_drift();
+    fn step(&mut self, (step, change): (&Step, Option<&Change>), others: usize, kind: ReportKind) {
+        let is_drift = matches!(kind, ReportKind::Drift) || step.is_drift();
         let severity = if is_drift { "minor" } else { "info" };
         let check = if is_drift { "drift" } else { "change" };
         let head = format!("{} {}{}", model::word(step.action), step.address, also(others));
@@ -129,18 +137,17 @@ impl List<'_> {
 
     /// Adds differences that apply does not change.
     fn notes(&mut self, report: &Report<'_>) {
-        for ((_, title), found) in report.notes() {
-            let differs: Vec<_> =
-                found.into_iter().filter(|found| found.reason.is_difference()).collect();
-            let line = |found: &&Note| {
-                let place = found.origin.as_ref().map(|origin| (origin.file.clone(), origin.line));
-                (place.ok_or_else(|| found.address.to_string()), note::object(found))
-            };
-            for same in gathered(&differs, line) {
-                let (found, others) = (*same[0], same.len() - 1);
-                let place = found.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
-                let text = format!("{}{}: {title}", found.address, also(others));
-                let key = json!([identity_of(&found.address, others), note::object(found)]);
+        for ((_, title), mut notes) in report.notes() {
+            notes.retain(|note| note.reason.is_difference());
+            let same_line = gathered(&notes, |note| {
+                let place = note.origin.as_ref().map(|origin| (origin.file.clone(), origin.line));
+                (place.ok_or_else(|| note.address.to_string()), note::object(note))
+            });
+            for same in same_line {
+                let (note, others) = (*same[0], same.len() - 1);
+                let place = note.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
+                let text = format!("{}{}: {title}", note.address, also(others));
+                let key = json!([identity_of(&note.address, others), note::object(note)]);
                 self.add(text, "drift", "minor", place, &key);
             }
         }
@@ -162,9 +169,9 @@ impl List<'_> {
         };
         // Remove secrets first: a digest of a secret could be guessed.
         let key = self.secrets.redact(&digest::canonical(&json!([check, path, key])));
-        let before = self.seen.entry(key.clone()).or_default();
-        let fingerprint = digest::of(&json!([key, before]));
-        *before += 1;
+        let repeats = self.seen.entry(key.clone()).or_default();
+        let fingerprint = digest::of(&json!([key, repeats]));
+        *repeats += 1;
         let description = self.secrets.redact(&description);
         let description = escape(&description).chars().take(LONGEST).collect();
         self.issues.push(Issue {
@@ -185,7 +192,7 @@ mod tests {
 
     use super::*;
     use crate::apply::{Outcome, StepResult};
-    use crate::diff::Reason;
+    use crate::diff::{Note, Reason};
     use crate::origin::Origin;
     use crate::report::{
         json::Planned,
@@ -360,7 +367,7 @@ mod tests {
             let planned = Planned::new(&run, &plan);
             let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
             let nothing = Default::default();
-            let report = Report { sort: Sort::Plan, manifests: &text, diagnostics: &nothing, state };
+            let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
             list(&written(&report));
         }
     }

@@ -13,67 +13,55 @@ const LONGEST: usize = 8_000;
 /// How many unchanged lines are shown around a change.
 const AROUND: usize = 3;
 
-/// The sort of a line in a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sign {
-    /// The position of the lines that follow.
-    Head,
-    /// In both texts.
-    Same,
-    /// Only in the text before.
-    Out,
-    /// Only in the text after.
-    In,
-}
+/// A line in a comparison without its line feed, and how it changed; without a tag, the position of
+/// the lines that follow.
+pub(super) type ComparedLine = (Option<ChangeTag>, String);
 
-impl Sign {
-    /// What a line starts with.
-    pub(super) const fn character(self) -> char {
-        match self {
-            Self::Head | Self::Same => ' ',
-            Self::Out => '-',
-            Self::In => '+',
-        }
+/// What a line with this tag starts with.
+pub(super) fn sign(tag: Option<ChangeTag>) -> char {
+    match tag {
+        Some(ChangeTag::Delete) => '-',
+        Some(ChangeTag::Insert) => '+',
+        Some(ChangeTag::Equal) | None => ' ',
     }
 }
 
 /// The result of comparing two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
+pub(super) enum TextComparison {
     /// Words instead of a comparison.
     Aside(String),
-    /// Its lines, each without its line feed.
-    Lines(Vec<(Sign, String)>),
+    /// Its lines.
+    Lines(Vec<ComparedLine>),
+}
+
+fn is_too_long(text: &str) -> bool {
+    text.len() > LARGEST || text.matches('\n').count() > LONGEST
 }
 
 /// Compares `before` with `after`, after `strike` has removed secrets from both.
-pub(super) fn texts(before: &str, after: &str, strike: impl Fn(&str) -> String) -> Compared {
-    let lines = |text: &str| text.matches('\n').count();
-    if before.len().max(after.len()) > LARGEST || lines(before).max(lines(after)) > LONGEST {
+pub(super) fn texts(before: &str, after: &str, strike: impl Fn(&str) -> String) -> TextComparison {
+    if [before, after].iter().any(|text| is_too_long(text)) {
         let words = format!("changed ({} bytes → {} bytes)", before.len(), after.len());
-        return Compared::Aside(words);
+        return TextComparison::Aside(words);
     }
     let (before, after) = (strike(before), strike(after));
     if before == after {
-        return Compared::Aside("changed in a secret, which is not shown".into());
+        return TextComparison::Aside("changed in a secret, which is not shown".into());
     }
     let diff = TextDiff::from_lines(&before, &after);
     let mut unified = diff.unified_diff();
     let mut lines = Vec::new();
     for hunk in unified.context_radius(AROUND).iter_hunks() {
-        lines.push((Sign::Head, hunk.header().to_string()));
+        lines.push((None, hunk.header().to_string()));
         for change in hunk.iter_changes() {
-            let sign = match change.tag() {
-                ChangeTag::Equal => Sign::Same,
-                ChangeTag::Delete => Sign::Out,
-                ChangeTag::Insert => Sign::In,
-            };
             let line = change.value();
             let ending = if line.ends_with('\n') { "" } else { " (no line feed at the end)" };
-            lines.push((sign, format!("{}{ending}", line.trim_end_matches('\n'))));
+            let text = format!("{}{ending}", line.trim_end_matches('\n'));
+            lines.push((Some(change.tag()), text));
         }
     }
-    Compared::Lines(lines)
+    TextComparison::Lines(lines)
 }
 
 #[cfg(test)]
@@ -84,10 +72,10 @@ mod tests {
     fn large_texts_are_not_compared() {
         let long = |lines: usize| "a\n".repeat(lines);
         let strike = |text: &str| text.to_owned();
-        assert!(matches!(texts(&long(LONGEST), "b\n", strike), Compared::Lines(_)));
+        assert!(matches!(texts(&long(LONGEST), "b\n", strike), TextComparison::Lines(_)));
         for text in [long(LONGEST + 1), "x".repeat(LARGEST + 1)] {
             let words = format!("changed ({} bytes → 2 bytes)", text.len());
-            assert_eq!(texts(&text, "y\n", strike), Compared::Aside(words));
+            assert_eq!(texts(&text, "y\n", strike), TextComparison::Aside(words));
         }
     }
 }

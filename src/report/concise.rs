@@ -2,7 +2,7 @@
 //! `file:line:col: code: message`.
 
 use super::model::{
-    Content, Item, Part, Report, StepItem, item::declared_at, note, step::whole, word,
+    Content, Report, ReportItem, ReportPart, StepItem, item::declared_at, note, step::whole, word,
 };
 use crate::{diff::Action, origin::Origin, secret::Secrets, text::escape};
 
@@ -30,9 +30,9 @@ fn of_step(StepItem { step, part, .. }: &StepItem<'_>) -> String {
     let fields: Vec<_> = changes.map(|change| &*change.field).collect();
     let fields = if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) };
     let part = match part {
-        Part::Changes => "",
-        Part::Drift => " (drift)",
-        Part::Watched => " (watched)",
+        ReportPart::Changes => "",
+        ReportPart::Drift => " (drift)",
+        ReportPart::Watched => " (watched)",
     };
     let (place, object) = (spot(declared_at(step)), whole(&step.address));
     format!("{place}: {}{part}: {object}{fields}", word(step.action))
@@ -42,7 +42,7 @@ fn spot(origin: &Origin) -> String {
     format!("{}:{}:{}", origin.file, origin.line, origin.column)
 }
 
-fn line(item: &Item<'_>, manifests: &str, secrets: &Secrets) -> String {
+fn line(item: &ReportItem<'_>, manifests: &str, secrets: &Secrets) -> String {
     let place = match item.place {
         Some((file, Some((line, column)))) => format!("{file}:{line}:{column}"),
         Some((file, None)) => file.to_owned(),

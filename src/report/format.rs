@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::{
-    Content, Sort, State, code_quality, concise, gitlab_terraform, html, json, markdown,
+    Content, ReportKind, State, code_quality, concise, gitlab_terraform, html, json, markdown,
     marker::Marker, model::Report,
 };
 use crate::{secret::Secrets, text::alternatives};
@@ -26,31 +26,24 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Self; 6] = [
-        Self::Json,
-        Self::Markdown,
-        Self::GitlabTerraform,
-        Self::CodeQuality,
-        Self::Html,
-        Self::Concise,
+    /// Every format, with its name on the command line.
+    pub const ALL: [(Self, &str); 6] = [
+        (Self::Json, "json"),
+        (Self::Markdown, "markdown"),
+        (Self::GitlabTerraform, "gitlab-terraform"),
+        (Self::CodeQuality, "codequality"),
+        (Self::Html, "html"),
+        (Self::Concise, "concise"),
     ];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Markdown => "markdown",
-            Self::GitlabTerraform => "gitlab-terraform",
-            Self::CodeQuality => "codequality",
-            Self::Html => "html",
-            Self::Concise => "concise",
-        }
+        Self::ALL[self as usize].1
     }
 
-    /// Whether it can express a report of this sort.
-    pub const fn fits(self, sort: Sort) -> bool {
-        !matches!((self, sort), (Self::GitlabTerraform, Sort::Check))
+    /// Whether it can express a report of this kind.
+    pub const fn fits(self, kind: ReportKind) -> bool {
+        !matches!((self, kind), (Self::GitlabTerraform, ReportKind::Check))
     }
 
     /// `report` in this format, without `secrets`, with a line feed at its end. `marker` is
@@ -81,7 +74,7 @@ impl<'a> json::Report<'a, Content<'a>> {
         let diagnostics = report.diagnostics;
         let state = match report.state {
             State::Finished { exit_code, content } => {
-                return Self::finished(report.sort, exit_code, content);
+                return Self::finished(report.kind, exit_code, content);
             }
             State::Failed { exit_code, error, help } => json::State::Failed(json::Failed {
                 status: json::IsFailed::Failed,
@@ -94,7 +87,7 @@ impl<'a> json::Report<'a, Content<'a>> {
                 json::State::Unfinished(json::Unfinished { status: json::IsUnfinished::Unfinished })
             }
         };
-        Self::new(report.sort, state)
+        Self::new(report.kind, state)
     }
 }
 
@@ -102,8 +95,10 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let names = Self::ALL.map(Self::name);
-        let known = Self::ALL.into_iter().find(|format| format.name() == name);
-        known.ok_or_else(|| format!("no format `{name}`; available: {}", alternatives(&names)))
+        let known = Self::ALL.into_iter().find(|(_, known)| *known == name);
+        known.map(|(format, _)| format).ok_or_else(|| {
+            let names = Self::ALL.map(|(_, name)| name);
+            format!("no format `{name}`; available: {}", alternatives(&names))
+        })
     }
 }

@@ -17,8 +17,8 @@ pub fn report(report: &Report<'_>) -> String {
         Some(Content::Planned(planned)) => {
             let plan = planned.plan;
             let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
-            let own = || plan.own().map(|step| step.action).collect();
-            (is_whole || !plan.steps.is_empty()).then(own)
+            (is_whole || !plan.steps.is_empty())
+                .then(|| plan.own().map(|step| step.action).collect())
         }
         Some(Content::Outcomes(outcomes)) => {
             let done = outcomes.applied.steps.iter().filter(|step| step.outcome.is_success());
@@ -27,9 +27,9 @@ pub fn report(report: &Report<'_>) -> String {
         Some(Content::Checked(_)) | None => None,
     };
     let Some(actions) = actions else { return "{}\n".to_owned() };
-    let count = |wanted| actions.iter().filter(|action| **action == wanted).count();
-    let (create, update) = (count(Action::Create), count(Action::Update));
-    let counts = json!({"create": create, "update": update, "delete": count(Action::Delete)});
+    let [create, update, delete] = [Action::Create, Action::Update, Action::Delete]
+        .map(|wanted| actions.iter().filter(|action| **action == wanted).count());
+    let counts = json!({"create": create, "update": update, "delete": delete});
     format!("{counts}\n")
 }
 

@@ -27,7 +27,7 @@ pub const FORMAT_VERSION: u32 = 0;
 /// The sort of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Sort {
+pub enum ReportKind {
     /// The steps that apply would take.
     Plan,
     /// What differs.
@@ -38,7 +38,7 @@ pub enum Sort {
     Check,
 }
 
-impl Sort {
+impl ReportKind {
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
@@ -48,13 +48,18 @@ impl Sort {
             Self::Check => "check",
         }
     }
+
+    /// The word for a plan in it.
+    pub const fn of_plan(self) -> &'static str {
+        if matches!(self, Self::Drift) { "drift" } else { "plan" }
+    }
 }
 
 /// A report.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Report<'a, T> {
     /// The sort of the report.
-    pub undrift: Sort,
+    pub undrift: ReportKind,
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
     /// The version of undrift that wrote it.
@@ -138,13 +143,13 @@ pub(super) enum IsUnfinished {
 
 impl<'a, T: Serialize> Report<'a, T> {
     /// The report of a run that finished.
-    pub const fn finished(undrift: Sort, exit_code: u8, content: T) -> Self {
+    pub const fn finished(undrift: ReportKind, exit_code: u8, content: T) -> Self {
         let status = IsFinished::Finished;
         Self::new(undrift, State::Finished(Finished { status, exit_code, content }))
     }
 
     /// A report in the present format.
-    pub(super) const fn new(undrift: Sort, state: State<'a, T>) -> Self {
+    pub(super) const fn new(undrift: ReportKind, state: State<'a, T>) -> Self {
         let (format_version, tool_version) = (FORMAT_VERSION, env!("CARGO_PKG_VERSION"));
         Self { undrift, format_version, tool_version, state }
     }
@@ -356,7 +361,7 @@ mod tests {
                 token: None,
             },
         );
-        let text = Report::finished(Sort::Drift, 0, Planned::new(&run, &plan))
+        let text = Report::finished(ReportKind::Drift, 0, Planned::new(&run, &plan))
             .to_text(&Secrets::default())
             .unwrap();
         let report: Value = serde_json::from_str(&text).unwrap();

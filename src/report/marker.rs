@@ -3,7 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::json::Sort;
+use super::json::ReportKind;
 
 const START: &str = "<!-- undrift:";
 const END: &str = " -->";
@@ -24,9 +24,9 @@ impl Marker {
 }
 
 /// The marker if the command got no name.
-impl From<Sort> for Marker {
-    fn from(sort: Sort) -> Self {
-        Self(sort.word().to_owned())
+impl From<ReportKind> for Marker {
+    fn from(kind: ReportKind) -> Self {
+        Self(kind.word().to_owned())
     }
 }
 
@@ -34,8 +34,8 @@ impl FromStr for Marker {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-        let fits = (1..=Self::LONGEST).contains(&name.len()) && name.chars().all(is_plain);
+        let fits = (1..=Self::LONGEST).contains(&name.len())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
         // Two hyphens would end the HTML comment.
         if fits && !name.contains("--") {
             Ok(Self(name.to_owned()))

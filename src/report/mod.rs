@@ -26,8 +26,8 @@ mod testing;
 
 pub use canvas::{Canvas, Line, Overflow, Paint, Sink};
 pub use format::Format;
-pub use json::{Checked, FORMAT_VERSION, Outcomes, Planned, Sort};
-pub use model::{Content, State, Title};
+pub use json::{Checked, FORMAT_VERSION, Outcomes, Planned, ReportKind};
+pub use model::{Content, State};
 pub use redact::{Keys, Redacted};
 
 use schemars::JsonSchema;

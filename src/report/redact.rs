@@ -27,24 +27,24 @@ pub enum Keys {
 /// A value without `secrets`.
 pub struct Redacted<'v, T: ?Sized> {
     value: &'v T,
-    rule: Rule<'v>,
+    rule: RedactionRule<'v>,
 }
 
 impl<'v, T: ?Sized> Redacted<'v, T> {
     /// `value` without `secrets`.
     pub const fn new(value: &'v T, keys: Keys, secrets: &'v Secrets) -> Self {
-        Self { value, rule: Rule { secrets, keys, depth: Depth::Outermost } }
+        Self { value, rule: RedactionRule { secrets, keys, depth: Depth::Outermost } }
     }
 }
 
 impl<T: Serialize + ?Sized> Serialize for Redacted<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(Redacting { inner: serializer, rule: self.rule })
+        self.value.serialize(RedactingSerializer { inner: serializer, rule: self.rule })
     }
 }
 
 #[derive(Clone, Copy)]
-struct Rule<'s> {
+struct RedactionRule<'s> {
     secrets: &'s Secrets,
     keys: Keys,
     depth: Depth,
@@ -57,13 +57,13 @@ enum Depth {
     Within,
 }
 
-impl<'s> Rule<'s> {
+impl<'s> RedactionRule<'s> {
     /// `value` at `depth` inside this one.
     const fn strike<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
     where
         's: 'v,
     {
-        Redacted { value, rule: Rule { depth, ..self } }
+        Redacted { value, rule: RedactionRule { depth, ..self } }
     }
 
     const fn within<'v, T: ?Sized>(self, value: &'v T) -> Redacted<'v, T>
@@ -75,9 +75,9 @@ impl<'s> Rule<'s> {
 }
 
 /// Removes secrets from texts on their way to `inner`.
-struct Redacting<'s, S> {
+struct RedactingSerializer<'s, S> {
     inner: S,
-    rule: Rule<'s>,
+    rule: RedactionRule<'s>,
 }
 
 /// Passes on values without text.
@@ -92,14 +92,14 @@ macro_rules! pass {
 /// Begins values with parts, which have the same rule.
 macro_rules! begin {
     ($($method:ident($($argument:ident: $type:ty),*) -> $parts:ident;)*) => {
-        $(type $parts = Redacting<'s, S::$parts>;
+        $(type $parts = RedactingSerializer<'s, S::$parts>;
         fn $method(self, $($argument: $type),*) -> Result<Self::$parts, S::Error> {
-            Ok(Redacting { inner: self.inner.$method($($argument),*)?, rule: self.rule })
+            Ok(RedactingSerializer { inner: self.inner.$method($($argument),*)?, rule: self.rule })
         })*
     };
 }
 
-impl<'s, S: Serializer> Serializer for Redacting<'s, S> {
+impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
     type Ok = S::Ok;
     type Error = S::Error;
 
@@ -164,7 +164,7 @@ impl<'s, S: Serializer> Serializer for Redacting<'s, S> {
 /// The parts of lists, and of structs, whose names are words of the format.
 macro_rules! parts {
     ($($trait:ident::$method:ident($($name:ident)?);)*) => {
-        $(impl<S: $trait> $trait for Redacting<'_, S> {
+        $(impl<S: $trait> $trait for RedactingSerializer<'_, S> {
             type Ok = S::Ok;
             type Error = S::Error;
             fn $method<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Result<(), S::Error> {
@@ -186,13 +186,13 @@ parts! {
     SerializeStructVariant::serialize_field(name);
 }
 
-impl<S: SerializeMap> SerializeMap for Redacting<'_, S> {
+impl<S: SerializeMap> SerializeMap for RedactingSerializer<'_, S> {
     type Ok = S::Ok;
     type Error = S::Error;
     // A flattened struct serializes as a mapping; that is the outermost one, a report.
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
-            Rule { keys: Keys::Data, depth: Depth::Within, .. } => {
+            RedactionRule { keys: Keys::Data, depth: Depth::Within, .. } => {
                 self.inner.serialize_key(&self.rule.strike(key, Depth::Key))
             }
             _ => self.inner.serialize_key(key),
@@ -217,7 +217,7 @@ mod tests {
     use crate::{
         diagnostic::{Diagnostic, Diagnostics},
         report::{
-            Checked, Outcomes, Planned, Sort, State,
+            Checked, Outcomes, Planned, ReportKind, State,
             json::Report,
             model,
             terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
@@ -237,25 +237,25 @@ mod tests {
             .unwrap()
     }
 
-    /// Reports of every sort, without `secrets`.
+    /// Reports of every kind, without `secrets`.
     fn reports(secrets: &Secrets) -> Vec<Json> {
         let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), applied_somehow());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
-        let unfinished = |sort, state| {
-            let report = model::Report { sort, manifests: ".", diagnostics: &diagnostics, state };
+        let unfinished = |kind, state| {
+            let report = model::Report { kind, manifests: ".", diagnostics: &diagnostics, state };
             Report::of(&report).to_text(secrets)
         };
         let (error, help) = ("it was refused", Some("use another token"));
         let failed = State::Failed { exit_code: 7, error, help };
         let texts = [
-            Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
-            Report::finished(Sort::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
-            Report::finished(Sort::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
+            Report::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
+            Report::finished(ReportKind::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
+            Report::finished(ReportKind::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
                 .to_text(secrets),
-            Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
-            unfinished(Sort::Apply, failed),
-            unfinished(Sort::Check, State::Unfinished),
+            Report::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
+            unfinished(ReportKind::Apply, failed),
+            unfinished(ReportKind::Check, State::Unfinished),
         ];
         texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
     }

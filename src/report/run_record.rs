@@ -20,7 +20,7 @@ const LONGEST: usize = 256;
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Record {
     /// The sort of line.
-    pub undrift: Sort,
+    pub undrift: RecordKind,
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
     /// The version of undrift that wrote it.
@@ -49,7 +49,7 @@ pub struct Record {
 /// The sort of a line.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Sort {
+pub enum RecordKind {
     /// The record of a run.
     #[default]
     Record,

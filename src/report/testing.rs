@@ -1,7 +1,7 @@
 //! Reports for the tests of file formats.
 
 use super::{
-    Checked, Content, Outcomes, Planned, Run, Sort, State,
+    Checked, Content, Outcomes, Planned, ReportKind, Run, State,
     model::Report,
     terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
 };
@@ -53,7 +53,7 @@ impl World {
         self
     }
 
-    /// Calls `see` with a report of each sort and state.
+    /// Calls `see` with a report of each kind and state.
     pub(super) fn each(&self, mut see: impl FnMut(&str, &Report<'_>)) {
         let diagnostics = &self.diagnostics;
         let planned = Planned::new(&self.run, &self.plan);
@@ -65,15 +65,15 @@ impl World {
             error: "no service address given",
             help: Some("pass `--url`, or `--sandbox` for the embedded service"),
         };
-        for (name, sort, state) in [
-            ("unfinished", Sort::Plan, State::Unfinished),
-            ("failed", Sort::Plan, failed),
-            ("plan", Sort::Plan, finished(Content::Planned(&planned))),
-            ("drift", Sort::Drift, finished(Content::Planned(&planned))),
-            ("apply", Sort::Apply, finished(Content::Outcomes(&outcomes))),
-            ("check", Sort::Check, finished(Content::Checked(&checked))),
+        for (name, kind, state) in [
+            ("unfinished", ReportKind::Plan, State::Unfinished),
+            ("failed", ReportKind::Plan, failed),
+            ("plan", ReportKind::Plan, finished(Content::Planned(&planned))),
+            ("drift", ReportKind::Drift, finished(Content::Planned(&planned))),
+            ("apply", ReportKind::Apply, finished(Content::Outcomes(&outcomes))),
+            ("check", ReportKind::Check, finished(Content::Checked(&checked))),
         ] {
-            see(name, &Report { sort, manifests: "./manifests", diagnostics, state });
+            see(name, &Report { kind, manifests: "./manifests", diagnostics, state });
         }
     }
 

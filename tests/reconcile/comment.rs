@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use undrift::{
     api::WriteClient,
-    comment::{self, Comment, CommentError, Outcome, Place},
+    comment::{self, Comment, CommentError, CommentOutcome, MergeRequestRef},
     desired::Desired,
     report::marker::Marker,
     sandbox::{Fault, Misfortune, Profile},
@@ -35,11 +35,11 @@ fn body(text: &str) -> String {
     format!("{}\n{text}\n", marker())
 }
 
-fn of(merge_request: u64) -> Place {
-    Place { project: "acme/shop".to_owned(), merge_request }
+fn of(merge_request: u64) -> MergeRequestRef {
+    MergeRequestRef { project: "acme/shop".to_owned(), merge_request }
 }
 
-async fn put(world: &World, place: &Place, text: &str) -> Result<Comment, CommentError> {
+async fn put(world: &World, place: &MergeRequestRef, text: &str) -> Result<Comment, CommentError> {
     let (observer, _) = world.connect_as("ci", &Desired::default()).await.unwrap();
     let client = WriteClient::new(observer.client().clone());
     comment::put(&client, observer.caller().id, place, &marker(), &body(text)).await
@@ -68,21 +68,21 @@ fn note(author: &str, body: &str) -> Json {
 async fn it_is_written_once_and_edited_then() {
     let world = world(Profile::default(), &[note("eve", "a question")]).await;
     let first = put(&world, &of(1), "one").await.unwrap();
-    assert_eq!((first.outcome, &first.copies[..]), (Outcome::Written, &[][..]));
+    assert_eq!((first.outcome, &first.copies[..]), (CommentOutcome::Written, &[][..]));
     let same = put(&world, &of(1), "one").await.unwrap();
-    assert_eq!((same.outcome, same.note), (Outcome::Same, first.note));
+    assert_eq!((same.outcome, same.note), (CommentOutcome::Same, first.note));
     let edited = put(&world, &of(1), "two").await.unwrap();
-    assert_eq!((edited.outcome, edited.note), (Outcome::Edited, first.note));
+    assert_eq!((edited.outcome, edited.note), (CommentOutcome::Edited, first.note));
     let one = format!("/api/v4{NOTES}/{}", first.note);
     assert_eq!(world.writes(), [format!("POST /api/v4{NOTES}"), format!("PUT {one}")]);
     // Somebody edits the comment: it is overwritten.
     let path = format!("{NOTES}/{}", first.note);
     let by_hand = json!({"body": format!("{} edited by hand", body("two"))});
     world.call("PUT", &path, Some(by_hand)).await;
-    assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, Outcome::Edited);
+    assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, CommentOutcome::Edited);
     // Somebody removes the marker: then it no longer counts as the report.
     world.call("PUT", &path, Some(json!({"body": "mine"}))).await;
-    assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, Outcome::Written);
+    assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, CommentOutcome::Written);
     let expected =
         [("eve", "a question".to_owned()), ("ci", "mine".to_owned()), ("ci", body("two"))];
     assert_eq!(notes(&world).await, expected.map(|(author, body)| (author.to_owned(), body)));
@@ -100,7 +100,7 @@ async fn no_other_note_counts_as_the_comment() {
     ];
     let world = world(Profile::default(), &others).await;
     let written = put(&world, &of(1), "two").await.unwrap();
-    assert_eq!((written.outcome, written.note), (Outcome::Written, 6));
+    assert_eq!((written.outcome, written.note), (CommentOutcome::Written, 6));
     assert_eq!(world.writes(), [format!("POST /api/v4{NOTES}")]);
 }
 
@@ -114,7 +114,7 @@ async fn it_is_found_behind_pages_that_are_short_and_empty() {
         all.extend(shown(after));
         let world = world(Profile::default(), &all).await;
         let found = put(&world, &of(1), "two").await.unwrap();
-        assert_eq!((found.outcome, found.note), (Outcome::Edited, before as u64 + 1));
+        assert_eq!((found.outcome, found.note), (CommentOutcome::Edited, before as u64 + 1));
     }
 }
 
@@ -128,7 +128,7 @@ async fn the_oldest_of_several_comments_is_edited_and_the_others_named() {
     ];
     let world = world(Profile::default(), &all).await;
     let found = put(&world, &of(1), "two").await.unwrap();
-    assert_eq!((found.outcome, found.note, found.copies), (Outcome::Edited, 1, vec![3, 4]));
+    assert_eq!((found.outcome, found.note, found.copies), (CommentOutcome::Edited, 1, vec![3, 4]));
     assert_eq!(world.writes(), [format!("PUT /api/v4{NOTES}/1")]);
 }
 

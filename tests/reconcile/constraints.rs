@@ -121,6 +121,32 @@ async fn locks_not_foreseen() {
     world.converge("unlocked before the entries are created").await;
 }
 
+/// The service has no request that edits a share: it would be removed and could not be added again.
+#[tokio::test]
+async fn a_share_is_not_replaced_while_a_lock_forbids_new_ones() {
+    let mut seeds = seed(&[shop()]);
+    let other = json!({"path": "other", "visibility": "public"});
+    seeds["groups"].as_array_mut().unwrap().push(other);
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**"];
+    let with = |level: &str| {
+        let share = json!([{"group": "other", "group_access": level}]);
+        project("acme/shop", json!({"shares": share}))
+    };
+    world.declare(&[with("developer")]);
+    world.converge("shared").await;
+    world.declare(&[with("reporter"), locks(true)]);
+    world.converge("replaced before the lock").await;
+    world.declare(&[with("guest")]);
+    let outcome = world.apply().await;
+    let found: Vec<_> = outcome.plan.problems.iter().map(|found| &*found.message).collect();
+    assert_eq!(found, ["`share_with_group_lock` of `acme` lets no project be shared with a group"]);
+    world.declare(&[with("reporter")]);
+    assert!(world.plan().await.steps.is_empty(), "the share is still there");
+    world.declare(&[with("guest"), locks(false)]);
+    world.converge("replaced after the lock").await;
+}
+
 #[tokio::test]
 async fn removed_member_in_rule() {
     let rules = |user: &str| {

@@ -649,3 +649,26 @@ async fn a_project_that_leaves_its_path_gives_up_its_name() {
         }
     }
 }
+
+/// The allowlist of another project shows the project by its path, old or new.
+#[tokio::test]
+async fn a_project_that_moves_stays_in_the_allowlist_of_another() {
+    let mut world = World::new(
+        Profile::default().at(LATER),
+        two_groups(&[old("acme/shop"), old("acme/tools")]),
+    )
+    .await;
+    world.acknowledged = vec!["protection:**", "transfer:**", "removals:**"];
+    let allows = |path: &str| {
+        let list = json!([{"project": path}]);
+        let unlisted = json!({"job_token_allowlist": "delete"});
+        project("acme/tools", json!({"job_token_allowlist": list, "unlisted": unlisted}))
+    };
+    world.declare(&[allows("acme/shop")]);
+    world.converge("the allowlist has it").await;
+    world.declare(&[allows("other/store"), moved("other/store", "acme/shop")]);
+    let plan = world.plan().await;
+    let addresses: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
+    assert!(!addresses.iter().any(|address| address.contains("allowlist")), "{addresses:?}");
+    world.converge("it has moved").await;
+}

@@ -137,6 +137,29 @@ async fn features_more_open_than_the_repository_must_be_declared() {
     world.converge("all three").await;
 }
 
+/// The limit is only live.
+#[tokio::test]
+async fn a_feature_cannot_be_opened_beyond_a_repository_that_stays_as_it_is() {
+    let off = "disabled";
+    let seeded = json!({"settings": {"repository_access_level": off, "builds_access_level": off, "merge_requests_access_level": off}});
+    let open = json!({"settings": {"builds_access_level": "enabled"}});
+    let mut world = world(seeded, open).await;
+    world.acknowledged = vec!["visibility:**"];
+    let plan = world.plan().await;
+    let [problem] = &plan.problems[..] else { panic!("{:#?}", plan.problems) };
+    assert!(plan.steps.is_empty());
+    assert_eq!(
+        (&*problem.message, problem.help.as_deref().unwrap()),
+        (
+            "`builds_access_level` is `enabled`, and may not show more than `repository_access_level`: `disabled`",
+            "declare `repository_access_level: enabled` too; the service takes both together"
+        )
+    );
+    let both = json!({"builds_access_level": "enabled", "repository_access_level": "enabled"});
+    world.declare(&[project(SHOP, json!({"settings": both}))]);
+    world.converge("both together").await;
+}
+
 #[tokio::test]
 async fn a_value_without_effect_is_a_note_and_not_a_step() {
     for declared in [

@@ -25,9 +25,9 @@ use undrift::{
     operation::Method,
     plan::Plan,
     report::{
-        Run, Style,
-        json::{Planned, Report, Sort},
-        terminal::{self, Title},
+        Canvas, Run, Style,
+        json::{Planned, Report, ReportKind},
+        terminal,
     },
     sandbox::Profile,
     secret::Secrets,
@@ -205,10 +205,11 @@ pub(crate) fn holds(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[Sent]) {
         live: None,
         token: None,
     };
-    let json = Report::finished(Sort::Plan, 2, Planned::new(&run, plan)).to_text(secrets).unwrap();
+    let json =
+        Report::finished(ReportKind::Plan, 2, Planned::new(&run, plan)).to_text(secrets).unwrap();
     let json: Json = serde_json::from_str(&json).unwrap();
     let style = Style { full: true, ..Style::default() };
-    let text = terminal::plan(plan, &run, Title::Plan, style, secrets);
+    let text = terminal::plan(Canvas::new(style, secrets), plan, &run, ReportKind::Plan);
     let blocks = blocks(&text);
     let noted = |step: &Json| {
         let notes = json["notes"].as_array().into_iter().flatten();

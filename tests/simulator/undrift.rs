@@ -15,9 +15,9 @@ use undrift::{
     observe::Observer,
     plan::{self, Plan, Policy, Settings},
     report::{
-        Run, Style,
-        json::{Outcomes, Planned, Report, Sort},
-        terminal::{self, Title},
+        Canvas, Run, Style,
+        json::{Outcomes, Planned, Report, ReportKind},
+        terminal,
     },
     secret::{Secret, Secrets},
 };
@@ -125,9 +125,11 @@ async fn all(
         live: None,
         token: None,
     };
-    ran.output += &terminal::plan(&plan, &told, Title::Plan, Style::default(), &secrets);
     ran.output +=
-        &Report::finished(Sort::Plan, 0, &Planned::new(&told, &plan)).to_text(&secrets).unwrap();
+        &terminal::plan(Canvas::new(Style::default(), &secrets), &plan, &told, ReportKind::Plan);
+    ran.output += &Report::finished(ReportKind::Plan, 0, &Planned::new(&told, &plan))
+        .to_text(&secrets)
+        .unwrap();
     let blocked =
         match (plan.refusals.is_empty(), plan.problems.is_empty(), plan.incomplete.is_empty()) {
             (false, ..) => 4,
@@ -151,7 +153,7 @@ async fn all(
         let applied = apply.run(&approved, |_| ()).await;
         ran.output += &terminal::applied(&applied, &told, Style::default(), &secrets);
         ran.output +=
-            &Report::finished(Sort::Apply, 0, &Outcomes::new(&told, &plan, &applied, &[]))
+            &Report::finished(ReportKind::Apply, 0, &Outcomes::new(&told, &plan, &applied, &[]))
                 .to_text(&secrets)
                 .unwrap();
         ran.exit = match &applied {

@@ -212,7 +212,10 @@ fn a_planted_violation_is_found() {
         violations_in("plan", "use crate::{api::ReadClient, diff};"),
         ["`plan` imports `api`"]
     );
-    assert_eq!(violations_in("catalogue", "let x = crate::cli::run();"), ["`catalogue` imports `cli`"]);
+    assert_eq!(
+        violations_in("catalogue", "let x = crate::cli::run();"),
+        ["`catalogue` imports `cli`"]
+    );
     assert_eq!(
         violations_in("report", "use crate::sandbox::Seed;"),
         ["`report` imports `sandbox`"]

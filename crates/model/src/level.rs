@@ -57,11 +57,10 @@ const fn level(number: u8, word: &'static str, description: &'static str) -> Lev
 impl Level {
     /// The level with the number `written`, or with this word in any case.
     pub fn parse(written: &Json) -> Option<Self> {
-        let is = |level: &Self| match written {
+        LEVELS.into_iter().chain(OF_RULES).find(|level: &Self| match written {
             Json::String(word) => word.eq_ignore_ascii_case(level.word),
             _ => written.as_u64() == Some(level.number.into()),
-        };
-        LEVELS.into_iter().chain(OF_RULES).find(is)
+        })
     }
 
     /// The word of a level. Unknown levels are returned unchanged.
@@ -84,23 +83,13 @@ impl JsonSchema for Level {
     }
 }
 
-/// A level in a rule. It may also be nobody or administrators.
-#[derive(Clone, Copy, Debug)]
-pub struct RuleLevel;
-
-impl JsonSchema for RuleLevel {
-    fn schema_name() -> Cow<'static, str> {
-        "RuleLevel".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let levels: Vec<_> = OF_RULES[..1]
-            .iter()
-            .chain(LEVELS.iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number)))
-            .chain(&OF_RULES[1..])
-            .copied()
-            .collect();
-        choice(&levels, &["maintainer".into(), 40.into()])
-    }
+/// The schema of a level in a rule. It may also be nobody or administrators.
+pub fn in_rules() -> Schema {
+    let [nobody, admin] = OF_RULES;
+    let pushing =
+        LEVELS.into_iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number));
+    let levels: Vec<_> = [nobody].into_iter().chain(pushing).chain([admin]).collect();
+    choice(&levels, &["maintainer".into(), 40.into()])
 }
 
 /// The schema of one of `levels`. Words come first because editors offer them. JSON schema patterns

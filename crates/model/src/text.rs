@@ -74,10 +74,10 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     let length = name.chars().count();
     let limit = (length / 3).max(1);
     let is_near = |other: &str| {
-        let near =
-            |(a, b): (&str, &str)| strsim::osa_distance(a, b) <= (a.len().max(b.len()) / 2).max(1);
         name.split('_').count() != other.split('_').count()
-            || name.split('_').zip(other.split('_')).all(near)
+            || name.split('_').zip(other.split('_')).all(|(a, b): (&str, &str)| {
+                strsim::osa_distance(a, b) <= (a.len().max(b.len()) / 2).max(1)
+            })
     };
     let candidates = candidates.into_iter().inspect(|_| crate::steps::step());
     let candidates = candidates.filter(|candidate| candidate.len() <= LONGEST);

@@ -42,12 +42,12 @@ pub(crate) const LEVELS: [(i64, &str); 7] = [
 ];
 
 /// What only rules name in place of a role.
-pub(crate) const LEVELS_OF_RULES: [(i64, &str); 2] = [(0, "No access"), (60, "Admin")];
+pub(crate) const RULE_LEVELS: [(i64, &str); 2] = [(0, "No access"), (60, "Admin")];
 
 /// The number of the role or of what a rule names in its place, as a word in any case.
-pub(crate) fn level_called(word: &str) -> Option<i64> {
+pub(crate) fn level_by_name(word: &str) -> Option<i64> {
     let word = word.replace('_', " ");
-    let mut levels = LEVELS.iter().chain(&LEVELS_OF_RULES);
+    let mut levels = LEVELS.iter().chain(&RULE_LEVELS);
     levels.find(|(_, name)| name.eq_ignore_ascii_case(&word)).map(|(level, _)| *level)
 }
 
@@ -101,20 +101,21 @@ pub(crate) fn authenticate(
     release: Release,
     now: Timestamp,
 ) -> Result<Option<(User, Token)>> {
-    let Some(presented) = presented_token(headers)? else {
+    let Some(token_text) = token_in_headers(headers)? else {
         return Ok(None);
     };
-    let token = find_token(db, &presented)?.ok_or_else(Failure::unauthorized)?;
+    let token = find_token(db, &token_text)?.ok_or_else(Failure::unauthorized)?;
     let expired =
         token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str());
-    let fault = if token.revoked {
+    let description = if token.revoked {
         Some("Token was revoked. You have to re-authorize from the user.")
     } else {
         let text = "Token is expired. You can either do re-authorization or token refresh.";
         expired.then_some(text)
     };
-    if let Some(fault) = fault {
-        let body = serde_json::json!({ "error": "invalid_token", "error_description": fault });
+    if let Some(description) = description {
+        let body =
+            serde_json::json!({ "error": "invalid_token", "error_description": description });
         return Err(Failure::with(StatusCode::UNAUTHORIZED, body));
     }
     let user = User::by_id(db, token.user_id)?.ok_or_else(Failure::unauthorized)?;
@@ -143,7 +144,7 @@ pub(crate) fn authenticate(
 }
 
 /// The one token in the headers; an empty one counts as none. Several different ones are refused.
-fn presented_token(headers: &HeaderMap) -> Result<Option<String>> {
+fn token_in_headers(headers: &HeaderMap) -> Result<Option<String>> {
     let mut tokens = Vec::new();
     for value in headers.get_all("private-token") {
         tokens.push(value.to_str().map_err(|_| Failure::unauthorized())?);
@@ -160,16 +161,16 @@ fn presented_token(headers: &HeaderMap) -> Result<Option<String>> {
     Ok(tokens.pop().map(str::to_owned))
 }
 
-fn find_token(db: &Connection, presented: &str) -> rusqlite::Result<Option<Token>> {
-    let wanted = digest(presented);
+fn find_token(db: &Connection, token_text: &str) -> rusqlite::Result<Option<Token>> {
+    let wanted_digest = digest(token_text);
     let sql = format!("SELECT {}, digest FROM tokens t WHERE prefix = ?1", Token::COLUMNS);
     let mut statement = db.prepare_cached(&sql)?;
-    let mut rows = statement.query([&wanted[..8]])?;
+    let mut rows = statement.query([&wanted_digest[..8]])?;
     let mut found = None;
     while let Some(row) = rows.next()? {
         let stored: Vec<u8> = row.get("digest")?;
         // Compare in constant time.
-        if bool::from(stored.ct_eq(&wanted)) {
+        if bool::from(stored.ct_eq(&wanted_digest)) {
             found = Some(Token::from_row(row)?);
         }
     }
@@ -190,11 +191,11 @@ impl Memberships {
              WHERE user_id = ?1 AND group_id IS NOT NULL AND state = 'active'
                AND (expires_at IS NULL OR expires_at >= ?2)";
         let groups = rows(db, sql, params![user, today])?.into_iter().collect();
-        let mut standing = Self { groups };
-        if !standing.groups.is_empty() {
-            standing.add_invited(db, today)?;
+        let mut memberships = Self { groups };
+        if !memberships.groups.is_empty() {
+            memberships.add_invited(db, today)?;
         }
-        Ok(standing)
+        Ok(memberships)
     }
 
     fn add_invited(&mut self, db: &Connection, today: &str) -> rusqlite::Result<()> {
@@ -265,7 +266,7 @@ mod tests {
             (&[("private-token", "a"), ("authorization", "Bearer a")], Some("a")),
         ];
         for (pairs, token) in accepted {
-            let found = presented_token(&headers(pairs)).expect("acceptable headers");
+            let found = token_in_headers(&headers(pairs)).expect("acceptable headers");
             assert_eq!(found.as_deref(), token, "{pairs:?}");
         }
         let refused: [Pairs; 3] = [
@@ -274,7 +275,7 @@ mod tests {
             &[("private-token", "a"), ("authorization", "Bearer b")],
         ];
         for pairs in refused {
-            assert!(presented_token(&headers(pairs)).is_err(), "{pairs:?}");
+            assert!(token_in_headers(&headers(pairs)).is_err(), "{pairs:?}");
         }
     }
 }

@@ -51,12 +51,12 @@ impl Answer {
     }
 
     /// A 200 with its `ETag`, or 304 if the client sent that one.
-    pub(crate) fn unless_known(mut self, known: Option<&HeaderValue>) -> Self {
+    pub(crate) fn with_etag(mut self, if_none_match: Option<&HeaderValue>) -> Self {
         let Some(body) = self.body.as_ref().filter(|_| self.status == StatusCode::OK) else {
             return self;
         };
         let tag = format!("W/\"{:016x}\"", xxh3_64(body));
-        if known.is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        if if_none_match.is_some_and(|if_none_match| if_none_match.as_bytes() == tag.as_bytes()) {
             self = Self { headers: self.headers, ..Self::empty(StatusCode::NOT_MODIFIED) };
         }
         self.headers.push(("etag", tag));
@@ -258,26 +258,26 @@ pub(crate) fn refuse_if(wrong: bool, failure: impl FnOnce() -> Failure) -> Resul
     if wrong { Err(failure()) } else { Ok(()) }
 }
 
-/// Whether something holds for one of `all`.
+/// True if one of the items matches.
 pub(crate) fn any<T>(
-    all: impl IntoIterator<Item = T>,
-    mut holds: impl FnMut(T) -> Result<bool>,
+    items: impl IntoIterator<Item = T>,
+    mut matches: impl FnMut(T) -> Result<bool>,
 ) -> Result<bool> {
-    for one in all {
-        if holds(one)? {
+    for item in items {
+        if matches(item)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Those of `all` for which something holds.
-pub(crate) fn those<T>(
-    all: impl IntoIterator<Item = T>,
-    mut holds: impl FnMut(&T) -> Result<bool>,
+/// The items that match.
+pub(crate) fn try_filter<T>(
+    items: impl IntoIterator<Item = T>,
+    mut matches: impl FnMut(&T) -> Result<bool>,
 ) -> Result<Vec<T>> {
-    let one = |one| holds(&one).map(|holds| holds.then_some(one)).transpose();
-    all.into_iter().filter_map(one).collect()
+    let kept = items.into_iter().map(|item| Ok(matches(&item)?.then_some(item)));
+    kept.filter_map(Result::transpose).collect()
 }
 
 /// Adds a field to a body if it `is_shown`.
@@ -294,12 +294,12 @@ pub(crate) fn extend(body: &mut Value, more: Value) {
     }
 }
 
-/// What is wrong with a number, which must be from 0 to `most`.
-pub(crate) fn number_fault(number: Option<i64>, most: i64) -> Option<String> {
+/// The complaint about a number that must be from 0 to `max`.
+pub(crate) fn number_fault(number: Option<i64>, max: i64) -> Option<String> {
     match number {
         None => Some("is not a number".to_owned()),
         Some(..0) => Some("must be greater than or equal to 0".to_owned()),
-        Some(number) if number > most => Some(format!("must be less than or equal to {most}")),
+        Some(number) if number > max => Some(format!("must be less than or equal to {max}")),
         Some(_) => None,
     }
 }

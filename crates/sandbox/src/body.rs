@@ -11,14 +11,14 @@ use super::answer::{Failure, Result, refuse_if};
 use super::params::{Params, Upload};
 
 /// The maximum sizes of a body and of an upload, in bytes.
-const MOST_BODY: usize = 1024 * 1024;
-const MOST_UPLOAD: usize = 10 * 1024 * 1024;
+const MAX_BODY: usize = 1024 * 1024;
+const MAX_UPLOAD: usize = 10 * 1024 * 1024;
 
-const UPLOAD: &str = "multipart/form-data";
+const MULTIPART: &str = "multipart/form-data";
 
 /// The maximum length of the body of a request with these headers, in bytes.
-pub(crate) fn most(headers: &HeaderMap) -> usize {
-    if media_type(headers) == UPLOAD { MOST_UPLOAD } else { MOST_BODY }
+pub(crate) fn max_length(headers: &HeaderMap) -> usize {
+    if media_type(headers) == MULTIPART { MAX_UPLOAD } else { MAX_BODY }
 }
 
 /// 413.
@@ -28,9 +28,9 @@ pub(crate) fn too_large() -> Failure {
 
 /// Adds the parameters in a body.
 pub(crate) fn read(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
-    refuse_if(body.len() > most(headers), too_large)?;
+    refuse_if(body.len() > max_length(headers), too_large)?;
     match media_type(headers).as_str() {
-        UPLOAD => read_multipart(headers, body, params),
+        MULTIPART => read_multipart(headers, body, params),
         _ if body.is_empty() => Ok(()),
         "application/json" => params.add_json(&body),
         // A body without a type is a form.
@@ -52,15 +52,17 @@ fn media_type(headers: &HeaderMap) -> String {
     content_type(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+fn malformed() -> Failure {
+    Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format")
+}
+
 fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
-    let malformed =
-        || Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format");
     let boundary = multer::parse_boundary(content_type(headers)).map_err(|_| malformed())?;
     let mut form = Multipart::new(stream::iter([Ok::<_, std::io::Error>(body)]), boundary);
     let read = async {
         while let Some(part) = form.next_field().await.map_err(|_| malformed())? {
             let name = part.name().unwrap_or_default().to_owned();
-            let file_name = part.file_name().map(plain_file_name);
+            let file_name = part.file_name().map(safe_file_name);
             let bytes = part.bytes().await.map_err(|_| malformed())?;
             match file_name {
                 Some(file_name) => params.add_file(Upload { field: name, file_name, bytes }),
@@ -76,15 +78,15 @@ fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Resu
 
 /// The last segment of a client's file name, in characters that are safe in paths, addresses and
 /// Markdown.
-fn plain_file_name(name: &str) -> String {
+fn safe_file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let plain: String = last
+    let safe: String = last
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' })
         .take(200)
         .collect();
-    let plain = plain.trim_start_matches('.').to_owned();
-    if plain.is_empty() { "file".to_owned() } else { plain }
+    let safe = safe.trim_start_matches('.').to_owned();
+    if safe.is_empty() { "file".to_owned() } else { safe }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, header};
 use jiff::Timestamp;
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension as _, Params as Bound, Row, ToSql, params};
@@ -15,7 +15,7 @@ use super::access::{self, GUEST, Memberships, OWNER, REPORTER, Token};
 use super::answer::{Answer, Failure, Result, refuse_if};
 use super::attributes::{Edition, Tier};
 use super::clock;
-use super::closed::Closed;
+use super::closed::ClosedRoute;
 use super::params::Params;
 use super::store::namespace::Namespace;
 use super::store::project::Project;
@@ -37,15 +37,14 @@ pub(crate) struct Input {
     /// Whether the operation is anything but a read.
     pub(crate) writes: bool,
     /// How an archived project refuses the operation, if it does.
-    pub(crate) closed: Option<Closed>,
+    pub(crate) closed: Option<&'static ClosedRoute>,
     pub(crate) params: Params,
     pub(crate) segments: Segments,
     /// Scheme and host as the client used them, for addresses in answers.
     pub(crate) base: String,
     /// Path and query as sent, for `Link`.
     pub(crate) target: String,
-    /// `If-Unmodified-Since`, in the service's format of times.
-    pub(crate) unmodified_since: Option<String>,
+    pub(crate) headers: HeaderMap,
 }
 
 impl Input {
@@ -72,22 +71,22 @@ pub(crate) struct Call<'a> {
     pub(crate) input: Input,
     pub(crate) time: Timestamp,
     pub(crate) now: OnceCell<String>,
-    pub(crate) standing: OnceCell<Memberships>,
+    pub(crate) memberships: OnceCell<Memberships>,
     /// The caller's direct levels in the projects of a list, after they were read together.
-    pub(crate) direct: OnceCell<HashMap<i64, Option<i64>>>,
+    pub(crate) list_levels: OnceCell<HashMap<i64, Option<i64>>>,
 }
 
 impl<'a> Call<'a> {
     /// A call of a caller at a time.
-    pub(crate) fn of(
+    pub(crate) fn new(
         service: &'a Service,
         db: &'a Connection,
         (caller, token): (Option<User>, Option<Token>),
         time: Timestamp,
         input: Input,
     ) -> Self {
-        let (now, standing, direct) = Default::default();
-        Self { db, service, caller, token, input, time, now, standing, direct }
+        let (now, memberships, list_levels) = Default::default();
+        Self { db, service, caller, token, input, time, now, memberships, list_levels }
     }
 }
 
@@ -120,8 +119,8 @@ impl Call<'_> {
     /// All rows of a result, each one JSON text.
     pub(crate) fn objects(&self, sql: &str, with: impl Bound) -> Result<Vec<Value>> {
         let texts = self.many::<String>(sql, with)?;
-        let read = |text: &String| serde_json::from_str(text);
-        texts.iter().map(read).collect::<Result<_, _>>().map_err(|error| Failure::internal(&error))
+        let objects = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<_, _>>();
+        objects.map_err(|error| Failure::internal(&error))
     }
 
     /// Carries a statement out; returns how many rows it changed.
@@ -142,17 +141,17 @@ impl Call<'_> {
 
     /// When an import or fork that starts now finishes.
     pub(crate) fn import_done_at(&self) -> String {
-        self.done_after(self.service.profile.import_delay)
+        self.finish_time(self.service.profile.import_delay)
     }
 
     /// When the service protects a default branch that appears now; `None` means at once.
     pub(crate) fn protection_due_at(&self) -> Option<String> {
         let delay = self.service.profile.protection_delay;
-        (!delay.is_zero()).then(|| self.done_after(delay))
+        (!delay.is_zero()).then(|| self.finish_time(delay))
     }
 
     /// When something that starts now finishes: never within the same call.
-    fn done_after(&self, delay: Duration) -> String {
+    fn finish_time(&self, delay: Duration) -> String {
         let delay = delay.max(Duration::from_millis(1));
         clock::spell(self.time.checked_add(delay).unwrap_or(self.time))
     }
@@ -162,7 +161,7 @@ impl Call<'_> {
     pub(crate) fn take_lease(&self, name: &str, length: Duration) -> Result<bool> {
         let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2)
                    ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3";
-        Ok(self.run(sql, [name, &self.done_after(length), self.now()])? > 0)
+        Ok(self.run(sql, [name, &self.finish_time(length), self.now()])? > 0)
     }
 
     /// The day, for expiry.
@@ -199,13 +198,13 @@ impl Call<'_> {
         Edition { tier: self.tier(), release: self.release() }
     }
 
-    /// Whether the operation is one of a group, judging by its path.
+    /// True if the operation is one of a group, according to its path.
     pub(crate) fn is_of_group(&self) -> bool {
         self.target.starts_with("/api/v4/groups/")
     }
 
     pub(crate) fn segment(&self, name: &str) -> &str {
-        self.segments.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+        self.segments.iter().find(|(segment, _)| *segment == name).map_or("", |(_, value)| value)
     }
 
     /// A segment that must be an integer.
@@ -215,13 +214,14 @@ impl Call<'_> {
 
     /// 412 if the call limits the last change of what it deletes, and there was a later one.
     pub(crate) fn check_unmodified(&self, changed: &str) -> Result<()> {
+        let bound = self.headers.get(header::IF_UNMODIFIED_SINCE).and_then(|value| {
+            let time = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
+            Timestamp::try_from(time).ok().map(clock::spell)
+        });
         // The limit has whole seconds, so a change within its second is not later.
-        match &self.unmodified_since {
-            Some(bound) if changed.get(..19) > bound.get(..19) => {
-                Err(Failure::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed"))
-            }
-            _ => Ok(()),
-        }
+        refuse_if(bound.is_some_and(|bound| changed.get(..19) > bound.get(..19)), || {
+            Failure::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed")
+        })
     }
 
     /// Removes a row, unless it was `changed` after the time in the call.
@@ -266,15 +266,15 @@ impl Call<'_> {
     }
 
     /// The caller's memberships of groups, read once.
-    pub(crate) fn standing(&self) -> Result<&Memberships> {
-        if let Some(standing) = self.standing.get() {
-            return Ok(standing);
+    pub(crate) fn memberships(&self) -> Result<&Memberships> {
+        if let Some(memberships) = self.memberships.get() {
+            return Ok(memberships);
         }
-        let read = match &self.caller {
+        let memberships = match &self.caller {
             Some(user) => Memberships::of(self.db, user.id, self.today())?,
             None => Memberships::default(),
         };
-        Ok(self.standing.get_or_init(|| read))
+        Ok(self.memberships.get_or_init(|| memberships))
     }
 
     /// Reads the caller's direct levels in all projects of a list at once.
@@ -282,7 +282,7 @@ impl Call<'_> {
         if let Some(user) = &self.caller {
             let ids = projects.iter().map(|project| project.id);
             // Only lists use this, and a call has one list.
-            let _ = self.direct.set(self.direct_levels(user.id, ids.collect())?);
+            let _ = self.list_levels.set(self.direct_levels(user.id, ids.collect())?);
         }
         Ok(())
     }
@@ -304,7 +304,7 @@ impl Call<'_> {
 
     /// The direct level of a user in a project, if any.
     pub(crate) fn direct_level(&self, user: i64, project: i64) -> Result<Option<i64>> {
-        let levels = self.direct.get().filter(|_| self.is_caller(user));
+        let levels = self.list_levels.get().filter(|_| self.is_caller(user));
         // A list also shows other projects: the upstreams of forks.
         match levels.and_then(|levels| levels.get(&project)) {
             Some(level) => Ok(*level),
@@ -328,22 +328,23 @@ impl Call<'_> {
             return Ok(OWNER);
         }
         let other;
-        let standing = if self.is_caller(user) {
-            self.standing()?
+        let memberships = if self.is_caller(user) {
+            self.memberships()?
         } else {
             other = Memberships::of(self.db, user, self.today())?;
             &other
         };
         let direct = self.direct_level(user, project.id)?.unwrap_or(0);
-        let above = direct.max(standing.in_namespace(&project.namespace.traversal));
+        let above = direct.max(memberships.in_namespace(&project.namespace.traversal));
         if !project.shared {
             return Ok(above);
         }
         let sql = "SELECT s.access_level, n.traversal
              FROM shares s JOIN namespaces n ON n.id = s.invited_id
              WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2)";
-        let invited = self.rows::<(i64, String)>(sql, params![project.id, self.today()])?;
-        let levels = invited.iter().map(|(cap, group)| standing.in_namespace(group).min(*cap));
+        let invitations = self.rows::<(i64, String)>(sql, params![project.id, self.today()])?;
+        let levels =
+            invitations.iter().map(|(cap, group)| memberships.in_namespace(group).min(*cap));
         Ok(levels.fold(above, i64::max))
     }
 
@@ -395,20 +396,20 @@ impl Call<'_> {
     /// a reporter.
     pub(crate) fn may_use(&self, project: &Project, access_level: &str) -> Result<bool> {
         let level = self.level_in(project)?;
-        let everybody = project.visibility != "private";
+        let is_open = project.visibility != "private";
         let attributes = project.attributes(self.db)?;
         Ok(match attributes.get(access_level).and_then(Value::as_str) {
             Some("disabled") => false,
-            Some("private") => level >= REPORTER || everybody && level >= GUEST,
-            _ => level >= REPORTER || everybody,
+            Some("private") => level >= REPORTER || is_open && level >= GUEST,
+            _ => level >= REPORTER || is_open,
         })
     }
 
     /// Whether all of these features of a project are off, by their access levels.
     pub(crate) fn are_off(&self, project: &Project, features: &[&str]) -> Result<bool> {
         let attributes = project.attributes(self.db)?;
-        let is_off = |name: &&str| attributes.get(*name).is_some_and(|level| level == "disabled");
-        Ok(features.iter().all(is_off))
+        let mut levels = features.iter().map(|name| attributes.get(*name));
+        Ok(levels.all(|level| level.is_some_and(|level| level == "disabled")))
     }
 
     /// The project of `:id`.
@@ -432,7 +433,7 @@ impl Call<'_> {
         self.is_set_above(group, ARCHIVED, true)
     }
 
-    /// Whether a group, or one above it, sets a flag.
+    /// True if a group, or one above it, sets a flag to this value.
     pub(crate) fn is_set_above(&self, group: &Namespace, name: &str, value: bool) -> Result<bool> {
         let above: Vec<i64> = access::ids(&group.traversal).collect();
         let sql =
@@ -467,26 +468,25 @@ impl Call<'_> {
     /// 403 for an archived project that the route is closed for; in one dialect for every archived
     /// project.
     pub(crate) fn check_writable(&self, project: &Project) -> Result<()> {
-        let is_closed = project.archived && self.service.profile.archived_read_only;
-        refuse_if(is_closed, Failure::forbidden)?;
+        let is_read_only = project.archived && self.service.profile.archived_read_only;
+        refuse_if(is_read_only, Failure::forbidden)?;
         self.check_open(project)
     }
 
     /// The answer for a feature above the tier.
     pub(crate) fn require_tier(&self, least: Tier) -> Result<()> {
-        match self.tier() < least {
-            true if self.service.profile.unlicensed_forbidden => Err(Failure::forbidden()),
-            true => Err(Failure::hidden()),
-            false => Ok(()),
-        }
+        refuse_if(self.tier() < least, || {
+            let is_forbidden = self.service.profile.unlicensed_forbidden;
+            if is_forbidden { Failure::forbidden() } else { Failure::hidden() }
+        })
     }
 
     /// The answer for removing the last owner.
     pub(crate) fn last_owner(&self) -> Failure {
-        match self.service.profile.last_owner_bad_request {
-            true => Failure::bad_request("the last owner cannot be removed"),
-            false => Failure::forbidden(),
+        if self.service.profile.last_owner_bad_request {
+            return Failure::bad_request("the last owner cannot be removed");
         }
+        Failure::forbidden()
     }
 
     /// The caller's level in a group, 0 for none. Administrators count as owners.
@@ -494,7 +494,7 @@ impl Call<'_> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin || group.owner_id == Some(user.id) => Ok(OWNER),
-            Some(_) => Ok(self.standing()?.in_namespace(&group.traversal)),
+            Some(_) => Ok(self.memberships()?.in_namespace(&group.traversal)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The cleanup policy of a project's container registry: an attribute that is an object.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answer::{Failure, Result, refuse_if};
 use super::params::{flag, integer, text};
@@ -16,28 +16,31 @@ const POLICY: &[(&str, Option<&[&str]>)] = &[
 ];
 const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
 
+fn policy_fault(key: &str, texts: &[&str]) -> Failure {
+    Failure::models(&format!("container_expiration_policy.{key}"), texts)
+}
+
+fn not_listed(key: &str) -> Failure {
+    policy_fault(key, &["is not included in the list"])
+}
+
 /// Changes the keys of the policy in the call. `name_regex_delete` in the reference is the same as
 /// `name_regex`.
 pub(super) fn set(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     let Value::Object(sent) = value else {
         return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
     };
-    let faulty = |key: &str, texts: &[&str]| {
-        let field = format!("container_expiration_policy.{key}");
-        Failure::refused(json!({ field: texts }))
-    };
-    let not_listed = |key: &str| faulty(key, &["is not included in the list"]);
     for (key, values) in POLICY {
         let Some(value) = sent.get(*key) else { continue };
         let new = text(&format!("{name}[{key}]"), value)?;
         match (values, new.as_deref()) {
             (Some(_), None | Some("")) if *key == "cadence" => {
-                return Err(faulty(key, &["can't be blank", "is not included in the list"]));
+                return Err(policy_fault(key, &["can't be blank", "is not included in the list"]));
             }
             (Some(values), Some(new)) if !values.contains(&new) => return Err(not_listed(key)),
             (None, Some(new)) => {
                 if let Some(refusal) = re2::refusal(new) {
-                    return Err(faulty(key, &[&refusal]));
+                    return Err(policy_fault(key, &[&refusal]));
                 }
             }
             _ => {}
@@ -54,7 +57,9 @@ pub(super) fn set(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
         policy["enabled"] = on.ok_or_else(|| not_listed("enabled"))?.into();
     }
     let removes = policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
-    refuse_if(policy["enabled"] == true && !removes, || faulty("name_regex", &["can't be blank"]))
+    refuse_if(policy["enabled"] == true && !removes, || {
+        policy_fault("name_regex", &["can't be blank"])
+    })
 }
 
 /// Adds the next run to the policy: one cadence after this time, also if it is disabled. Months

@@ -6,8 +6,9 @@ use undrift_release::Release;
 use super::answer::Failure;
 use super::profile::OBSERVED;
 
-/// The routes at and below a path.
-struct Row {
+/// The routes at and below a path that archived projects refuse.
+#[derive(Debug)]
+pub(crate) struct ClosedRoute {
     path: &'static str,
     /// Whether reading is refused too.
     reads: bool,
@@ -16,48 +17,43 @@ struct Row {
     reason: Option<&'static str>,
 }
 
-const fn writes(path: &'static str) -> Row {
-    Row { path, reads: false, since: None, before: None, reason: None }
+const fn writes(path: &'static str) -> ClosedRoute {
+    ClosedRoute { path, reads: false, since: None, before: None, reason: None }
 }
 
-const fn since(release: Release, row: Row) -> Row {
-    Row { since: Some(release), ..row }
+const fn since(release: Release, route: ClosedRoute) -> ClosedRoute {
+    ClosedRoute { since: Some(release), ..route }
 }
 
-const CLOSED: &[Row] = &[
-    Row {
+const CLOSED_ROUTES: &[ClosedRoute] = &[
+    ClosedRoute {
         reason: Some("You are not allowed to push into this branch"),
         ..writes("/projects/{id}/repository/files")
     },
     writes("/projects/{id}/repository"),
     writes("/projects/{id}/uploads"),
     writes("/projects/{id}/pipeline_schedules"),
-    Row { reads: true, before: Some(OBSERVED), ..writes("/projects/{id}/variables") },
+    ClosedRoute { reads: true, before: Some(OBSERVED), ..writes("/projects/{id}/variables") },
     since(Release::new(18, 4), writes("/projects/{id}/transfer")),
     since(OBSERVED, writes("/projects/{id}/approvals")),
     since(OBSERVED, writes("/projects/{id}/labels")),
     since(OBSERVED, writes("/projects/{id}/protected_branches")),
 ];
 
-/// How an archived project refuses a route, if it does.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Closed(Option<&'static str>);
-
-impl Closed {
-    /// The rule for a route.
-    pub(crate) fn of(method: &Method, path: &str, release: Release) -> Option<Self> {
-        let row = CLOSED.iter().find(|row| {
-            let rest = path.strip_prefix(row.path);
+impl ClosedRoute {
+    /// The row for a route, if archived projects refuse it.
+    pub(crate) fn find(method: &Method, path: &str, release: Release) -> Option<&'static Self> {
+        CLOSED_ROUTES.iter().find(|route| {
+            let rest = path.strip_prefix(route.path);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                && (row.reads || *method != Method::GET)
-                && row.since.is_none_or(|since| release >= since)
-                && row.before.is_none_or(|before| release < before)
-        });
-        row.map(|row| Self(row.reason))
+                && (route.reads || *method != Method::GET)
+                && route.since.is_none_or(|since| release >= since)
+                && route.before.is_none_or(|before| release < before)
+        })
     }
 
     /// 403.
-    pub(crate) fn refusal(self) -> Failure {
-        self.0.map_or_else(Failure::forbidden, Failure::forbidden_because)
+    pub(crate) fn refusal(&self) -> Failure {
+        self.reason.map_or_else(Failure::forbidden, Failure::forbidden_because)
     }
 }

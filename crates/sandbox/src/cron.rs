@@ -6,12 +6,14 @@ use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
+/// The minimum and maximum of a field, and names for the numbers from the minimum on.
+type Field = (u32, u32, &'static [&'static str]);
+
 /// The seconds, which may come first and are ignored.
-const SECONDS: (u32, u32, &[&str]) = (0, 59, &[]);
+const SECONDS: Field = (0, 59, &[]);
 /// The bit for the last day of a month, which is no number of a day.
 const LAST_DAY: u64 = 1;
-/// The fields: their minimum and maximum, and words for the numbers from the minimum on.
-const FIELDS: [(u32, u32, &[&str]); 5] = [
+const FIELDS: [Field; 5] = [
     (0, 59, &[]),
     (0, 23, &[]),
     (1, 31, &[]),
@@ -30,8 +32,8 @@ const WORDS: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// How many days to search for the next time: a 29th of February comes within eight years.
-const FARTHEST: i32 = 366 * 8;
+/// The number of days to search for the next time: a 29th of February comes within eight years.
+const MAX_DAYS: i32 = 366 * 8;
 
 /// The times at which something repeats.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,13 +89,13 @@ impl Cron {
         let now = after.to_zoned(TimeZone::UTC).datetime();
         let minutes = (0..24_i8).flat_map(|hour| (0..60_i8).map(move |minute| (hour, minute)));
         let times = minutes.filter(|(hour, minute)| self.has(1, *hour) && self.has(0, *minute));
-        for days in 0..FARTHEST {
+        for days in 0..MAX_DAYS {
             let date = now.date().checked_add(Span::new().days(days)).ok()?;
             if !self.has_day(date) {
                 continue;
             }
-            let mut found = times.clone().map(|(hour, minute)| date.at(hour, minute, 0, 0));
-            if let Some(time) = found.find(|time: &DateTime| *time > now) {
+            let mut candidates = times.clone().map(|(hour, minute)| date.at(hour, minute, 0, 0));
+            if let Some(time) = candidates.find(|time: &DateTime| *time > now) {
                 return time.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp());
             }
         }
@@ -102,25 +104,29 @@ impl Cron {
 }
 
 /// The numbers in a part of a field: `*`, one, or a range, with or without a step.
-fn numbers(part: &str, (least, most, words): (u32, u32, &[&str])) -> Option<u64> {
+fn numbers(part: &str, field: Field) -> Option<u64> {
+    let (min, max, _) = field;
     let (range, step) = match part.split_once('/') {
         Some((range, step)) => (range, step.parse().ok().filter(|step| *step > 0)?),
         None => (part, 1),
     };
-    let number = |text: &str| {
-        let word = words.iter().position(|word| text.eq_ignore_ascii_case(word));
-        let plain = || text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
-        let number =
-            word.and_then(|at| u32::try_from(at).ok()).map(|at| at + least).or_else(plain)?;
-        (least..=most).contains(&number).then_some(number)
-    };
     let (from, to) = match range.split_once('-') {
-        _ if range == "*" => (least, most),
-        Some((from, to)) => (number(from)?, number(to)?),
-        None if part.contains('/') => (number(range)?, most),
-        None => (number(range)?, number(range)?),
+        _ if range == "*" => (min, max),
+        Some((from, to)) => (number(from, field)?, number(to, field)?),
+        None if part.contains('/') => (number(range, field)?, max),
+        None => (number(range, field)?, number(range, field)?),
     };
     (from <= to).then(|| (from..=to).step_by(step).fold(0, |bits, number| bits | 1 << number))
+}
+
+/// A number in a field, as digits or by its name.
+fn number(text: &str, (min, max, names): Field) -> Option<u32> {
+    let number = match names.iter().position(|name| text.eq_ignore_ascii_case(name)) {
+        Some(index) => u32::try_from(index).ok()? + min,
+        None if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok()?,
+        None => return None,
+    };
+    (min..=max).contains(&number).then_some(number)
 }
 
 #[cfg(test)]

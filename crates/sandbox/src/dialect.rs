@@ -7,15 +7,15 @@ use super::params::Params;
 use super::profile::Profile;
 
 /// Changes the texts of a request for [`Profile::normalises`].
-pub(crate) fn normalise(params: &mut Params) {
+pub(crate) fn normalise_texts(params: &mut Params) {
     for name in ["name", "description"] {
         params.change(name, |text| text.trim().to_owned());
     }
-    params.change("url", normal_url);
+    params.change("url", normalise_url);
 }
 
 /// A URL with its host in lower case and a path.
-fn normal_url(url: &str) -> String {
+fn normalise_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     // Before the host are credentials, which are case-sensitive.
@@ -25,8 +25,8 @@ fn normal_url(url: &str) -> String {
 }
 
 /// Changes the answer to a call with the body `sent` as the profile requires.
-pub(crate) fn distort(profile: &Profile, answer: &mut Answer, sent: &[u8]) {
-    let echoes = profile.echoes_input && answer.status.is_client_error() && !sent.is_empty();
+pub(crate) fn apply_profile(profile: &Profile, answer: &mut Answer, sent_body: &[u8]) {
+    let echoes = profile.echoes_input && answer.status.is_client_error() && !sent_body.is_empty();
     if !(echoes || profile.changes_answers()) {
         return;
     }
@@ -35,30 +35,30 @@ pub(crate) fn distort(profile: &Profile, answer: &mut Answer, sent: &[u8]) {
         return;
     };
     if let (true, Value::Object(members)) = (echoes, &mut body) {
-        echo(members, &String::from_utf8_lossy(sent));
+        quote_request(members, &String::from_utf8_lossy(sent_body));
     }
-    vary(profile, &mut body);
+    apply_to_value(profile, &mut body);
     answer.body = Some(body.to_string().into_bytes());
 }
 
 /// Quotes the request in the texts of a refusal.
-fn echo(members: &mut Map<String, Value>, sent: &str) {
+fn quote_request(members: &mut Map<String, Value>, sent_body: &str) {
     let words = ["message", "error", "errors"]
         .into_iter()
         .find(|name| members.contains_key(*name))
         .unwrap_or("message");
     match members.entry(words).or_insert(Value::Null) {
-        Value::String(text) => text.push_str(&format!(": {sent}")),
+        Value::String(text) => text.push_str(&format!(": {sent_body}")),
         Value::Object(fields) => {
-            fields.insert("base".to_owned(), json!([sent]));
+            fields.insert("base".to_owned(), json!([sent_body]));
         }
-        other => *other = sent.into(),
+        other => *other = sent_body.into(),
     }
 }
 
-fn vary(profile: &Profile, value: &mut Value) {
+fn apply_to_value(profile: &Profile, value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| vary(profile, item)),
+        Value::Array(items) => items.iter_mut().for_each(|item| apply_to_value(profile, item)),
         Value::Object(members) => {
             if profile.drop_null_keys {
                 members.retain(|_, value| !value.is_null());
@@ -70,7 +70,7 @@ fn vary(profile: &Profile, value: &mut Value) {
                     {
                         topics.reverse();
                     }
-                    _ => vary(profile, value),
+                    _ => apply_to_value(profile, value),
                 }
             }
             if profile.unknown_extra_keys {
@@ -96,8 +96,8 @@ mod tests {
             ("https://ci.example.org/Path/@X", "https://ci.example.org/Path/@X"),
             ("no url", "no url"),
         ] {
-            assert_eq!(normal_url(url), normal);
-            assert_eq!(normal_url(normal), normal);
+            assert_eq!(normalise_url(url), normal);
+            assert_eq!(normalise_url(normal), normal);
         }
     }
 
@@ -115,7 +115,7 @@ mod tests {
             (json!({}), json!({"message": "sent"})),
         ] {
             let mut members = body.as_object().cloned().unwrap_or_default();
-            echo(&mut members, "sent");
+            quote_request(&mut members, "sent");
             assert_eq!(Value::Object(members), quoting);
         }
     }

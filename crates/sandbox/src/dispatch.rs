@@ -9,77 +9,74 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use rusqlite::Connection;
 
-use super::access::{self, Token};
+use super::access;
 use super::answer::{Answer, Failure, Result, refuse_if};
 use super::call::{Call, Input};
-use super::closed::Closed;
+use super::closed::ClosedRoute;
 use super::params::Params;
 use super::routes::{self, Operation};
 use super::store::user::User;
-use super::{Service, body, clock, dialect};
+use super::{Service, body, dialect};
 
 /// Longer addresses are refused with 414.
-const MOST_ADDRESS: usize = 16 * 1024;
+const MAX_TARGET: usize = 16 * 1024;
 
 /// Answers a request from any source. A panic is 500, and changes nothing.
 pub(crate) fn answer(service: &Service, request: Request<Bytes>) -> Response<Bytes> {
     let method = request.method().clone();
-    let known = request.headers().get(header::IF_NONE_MATCH).cloned();
-    let sent = request.body().clone();
-    let mut answer = withstand(|| match method == Method::OPTIONS {
-        true => {
-            let target = tidied(request.uri());
-            routes::options(service.told, target.split('?').next().unwrap_or_default())
-                .unwrap_or_else(Answer::from)
+    let if_none_match = request.headers().get(header::IF_NONE_MATCH).cloned();
+    let sent_body = request.body().clone();
+    let result = catch_panics(|| {
+        if method == Method::OPTIONS {
+            let target = normalize_target(request.uri());
+            return routes::options(
+                service.described,
+                target.split('?').next().unwrap_or_default(),
+            );
         }
-        false => receive(service, request)
-            .map_or_else(Answer::from, |received| perform(service, received)),
+        let (operation, input) = parse_request(service, request)?;
+        Ok(run_handler(service, operation, input))
     });
-    dialect::distort(&service.profile, &mut answer, &sent);
+    let mut answer = result.unwrap_or_else(Answer::from);
+    dialect::apply_profile(&service.profile, &mut answer, &sent_body);
     if is_read(&method) {
-        answer = answer.unless_known(known.as_ref());
+        answer = answer.with_etag(if_none_match.as_ref());
     }
-    let mut response = respond(answer);
+    let mut response = into_response(answer);
     if method == Method::HEAD {
         response.body_mut().clear();
     }
     response
 }
 
-/// Whether a request with this method only reads.
+/// True if a request with this method only reads.
 pub(crate) fn is_read(method: &Method) -> bool {
     [Method::GET, Method::HEAD].contains(method)
 }
 
-fn withstand(work: impl FnOnce() -> Answer) -> Answer {
+fn catch_panics(work: impl FnOnce() -> Result<Answer>) -> Result<Answer> {
     catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Failure::internal(&"a handler panicked").into())
+        .unwrap_or_else(|_| Err(Failure::internal(&"a handler panicked")))
 }
 
-/// A request as far as it can be parsed without the data.
-struct Parsed {
-    operation: Operation,
-    headers: HeaderMap,
-    input: Input,
-}
-
-fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
+/// Parses a request as far as that needs no data.
+fn parse_request(service: &Service, request: Request<Bytes>) -> Result<(Operation, Input)> {
     let (parts, body) = request.into_parts();
-    let target = tidied(&parts.uri);
-    if target.len() > MOST_ADDRESS {
+    let target = normalize_target(&parts.uri);
+    if target.len() > MAX_TARGET {
         return Err(Failure::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"));
     }
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let (operation, segments) = routes::find(service.told, &method_of(&parts), path)?;
+    let (operation, segments) = routes::find(service.described, &effective_method(&parts), path)?;
     // This route accepts no names, from anybody.
-    let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
-    let by_number = is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
-    refuse_if(by_number && !segments.iter().all(|(_, value)| is_number(value)), Failure::no_route)?;
+    let takes_ids = is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
+    let mut characters = segments.iter().flat_map(|(_, value)| value.bytes());
+    refuse_if(takes_ids && !characters.all(|byte| byte.is_ascii_digit()), Failure::no_route)?;
     let mut params = Params::default();
     params.add_form(query)?;
     body::read(&parts.headers, body, &mut params)?;
     if service.profile.normalises && !is_read(&parts.method) {
-        dialect::normalise(&mut params);
+        dialect::normalise_texts(&mut params);
     }
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host
@@ -89,30 +86,28 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
     let input = Input {
         method: route.method.clone(),
         writes: !is_read(&route.method),
-        closed: Closed::of(&route.method, route.path, service.profile.release),
+        closed: ClosedRoute::find(&route.method, route.path, service.profile.release),
         params,
         segments,
         base: format!("http://{host}"),
         target: target.into_owned(),
-        unmodified_since: unmodified_since(&parts.headers),
+        headers: parts.headers,
     };
-    Ok(Parsed { operation, headers: parts.headers, input })
+    Ok((operation, input))
 }
 
 /// The method of a request. A POST may name another one in a header, for clients that cannot send
 /// PATCH.
-fn method_of(parts: &http::request::Parts) -> Method {
-    let named = parts.headers.get("x-http-method-override");
-    let named = named.filter(|_| parts.method == Method::POST);
-    let others = [Method::PUT, Method::PATCH, Method::DELETE];
-    let is_it = |other: &Method| {
-        named.is_some_and(|named| named.as_bytes().eq_ignore_ascii_case(other.as_str().as_bytes()))
-    };
-    others.into_iter().find(is_it).unwrap_or_else(|| parts.method.clone())
+fn effective_method(parts: &http::request::Parts) -> Method {
+    let name = parts.headers.get("x-http-method-override");
+    let name = name.filter(|_| parts.method == Method::POST).map_or(&[][..], HeaderValue::as_bytes);
+    let mut methods = [Method::PUT, Method::PATCH, Method::DELETE].into_iter();
+    let named = methods.find(|method| method.as_str().as_bytes().eq_ignore_ascii_case(name));
+    named.unwrap_or_else(|| parts.method.clone())
 }
 
-/// Path and query without doubled and trailing slashes in the path, which the service ignores.
-fn tidied(uri: &Uri) -> Cow<'_, str> {
+/// Removes doubled and trailing slashes from the path, which the service ignores.
+fn normalize_target(uri: &Uri) -> Cow<'_, str> {
     let path = uri.path();
     if !path.contains("//") && !path.ends_with('/') {
         return Cow::Borrowed(uri.path_and_query().map_or("/", |target| target.as_str()));
@@ -123,72 +118,53 @@ fn tidied(uri: &Uri) -> Cow<'_, str> {
 }
 
 /// Runs the handler in its transaction.
-fn perform(service: &Service, request: Parsed) -> Answer {
+fn run_handler(service: &Service, operation: Operation, input: Input) -> Answer {
     let time = service.clock.now();
-    if let Err(failure) = service.forget_deleted(time) {
+    if let Err(failure) = service.purge_deleted(time) {
         return failure.into();
     }
-    let (operation, writes) = (request.operation, request.input.writes);
-    let mut counted = None;
+    let writes = input.writes;
+    let mut request_count = None;
     let work = |db: &Connection| {
-        let known = access::authenticate(
-            db,
-            &request.headers,
-            operation.route,
-            service.profile.release,
-            time,
-        );
+        let release = service.profile.release;
+        let authenticated =
+            access::authenticate(db, &input.headers, operation.route, release, time);
         if let Some(limiter) = &service.limiter {
-            let caller =
-                known.as_ref().ok().and_then(|known| known.as_ref().map(|(user, _)| user.id));
-            let count = counted.insert(limiter.count(caller, operation, time));
+            let caller = authenticated.iter().flatten().next().map(|(user, _)| user.id);
+            let count = request_count.insert(limiter.count(caller, operation, time));
             if let Some(refusal) = count.refusal() {
                 return Ok(refusal);
             }
         }
-        let caller = match known? {
-            Some((user, token)) => impersonated(db, &request, user, token)?,
+        let caller = match authenticated? {
+            Some((user, token)) => (Some(resolve_sudo(db, &input, user)?), Some(token)),
             None => (None, None),
         };
-        operation.route.answer(&Call::of(service, db, caller, time, request.input))
+        operation.route.answer(&Call::new(service, db, caller, time, input))
     };
     let result = if writes { service.store.write(work) } else { service.store.read(work) };
     let mut answer = result.unwrap_or_else(Answer::from);
-    if let Some(counted) = &counted {
-        counted.tell(&mut answer);
+    if let Some(request_count) = &request_count {
+        request_count.add_headers(&mut answer);
     }
     answer
 }
 
-fn unmodified_since(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(header::IF_UNMODIFIED_SINCE)?.to_str().ok()?;
-    let time = httpdate::parse_http_date(value).ok()?;
-    jiff::Timestamp::try_from(time).ok().map(clock::spell)
-}
-
 /// The caller, or the user in `sudo` if the caller is an administrator.
-fn impersonated(
-    db: &Connection,
-    request: &Parsed,
-    user: User,
-    token: Token,
-) -> Result<(Option<User>, Option<Token>)> {
-    let header = request.headers.get("sudo").and_then(|value| value.to_str().ok());
-    let wanted = match header {
-        Some(wanted) => Some(wanted.to_owned()),
-        None => request.input.params.text("sudo")?,
+fn resolve_sudo(db: &Connection, input: &Input, user: User) -> Result<User> {
+    let header = input.headers.get("sudo").and_then(|value| value.to_str().ok());
+    let reference = match header {
+        Some(reference) => Some(reference.to_owned()),
+        None => input.params.text("sudo")?,
     };
-    let Some(wanted) = wanted else {
-        return Ok((Some(user), Some(token)));
-    };
+    let Some(reference) = reference else { return Ok(user) };
     refuse_if(!user.admin, || Failure::forbidden_because("Must be admin to use sudo"))?;
-    let other = User::by_reference(db, &wanted)?
-        .ok_or_else(|| Failure::not_found(&format!("User with ID or username '{wanted}'")))?;
-    Ok((Some(other), Some(token)))
+    User::by_reference(db, &reference)?
+        .ok_or_else(|| Failure::not_found(&format!("User with ID or username '{reference}'")))
 }
 
 /// The answer as a response, with the headers of all answers.
-pub(crate) fn respond(answer: Answer) -> Response<Bytes> {
+pub(crate) fn into_response(answer: Answer) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
@@ -214,13 +190,17 @@ pub(crate) fn respond(answer: Answer) -> Response<Bytes> {
     response
 }
 
+/// The text as the value of a header; empty if it cannot be one.
+pub(crate) fn header_value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+}
+
 /// Adds the headers that differ for each answer: the id of its request, and the time it took.
-pub(crate) fn sign(headers: &mut HeaderMap, id: &str, elapsed: Duration) {
-    let value = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""));
-    headers.insert("x-request-id", value(id));
+pub(crate) fn add_request_headers(headers: &mut HeaderMap, id: &str, elapsed: Duration) {
+    headers.insert("x-request-id", header_value(id));
     // This keeps reports of a rehearsal from being taken for those of a real service.
     headers.insert("x-undrift-sandbox", HeaderValue::from_static("1"));
-    headers.insert("x-runtime", value(&format!("{:.6}", elapsed.as_secs_f64())));
+    headers.insert("x-runtime", header_value(&format!("{:.6}", elapsed.as_secs_f64())));
 }
 
 #[cfg(test)]
@@ -246,12 +226,10 @@ mod tests {
         let store = Store::open(&Data::Memory, false).expect("memory");
         let service = Service::new(store, Tier::Free, Conditions::default());
         for _ in 0..2 {
-            let request = Parsed {
-                operation: Operation { number: 0, route: &PANICS },
-                headers: HeaderMap::new(),
-                input: Input::post(Params::default()),
-            };
-            let answer = withstand(|| perform(&service, request));
+            let operation = Operation { number: 0, route: &PANICS };
+            let input = Input::post(Params::default());
+            let answer = catch_panics(|| Ok(run_handler(&service, operation, input)));
+            let answer = answer.unwrap_or_else(Answer::from);
             assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
             assert_eq!(
                 answer.body.as_deref(),

@@ -19,14 +19,14 @@ pub struct Fact {
     /// holds; `inferred` for none of these: the sandbox chose.
     pub source: &'static str,
     /// The rule, in one line.
-    pub says: &'static str,
+    pub statement: &'static str,
     /// The dialect that answers the other way.
     pub switch: Option<&'static str>,
 }
 
 impl fmt::Display for Fact {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} ({}): {}", self.name, self.source, self.says)
+        write!(formatter, "{} ({}): {}", self.name, self.source, self.statement)
     }
 }
 
@@ -35,10 +35,12 @@ impl Fact {
     /// other lines.
     fn read(line: &'static str) -> Option<Self> {
         let (name, rest) = line.strip_prefix("- `")?.split_once("` (")?;
-        let (source, says) = rest.split_once("): ")?;
-        let switched = says.strip_suffix(']').and_then(|says| says.split_once(" [dialect "));
-        let (says, switch) = switched.map_or((says, None), |(says, switch)| (says, Some(switch)));
-        Some(Self { name, source, says, switch })
+        let (source, statement) = rest.split_once("): ")?;
+        let switched =
+            statement.strip_suffix(']').and_then(|statement| statement.split_once(" [dialect "));
+        let (statement, switch) =
+            switched.map_or((statement, None), |(statement, switch)| (statement, Some(switch)));
+        Some(Self { name, source, statement, switch })
     }
 }
 
@@ -53,13 +55,12 @@ pub fn table() -> String {
         let _ = writeln!(
             text,
             "{:name_width$}  {:source_width$}  {}{switch}",
-            fact.name, fact.source, fact.says
+            fact.name, fact.source, fact.statement
         );
     }
     let disputed = FACTS.iter().filter(|fact| fact.switch.is_some()).count();
-    let from = |source: &str| FACTS.iter().filter(|fact| fact.source.starts_with(source)).count();
-    let [reference, service, code, inferred] =
-        ["reference ", "service", "code", "inferred"].map(from);
+    let [reference, service, code, inferred] = ["reference ", "service", "code", "inferred"]
+        .map(|source| FACTS.iter().filter(|fact| fact.source.starts_with(source)).count());
     let _ = writeln!(
         text,
         "\n{} rules: {reference} from the reference, {service} from the real service, {code} from its code at 18.9, {inferred} inferred; {disputed} have a dialect switch",

@@ -5,37 +5,38 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The hosts of this service.
 #[derive(Debug)]
-pub(crate) struct Hosts {
+pub(crate) struct AllowedHosts {
     listen: IpAddr,
     names: Vec<String>,
 }
 
-impl Hosts {
+impl AllowedHosts {
     /// The host of its address, and further names chosen by the user.
     pub(crate) fn new(listen: SocketAddr, names: Vec<String>) -> Self {
         Self { listen: listen.ip().to_canonical(), names }
     }
 
-    /// Whether a `Host` header names this service. The port is ignored, because it differs outside
+    /// True if a `Host` header names this service. The port is ignored, because it differs outside
     /// a container.
-    pub(crate) fn accept(&self, host: &str) -> bool {
+    pub(crate) fn allows(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
             _ => host,
         };
-        let named = |own: &str| own.eq_ignore_ascii_case(name);
-        // A service that listens on all addresses can be reached by each of them. Nobody else can
-        // use an address for another machine, so all addresses are safe.
-        let reached =
-            |ip: IpAddr| self.listen.is_unspecified() || ip.is_loopback() || ip == self.listen;
-        named("localhost")
-            || self.names.iter().any(|own| named(own))
-            || address(name).is_some_and(reached)
+        let names = self.names.iter().map(String::as_str);
+        names.chain(["localhost"]).any(|allowed| allowed.eq_ignore_ascii_case(name))
+            || parse_address(name).is_some_and(|ip| self.reaches(ip))
+    }
+
+    /// True if an address leads to this service. If it listens on all addresses, each of them does:
+    /// nobody else can use an address for another machine, so all addresses are safe.
+    fn reaches(&self, ip: IpAddr) -> bool {
+        self.listen.is_unspecified() || ip.is_loopback() || ip == self.listen
     }
 }
 
-/// An address in the form of hosts: IPv6 in brackets.
-fn address(name: &str) -> Option<IpAddr> {
+/// Parses an address as `Host` headers write it: IPv6 in brackets.
+fn parse_address(name: &str) -> Option<IpAddr> {
     let ip = match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         Some(inner) => IpAddr::V6(inner.parse::<Ipv6Addr>().ok()?),
         None => IpAddr::V4(name.parse::<Ipv4Addr>().ok()?),
@@ -73,10 +74,11 @@ mod tests {
             (":80", false, false),
         ];
         for (listen, all) in [("192.0.2.7:80", false), ("0.0.0.0:80", true), ("[::]:80", true)] {
-            let hosts = Hosts::new(listen.parse().expect("an address"), vec!["box".to_owned()]);
+            let hosts =
+                AllowedHosts::new(listen.parse().expect("an address"), vec!["box".to_owned()]);
             for (host, by_one, by_all) in table {
                 assert_eq!(
-                    hosts.accept(host),
+                    hosts.allows(host),
                     if all { by_all } else { by_one },
                     "{listen} {host}"
                 );

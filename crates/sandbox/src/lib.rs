@@ -21,23 +21,23 @@ mod answer;
 mod attributes;
 mod body;
 mod call;
-mod chance;
 mod cleanup_policy;
 mod clock;
 mod closed;
+mod connection_slots;
 mod cron;
 mod dialect;
 mod dispatch;
 mod facts;
+mod generator;
 mod host;
 mod limit;
 mod model;
 mod page;
 mod params;
-mod places;
 mod profile;
+mod project_view;
 mod re2;
-mod reader;
 mod request_bodies;
 mod routes;
 mod scope;
@@ -48,9 +48,8 @@ mod settings;
 mod store;
 mod stored_settings;
 mod urls;
-mod write_timeout;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,9 +62,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 pub use attributes::Tier;
-pub use chance::Chance;
-pub use clock::Clock;
 pub use facts::{FACTS, Fact, table as facts_table};
+pub use generator::{Chance, Clock, Generator};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
 pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile};
@@ -76,16 +74,16 @@ pub use seed::{Seed, SeedError};
 pub use store::Data;
 
 use answer::Result;
-use host::Hosts;
+use host::AllowedHosts;
 use limit::Limiter;
 use profile::Faults;
-use request_bodies::Intake;
+use request_bodies::BodyReader;
 use routes::registry::Described;
 use store::Store;
 use undrift_release::Release;
 
 /// The maximum delay of a deletion, in days.
-const MOST_DAYS: i64 = 3_650;
+const MAX_DELETION_DELAY: i64 = 3_650;
 
 /// How to start the sandbox. By default it is in memory and contains only the administrator `root`.
 #[derive(Default)]
@@ -219,9 +217,10 @@ pub(crate) struct Service {
     clock: Clock,
     chance: Chance,
     limiter: Option<Limiter>,
-    told: Option<&'static Described>,
-    /// The day on which deletions that are due were last carried out.
-    swept: Mutex<Option<Date>>,
+    /// The collections that are known only from descriptions.
+    described: Option<&'static Described>,
+    /// The day of the last purge.
+    last_purge: Mutex<Option<Date>>,
 }
 
 impl Service {
@@ -234,8 +233,8 @@ impl Service {
             clock,
             chance,
             limiter: Limiter::new(rate_limits),
-            told: None,
-            swept: Mutex::new(None),
+            described: None,
+            last_purge: Mutex::new(None),
         }
     }
 
@@ -244,36 +243,36 @@ impl Service {
         let Conditions { rate_limits, profile, clock, chance } = conditions;
         (self.tier, self.profile, self.clock, self.chance) = (tier, profile, clock, chance);
         self.limiter = Limiter::new(rate_limits);
-        self.swept = Mutex::new(None);
+        self.last_purge = Mutex::new(None);
     }
 
     /// For how many days a deleted project can be restored; `None` if deletion is immediate. It is
     /// delayed with every licence from 18.0 on, and always with Premium from 16.0 on.
     fn deletion_delay(&self) -> Option<u32> {
         let release = self.profile.release;
-        let from = |major, minor| release >= Release::new(major, minor);
-        let preset = match (from(18, 3), from(16, 0)) {
-            (true, _) => Some(30),
-            (false, true) => Some(7),
-            (false, false) => None,
+        let default_delay = if release >= Release::new(18, 3) {
+            Some(30)
+        } else {
+            (release >= Release::new(16, 0)).then_some(7)
         };
-        let licensed = self.tier >= Tier::Premium || from(18, 0);
-        self.profile.deletion_delay.or(preset).filter(|_| licensed)
+        let is_licensed = self.tier >= Tier::Premium || release >= Release::new(18, 0);
+        self.profile.deletion_delay.or(default_delay).filter(|_| is_licensed)
     }
 
-    /// Deletes projects and groups that were marked long enough ago; checks once a day.
-    fn forget_deleted(&self, now: Timestamp) -> Result<()> {
+    /// Deletes projects and groups that were marked long enough ago. Runs once a day.
+    fn purge_deleted(&self, now: Timestamp) -> Result<()> {
         let Some(delay) = self.deletion_delay() else { return Ok(()) };
         let today = clock::day(now);
-        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
-        if *swept != Some(today) {
-            let last =
-                today.saturating_sub(Span::new().days(i64::from(delay).min(MOST_DAYS))).to_string();
+        let mut last_purge = self.last_purge.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last_purge != Some(today) {
+            let last = today
+                .saturating_sub(Span::new().days(i64::from(delay).min(MAX_DELETION_DELAY)))
+                .to_string();
             self.store.write(|db| {
                 db.execute("DELETE FROM projects WHERE marked_for_deletion_on <= ?1", [&last])?;
                 db.execute("DELETE FROM namespaces WHERE marked_for_deletion_on <= ?1", [&last])
             })?;
-            *swept = Some(today);
+            *last_purge = Some(today);
         }
         Ok(())
     }
@@ -300,45 +299,47 @@ pub struct Running {
 pub async fn start(config: Config) -> Result<Running, StartError> {
     let store = Store::open(&config.data, config.durable)?;
     let seed = config.seed.as_ref();
-    let asked = config.tier.or(seed.and_then(|seed| seed.tier));
     let (last_release, last_tier) = seeding::last_start(&store);
-    let tier = asked.or(last_tier).unwrap_or_default();
+    let seed_tier = seed.and_then(|seed| seed.tier);
+    let tier = config.tier.or(seed_tier).or(last_tier).unwrap_or_default();
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
     let Config { rate_limits, profile, clock, chance, .. } = config;
-    let asked = config.release.or(seed.and_then(|seed| seed.release));
-    let profile = match asked.or(last_release.map(|last| last.max(profile.release))) {
+    let requested_release = config.release.or(seed.and_then(|seed| seed.release));
+    let profile = match requested_release.or(last_release.map(|last| last.max(profile.release))) {
         Some(release) => profile.at(release),
         None => profile,
     };
     let conditions = Conditions { rate_limits, profile, clock, chance };
-    let told = Described::new(config.collections);
-    let service = Arc::new(Service { told, ..Service::new(store, tier, conditions) });
+    let described = Described::new(config.collections);
+    let service = Arc::new(Service { described, ..Service::new(store, tier, conditions) });
     let token_was_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.hex()));
-    let notes = seeding::prepare(&service, seed, &token, &config.data)?;
-    let open = |path: PathBuf| {
-        let log = OpenOptions::new().create(true).append(true).open(&path);
-        log.map_err(|source| StartError::RequestLog { path, source })
-    };
-    let log = config.request_log.map(open).transpose()?.map(Mutex::new);
+    let prepare = |db: &_| seeding::prepare(&service, db, seed, &token, &config.data);
+    let notes = service.store.write(prepare)?;
+    let log = config.request_log.map(open_log).transpose()?.map(Mutex::new);
     let listen = config.listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
-    let wrap = |source| StartError::Bind { address: listen, source };
-    let listener = TcpListener::bind(listen).await.map_err(wrap)?;
-    let address = listener.local_addr().map_err(wrap)?;
+    let bind_error = |source| StartError::Bind { address: listen, source };
+    let listener = TcpListener::bind(listen).await.map_err(bind_error)?;
+    let address = listener.local_addr().map_err(bind_error)?;
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let front = Arc::new(server::Shared {
+    let frontend = Arc::new(server::Frontend {
         service: Arc::clone(&service),
         reads: Semaphore::new(processors),
         write: Semaphore::new(1),
         faults: Arc::clone(&faults),
         latency: config.latency,
         log,
-        hosts: Hosts::new(listen, config.allowed_hosts),
-        intake: Intake::default(),
+        hosts: AllowedHosts::new(listen, config.allowed_hosts),
+        bodies: BodyReader::default(),
     });
     let (stop, stopped) = watch::channel(false);
-    let task = tokio::spawn(server::serve(listener, front, stopped));
+    let task = tokio::spawn(server::serve(listener, frontend, stopped));
     Ok(Running { address, token, token_was_generated, notes, service, faults, stop, task })
+}
+
+fn open_log(path: PathBuf) -> Result<File, StartError> {
+    let file = OpenOptions::new().create(true).append(true).open(&path);
+    file.map_err(|source| StartError::RequestLog { path, source })
 }
 
 impl std::fmt::Debug for Running {

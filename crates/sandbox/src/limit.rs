@@ -14,16 +14,15 @@ use serde_json::json;
 use super::answer::{Answer, Failure};
 use super::routes::Operation;
 
-/// The routes for which the largest hosted service has fixed limits, with the number of requests
-/// per user and minute.
-const ROUTES: [(Method, &str, u32); 3] = [
+/// The fixed limits of the largest hosted service: requests per user and minute to one route.
+const ROUTE_LIMITS: [(Method, &str, u32); 3] = [
     (Method::GET, "/projects/{id}", 400),
     (Method::DELETE, "/projects/{id}/members/{user_id}", 60),
     (Method::DELETE, "/groups/{id}/members/{user_id}", 60),
 ];
 
 /// How long a window is, in seconds.
-const WINDOW: i64 = 60;
+const WINDOW_SECONDS: i64 = 60;
 
 /// The rate limits. `None` means no limit, which is the default of the real service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,9 +54,9 @@ pub(crate) struct Limiter {
     window: Mutex<Window>,
 }
 
-/// The result of counting one request.
+/// The counts for one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct RequestCount {
     caller: Caller,
     /// Requests of the user, this one included.
     user: u32,
@@ -66,7 +65,7 @@ pub(crate) struct Counted {
     limits: RateLimits,
     /// When the window ends, in seconds since 1970, and the time until then.
     reset: i64,
-    left: i64,
+    seconds_left: i64,
 }
 
 impl Limiter {
@@ -76,56 +75,63 @@ impl Limiter {
     }
 
     /// Counts a request to an operation.
-    pub(crate) fn count(&self, caller: Caller, operation: Operation, now: Timestamp) -> Counted {
-        let own = ROUTES.iter().filter(|_| self.limits.routes).find(|(method, path, _)| {
+    pub(crate) fn count(
+        &self,
+        caller: Caller,
+        operation: Operation,
+        now: Timestamp,
+    ) -> RequestCount {
+        let mut route_limits = ROUTE_LIMITS.iter().filter(|_| self.limits.routes);
+        let route_limit = route_limits.find(|(method, path, _)| {
             *method == operation.route.method && *path == operation.route.path
         });
-        let own = own.map(|(.., limit)| *limit);
-        let limits = RateLimits { operation: own.or(self.limits.operation), ..self.limits };
-        let number = now.as_second().div_euclid(WINDOW);
+        let route_limit = route_limit.map(|(.., limit)| *limit);
+        let limits = RateLimits { operation: route_limit.or(self.limits.operation), ..self.limits };
+        let number = now.as_second().div_euclid(WINDOW_SECONDS);
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if window.number != number {
             *window = Window { number, ..Window::default() };
         }
-        let add = |count: &mut u32| {
-            *count = count.saturating_add(1);
-            *count
-        };
-        let reset = (number + 1) * WINDOW;
-        Counted {
+        let reset = (number + 1) * WINDOW_SECONDS;
+        RequestCount {
             caller,
-            user: add(window.users.entry(caller).or_default()),
-            operation: add(window.operations.entry((caller, operation.number)).or_default()),
+            user: increment(window.users.entry(caller).or_default()),
+            operation: increment(window.operations.entry((caller, operation.number)).or_default()),
             limits,
             reset,
-            left: reset - now.as_second(),
+            seconds_left: reset - now.as_second(),
         }
     }
 }
 
-impl Counted {
+fn increment(count: &mut u32) -> u32 {
+    *count = count.saturating_add(1);
+    *count
+}
+
+impl RequestCount {
     /// The answer to a request above a limit.
     pub(crate) fn refusal(&self) -> Option<Answer> {
-        let above = |limit: Option<u32>, count| limit.is_some_and(|limit| count > limit);
-        if above(self.limits.user, self.user) {
+        if self.limits.user.is_some_and(|limit| self.user > limit) {
             let mut answer = Answer::json(StatusCode::TOO_MANY_REQUESTS, b"Retry later\n".to_vec());
             let time = Timestamp::from_second(self.reset).unwrap_or_default();
             answer.headers = vec![
                 ("content-type", "text/plain".to_owned()),
-                ("retry-after", self.left.to_string()),
+                ("retry-after", self.seconds_left.to_string()),
                 ("ratelimit-resettime", httpdate::fmt_http_date(time.into())),
             ];
             return Some(answer);
         }
-        above(self.limits.operation, self.operation).then(|| {
-            let mut answer = Answer::from(too_many());
-            answer.headers.push(("retry-after", WINDOW.to_string()));
+        let is_above = self.limits.operation.is_some_and(|limit| self.operation > limit);
+        is_above.then(|| {
+            let mut answer = Answer::from(too_many_requests());
+            answer.headers.push(("retry-after", WINDOW_SECONDS.to_string()));
             answer
         })
     }
 
     /// Adds the headers about the caller's limit to an answer.
-    pub(crate) fn tell(&self, answer: &mut Answer) {
+    pub(crate) fn add_headers(&self, answer: &mut Answer) {
         let Some(limit) = self.limits.user else { return };
         let kind = if self.caller.is_some() { "authenticated" } else { "unauthenticated" };
         answer.headers.extend([
@@ -139,7 +145,7 @@ impl Counted {
 }
 
 /// The refusal of the application, as opposed to that of the server in front of it.
-pub(crate) fn too_many() -> Failure {
+pub(crate) fn too_many_requests() -> Failure {
     let text = "This endpoint has been requested too many times. Try again later.";
     Failure::message(StatusCode::TOO_MANY_REQUESTS, json!({ "error": text }))
 }
@@ -176,7 +182,7 @@ mod tests {
 
     #[test]
     fn single_routes_have_limits_of_their_own() {
-        for (method, path, limit) in ROUTES {
+        for (method, path, limit) in ROUTE_LIMITS {
             let limits = RateLimits { routes: true, ..RateLimits::default() };
             let limiter = Limiter::new(limits).expect("limits");
             let is_it =

@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::answer::{Answer, Failure, Result};
 use super::call::Call;
 
-const USUAL: i64 = 20;
-const MOST: i64 = 100;
+const DEFAULT_SIZE: i64 = 20;
+const MAX_SIZE: i64 = 100;
 /// Longer lists are not counted: no total, no last page.
-pub(crate) const COUNTED: i64 = 10_000;
+pub(crate) const MAX_COUNTED: i64 = 10_000;
 /// Offset paging ends here if a list also has keyset pages (reference 1, 8).
-const DEEPEST: i64 = 50_000;
+const MAX_OFFSET: i64 = 50_000;
 
 /// One page of a list that is numbered from 1.
 #[derive(Clone, Copy, Debug)]
@@ -24,13 +24,13 @@ impl Page {
     /// The requested page.
     pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
         let number = call.params.integer("page")?.unwrap_or(1).max(1);
-        let size = match call.params.integer("per_page")?.unwrap_or(USUAL) {
+        let size = match call.params.integer("per_page")?.unwrap_or(DEFAULT_SIZE) {
             0 => return Err(Failure::parameter("per_page", "has a value not allowed")),
             // A negative number counts as none.
-            ..0 => USUAL,
-            size => size.min(MOST),
+            ..0 => DEFAULT_SIZE,
+            size => size.min(MAX_SIZE),
         };
-        let cap = call.service.profile.page_cap.map_or(MOST, |cap| cap.max(1) as i64);
+        let cap = call.service.profile.page_cap.map_or(MAX_SIZE, |cap| cap.max(1) as i64);
         Ok(Self { number, size: size.min(cap) })
     }
 
@@ -41,11 +41,11 @@ impl Page {
 
     /// Refuses pages beyond the limit of offset paging. `kind` is the type of the listed objects.
     pub(crate) fn bounded(self, kind: &str) -> Result<Self> {
-        if self.number.saturating_mul(self.size) > DEEPEST {
+        if self.number.saturating_mul(self.size) > MAX_OFFSET {
             return Err(Failure::error(
                 StatusCode::METHOD_NOT_ALLOWED,
                 format!(
-                    "Offset pagination has a maximum allowed offset of {DEEPEST} for requests that return objects \
+                    "Offset pagination has a maximum allowed offset of {MAX_OFFSET} for requests that return objects \
                      of type {kind}. Remaining records can be retrieved using keyset pagination."
                 ),
             ));
@@ -54,41 +54,43 @@ impl Page {
     }
 
     /// Adds the headers to the answer with the items of this page. `more`: other items follow, also
-    /// in a list of more than [`COUNTED`]. A larger `total` means "not counted".
+    /// in a list of more than [`MAX_COUNTED`]. A larger `total` means "not counted".
     pub(crate) fn answer(
         self,
         call: &Call<'_>,
         mut answer: Answer,
         total: i64,
-        more: bool,
+        has_more: bool,
     ) -> Answer {
         let last = ((total + self.size - 1) / self.size).max(1);
-        let counted = total <= COUNTED;
-        let next = more.then_some(self.number.saturating_add(1));
+        let is_counted = total <= MAX_COUNTED;
+        let next = has_more.then_some(self.number.saturating_add(1));
         // A page after the last has none.
         let is_empty = answer.body.as_deref() == Some(b"[]");
         let previous = (self.number > 1 && !is_empty).then(|| self.number - 1);
-        let spelled = |page: Option<i64>| page.map(|page| page.to_string()).unwrap_or_default();
-
-        let link = |page: i64, rel: &str| {
-            let own = [("page", page.to_string()), ("per_page", self.size.to_string())];
-            format!("<{}>; rel=\"{rel}\"", address(call, &own))
-        };
-        let mut links = Vec::new();
-        links.extend(previous.map(|page| link(page, "prev")));
-        links.extend(next.map(|page| link(page, "next")));
-        links.push(link(1, "first"));
-        if counted {
-            links.push(link(last, "last"));
-        }
+        let linked = [
+            (previous, "prev"),
+            (next, "next"),
+            (Some(1), "first"),
+            (is_counted.then_some(last), "last"),
+        ];
+        let links: Vec<String> = linked
+            .into_iter()
+            .filter_map(|(page, rel)| {
+                let params = [("page", page?.to_string()), ("per_page", self.size.to_string())];
+                Some(format!("<{}>; rel=\"{rel}\"", url_with(call, &params)))
+            })
+            .collect();
+        let [next, previous] =
+            [next, previous].map(|page| page.map(|page| page.to_string()).unwrap_or_default());
         answer.headers = vec![
             ("link", links.join(", ")),
-            ("x-next-page", spelled(next)),
+            ("x-next-page", next),
             ("x-page", self.number.to_string()),
             ("x-per-page", self.size.to_string()),
-            ("x-prev-page", spelled(previous)),
+            ("x-prev-page", previous),
         ];
-        if counted {
+        if is_counted {
             answer.headers.push(("x-total", total.to_string()));
             answer.headers.push(("x-total-pages", last.to_string()));
         }
@@ -114,12 +116,12 @@ pub(crate) fn list_of<T>(
 ) -> Result<Answer> {
     let (page, all) = (Page::of(call)?, all.into_iter());
     let total = all.len() as i64;
-    let own = all
+    let shown = all
         .skip(usize::try_from(page.offset()).unwrap_or(usize::MAX))
         .take(usize::try_from(page.size).unwrap_or(0));
-    let items = own.map(json).collect::<Result<Vec<_>>>()?;
-    let more = page.offset().saturating_add(page.size) < total;
-    Ok(page.answer(call, Answer::ok(&items)?, total, more))
+    let items = shown.map(json).collect::<Result<Vec<_>>>()?;
+    let has_more = page.offset().saturating_add(page.size) < total;
+    Ok(page.answer(call, Answer::ok(&items)?, total, has_more))
 }
 
 /// Completes one keyset page; `cursor` is the parameter and value that continue after its last item.
@@ -129,20 +131,20 @@ pub(crate) fn keyset(
     cursor: Option<(&'static str, i64)>,
 ) -> Answer {
     if let Some((name, value)) = cursor {
-        let link = address(call, &[(name, value.to_string())]);
+        let link = url_with(call, &[(name, value.to_string())]);
         answer.headers.push(("link", format!("<{link}>; rel=\"next\"")));
     }
     answer
 }
 
 /// The URL of the call with some query parameters replaced.
-fn address(call: &Call<'_>, replaced: &[(&str, String)]) -> String {
+fn url_with(call: &Call<'_>, replaced: &[(&str, String)]) -> String {
     let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
-    let kept = query.split('&').filter(|pair| {
+    let unchanged = query.split('&').filter(|pair| {
         let name = pair.split('=').next().unwrap_or_default();
         !pair.is_empty() && replaced.iter().all(|(other, _)| *other != name)
     });
-    let query: Vec<String> = kept
+    let query: Vec<String> = unchanged
         .map(str::to_owned)
         .chain(replaced.iter().map(|(name, value)| format!("{name}={value}")))
         .collect();

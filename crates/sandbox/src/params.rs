@@ -8,18 +8,19 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
-
 use url::form_urlencoded;
 
 use super::answer::{Failure, Result, refuse_if};
 
 /// The maximum number of parameters of a call, and how deep names in brackets may nest. These
 /// limits only bound the work that a hostile client can cause; real clients stay far below.
-const MOST_PARAMETERS: usize = 2_000;
-const DEEPEST_NAME: usize = 8;
+const MAX_PARAMETERS: usize = 2_000;
+const MAX_NAME_DEPTH: usize = 8;
 /// How deep a JSON body may nest.
-const DEEPEST_JSON: usize = 64;
+const MAX_JSON_DEPTH: usize = 64;
 
 /// A file in a part of a multipart body.
 #[derive(Debug)]
@@ -55,14 +56,9 @@ impl Need<'_> {
             return none.then(|| format!("{} {NONE_SENT}", names.join(", "))).into_iter().collect();
         };
         let value = params.get(name);
-        let blank = |value: &Value| match value {
-            Value::Null => true,
-            Value::String(text) => text.trim().is_empty(),
-            _ => false,
-        };
         let missing = value.is_none().then(|| format!("{name} is missing"));
         let wrong = match self {
-            Self::Filled(_) => value.is_none_or(blank).then(|| format!("{name} is empty")),
+            Self::Filled(_) => value.is_none_or(is_blank).then(|| format!("{name} is empty")),
             Self::Listed(_) => value
                 .is_none_or(Value::is_null)
                 .then(|| format!("{name} does not have a valid value")),
@@ -70,6 +66,11 @@ impl Need<'_> {
         };
         missing.into_iter().chain(wrong).collect()
     }
+}
+
+/// True if a value is null or a text of spaces.
+fn is_blank(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
 /// The message if none of several parameters was sent.
@@ -92,16 +93,16 @@ impl Params {
 
     /// Adds the members of a JSON object; an empty text and null add nothing.
     pub(crate) fn add_json(&mut self, text: &[u8]) -> Result<()> {
-        let malformed = || Failure::error(http::StatusCode::BAD_REQUEST, "Invalid JSON format");
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
         let members = match serde_json::from_slice(text) {
             Ok(Value::Object(members)) => members,
             Ok(Value::Null) => return Ok(()),
-            _ => return Err(malformed()),
+            _ => return Err(malformed_json()),
         };
-        refuse_if(members.values().any(|value| is_deeper(value, DEEPEST_JSON - 1)), malformed)?;
+        let is_deep = members.values().any(|value| is_nested_deeper(value, MAX_JSON_DEPTH - 1));
+        refuse_if(is_deep, malformed_json)?;
         members.into_iter().try_for_each(|(name, value)| self.add(&name, value))
     }
 
@@ -113,18 +114,18 @@ impl Params {
     /// Adds one parameter; brackets in its name nest it.
     pub(crate) fn add(&mut self, name: &str, value: Value) -> Result<()> {
         self.count += 1;
-        let name = &neutral(name);
+        let name = &reference_name(name);
         let (first, rest) = name.split_at(name.find('[').unwrap_or(name.len()));
         let keys: Vec<&str> =
             rest.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
-        if self.count > MOST_PARAMETERS || keys.len() > DEEPEST_NAME {
+        if self.count > MAX_PARAMETERS || keys.len() > MAX_NAME_DEPTH {
             return Err(Failure::invalid("parameters"));
         }
         if keys.is_empty() {
             self.values.insert(first.to_owned(), value);
         } else {
             let slot = self.values.entry(first).or_insert(Value::Null);
-            nest(slot, &keys, value);
+            insert_nested(slot, &keys, value);
         }
         Ok(())
     }
@@ -175,10 +176,10 @@ impl Params {
 
     /// A text that a call may change; null counts as empty.
     pub(crate) fn changed(&self, name: &str, stored: &str) -> Result<String> {
-        match self.has(name) {
-            true => Ok(self.text(name)?.unwrap_or_default()),
-            false => Ok(stored.to_owned()),
+        if !self.has(name) {
+            return Ok(stored.to_owned());
         }
+        Ok(self.text(name)?.unwrap_or_default())
     }
 
     /// A boolean. `None` if absent, null or empty.
@@ -204,10 +205,12 @@ impl Params {
 
     /// A time, or the beginning of a day.
     pub(crate) fn time_or_day(&self, name: &str) -> Result<Option<jiff::Timestamp>> {
-        let midnight = |day: jiff::civil::Date| day.to_zoned(jiff::tz::TimeZone::UTC).ok();
         match self.time(name) {
-            Err(_) => Ok(self.date(name)?.flatten().and_then(midnight).map(Into::into)),
-            found => found,
+            Err(_) => {
+                let midnight = self.date(name)?.flatten().map(|day| day.to_zoned(TimeZone::UTC));
+                Ok(midnight.and_then(Result::ok).map(Into::into))
+            }
+            time => time,
         }
     }
 
@@ -246,9 +249,8 @@ impl Params {
     /// A list of texts, each of which must be one of a list.
     pub(crate) fn words_of(&self, name: &str, allowed: &[&str]) -> Result<Option<Vec<String>>> {
         let words = self.texts(name)?;
-        let is_other = |word: &String| !allowed.contains(&word.as_str());
-        let has_other = words.iter().flatten().any(is_other);
-        refuse_if(has_other, || Failure::no_valid_value(name)).map(|()| words)
+        let are_allowed = words.iter().flatten().all(|word| allowed.contains(&word.as_str()));
+        refuse_if(!are_allowed, || Failure::no_valid_value(name)).map(|()| words)
     }
 
     /// A text that must be one of a list.
@@ -268,15 +270,15 @@ impl Params {
         self.get(name).map_or(Ok(None), |value| number_of(name, value, allowed))
     }
 
-    /// A calendar date. The outer option tells whether it was sent; the inner one is `None` if it
-    /// was empty or null.
-    pub(crate) fn date(&self, name: &str) -> Result<Option<Option<jiff::civil::Date>>> {
+    /// A calendar date. The outer option is `None` if it was not sent, the inner one if it was empty
+    /// or null.
+    pub(crate) fn date(&self, name: &str) -> Result<Option<Option<Date>>> {
         match self.get(name) {
             None => Ok(None),
-            Some(Value::Null) => Ok(Some(None)),
-            Some(Value::String(text)) if text.trim().is_empty() => Ok(Some(None)),
+            Some(value) if is_blank(value) => Ok(Some(None)),
             Some(Value::String(text)) => {
-                day(text.trim()).map(|day| Some(Some(day))).ok_or_else(|| Failure::invalid(name))
+                let date = parse_date(text.trim()).ok_or_else(|| Failure::invalid(name))?;
+                Ok(Some(Some(date)))
             }
             Some(_) => Err(Failure::invalid(name)),
         }
@@ -288,9 +290,13 @@ impl Params {
     }
 }
 
-/// Parses a day: year, month and day, or in reverse order, with any separators. A time of day may
+fn malformed_json() -> Failure {
+    Failure::error(http::StatusCode::BAD_REQUEST, "Invalid JSON format")
+}
+
+/// Parses a date: year, month and day, or in reverse order, with any separators. A time of day may
 /// follow.
-fn day(text: &str) -> Option<jiff::civil::Date> {
+fn parse_date(text: &str) -> Option<Date> {
     let text = text.split(['T', ' ']).next()?;
     let parts: Vec<&str> = text.split(['-', '.', '/']).collect();
     let [first, month, last] = parts.as_slice() else {
@@ -298,17 +304,17 @@ fn day(text: &str) -> Option<jiff::civil::Date> {
         return text.parse().ok();
     };
     let (year, day) = if first.len() == 4 { (first, last) } else { (last, first) };
-    jiff::civil::Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()
+    Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()
 }
 
 /// The reference's name for a parameter with the name of an external host (1, 1).
-fn neutral(name: &str) -> Cow<'_, str> {
-    let renamed = |host: &str, word: &str| {
-        name.strip_prefix(host).map(|rest| Cow::Owned(format!("{word}{rest}")))
-    };
-    renamed("github_", "extgit_")
-        .or_else(|| renamed("bitbucket_server_", "extserver_"))
-        .unwrap_or(Cow::Borrowed(name))
+fn reference_name(name: &str) -> Cow<'_, str> {
+    for (host, word) in [("github_", "extgit_"), ("bitbucket_server_", "extserver_")] {
+        if let Some(rest) = name.strip_prefix(host) {
+            return Cow::Owned(format!("{word}{rest}"));
+        }
+    }
+    Cow::Borrowed(name)
 }
 
 /// Reads a text; `name` is for the error message.
@@ -369,18 +375,20 @@ pub(crate) fn number_of(
     }
 }
 
-/// Whether a value nests deeper than `levels`.
-fn is_deeper(value: &Value, levels: usize) -> bool {
+/// True if a value nests deeper than `levels`.
+fn is_nested_deeper(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => true,
-        Value::Array(items) => items.iter().any(|item| is_deeper(item, levels - 1)),
-        Value::Object(members) => members.values().any(|member| is_deeper(member, levels - 1)),
+        Value::Array(items) => items.iter().any(|item| is_nested_deeper(item, levels - 1)),
+        Value::Object(members) => {
+            members.values().any(|member| is_nested_deeper(member, levels - 1))
+        }
         _ => false,
     }
 }
 
 /// Inserts `value` below `slot` at `keys`; an empty key appends to an array.
-fn nest(slot: &mut Value, keys: &[&str], value: Value) {
+fn insert_nested(slot: &mut Value, keys: &[&str], value: Value) {
     let Some((key, rest)) = keys.split_first() else {
         *slot = value;
         return;
@@ -389,22 +397,19 @@ fn nest(slot: &mut Value, keys: &[&str], value: Value) {
         if !slot.is_object() {
             *slot = Value::Object(Map::new());
         }
-        return nest(&mut slot[*key], rest, value);
+        return insert_nested(&mut slot[*key], rest, value);
     }
     if !slot.is_array() {
         *slot = Value::Array(Vec::new());
     }
     let Value::Array(items) = slot else { return };
     // `a[][b]=1&a[][c]=2` is one object, until a key repeats.
-    let joins = |last: &Value| {
-        let members = last.as_object().zip(rest.first());
-        members.is_some_and(|(members, key)| !members.contains_key(*key))
-    };
-    if !items.last().is_some_and(joins) {
+    let last_members = items.last().and_then(Value::as_object).zip(rest.first());
+    if !last_members.is_some_and(|(members, key)| !members.contains_key(*key)) {
         items.push(Value::Null);
     }
     if let Some(last) = items.last_mut() {
-        nest(last, rest, value);
+        insert_nested(last, rest, value);
     }
 }
 

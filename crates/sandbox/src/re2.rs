@@ -10,18 +10,18 @@ use regex::Regex;
 
 /// The service's refusal of a text as an expression, if any.
 pub(crate) fn refusal(text: &str) -> Option<String> {
-    let fault = Reader { whole: text, at: 0 }.read().err()?;
+    let fault = Parser { text, position: 0 }.read().err()?;
     Some(format!("not valid RE2 syntax: {fault}"))
 }
 
 /// The maximum number of repetitions, with nested ones multiplied.
-const MOST_REPETITIONS: u64 = 1_000;
+const MAX_REPETITIONS: u64 = 1_000;
 
-type Read<T = ()> = Result<T, String>;
+type Parsed<T = ()> = Result<T, String>;
 
 /// A part of an expression.
 #[derive(Clone, Copy)]
-enum Token {
+enum Element {
     Open,
     Close,
     Or,
@@ -29,92 +29,93 @@ enum Token {
     /// The start of a class in brackets.
     Class,
     /// A character.
-    Item,
+    Character,
     /// Several characters.
     Set,
     /// Flags alone.
     Flags,
     Fault(&'static str),
     /// A fault at the end of the text, which is not quoted.
-    Cut(&'static str),
+    FaultAtEnd(&'static str),
 }
 
-/// Patterns with what they are. The first one that matches counts.
-type Rules = LazyLock<Vec<(Regex, Token)>>;
+/// Patterns with the elements that they match. The first one that matches counts.
+type Grammar = LazyLock<Vec<(Regex, Element)>>;
 
-fn rules(rules: &[&[(&str, Token)]]) -> Vec<(Regex, Token)> {
-    let compiled = |(pattern, token): &(&str, Token)| {
+fn grammar(lists: &[&[(&str, Element)]]) -> Vec<(Regex, Element)> {
+    let patterns = lists.iter().copied().flatten().map(|(pattern, element)| {
         let pattern = Regex::new(&format!("^(?s:{pattern})"));
-        (pattern.expect("each test of expressions compiles them"), *token)
-    };
-    rules.iter().copied().flatten().map(compiled).collect()
+        (pattern.expect("each test of expressions compiles them"), *element)
+    });
+    patterns.collect()
 }
 
-static OUTSIDE: Rules = LazyLock::new(|| rules(&[GROUPS, OPERATORS, SETS, CHARACTERS]));
-static IN_BRACKETS: Rules = LazyLock::new(|| rules(&[POSIX, SETS, CHARACTERS]));
-static CHARACTER: Rules = LazyLock::new(|| rules(&[CHARACTERS]));
+static OUTSIDE: Grammar = LazyLock::new(|| grammar(&[GROUPS, OPERATORS, SETS, CHARACTERS]));
+static IN_BRACKETS: Grammar = LazyLock::new(|| grammar(&[POSIX, SETS, CHARACTERS]));
+static CHARACTER: Grammar = LazyLock::new(|| grammar(&[CHARACTERS]));
 
-const GROUPS: &[(&str, Token)] = &[
-    (r"\(\?P?<[_\p{Alphabetic}\p{N}]+>", Token::Open),
-    (r"\(\?P?<[^>]*>?", Token::Fault("invalid named capture group")),
-    (r"\(\?[imsU]*(-[imsU]+)?:", Token::Open),
-    (r"\(\?[imsU]*(-[imsU]+)?\)", Token::Flags),
-    (r"\(\?[imsU]*(-[imsU]*)?.?", Token::Fault("invalid perl operator")),
-    (r"\(", Token::Open),
-    (r"\)", Token::Close),
+const GROUPS: &[(&str, Element)] = &[
+    (r"\(\?P?<[_\p{Alphabetic}\p{N}]+>", Element::Open),
+    (r"\(\?P?<[^>]*>?", Element::Fault("invalid named capture group")),
+    (r"\(\?[imsU]*(-[imsU]+)?:", Element::Open),
+    (r"\(\?[imsU]*(-[imsU]+)?\)", Element::Flags),
+    (r"\(\?[imsU]*(-[imsU]*)?.?", Element::Fault("invalid perl operator")),
+    (r"\(", Element::Open),
+    (r"\)", Element::Close),
 ];
 
-const OPERATORS: &[(&str, Token)] = &[
-    (r"\|", Token::Or),
+const OPERATORS: &[(&str, Element)] = &[
+    (r"\|", Element::Or),
     // A brace that is not a repetition is a literal.
-    (r"([*+?]|\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\})\??", Token::Repeat),
-    (r"\[", Token::Class),
-    (r"\\Q(.*?\\E|.*)", Token::Item),
-    (r"\\[bBAzC]", Token::Item),
+    (r"([*+?]|\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\})\??", Element::Repeat),
+    (r"\[", Element::Class),
+    (r"\\Q(.*?\\E|.*)", Element::Character),
+    (r"\\[bBAzC]", Element::Character),
 ];
 
 /// Classes in brackets: `[:alpha:]`.
-const POSIX: &[(&str, Token)] = &[
+const POSIX: &[(&str, Element)] = &[
     (
         r"\[:\^?(alnum|alpha|ascii|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit):\]",
-        Token::Set,
+        Element::Set,
     ),
-    (r"\[:.*?:\]", Token::Fault("invalid character class range")),
+    (r"\[:.*?:\]", Element::Fault("invalid character class range")),
 ];
 
 /// Escapes for several characters. Of Unicode's names, short ones are categories, or the one script
 /// with such a name. Longer ones are scripts and are not checked.
-const SETS: &[(&str, Token)] = &[
-    (r"\\[dDsSwW]", Token::Set),
+const SETS: &[(&str, Element)] = &[
+    (r"\\[dDsSwW]", Element::Set),
     (
         r"\\[pP]([CLMNPSZ]|\{\^?(C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Yi|Z[lps]?|[A-Z][A-Za-z_]{2,})\})",
-        Token::Set,
+        Element::Set,
     ),
-    (r"\\[pP]$", Token::Cut("invalid UTF-8")),
-    (r"\\[pP](\{[^}]*\}?|.)", Token::Fault("invalid character class range")),
+    (r"\\[pP]$", Element::FaultAtEnd("invalid UTF-8")),
+    (r"\\[pP](\{[^}]*\}?|.)", Element::Fault("invalid character class range")),
 ];
 
-const CHARACTERS: &[(&str, Token)] = &[
+const CHARACTERS: &[(&str, Element)] = &[
     // A single digit would refer to a group.
-    (r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})", Token::Item),
+    (r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})", Element::Character),
     // Above the last character.
     (r"\\x\{0*((1[1-9a-fA-F]|[2-9a-fA-F][[:xdigit:]])[[:xdigit:]]{4}|10[[:xdigit:]]{5})", ESCAPE),
-    (r"\\x(\{[[:xdigit:]]+\}|[[:xdigit:]]{2})", Token::Item),
+    (r"\\x(\{[[:xdigit:]]+\}|[[:xdigit:]]{2})", Element::Character),
     (r"\\x(\{[[:xdigit:]]*|[[:xdigit:]]?).?", ESCAPE),
-    (r"\\([nrtafv]|[[:ascii:]--[:alnum:]])", Token::Item),
+    (r"\\([nrtafv]|[[:ascii:]--[:alnum:]])", Element::Character),
     (r"\\.", ESCAPE),
-    (r"\\", Token::Cut("trailing \\")),
-    (r"[^\\]", Token::Item),
+    (r"\\", Element::FaultAtEnd("trailing \\")),
+    (r"[^\\]", Element::Character),
 ];
 
-const ESCAPE: Token = Token::Fault("invalid escape sequence");
+const ESCAPE: Element = Element::Fault("invalid escape sequence");
 
 /// The number of a character, which may be escaped.
-fn number_of(text: &str) -> u32 {
+fn code_point(text: &str) -> u32 {
     let escape = text.strip_prefix('\\').unwrap_or_default();
-    let octal = || u32::from_str_radix(escape, 8);
-    let hexadecimal = |rest: &str| u32::from_str_radix(rest.trim_matches(['{', '}']), 16);
-    let number = escape.strip_prefix('x').map_or_else(octal, hexadecimal);
+    let number = match escape.strip_prefix('x') {
+        Some(digits) => u32::from_str_radix(digits.trim_matches(['{', '}']), 16),
+        None => u32::from_str_radix(escape, 8),
+    };
     number.unwrap_or_else(|_| match escape {
         "n" => 10,
         "r" => 13,
@@ -126,120 +127,121 @@ fn number_of(text: &str) -> u32 {
     })
 }
 
-struct Reader<'a> {
-    whole: &'a str,
-    at: usize,
+struct Parser<'a> {
+    text: &'a str,
+    position: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Parser<'a> {
     fn rest(&self) -> &'a str {
-        &self.whole[self.at..]
+        &self.text[self.position..]
     }
 
     /// A fault in the text since `start`.
-    fn fault<T>(&self, words: &str, start: usize) -> Read<T> {
-        Err(format!("{words}: {}", &self.whole[start..self.at]))
+    fn fault<T>(&self, words: &str, start: usize) -> Parsed<T> {
+        Err(format!("{words}: {}", &self.text[start..self.position]))
     }
 
     /// Reads what comes next.
-    fn next(&mut self, rules: &Rules) -> Read<(Token, &'a str)> {
-        let (start, rest) = (self.at, self.rest());
-        let mut found = rules.iter().filter_map(|(of, token)| Some((of.find(rest)?, *token)));
-        let (text, token) = found.next().ok_or("the text has ended")?;
-        self.at += text.len();
-        match token {
-            Token::Fault(words) => self.fault(words, start),
-            Token::Cut(words) => Err(words.to_owned()),
-            token => Ok((token, text.as_str())),
+    fn next(&mut self, grammar: &Grammar) -> Parsed<(Element, &'a str)> {
+        let (start, rest) = (self.position, self.rest());
+        let mut matches =
+            grammar.iter().filter_map(|(regex, element)| Some((regex.find(rest)?, *element)));
+        let (text, element) = matches.next().ok_or("the text has ended")?;
+        self.position += text.len();
+        match element {
+            Element::Fault(words) => self.fault(words, start),
+            Element::FaultAtEnd(words) => Err(words.to_owned()),
+            element => Ok((element, text.as_str())),
         }
     }
 
     /// Reads the whole text.
-    fn read(&mut self) -> Read {
-        // The largest repetition before each open group.
-        let mut groups: Vec<u64> = Vec::new();
-        // How often that repeats already which may be repeated next; `None` at the start of a group
-        // or branch.
-        let (mut greatest, mut operand) = (1, None);
+    fn read(&mut self) -> Parsed {
+        // The largest repetition before each open group, and in the present one.
+        let (mut outer_groups, mut largest) = (Vec::<u64>::new(), 1);
+        // The repetitions of the operand of the next operator; `None` at the start of a group or
+        // branch.
+        let mut operand = None;
         let mut repetition: Option<usize> = None;
         while !self.rest().is_empty() {
-            let (start, previous) = (self.at, repetition.take());
-            let (token, text) = self.next(&OUTSIDE)?;
-            match token {
-                Token::Open => {
-                    groups.push(greatest);
-                    (greatest, operand) = (1, None);
+            let (start, previous) = (self.position, repetition.take());
+            let (element, text) = self.next(&OUTSIDE)?;
+            match element {
+                Element::Open => {
+                    outer_groups.push(largest);
+                    (largest, operand) = (1, None);
                 }
-                Token::Close => {
-                    let unexpected = || format!("unexpected ): {}", self.whole);
-                    let outer = groups.pop().ok_or_else(unexpected)?;
-                    operand = Some(greatest);
-                    greatest = greatest.max(outer);
+                Element::Close => {
+                    let Some(outer) = outer_groups.pop() else {
+                        return Err(format!("unexpected ): {}", self.text));
+                    };
+                    operand = Some(largest);
+                    largest = largest.max(outer);
                 }
-                Token::Or => operand = None,
-                Token::Repeat => {
+                Element::Or => operand = None,
+                Element::Repeat => {
                     if let Some(first) = previous {
                         return self.fault("bad repetition operator", first);
                     }
-                    let times = self.repeated(text, operand, start)?;
-                    greatest = greatest.max(times);
+                    let times = self.total_repetitions(text, operand, start)?;
+                    largest = largest.max(times);
                     (operand, repetition) = (Some(times), Some(start));
                 }
-                Token::Class => {
-                    self.class(start)?;
+                Element::Class => {
+                    self.read_class(start)?;
                     operand = Some(1);
                 }
-                Token::Item | Token::Set => operand = Some(1),
-                Token::Flags | Token::Fault(_) | Token::Cut(_) => {}
+                Element::Character | Element::Set => operand = Some(1),
+                Element::Flags | Element::Fault(_) | Element::FaultAtEnd(_) => {}
             }
         }
-        if groups.is_empty() { Ok(()) } else { Err(format!("missing ): {}", self.whole)) }
+        if outer_groups.is_empty() { Ok(()) } else { Err(format!("missing ): {}", self.text)) }
     }
 
-    /// How often something repeats after a repetition.
-    fn repeated(&self, text: &str, operand: Option<u64>, start: usize) -> Read<u64> {
-        let number = |text: &str| text.parse().unwrap_or(u64::MAX);
-        let inside = text.strip_prefix('{').and_then(|rest| rest.split('}').next());
-        let (least, most) =
-            match inside.map(|inside| inside.split_once(',').unwrap_or((inside, ""))) {
-                None => (0, 1),
+    /// The repetitions of an operand after an operator.
+    fn total_repetitions(&self, text: &str, operand: Option<u64>, start: usize) -> Parsed<u64> {
+        let (min, max) = match text.strip_prefix('{').and_then(|rest| rest.split('}').next()) {
+            None => (0, 1),
+            Some(bounds) => {
+                let (min, max) = bounds.split_once(',').unwrap_or((bounds, ""));
                 // Without an upper bound, only the lower one counts.
-                Some((least, "")) => (number(least), number(least)),
-                Some((least, most)) => (number(least), number(most)),
-            };
-        let size = "invalid repetition size";
-        if most < least || most > MOST_REPETITIONS {
-            return self.fault(size, start);
+                let max = if max.is_empty() { min } else { max };
+                (min.parse().unwrap_or(u64::MAX), max.parse().unwrap_or(u64::MAX))
+            }
+        };
+        let size_fault = "invalid repetition size";
+        if max < min || max > MAX_REPETITIONS {
+            return self.fault(size_fault, start);
         }
-        match operand.map(|inner| inner * most.max(1)) {
+        match operand.map(|inner| inner * max.max(1)) {
             None => self.fault("no argument for repetition operator", start),
-            Some(times) if times > MOST_REPETITIONS => self.fault(size, start),
+            Some(times) if times > MAX_REPETITIONS => self.fault(size_fault, start),
             Some(times) => Ok(times),
         }
     }
 
     /// Reads a class in brackets after its bracket.
-    fn class(&mut self, start: usize) -> Read {
-        let missing = || format!("missing ]: {}", &self.whole[start..]);
-        self.at += usize::from(self.rest().starts_with('^'));
-        let first = self.at;
-        while self.at == first || !self.rest().starts_with(']') {
+    fn read_class(&mut self, start: usize) -> Parsed {
+        self.position += usize::from(self.rest().starts_with('^'));
+        let first = self.position;
+        while self.position == first || !self.rest().starts_with(']') {
             if self.rest().is_empty() {
-                return Err(missing());
+                return Err(format!("missing ]: {}", &self.text[start..]));
             }
-            let start = self.at;
-            let (token, text) = self.next(&IN_BRACKETS)?;
+            let item_start = self.position;
+            let (element, text) = self.next(&IN_BRACKETS)?;
             let rest = self.rest();
-            let is_item = matches!(token, Token::Item);
-            if is_item && rest.starts_with('-') && !rest.starts_with("-]") && rest.len() > 1 {
-                self.at += 1;
+            let is_single = matches!(element, Element::Character);
+            if is_single && rest.starts_with('-') && !rest.starts_with("-]") && rest.len() > 1 {
+                self.position += 1;
                 let (_, last) = self.next(&CHARACTER)?;
-                if number_of(last) < number_of(text) {
-                    return self.fault("invalid character class range", start);
+                if code_point(last) < code_point(text) {
+                    return self.fault("invalid character class range", item_start);
                 }
             }
         }
-        self.at += 1;
+        self.position += 1;
         Ok(())
     }
 }

@@ -12,56 +12,56 @@ use super::answer::{Failure, Result};
 use super::body;
 
 /// The time limit for sending a body.
-const BODY_TIME: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bodies up to this length are read at once, so that large ones delay nobody. On all 256
 /// connections together they take 16 MiB.
-const SMALL: usize = 64 * 1024;
+const SMALL_BODY: usize = 64 * 1024;
 /// The limit in bytes for all longer bodies together, from before they are read until they are
 /// answered. Others wait. So the memory of the service is bounded, and a client with many uploads
 /// needs no retries.
-const MOST_HELD: usize = 112 * 1024 * 1024;
+const MAX_BUFFERED: usize = 112 * 1024 * 1024;
 
-/// The memory for bodies.
+/// Reads bodies into bounded memory.
 #[derive(Debug)]
-pub(crate) struct Intake {
-    room: Semaphore,
+pub(crate) struct BodyReader {
+    memory: Semaphore,
 }
 
-/// A body that was read, with its share of the memory.
+/// A body that was read, with the permit for its memory.
 #[derive(Debug)]
-pub(crate) struct HeldBody<'a> {
+pub(crate) struct BufferedBody<'a> {
     pub(crate) bytes: Bytes,
-    _share: Option<SemaphorePermit<'a>>,
+    _permit: Option<SemaphorePermit<'a>>,
 }
 
-impl Default for Intake {
+impl Default for BodyReader {
     fn default() -> Self {
-        Self { room: Semaphore::new(MOST_HELD) }
+        Self { memory: Semaphore::new(MAX_BUFFERED) }
     }
 }
 
-impl Intake {
+impl BodyReader {
     /// Reads a body to its end: 413 if it is too long, 408 if it takes too long. The time starts
-    /// when there is room.
+    /// when there is memory.
     pub(crate) async fn read<B: Body<Data = Bytes>>(
         &self,
         headers: &HeaderMap,
         incoming: B,
-    ) -> Result<HeldBody<'_>>
+    ) -> Result<BufferedBody<'_>>
     where
         B::Error: std::error::Error + Send + Sync + 'static,
     {
-        let most = body::most(headers);
+        let max_length = body::max_length(headers);
         // Without an announced length, it may have the maximum.
         let length = incoming
             .size_hint()
             .upper()
             .and_then(|length| usize::try_from(length).ok())
-            .map_or(most, |length| length.min(most));
-        let share = self.share(length).await;
+            .map_or(max_length, |length| length.min(max_length));
+        let permit = self.reserve(length).await;
         let read = async {
             let mut bytes = BytesMut::with_capacity(length);
-            let mut incoming = std::pin::pin!(Limited::new(incoming, most));
+            let mut incoming = std::pin::pin!(Limited::new(incoming, max_length));
             while let Some(frame) = incoming.frame().await {
                 let frame = frame.map_err(|_| body::too_large())?;
                 // Copy the parts into one buffer: each of them may keep a much larger buffer alive.
@@ -71,17 +71,17 @@ impl Intake {
             }
             Ok::<_, Failure>(bytes.freeze())
         };
-        let read = tokio::time::timeout(BODY_TIME, read).await;
+        let read = tokio::time::timeout(BODY_TIMEOUT, read).await;
         let bytes =
             read.map_err(|_| Failure::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout"))??;
-        Ok(HeldBody { bytes, _share: share })
+        Ok(BufferedBody { bytes, _permit: permit })
     }
 
     /// Waits for room for a body of this length. Waiting requests are served in order.
-    async fn share(&self, length: usize) -> Option<SemaphorePermit<'_>> {
-        let length = u32::try_from(length).ok().filter(|_| length > SMALL)?;
+    async fn reserve(&self, length: usize) -> Option<SemaphorePermit<'_>> {
+        let length = u32::try_from(length).ok().filter(|_| length > SMALL_BODY)?;
         // The semaphore is never closed. Without a permit, only the limit is lost.
-        self.room.acquire_many(length).await.ok()
+        self.memory.acquire_many(length).await.ok()
     }
 }
 
@@ -104,43 +104,47 @@ mod tests {
         )])
     }
 
-    fn whole(length: usize) -> Full<Bytes> {
+    fn whole_body(length: usize) -> Full<Bytes> {
         Full::new(Bytes::from(vec![b'x'; length]))
     }
 
     #[tokio::test]
     async fn a_body_is_read_up_to_its_limit() {
-        let intake = Intake::default();
+        let reader = BodyReader::default();
         let headers = HeaderMap::new();
-        for length in [0, 1, SMALL, SMALL + 1, 1024 * 1024] {
+        for length in [0, 1, SMALL_BODY, SMALL_BODY + 1, 1024 * 1024] {
             assert_eq!(
-                intake.read(&headers, whole(length)).await.expect("a body").bytes.len(),
+                reader.read(&headers, whole_body(length)).await.expect("a body").bytes.len(),
                 length
             );
         }
-        let failure = intake.read(&headers, whole(1024 * 1024 + 1)).await.expect_err("too long");
+        let failure =
+            reader.read(&headers, whole_body(1024 * 1024 + 1)).await.expect_err("too long");
         assert_eq!(failure.status, StatusCode::PAYLOAD_TOO_LARGE);
         let parts = ["a", "b"]
             .map(|part| Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(part.as_bytes()))));
         let parts = StreamBody::new(stream::iter(parts));
-        assert_eq!(intake.read(&headers, parts).await.expect("a body").bytes, "ab");
-        assert_eq!(intake.room.available_permits(), MOST_HELD);
+        assert_eq!(reader.read(&headers, parts).await.expect("a body").bytes, "ab");
+        assert_eq!(reader.memory.available_permits(), MAX_BUFFERED);
     }
 
     #[tokio::test]
     async fn all_bodies_together_are_bounded_and_small_ones_never_wait() {
-        let intake = Intake::default();
-        let mut held = Vec::new();
-        while intake.room.available_permits() >= UPLOAD {
-            held.push(intake.read(&upload(), whole(UPLOAD)).await.expect("a body"));
+        let reader = BodyReader::default();
+        let mut buffered = Vec::new();
+        while reader.memory.available_permits() >= UPLOAD {
+            buffered.push(reader.read(&upload(), whole_body(UPLOAD)).await.expect("a body"));
         }
-        assert_eq!(held.len(), 11);
-        assert!(intake.read(&upload(), whole(UPLOAD)).now_or_never().is_none(), "there is no room");
+        assert_eq!(buffered.len(), 11);
+        assert!(
+            reader.read(&upload(), whole_body(UPLOAD)).now_or_never().is_none(),
+            "there is no room"
+        );
         // Its length is not announced.
         let endless = StreamBody::new(stream::pending::<Result<Frame<Bytes>, std::io::Error>>());
-        assert!(intake.read(&upload(), endless).now_or_never().is_none());
-        assert!(intake.read(&upload(), whole(SMALL)).await.is_ok());
-        held.pop();
-        assert!(intake.read(&upload(), whole(UPLOAD)).await.is_ok(), "there is room again");
+        assert!(reader.read(&upload(), endless).now_or_never().is_none());
+        assert!(reader.read(&upload(), whole_body(SMALL_BODY)).await.is_ok());
+        buffered.pop();
+        assert!(reader.read(&upload(), whole_body(UPLOAD)).await.is_ok(), "there is room again");
     }
 }

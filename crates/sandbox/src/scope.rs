@@ -36,18 +36,18 @@ impl Scope {
 
     /// The same, for what also works in archived projects.
     pub(crate) fn with(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
-        match call.is_of_group() {
-            true => Self::group(call, group),
-            false => Ok(Self::Project(Box::new(call.project_as(project)?))),
+        if call.is_of_group() {
+            return Self::group(call, group);
         }
+        Ok(Self::Project(Box::new(call.project_as(project)?)))
     }
 
     /// The project or group of the call, if the caller sees it; also for callers without a token.
     pub(crate) fn seen(call: &Call<'_>) -> Result<Self> {
-        Ok(match call.is_of_group() {
-            true => Self::Group(Box::new(call.group()?)),
-            false => Self::Project(Box::new(call.project()?)),
-        })
+        if call.is_of_group() {
+            return Ok(Self::Group(Box::new(call.group()?)));
+        }
+        Ok(Self::Project(Box::new(call.project()?)))
     }
 
     /// The group of the call, likewise.
@@ -56,10 +56,10 @@ impl Scope {
     }
 
     /// The value for a project or the one for a group.
-    pub(crate) fn either<T>(&self, of_project: T, of_group: T) -> T {
+    pub(crate) fn either<T>(&self, project_value: T, group_value: T) -> T {
         match self {
-            Self::Group(_) => of_group,
-            Self::Project(_) => of_project,
+            Self::Group(_) => group_value,
+            Self::Project(_) => project_value,
         }
     }
 
@@ -122,8 +122,8 @@ impl Scope {
 
     /// The groups above.
     pub(crate) fn above(&self) -> Vec<i64> {
-        let own = self.either(None, Some(self.id()));
-        self.groups().into_iter().filter(|id| Some(*id) != own).collect()
+        let group_id = self.either(None, Some(self.id()));
+        self.groups().into_iter().filter(|id| Some(*id) != group_id).collect()
     }
 
     /// The caller's level here.

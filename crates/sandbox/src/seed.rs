@@ -140,9 +140,9 @@ pub struct SeedLevel(pub(super) i64);
 impl<'de> Deserialize<'de> for SeedLevel {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let level = value.as_str().map_or_else(|| value.as_i64(), access::level_called);
-        let is_role = |level: &i64| access::LEVELS.iter().any(|(role, _)| role == level);
-        level.filter(is_role).map(Self).ok_or_else(|| {
+        let level = value.as_str().map_or_else(|| value.as_i64(), access::level_by_name);
+        let level = level.filter(|level| access::LEVELS.iter().any(|(role, _)| role == level));
+        level.map(Self).ok_or_else(|| {
             let text = format!(
                 "`access_level` is {value}, but has to be a role ({}) or its number",
                 role_words().join(", ")
@@ -161,10 +161,6 @@ impl JsonSchema for SeedLevel {
         let words = role_words();
         let numbers: Vec<_> = access::LEVELS.iter().map(|(level, _)| *level).collect();
         // JSON schema patterns cannot ignore case.
-        let either_case = |c: char| match c {
-            '_' => "[_ ]".to_owned(),
-            c => format!("[{}{c}]", c.to_ascii_uppercase()),
-        };
         let patterns: Vec<String> =
             words.iter().map(|word| word.chars().map(either_case).collect()).collect();
         schemars::json_schema!({
@@ -177,19 +173,26 @@ impl JsonSchema for SeedLevel {
     }
 }
 
+/// A pattern for a character of a role in either case.
+fn either_case(character: char) -> String {
+    match character {
+        '_' => "[_ ]".to_owned(),
+        _ => format!("[{}{character}]", character.to_ascii_uppercase()),
+    }
+}
+
 /// The words for roles, as in manifests.
 fn role_words() -> Vec<String> {
     let words = access::LEVELS.iter();
     words.map(|(_, name)| name.to_lowercase().replace(' ', "_")).collect()
 }
 
-/// Only the attributes that the service knows: it ignores others silently.
+/// Allows only the attributes that the service knows: it ignores others silently.
 fn attributes_of_projects(schema: &mut schemars::Schema) {
-    let taken = |row: &&Attribute| {
-        [Route::Create, Route::Edit].into_iter().any(|route| row.accepted_on(route))
-    };
-    let names = TABLE.projects.iter().filter(taken).map(|row| (row.name.to_owned(), true.into()));
-    schema.insert("properties".to_owned(), Value::Object(names.collect()));
+    let mut rows: Vec<&Attribute> = TABLE.projects.iter().collect();
+    rows.retain(|row| row.accepted_on(Route::Create) || row.accepted_on(Route::Edit));
+    let properties = rows.iter().map(|row| (row.name.to_owned(), true.into()));
+    schema.insert("properties".to_owned(), Value::Object(properties.collect()));
     schema.insert("additionalProperties".to_owned(), false.into());
 }
 
@@ -300,14 +303,6 @@ pub enum SeedError {
         place: String,
         /// The service's own words.
         reason: String,
-    },
-    /// It names a user that does not exist.
-    #[error("{place}: there is no user `{user}`; list it under `users`")]
-    UnknownUser {
-        /// The part that names it.
-        place: String,
-        /// The username.
-        user: String,
     },
     /// The database failed.
     #[error("the sandbox's database failed")]

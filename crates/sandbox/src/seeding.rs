@@ -27,32 +27,23 @@ use super::store::merge_request::{MergeRequest, Note};
 use super::store::namespace::{Namespace, NewGroup};
 use super::store::project::Project;
 use super::store::stored::Stored as _;
-use super::store::user::{NewUser, User};
-use super::{Data, Service, StartError, access, clock};
+use super::store::user::User;
+use super::{Data, Service, access, clock};
 
 /// Prepares the database for calls: `root` and its token, the seed, the tier. Returns notes for the
 /// user.
 pub(super) fn prepare(
-    service: &Service,
-    seed: Option<&Seed>,
-    token: &str,
-    data: &Data,
-) -> Result<Vec<String>, StartError> {
-    Ok(service.store.write(|db| prepare_in(service, db, seed, token, data))?)
-}
-
-fn prepare_in(
     service: &Service,
     db: &Connection,
     seed: Option<&Seed>,
     token: &str,
     data: &Data,
 ) -> Result<Vec<String>, SeedError> {
-    registry::make_room(db, service.told)?;
+    registry::make_room(db, service.described)?;
     let now = clock::spell(service.clock.now());
     if User::by_username(db, "root")?.is_none() {
-        let root = NewUser::active("root", "Administrator", "admin@example.com");
-        User::insert(db, NewUser { admin: true, ..root }, &now)?;
+        let root = User::active("root", "Administrator", "admin@example.com");
+        User { admin: true, ..root }.insert(db, &now)?;
     }
     let root = User::by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     plant_token(db, root.id, token, &now)?;
@@ -89,9 +80,9 @@ fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
 
 /// The release and the tier of the last start with this data.
 pub(super) fn last_start(store: &Store) -> (Option<Release>, Option<Tier>) {
-    let read = |key| store.read(|db| Ok(meta(db, key)?)).ok().flatten();
-    let release = read("release").and_then(|release| release.parse().ok());
-    (release, read("tier").and_then(|tier| Tier::named(&tier)))
+    let [release, tier] =
+        ["release", "tier"].map(|key| store.read(|db| Ok(meta(db, key)?)).ok().flatten());
+    (release.and_then(|release| release.parse().ok()), tier.and_then(|tier| Tier::named(&tier)))
 }
 
 fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
@@ -101,10 +92,10 @@ fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
 
 fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::Result<()> {
     // A revoked token that is requested again becomes valid again.
-    let known = db
+    let is_stored = db
         .execute("UPDATE tokens SET revoked = 0 WHERE digest = ?1", [&access::digest(token)[..]])?
         > 0;
-    if !known {
+    if !is_stored {
         access::add_token(db, user, token, "sandbox", "api", None, now)?;
     }
     Ok(())
@@ -113,13 +104,13 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
 /// Inserts missing objects, as calls of `root` would.
 fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result<(), SeedError> {
     let (caller, input) = ((Some(root.clone()), None), Input::post(Params::default()));
-    let call = Call::of(service, db, caller, service.clock.now(), input);
+    let call = Call::new(service, db, caller, service.clock.now(), input);
     seed.users.iter().try_for_each(|user| add_user(&call, user))?;
     seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
     seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
     seed.runners.iter().try_for_each(|runner| {
         let place = format!("runner {}", runner.description.as_deref().unwrap_or_default());
-        add_runner(&call, runner).map_err(refused(&place))
+        add_runner(&call, runner).at(&place)
     })
 }
 
@@ -134,93 +125,96 @@ fn add_runner(call: &Call<'_>, seed: &SeedRunner) -> Result<()> {
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
     let place = format!("user {}", user.username);
     if User::by_username(call.db, &user.username)?.is_none() {
-        project_rules::check_path_alone(&user.username).map_err(refused(&place))?;
-        let new = NewUser {
-            username: &user.username,
-            name: user.name.as_deref().unwrap_or(&user.username),
-            email: &format!("{}@localhost", user.username),
-            state: &word(user.state),
+        project_rules::check_path_alone(&user.username).at(&place)?;
+        let name = user.name.as_deref().unwrap_or(&user.username);
+        let new = User {
+            state: word(user.state),
             admin: user.administrator,
             bot: user.bot,
+            ..User::active(&user.username, name, &format!("{}@localhost", user.username))
         };
-        User::insert(call.db, new, call.now())?;
+        new.insert(call.db, call.now())?;
     }
-    if let (Some(token), Some(known)) = (&user.token, User::by_username(call.db, &user.username)?) {
-        plant_token(call.db, known.id, token, call.now())?;
+    let stored = User::by_username(call.db, &user.username)?;
+    if let (Some(token), Some(stored)) = (&user.token, stored) {
+        plant_token(call.db, stored.id, token, call.now())?;
     }
     Ok(())
 }
 
 fn add_group(call: &Call<'_>, group: &SeedGroup) -> Result<(), SeedError> {
-    let namespace = namespace(call, &group.path, group.name.as_deref(), group.visibility)?;
+    let namespace =
+        find_or_create_namespace(call, &group.path, group.name.as_deref(), group.visibility)?;
     let scope = Scope::Group(Box::new(namespace));
     add_members(call, &scope, &format!("group {}", group.path), &group.members)
 }
 
 /// The namespace with the full path, created with all groups above it if needed.
-fn namespace(
+fn find_or_create_namespace(
     call: &Call<'_>,
     path: &str,
     name: Option<&str>,
     visibility: Option<SeedVisibility>,
 ) -> Result<Namespace, SeedError> {
-    if let Some(known) = Namespace::by_path(call.db, path)? {
-        return Ok(known);
+    if let Some(namespace) = Namespace::by_path(call.db, path)? {
+        return Ok(namespace);
     }
-    let (parent, own) = match path.rsplit_once('/') {
-        Some((above, own)) => (Some(namespace(call, above, None, None)?), own),
+    let (parent, segment) = match path.rsplit_once('/') {
+        Some((above, segment)) => {
+            (Some(find_or_create_namespace(call, above, None, None)?), segment)
+        }
         None => (None, path),
     };
     let inherited = parent.as_ref().map_or("private", |parent| &parent.visibility);
     let visibility = visibility.map(word);
     let new = NewGroup {
-        name: name.unwrap_or(own),
-        path: own,
+        name: name.unwrap_or(segment),
+        path: segment,
         parent: parent.as_ref(),
         visibility: visibility.as_deref().unwrap_or(inherited),
     };
     // Paths in a seed may have one character.
-    groups::insert(call, new, 1).map_err(refused(&format!("group {path}")))
+    groups::insert(call, new, 1).at(&format!("group {path}"))
 }
 
 fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), SeedError> {
     let place = format!("project {}", seed.path);
-    let Some((above, own)) = seed.path.rsplit_once('/') else {
+    let Some((above, segment)) = seed.path.rsplit_once('/') else {
         return Err(SeedError::Refused {
             place,
             reason: "the path needs a group or user in front: `acme/shop`".to_owned(),
         });
     };
-    let found = || Project::by_path(call.db, &seed.path)?.ok_or_else(Failure::no_record);
-    let found = || found().map_err(refused(&place));
     let mut settings = seed.settings.clone();
-    settings.insert("path".to_owned(), own.into());
-    let settings = parameters(&settings).map_err(refused(&place))?;
+    settings.insert("path".to_owned(), segment.into());
+    let settings = seed_params(&settings).at(&place)?;
     let is_new = Project::by_path(call.db, &seed.path)?.is_none();
     if is_new {
-        let namespace = namespace(call, above, None, None)?;
-        projects::insert(call, Route::Create, root, &namespace, &settings)
-            .map_err(refused(&place))?;
+        let namespace = find_or_create_namespace(call, above, None, None)?;
+        projects::insert(call, Route::Create, root, &namespace, &settings).at(&place)?;
     }
-    let project = found()?;
+    let project = seeded_project(call, seed).at(&place)?;
     for branch in &seed.branches {
-        repository::plant(call, &project, branch)
-            .map_err(refused(&format!("{place}, branch {branch}")))?;
+        repository::plant(call, &project, branch).at(&format!("{place}, branch {branch}"))?;
     }
     // The default branch must exist.
     if is_new {
-        projects::edit(call, &project, &settings).map_err(refused(&place))?;
+        projects::edit(call, &project, &settings).at(&place)?;
     }
-    let project = found()?;
+    let project = seeded_project(call, seed).at(&place)?;
     add_content(call, &place, &project, seed)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
         let place = format!("{place}, merge request {}", number + 1);
         add_merge_request(call, root, &project, &place, merge_request)?;
     }
     if seed.archived {
-        call.set("projects", project.id, "archived", true).map_err(refused(&place))?;
+        call.set("projects", project.id, "archived", true).at(&place)?;
     }
     Ok(())
+}
+
+fn seeded_project(call: &Call<'_>, seed: &SeedProject) -> Result<Project> {
+    Project::by_path(call.db, &seed.path)?.ok_or_else(Failure::no_record)
 }
 
 /// Adds what a project has: members first, because only they can be granted something.
@@ -234,7 +228,7 @@ fn add_content(
     add_members(call, &scope, place, &seed.members)?;
     for key in &seed.resource_groups {
         collections::plant_resource_group(call, project, key)
-            .map_err(refused(&format!("{place}, resource group {key}")))?;
+            .at(&format!("{place}, resource group {key}"))?;
     }
     const RULE: &str = "push rule";
     type Plant = fn(&Call<'_>, &Scope) -> Result<()>;
@@ -246,22 +240,22 @@ fn add_content(
     ];
     for (what, entries, plant) in lists {
         for (number, fields) in entries.iter().enumerate() {
-            let call = |params| {
-                let caller = (call.caller.clone(), None);
-                Call::of(call.service, call.db, caller, call.time, Input::post(params))
-            };
+            let caller = (call.caller.clone(), None);
             let number = if what == RULE { String::new() } else { format!(" {}", number + 1) };
-            let added = parameters(fields).and_then(|fields| plant(&call(fields), &scope));
-            added.map_err(refused(&format!("{place}, {what}{number}")))?;
+            let added = seed_params(fields).and_then(|params| {
+                let input = Input::post(params);
+                plant(&Call::new(call.service, call.db, caller, call.time, input), &scope)
+            });
+            added.at(&format!("{place}, {what}{number}"))?;
         }
     }
     Ok(())
 }
 
 /// The user with a name, who must exist.
-fn user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
-    let unknown = || SeedError::UnknownUser { place: place.to_owned(), user: name.to_owned() };
-    User::by_username(call.db, name)?.ok_or_else(unknown)
+fn find_user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
+    let unknown = || Failure::refused(format!("there is no user `{name}`; list it under `users`"));
+    User::by_username(call.db, name)?.ok_or_else(unknown).at(place)
 }
 
 fn add_members(
@@ -272,15 +266,25 @@ fn add_members(
 ) -> Result<(), SeedError> {
     for seed in seeds {
         let place = format!("{place}, member {}", seed.user);
-        let user = user(call, &place, &seed.user)?;
+        let user = find_user(call, &place, &seed.user)?;
         let mut fields = Params::default();
         let added = fields
             .add("access_level", seed.access_level.0.into())
             .and_then(|()| fields.add("expires_at", seed.expires_at.clone().into()))
             .and_then(|()| members::plant(call, scope, &user, &fields));
-        added.map_err(refused(&place))?;
+        added.at(&place)?;
     }
     Ok(())
+}
+
+/// The id of the named author, `root` by default.
+fn author_id(
+    call: &Call<'_>,
+    root: &User,
+    place: &str,
+    name: Option<&str>,
+) -> Result<i64, SeedError> {
+    name.map_or(Ok(root.id), |name| find_user(call, place, name).map(|user| user.id))
 }
 
 fn add_merge_request(
@@ -290,10 +294,6 @@ fn add_merge_request(
     place: &str,
     seed: &SeedMergeRequest,
 ) -> Result<(), SeedError> {
-    let author = |name: Option<&String>| match name {
-        None => Ok(root.id),
-        Some(name) => user(call, place, name).map(|user| user.id),
-    };
     let last = "SELECT coalesce(max(iid), 0) FROM merge_requests WHERE project_id = ?1";
     let iid = call.db.query_row(last, [project.id], |row| row.get::<_, i64>(0))? + 1;
     let merge_request = MergeRequest {
@@ -303,7 +303,7 @@ fn add_merge_request(
         title: seed.title.clone(),
         state: word(seed.state),
         discussion_locked: seed.discussion_locked,
-        author_id: Some(author(seed.author.as_ref())?),
+        author_id: Some(author_id(call, root, place, seed.author.as_deref())?),
         source_branch: "change".to_owned(),
         target_branch: "main".to_owned(),
         created_at: call.now().to_owned(),
@@ -314,7 +314,7 @@ fn add_merge_request(
         let note = Note {
             id: 0,
             merge_request_id,
-            author_id: author(note.author.as_ref())?,
+            author_id: author_id(call, root, place, note.author.as_deref())?,
             body: note.body.clone(),
             system: note.system,
             internal: note.internal,
@@ -326,37 +326,45 @@ fn add_merge_request(
     Ok(())
 }
 
-fn parameters(fields: &Map<String, Value>) -> Result<Params> {
+fn seed_params(fields: &Map<String, Value>) -> Result<Params> {
     let mut params = Params::default();
     for (name, value) in fields {
-        params.add(name, with_numbers(name, value))?;
+        params.add(name, with_level_numbers(name, value))?;
     }
     Ok(params)
 }
 
 /// The value of `name`, with the numbers of levels of access that are words.
-fn with_numbers(name: &str, value: &Value) -> Value {
+fn with_level_numbers(name: &str, value: &Value) -> Value {
     match value {
         Value::String(word) if name.ends_with("access_level") => {
-            access::level_called(word).map_or_else(|| value.clone(), Value::from)
+            access::level_by_name(word).map_or_else(|| value.clone(), Value::from)
         }
-        Value::Array(items) => items.iter().map(|item| with_numbers(name, item)).collect(),
+        Value::Array(items) => items.iter().map(|item| with_level_numbers(name, item)).collect(),
         Value::Object(fields) => {
-            let field =
-                |(name, value): (&String, &Value)| (name.clone(), with_numbers(name, value));
-            Value::Object(fields.iter().map(field).collect())
+            let fields = fields.iter().map(|(name, value)| (name, with_level_numbers(name, value)));
+            fields.map(|(name, value)| (name.clone(), value)).collect()
         }
         _ => value.clone(),
     }
 }
 
-fn refused(place: &str) -> impl Fn(Failure) -> SeedError + use<> {
-    let place = place.to_owned();
-    move |failure| SeedError::Refused { place: place.clone(), reason: reason(&failure) }
+trait At<T> {
+    /// Adds the refused part of the seed to a failure.
+    fn at(self, place: &str) -> Result<T, SeedError>;
+}
+
+impl<T> At<T> for Result<T> {
+    fn at(self, place: &str) -> Result<T, SeedError> {
+        self.map_err(|failure| SeedError::Refused {
+            place: place.to_owned(),
+            reason: failure_text(&failure),
+        })
+    }
 }
 
 /// The text of a failure: `url is missing`, or `path: has already been taken`.
-fn reason(failure: &Failure) -> String {
+fn failure_text(failure: &Failure) -> String {
     match failure.body.get("message").or_else(|| failure.body.get("error")) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(texts)) => {

@@ -3,6 +3,8 @@
 //! This module processes the rows of [`attributes`], which contain the rules for single attributes.
 //! The rules that connect two attributes are here.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -35,17 +37,18 @@ pub(crate) struct Rights<'a> {
 
 /// The attributes of a project created at this time.
 pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
-    let preset = |row: &Attribute| match row.kind {
-        Kind::CleanupPolicy => cleanup_policy::scheduled(row.preset.clone(), time),
-        _ => row.preset.clone(),
-    };
-    attributes::all()
-        .filter(|row| is_stored(row))
-        .map(|row| (row.name.to_owned(), preset(row)))
-        .collect()
+    let mut presets = Map::new();
+    for row in attributes::all().filter(|row| is_stored(row)) {
+        let preset = match row.kind {
+            Kind::CleanupPolicy => cleanup_policy::scheduled(row.preset.clone(), time),
+            _ => row.preset.clone(),
+        };
+        presets.insert(row.name.to_owned(), preset);
+    }
+    presets
 }
 
-/// Whether an attribute has a value of its own.
+/// True if an attribute has a value of its own.
 const fn is_stored(row: &Attribute) -> bool {
     !matches!(row.kind, Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_))
 }
@@ -58,7 +61,7 @@ pub(crate) fn apply(
     rights: Rights<'_>,
     stored: &mut Map<String, Value>,
 ) -> Result<()> {
-    let (former, edit) = (stored.clone(), Edit { route, params, rights });
+    let (former, edit) = (stored.clone(), ProjectEdit { route, params, rights });
     let mut accepted: Vec<_> =
         attributes::of(rights.edition).filter(|row| edit.accepts(row)).collect();
     // Deprecated booleans come first, so that an access level in the same call wins. New names come
@@ -81,18 +84,18 @@ pub(crate) fn apply(
     }
     edit.check_owner(&former, stored)?;
     check_levels(stored)?;
-    edit.tie(&former, stored)
+    edit.sync_renamed(&former, stored)
 }
 
 /// The attributes in one call.
 #[derive(Clone, Copy)]
-struct Edit<'a> {
+struct ProjectEdit<'a> {
     route: Route,
     params: &'a Params,
     rights: Rights<'a>,
 }
 
-impl Edit<'_> {
+impl ProjectEdit<'_> {
     fn accepts(&self, row: &Attribute) -> bool {
         let Self { route, rights, .. } = *self;
         let is_beyond = route == Route::Create && row.accepted_on_create_too();
@@ -111,12 +114,11 @@ impl Edit<'_> {
         stored: &Map<String, Value>,
     ) -> Result<Option<(&'static str, Value)>> {
         let edits = self.route == Route::Edit;
-        let texts = || Ok::<_, Failure>(self.params.texts(name)?.unwrap_or_default());
         let new = match row.kind {
             Kind::Elsewhere => None,
             Kind::TwinOf(target) => {
-                let level = |on| if on { "enabled" } else { "disabled" };
-                return Ok(flag(name, value)?.map(|on| (target, level(on).into())));
+                let level = flag(name, value)?.map(|on| if on { "enabled" } else { "disabled" });
+                return Ok(level.map(|level| (target, level.into())));
             }
             Kind::AliasOf(target) | Kind::OppositeOf(target) => {
                 let on = flag(name, value)?;
@@ -124,11 +126,11 @@ impl Edit<'_> {
                 let is_opposite = matches!(row.kind, Kind::OppositeOf(_));
                 return Ok(on.map(|on| (target, (on != is_opposite).into())));
             }
-            Kind::Claims(known) => Some(claims(row, texts()?, known)?),
-            Kind::Topics => match topics(&texts()?) {
+            Kind::Claims(allowed) => Some(claims(row, self.texts(name)?, allowed)?),
+            Kind::Topics => match topics(&self.texts(name)?) {
                 None if edits => return Err(Failure::unsaved()),
                 None => return Err(Failure::model("topics", "is invalid")),
-                kept => kept,
+                topics => topics,
             },
             Kind::CleanupPolicy => {
                 let stored = stored.get(row.name).cloned();
@@ -137,20 +139,24 @@ impl Edit<'_> {
                 Some(cleanup_policy::scheduled(policy, self.rights.time))
             }
             _ => {
-                self.check_single(row, value)?;
-                match is_null(row, value) {
-                    true if edits || matches!(row.null, OnNull::Stored | OnNull::Last) => {
-                        nulled(row, value)?
-                    }
-                    _ => plain(row, name, value)?,
+                self.check_attribute(row, value)?;
+                let sets_null = edits || matches!(row.null, OnNull::Stored | OnNull::Last);
+                if sets_null && is_null(row, value) {
+                    null_value(row, value)?
+                } else {
+                    checked_value(row, name, value)?
                 }
             }
         };
         Ok(new.map(|new| (row.name, new)))
     }
 
+    fn texts(&self, name: &str) -> Result<Vec<String>> {
+        Ok(self.params.texts(name)?.unwrap_or_default())
+    }
+
     /// The rules for single attributes that do not follow from their type.
-    fn check_single(&self, row: &Attribute, value: &Value) -> Result<()> {
+    fn check_attribute(&self, row: &Attribute, value: &Value) -> Result<()> {
         let (edits, rights) = (self.route == Route::Edit, self.rights);
         match row.name {
             "mr_default_target_self" if !rights.fork && flag(row.name, value)? != Some(false) => {
@@ -182,27 +188,30 @@ impl Edit<'_> {
     /// Refuses attributes that only an owner may send.
     fn check_owner(&self, former: &Map<String, Value>, stored: &Map<String, Value>) -> Result<()> {
         let Self { params, rights, .. } = *self;
-        let has = |name| attributes::of(rights.edition).any(|row| row.name == name);
         if rights.owner {
             return Ok(());
         }
-        refuse_if(has(PIPELINES_REMOVED) && params.has(PIPELINES_REMOVED), Failure::forbidden)?;
-        let owner =
-            |stored: &Map<String, Value>| stored.get(OVERRIDE_ROLE) == Some(&"owner".into());
-        if owner(former) != owner(stored) {
-            return Err(Failure::model(OVERRIDE_ROLE, "can only be changed by an owner"));
-        }
-        Ok(())
+        let mut rows = attributes::of(rights.edition);
+        let has_retention = rows.any(|row| row.name == PIPELINES_REMOVED);
+        refuse_if(has_retention && params.has(PIPELINES_REMOVED), Failure::forbidden)?;
+        let [was_owner, is_owner] =
+            [former, stored].map(|stored| stored.get(OVERRIDE_ROLE) == Some(&"owner".into()));
+        refuse_if(was_owner != is_owner, || {
+            Failure::model(OVERRIDE_ROLE, "can only be changed by an owner")
+        })
     }
 
-    /// If a new attribute and the old one that it replaces mean the same, writing one sets the other;
-    /// the new one wins.
-    fn tie(&self, former: &Map<String, Value>, stored: &mut Map<String, Value>) -> Result<()> {
+    /// Keeps a renamed attribute and its old name in sync. The new one wins.
+    fn sync_renamed(
+        &self,
+        former: &Map<String, Value>,
+        stored: &mut Map<String, Value>,
+    ) -> Result<()> {
         let Self { route, params, rights } = *self;
-        if route == Route::Edit && rights.edition.release >= ROLE_ALONE {
-            let developer = stored.get(OVERRIDE_ROLE) == Some(&"developer".into());
+        if route == Route::Edit && rights.edition.release >= ROLE_ONLY_SINCE {
+            let is_developer = stored.get(OVERRIDE_ROLE) == Some(&"developer".into());
             let role = match params.flag(RESTRICTED)?.filter(|_| !params.has(OVERRIDE_ROLE)) {
-                Some(true) if developer => Some("maintainer"),
+                Some(true) if is_developer => Some("maintainer"),
                 Some(false) => Some("developer"),
                 _ => None,
             };
@@ -217,7 +226,7 @@ impl Edit<'_> {
             && attributes::of(rights.edition).any(|row| row.name == PACKAGES_LEVEL)
         {
             let on = stored.get(PACKAGES) == Some(&true.into());
-            let level = if on { level_of(rights.visibility) } else { "disabled" };
+            let level = if on { default_packages_level(rights.visibility) } else { "disabled" };
             stored.insert(PACKAGES_LEVEL.to_owned(), level.into());
         }
         Ok(())
@@ -227,46 +236,48 @@ impl Edit<'_> {
 /// Checks the parameters alone, before the project is read: their faults, and that at least one
 /// attribute of an edit was sent.
 pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
-    let accepted = || attributes::of(edition).filter(|row| row.accepted_on(Route::Edit));
-    let complaint = |row: &'static Attribute| {
-        let value = params.get(row.name)?;
-        let refused = match is_null(row, value) {
-            true => nulled(row, value).err(),
-            false => plain(row, row.name, value).err(),
+    let mut complaints = Vec::new();
+    let mut accepted = HashSet::new();
+    for row in attributes::of(edition).filter(|row| row.accepted_on(Route::Edit)) {
+        accepted.insert(row.name);
+        let Some(value) = params.get(row.name) else { continue };
+        let checked = if is_null(row, value) {
+            null_value(row, value)
+        } else {
+            checked_value(row, row.name, value)
         };
-        refused.and_then(|failure| failure.body["error"].as_str().map(str::to_owned))
-    };
-    let mut complaints: Vec<String> = accepted().filter_map(complaint).collect();
-    let known: Vec<&str> = TABLE
-        .enough
-        .iter()
-        .copied()
-        .filter(|name| accepted().any(|row| row.name == *name))
-        .collect();
-    complaints.extend(Need::OneOf(&known).complaints(params));
+        let error = checked.err().map(|failure| failure.body["error"].clone());
+        complaints.extend(error.as_ref().and_then(Value::as_str).map(str::to_owned));
+    }
+    let mut enough = TABLE.enough.clone();
+    enough.retain(|name| accepted.contains(name));
+    complaints.extend(Need::OneOf(&enough).complaints(params));
     refuse_if(!complaints.is_empty(), || Failure::parameters(&complaints))
 }
 
 /// Refuses merge requests and CI/CD that are open to more people than the repository.
 fn check_levels(stored: &Map<String, Value>) -> Result<()> {
-    let rank = |feature: &str| {
-        let level = stored.get(feature).and_then(Value::as_str).unwrap_or("enabled");
-        PUBLIC_LEVELS.iter().position(|known| level == *known)
-    };
-    let most = rank("repository_access_level");
+    let repository_rank = access_rank(stored, "repository_access_level");
     let mut complaints = Complaints::default();
     for feature in ["merge_requests_access_level", "builds_access_level"] {
         let text = "cannot have higher visibility level than repository access level";
-        complaints.add_if(rank(feature) > most, &format!("project_feature.{feature}"), text);
+        let is_higher = access_rank(stored, feature) > repository_rank;
+        complaints.add_if(is_higher, &format!("project_feature.{feature}"), text);
     }
     complaints.settle()
 }
 
+/// How open the access level of a feature is.
+fn access_rank(stored: &Map<String, Value>, feature: &str) -> Option<usize> {
+    let level = stored.get(feature).and_then(Value::as_str).unwrap_or("enabled");
+    PUBLIC_LEVELS.iter().position(|name| level == *name)
+}
+
 /// From this release on only the role decides who may pass variables to pipelines.
-pub(super) const ROLE_ALONE: Release = Release::new(17, 7);
+pub(super) const ROLE_ONLY_SINCE: Release = Release::new(17, 7);
 
 /// The level of an enabled package registry, by the visibility of the project.
-fn level_of(visibility: &str) -> &'static str {
+fn default_packages_level(visibility: &str) -> &'static str {
     match visibility {
         "private" => "private",
         "internal" => "enabled",
@@ -283,7 +294,7 @@ fn not_null(relation: &str, column: &str) -> Failure {
     Failure::model("base", text)
 }
 
-/// Whether a value means null. An empty text does, for attributes that are not texts.
+/// True if a value means null. An empty text does, for attributes that are not texts.
 fn is_null(row: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match row.kind {
@@ -294,7 +305,7 @@ fn is_null(row: &Attribute, value: &Value) -> bool {
 }
 
 /// The value that null sets; `None` if it changes nothing.
-fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>> {
+fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
     match row.null {
         OnNull::Unsaved | OnNull::BlankUnsaved => Err(Failure::unsaved()),
         OnNull::Above(above) if !value.is_null() => Ok(Some(above.into())),
@@ -312,7 +323,7 @@ fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>> {
 }
 
 /// The checked value of a single attribute; `None` if null changes nothing.
-pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>> {
+pub(crate) fn checked_value(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>> {
     Ok(match row.kind {
         Kind::Flag | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => {
             flag(name, value)?.map(Value::Bool)
@@ -323,11 +334,11 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
                 (Kind::Name(_), Some(text)) if text.is_empty() => None,
                 (Kind::Text(_), None) => Some(row.preset.clone()),
                 (_, None) => Some(Value::Null),
-                (_, Some(text)) => Some(bounded(row, text, most)?),
+                (_, Some(text)) => Some(check_text(row, text, most)?),
             }
         }
         Kind::Number(bounds) | Kind::Count(bounds) => match integer(name, value)? {
-            Some(number) => Some(within(row, number, bounds)?),
+            Some(number) => Some(check_bounds(row, number, bounds)?),
             None => matches!(row.kind, Kind::Count(_)).then_some(Value::Null),
         },
         Kind::OneOf(values) => match text(name, value)? {
@@ -344,7 +355,7 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
 }
 
 /// Checks the bounds of a number.
-fn within(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
+fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
     let Bounds { least, most, complaint } = bounds;
     if (least..=most).contains(&number) {
         return Ok(number.into());
@@ -364,7 +375,7 @@ fn within(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
 }
 
 /// A text without a fault of its form, and of at most `most` characters.
-fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value> {
+fn check_text(row: &Attribute, text: String, most: usize) -> Result<Value> {
     let is_outside = text.starts_with('/') || text.contains("..");
     let fault = match row.kind {
         Kind::Pattern(_) => re2::refusal(&text),
@@ -373,15 +384,17 @@ fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value> {
         }
         _ => None,
     };
-    let too_long = || format!("is too long (maximum is {most} characters)");
-    match fault.or_else(|| (text.chars().count() > most).then(too_long)) {
-        Some(fault) => Err(Failure::model(row.blamed(), fault)),
-        None => Ok(text.into()),
+    if let Some(fault) = fault {
+        return Err(Failure::model(row.blamed(), fault));
     }
+    refuse_if(text.chars().count() > most, || {
+        Failure::model(row.blamed(), format!("is too long (maximum is {most} characters)"))
+    })?;
+    Ok(text.into())
 }
 
 /// The parts of a token's subject: at least the path of the project, which comes first.
-fn claims(row: &Attribute, words: Vec<String>, known: &[&str]) -> Result<Value> {
+fn claims(row: &Attribute, words: Vec<String>, allowed: &[&str]) -> Result<Value> {
     let mut faults = Vec::new();
     if words.is_empty() {
         faults.push("is too short (minimum is 1 character)".to_owned());
@@ -389,7 +402,7 @@ fn claims(row: &Attribute, words: Vec<String>, known: &[&str]) -> Result<Value> 
     if words.first().is_none_or(|first| first != "project_path") {
         faults.push("project_path must be the first element of the sub claim".to_owned());
     }
-    for word in words.iter().filter(|word| !known.contains(&word.as_str())) {
+    for word in words.iter().filter(|word| !allowed.contains(&word.as_str())) {
         faults.push(format!("{word} is not an allowed sub claim component"));
     }
     refuse_if(!faults.is_empty(), || Failure::refused(json!({ row.blamed(): faults })))?;
@@ -407,8 +420,8 @@ fn topics(sent: &[String]) -> Option<Value> {
         .collect();
     words.sort_unstable();
     words.dedup();
-    let is_kept = |word: &&str| word.is_ascii() && word.len() <= 255;
-    words.iter().all(is_kept).then(|| words.into())
+    let are_valid = words.iter().all(|word| word.is_ascii() && word.len() <= 255);
+    are_valid.then(|| words.into())
 }
 
 #[cfg(test)]
@@ -419,7 +432,11 @@ mod tests {
     use crate::Tier;
     use crate::access::OWNER;
     use crate::attributes::{Reads, Shown};
-    use crate::reader::Reader;
+    use crate::call::{Call, Input};
+    use crate::project_view::ProjectView;
+    use crate::routes::view::Extras;
+    use crate::store::{Store, project::Project, user::User};
+    use crate::{Conditions, Data, Service};
     use undrift_release::REFERENCE;
 
     fn anybody() -> Rights<'static> {
@@ -446,19 +463,23 @@ mod tests {
         params.add_json(body.to_string().as_bytes())?;
         let mut stored = presets(rights.time);
         apply(Route::Edit, &params, rights, &mut stored)?;
-        let reader = Reader {
-            stored: &stored,
-            edition: rights.edition,
-            level: OWNER,
-            known: true,
-            administrator: true,
-            visibility: rights.visibility,
-            archived: false,
-            fork: rights.fork,
-            unlisted_hidden: false,
+        let store = Store::open(&Data::Memory, false).expect("memory");
+        let Edition { tier, release } = rights.edition;
+        let profile = Profile { release, ..Profile::default() };
+        let service = Service::new(store, tier, Conditions { profile, ..Conditions::default() });
+        let project = &Project {
+            visibility: rights.visibility.to_owned(),
+            forked_from_id: rights.fork.then_some(1),
+            ..Project::default()
         };
-        let members = reader.brief().chain(reader.rest());
-        Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
+        service.store.read(|db| {
+            let root = User { admin: true, ..User::default() };
+            let call = &Call::new(&service, db, (Some(root), None), rights.time, Input::default());
+            let (stored, wanted) = (&stored, Extras::default());
+            let view = ProjectView { call, project, stored, level: OWNER, wanted };
+            let members = view.simple_attributes().chain(view.other_attributes());
+            Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
+        })
     }
 
     /// A valid value that differs from the preset.
@@ -611,8 +632,8 @@ mod tests {
         let answer =
             edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
         assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));
-        let plain = Rights { administrator: false, ..anybody() };
-        let answer = edited(&json!({"repository_storage": "x"}), plain).expect("accepted");
+        let checked_value = Rights { administrator: false, ..anybody() };
+        let answer = edited(&json!({"repository_storage": "x"}), checked_value).expect("accepted");
         assert_eq!(answer["repository_storage"], "default");
     }
 }

@@ -5,8 +5,8 @@ use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::answer::{Failure, Result};
-use super::attributes::{Attribute, Edition, Kind, Route, TABLE};
-use super::params::Params;
+use super::attributes::{Attribute, Kind, Route, TABLE};
+use super::call::Call;
 use super::settings;
 
 /// The settings of one type of object.
@@ -23,34 +23,30 @@ pub(crate) const OF_GROUPS: StoredSettings =
 pub(crate) const OF_USERS: StoredSettings =
     StoredSettings { table: "users", rows: || &TABLE.users };
 
-/// How settings are taken from a call. Settings that are not accepted are ignored.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Edit<'a> {
-    pub(crate) route: Route,
-    pub(crate) edition: Edition,
-    pub(crate) administrator: bool,
-    /// Settings that this call cannot change.
-    pub(crate) dropped: &'a [&'a str],
-}
-
 impl StoredSettings {
+    /// The settings that exist in the release and licence of the service.
+    fn rows(&self, call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
+        let edition = call.edition();
+        (self.rows)().iter().filter(move |row| row.is_of(edition))
+    }
+
     /// The existing settings of `id`, set or not. Lists omit some.
     pub(crate) fn shown(
         &self,
-        db: &Connection,
+        call: &Call<'_>,
         id: i64,
-        edition: Edition,
         is_seen: impl Fn(&Attribute) -> bool,
     ) -> Result<Map<String, Value>> {
-        let set = self.set(db, id)?;
-        let rows = (self.rows)()
-            .iter()
-            .filter(|row| row.is_of(edition) && row.is_shown_at(edition.release) && is_seen(row));
-        let value = |row: &Attribute| match row.kind {
-            Kind::OppositeOf(target) => (set.get(target) != Some(&Value::Bool(true))).into(),
-            _ => set.get(row.name).cloned().unwrap_or_else(|| row.preset.clone()),
-        };
-        Ok(rows.map(|row| (row.name.to_owned(), value(row))).collect())
+        let set = self.set(call.db, id)?;
+        let rows = self.rows(call).filter(|row| row.is_shown_at(call.release()) && is_seen(row));
+        let settings = rows.map(|row| {
+            let value = match row.kind {
+                Kind::OppositeOf(target) => (set.get(target) != Some(&Value::Bool(true))).into(),
+                _ => set.get(row.name).cloned().unwrap_or_else(|| row.preset.clone()),
+            };
+            (row.name.to_owned(), value)
+        });
+        Ok(settings.collect())
     }
 
     /// The settings of `id` that were ever set.
@@ -60,12 +56,12 @@ impl StoredSettings {
         serde_json::from_str(&text).map_err(|error| Failure::internal(&error))
     }
 
-    /// Whether a flag of `id` is on, set or by default.
+    /// True if a flag of `id` is on, set or by default.
     pub(crate) fn is_on(&self, db: &Connection, id: i64, name: &str) -> Result<bool> {
-        let preset =
-            || (self.rows)().iter().find(|row| row.name == name).map(|row| row.preset.clone());
-        let value = self.set(db, id)?.get(name).cloned().or_else(preset);
-        Ok(value == Some(Value::Bool(true)))
+        let set = self.set(db, id)?;
+        let mut rows = (self.rows)().iter();
+        let value = set.get(name).or_else(|| Some(rows.find(|row| row.name == name)?.preset));
+        Ok(value == Some(&Value::Bool(true)))
     }
 
     /// Stores one value.
@@ -81,19 +77,17 @@ impl StoredSettings {
         self.store(db, id, set)
     }
 
-    /// Whether a route accepts a setting.
-    pub(crate) fn accepts(&self, name: &str, route: Route, edition: Edition) -> bool {
-        let mut rows = (self.rows)().iter();
-        rows.any(|row| row.name == name && row.accepted_on(route) && row.is_of(edition))
+    /// True if a route accepts a setting.
+    pub(crate) fn accepts(&self, call: &Call<'_>, name: &str, route: Route) -> bool {
+        self.rows(call).any(|row| row.name == name && row.accepted_on(route))
     }
 
     /// Refuses values of a wrong type, and words that are not in a list. The service checks these
     /// first.
-    pub(crate) fn check(&self, route: Route, edition: Edition, params: &Params) -> Result<()> {
-        let rows = (self.rows)().iter().filter(|row| row.accepted_on(route) && row.is_of(edition));
-        for row in rows {
-            let Some(value) = params.get(row.name) else { continue };
-            match settings::plain(row, row.name, value) {
+    pub(crate) fn check(&self, call: &Call<'_>, route: Route) -> Result<()> {
+        for row in self.rows(call).filter(|row| row.accepted_on(route)) {
+            let Some(value) = call.params.get(row.name) else { continue };
+            match settings::checked_value(row, row.name, value) {
                 Err(failure) if failure.body.get("error").is_some() => return Err(failure),
                 _ => {}
             }
@@ -101,26 +95,26 @@ impl StoredSettings {
         Ok(())
     }
 
-    /// Stores the settings in the call. Null unsets a flag, and a setting that has no default.
+    /// Stores the settings in the call, except the `dropped` ones. Those that are not accepted are
+    /// ignored. Null unsets a flag, and a setting that has no default.
     pub(crate) fn take(
         &self,
-        db: &Connection,
+        call: &Call<'_>,
         id: i64,
-        how: Edit<'_>,
-        params: &Params,
+        route: Route,
+        dropped: &[&str],
     ) -> Result<()> {
-        let mut set = self.set(db, id)?;
-        let accepted = (self.rows)().iter().filter(|row| {
-            row.accepted_on(how.route)
-                && row.is_of(how.edition)
-                && (how.administrator || !row.administrators)
-                && !how.dropped.contains(&row.name)
+        let mut set = self.set(call.db, id)?;
+        let accepted = self.rows(call).filter(|row| {
+            row.accepted_on(route)
+                && (call.is_administrator() || !row.administrators)
+                && !dropped.contains(&row.name)
                 && !matches!(row.kind, Kind::Elsewhere)
         });
         for row in accepted {
-            let Some(value) = params.get(row.name) else { continue };
+            let Some(value) = call.params.get(row.name) else { continue };
             let has_no_preset = row.preset.is_null() || row.preset == "";
-            match (row.kind, settings::plain(row, row.name, value)?) {
+            match (row.kind, settings::checked_value(row, row.name, value)?) {
                 (Kind::OppositeOf(target), Some(on)) => {
                     set.insert(target.to_owned(), (on == false).into());
                 }
@@ -131,7 +125,7 @@ impl StoredSettings {
                 (_, None) => {}
             }
         }
-        self.store(db, id, set)
+        self.store(call.db, id, set)
     }
 
     fn store(&self, db: &Connection, id: i64, set: Map<String, Value>) -> Result<()> {

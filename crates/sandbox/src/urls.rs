@@ -12,7 +12,7 @@ pub(crate) enum Reach<'a> {
     Outside(&'a str),
 }
 
-/// Why the service refuses a URL, in its words. Only the scheme and the host are checked: spaces in
+/// The service's complaint about a URL that it refuses. Only the scheme and the host are checked: spaces in
 /// a path and hosts that are not ASCII are accepted, and names are not resolved.
 pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach<'_>) -> Option<String> {
     if url.is_empty() {
@@ -20,8 +20,7 @@ pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach<'_>) -> Option<S
     }
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let host = authority(rest).map(|(host, _)| host);
-    let odd = |host: &str| host.contains(|c: char| c.is_whitespace() || "<>{}\\\"".contains(c));
-    let why = if rest.is_empty() || !scheme.is_empty() && host.is_none_or(odd) {
+    let complaint = if rest.is_empty() || !scheme.is_empty() && host.is_none_or(has_bad_character) {
         "URI is invalid".to_owned()
     } else if !schemes.contains(&scheme) {
         format!("Only allowed schemes are {}", schemes.join(", "))
@@ -30,23 +29,27 @@ pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach<'_>) -> Option<S
     } else if !host?.starts_with(|c: char| c.is_alphanumeric() || c == '[') {
         "Hostname or IP address invalid".to_owned()
     } else {
-        let Reach::Outside(own) = reach else { return None };
-        let place = local(host?).filter(|_| address(url) != address(own))?;
-        format!("Requests to {place} are not allowed")
+        let Reach::Outside(service_url) = reach else { return None };
+        let network = local_network(host?).filter(|_| address(url) != address(service_url))?;
+        format!("Requests to {network} are not allowed")
     };
-    Some(format!("is blocked: {why}"))
+    Some(format!("is blocked: {complaint}"))
+}
+
+fn has_bad_character(host: &str) -> bool {
+    host.contains(|c: char| c.is_whitespace() || "<>{}\\\"".contains(c))
 }
 
 /// Scheme, host and port of a URL.
 fn address(url: &str) -> Option<(&str, &str, Option<u16>)> {
     let (scheme, rest) = url.split_once("://")?;
     let (host, port) = authority(rest)?;
-    let usual = match scheme {
+    let default_port = match scheme {
         "http" => Some(80),
         "https" => Some(443),
         _ => None,
     };
-    Some((scheme, host, port.or(usual)))
+    Some((scheme, host, port.or(default_port)))
 }
 
 /// The host and the port in the part after the scheme; `None` if the port is not a number.
@@ -62,7 +65,7 @@ fn authority(rest: &str) -> Option<(&str, Option<u16>)> {
 }
 
 /// The name of the forbidden network that contains the host, if any.
-fn local(host: &str) -> Option<&'static str> {
+fn local_network(host: &str) -> Option<&'static str> {
     const LOCALHOST: &str = "localhost";
     let address = host.trim_matches(['[', ']']).parse().map(|address| match address {
         IpAddr::V6(address) => address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4),

@@ -39,16 +39,21 @@ pub fn convert(file: &Path) -> io::Result<PathBuf> {
     Ok(table)
 }
 
-/// Converts the table `src/NAME.yaml` of texts of faults, and writes a constant of `length` texts for each row as
-/// `tables/NAME.rs`. Short rows end with empty texts. The code of the fault is the text number `code`, and must have
-/// a page in the folder `pages`.
+/// Converts the table `src/NAME.yaml` of texts, and writes a constant for each row as `tables/NAME.rs`. With a
+/// `length`, short rows end with empty texts. The text number `code` is the code of the message, and must have a page
+/// in the folder `pages`.
 ///
 /// # Errors
 /// As [`convert_all`], or if a code has no page.
 ///
 /// # Panics
 /// If it is not called by a build script.
-pub fn convert_texts(name: &str, length: usize, code: usize, pages: &Path) -> io::Result<()> {
+pub fn convert_texts(
+    name: &str,
+    length: Option<usize>,
+    code: usize,
+    pages: &Path,
+) -> io::Result<()> {
     convert_all(&[name])?;
     let table = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables").join(name);
     let rows = fs::read(table.with_extension("json"))?;
@@ -59,6 +64,7 @@ pub fn convert_texts(name: &str, length: usize, code: usize, pages: &Path) -> io
         let page = pages.join(&texts[code]).with_extension("md");
         fs::metadata(&page)
             .map_err(|error| io::Error::other(format!("{}: {error}", page.display())))?;
+        let length = length.unwrap_or(texts.len());
         texts.resize(length, String::new());
         let name = name.to_uppercase();
         constants += &format!("pub(crate) const {name}: [&str; {length}] = {texts:?};\n");

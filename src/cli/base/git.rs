@@ -14,7 +14,7 @@ use std::{
     thread,
 };
 
-use super::repository::{Folder, root_of};
+use super::repository::{ResolvedFolder, root_of};
 use crate::{
     cli::Failure,
     manifest::{MAX_FILES, MAX_TOTAL, RESERVED, is_manifest_name},
@@ -26,9 +26,13 @@ pub(super) fn trouble(message: impl Display, help: impl Into<String>) -> Failure
     Failure::usage(message).help(help)
 }
 
-fn of_git(error: &std::io::Error) -> Failure {
+fn cannot_run(error: &std::io::Error) -> Failure {
     let help = "install Git, or pass `--base none` to plan without a base";
     trouble(format!("cannot run `git`: {error}"), help)
+}
+
+fn cannot_read(error: &std::io::Error) -> Failure {
+    trouble(format!("cannot read the base through git: {error}"), "try again")
 }
 
 /// The variables that git needs to find itself and the user's configuration.
@@ -74,13 +78,13 @@ impl Repository {
                 "run undrift in the clone, or pass `--base none`",
             )
         };
-        let way = Folder::to(folder).map_err(|_| outside())?;
-        let own = Self::containing(&way.folder).ok_or_else(outside)?;
-        let output = own.run(["rev-parse", "--git-dir"])?;
+        let way = ResolvedFolder::to(folder).map_err(|_| outside())?;
+        let repository = Self::containing(&way.folder).ok_or_else(outside)?;
+        let output = repository.run(["rev-parse", "--git-dir"])?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
+            let message = String::from_utf8_lossy(&output.stderr);
             let is_of_another =
-                said.contains("safe.directory") || said.contains("dubious ownership");
+                message.contains("safe.directory") || message.contains("dubious ownership");
             return Err(if is_of_another {
                 trouble(
                     format!("git refuses `{shown}`, because another user owns the repository"),
@@ -99,13 +103,13 @@ impl Repository {
                 ));
             }
         }
-        if is_tracked(&own.root)? {
+        if is_tracked(&repository.root)? {
             return Err(trouble(
                 format!("`{shown}` is in a submodule, and a branch decides of which repository"),
                 "run undrift in a clone of that repository alone, or pass `--base none`",
             ));
         }
-        Ok(own)
+        Ok(repository)
     }
 
     /// The repository of a folder without links.
@@ -183,42 +187,39 @@ impl Repository {
     /// none in a submodule or another clone, and none ignored by git.
     pub(super) fn has_all(&self, commit: &str, path: &str) -> Result<(), Failure> {
         let below: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
-        let listed = |arguments: &[&str]| self.listed(&[arguments, below].concat());
-        let is_link = |entry: &&String| entry.starts_with("160000 ");
-        let base = listed(&["ls-tree", "-r", "-z", "--full-tree", commit])?;
-        let here = listed(&["ls-files", "-z", "--stage"])?;
-        if let Some(entry) = base.iter().chain(&here).find(is_link) {
-            let path = entry.split_once('\t').map_or("", |(_, path)| path);
+        let base = ["ls-tree", "-r", "-z", "--full-tree", commit];
+        let here = ["ls-files", "-z", "--stage"];
+        for entry in [&base[..], &here].iter().map(|list| self.listed(&[list, below].concat())) {
+            if let Some(entry) = entry?.iter().find(|entry| entry.starts_with("160000 ")) {
+                let path = entry.split_once('\t').map_or("", |(_, path)| path);
+                return Err(trouble(
+                    format!("`{}` is a submodule: no base has the manifests in it", escape(path)),
+                    format!("keep copies of them in this repository, or {WITHOUT}"),
+                ));
+            }
+        }
+        let untracked = self.listed(&[&["ls-files", "-z", "--others"], below].concat())?;
+        // The path of another repository ends with a slash.
+        let mut clones = untracked.iter().filter(|path| path.ends_with('/'));
+        if let Some(clone) = clones.find(|clone| !is_hidden(Path::new(clone))) {
+            let shown = escape(clone);
             return Err(trouble(
-                format!("`{}` is a submodule: no base has the manifests in it", escape(path)),
+                format!("`{shown}` is another repository: no base has the manifests in it"),
                 format!("keep copies of them in this repository, or {WITHOUT}"),
             ));
         }
-        let other = listed(&["ls-files", "-z", "--others"])?;
-        let is_clone = |path: &&String| path.ends_with('/') && !is_hidden(Path::new(path.as_str()));
-        if let Some(path) = other.iter().find(is_clone) {
-            return Err(trouble(
-                format!(
-                    "`{}` is another repository: no base has the manifests in it",
-                    escape(path)
-                ),
-                format!("keep copies of them in this repository, or {WITHOUT}"),
-            ));
+        let ignored = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
+        for file in self.listed(&[&ignored, below].concat())? {
+            let inner = Path::new(&file).strip_prefix(path);
+            let is_reserved = inner.is_ok_and(|inner| RESERVED.iter().any(|name| inner == *name));
+            if is_manifest(Path::new(&file)) && !is_reserved {
+                return Err(trouble(
+                    format!("git ignores the manifest `{}`: no base has it", escape(&file)),
+                    format!("commit it, move it to another folder, or {WITHOUT}"),
+                ));
+            }
         }
-        let ignored = listed(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard"])?;
-        let is_reserved = |file: &Path| {
-            file.strip_prefix(path).is_ok_and(|inner| RESERVED.iter().any(|name| inner == *name))
-        };
-        let counts = |file: &&String| {
-            let file = Path::new(file.as_str());
-            is_manifest(file) && !is_reserved(file)
-        };
-        ignored.iter().find(counts).map_or(Ok(()), |path| {
-            Err(trouble(
-                format!("git ignores the manifest `{}`: no base has it", escape(path)),
-                format!("commit it, move it to another folder, or {WITHOUT}"),
-            ))
-        })
+        Ok(())
     }
 
     /// The entries of a list from git.
@@ -237,7 +238,8 @@ impl Repository {
         arguments: &[&str],
         counts: impl Fn(&Path) -> bool,
     ) -> Result<Vec<Blob>, Failure> {
-        let blob = |entry: &String| {
+        let entries = self.listed(arguments)?;
+        let blobs = entries.iter().filter_map(|entry| {
             // `MODE TYPE ID SIZE<tab>PATH`; links and submodules have other modes and types.
             let (what, path) = entry.split_once('\t')?;
             let mut what = what.split_ascii_whitespace();
@@ -246,25 +248,22 @@ impl Repository {
             let path = PathBuf::from(path);
             let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
             (is_file && is_inside && counts(&path)).then_some(Blob { id, size, path })
-        };
-        Ok(self.listed(arguments)?.iter().filter_map(blob).collect())
+        });
+        Ok(blobs.collect())
     }
 
     /// Writes the content of `blobs` below `folder`.
     fn write(&self, blobs: &[Blob], folder: &Path) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| {
-            trouble(format!("cannot read the base through git: {error}"), "try again")
-        };
         let mut command = self.command(["cat-file", "--batch"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut git = command.spawn().map_err(|error| of_git(&error))?;
-        let (Some(mut asks), Some(answers)) = (git.stdin.take(), git.stdout.take()) else {
-            return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
+        let mut git = command.spawn().map_err(|error| cannot_run(&error))?;
+        let (Some(mut requests), Some(answers)) = (git.stdin.take(), git.stdout.take()) else {
+            return Err(cannot_read(&std::io::ErrorKind::BrokenPipe.into()));
         };
         let ids: String = blobs.iter().map(|blob| format!("{}\n", blob.id)).collect();
         // Write and read in parallel, so that neither side waits for the other. If git ends early,
         // the answers show it.
-        let asking = thread::spawn(move || drop(asks.write_all(ids.as_bytes())));
+        let asking = thread::spawn(move || drop(requests.write_all(ids.as_bytes())));
         let mut answers = BufReader::new(answers);
         let written = blobs.iter().try_for_each(|blob| {
             let to = folder.join(&blob.path);
@@ -274,7 +273,7 @@ impl Repository {
         });
         drop(answers);
         let _ = (asking.join(), git.wait());
-        written.map_err(failed)
+        written.map_err(|error| cannot_read(&error))
     }
 
     fn run<A: AsRef<OsStr>>(
@@ -282,7 +281,7 @@ impl Repository {
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<Output, Failure> {
         let mut command = self.command(arguments);
-        command.stdin(Stdio::null()).output().map_err(|error| of_git(&error))
+        command.stdin(Stdio::null()).output().map_err(|error| cannot_run(&error))
     }
 
     fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
@@ -314,10 +313,10 @@ impl Repository {
 /// Whether the repository around a link, or around another repository, tracks it: then a branch
 /// could choose its target.
 fn is_tracked(path: &Path) -> Result<bool, Failure> {
-    let Some(around) = path.parent().and_then(Repository::containing) else { return Ok(false) };
-    let Ok(inner) = path.strip_prefix(&around.root) else { return Ok(false) };
+    let Some(outer) = path.parent().and_then(Repository::containing) else { return Ok(false) };
+    let Ok(inner) = path.strip_prefix(&outer.root) else { return Ok(false) };
     let list = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), inner.as_os_str()];
-    Ok(!around.listed(&list)?.is_empty())
+    Ok(!outer.listed(&list)?.is_empty())
 }
 
 /// Whether a file may be a manifest or `undrift.yaml`; hidden files are neither.
@@ -347,9 +346,9 @@ fn answer(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<
 }
 
 /// The fault if git cannot list a commit.
-fn unread(said: &[u8]) -> Failure {
-    let said = String::from_utf8_lossy(said);
-    let first = said.lines().next().unwrap_or("it does not say why");
+fn unread(message: &[u8]) -> Failure {
+    let message = String::from_utf8_lossy(message);
+    let first = message.lines().next().unwrap_or("it does not say why");
     trouble(
         format!("git cannot read the base: {}", escape(first)),
         "fetch the whole commit, or pass `--base none`",

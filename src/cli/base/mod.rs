@@ -40,7 +40,7 @@ const BEFORE_PUSH: &str = "CI_COMMIT_BEFORE_SHA";
 
 /// A requested base.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Request {
+pub(in crate::cli) struct BaseRequest {
     revision: String,
     /// The variable that names it, if it is not from the command line.
     variable: Option<&'static str>,
@@ -48,38 +48,37 @@ pub(in crate::cli) struct Request {
 
 impl BaseArgs {
     /// The base from the command line.
-    pub(in crate::cli) fn named(&self) -> Option<Request> {
+    pub(in crate::cli) fn named(&self) -> Option<BaseRequest> {
         let revision = self.base.clone().filter(|base| base != NONE)?;
-        Some(Request { revision, variable: None })
+        Some(BaseRequest { revision, variable: None })
     }
 
     /// The base from the command line, or else from the variables of the job.
-    pub(in crate::cli) fn named_or_of_job(&self, env: &Environment) -> Option<Request> {
+    pub(in crate::cli) fn named_or_of_job(&self, env: &Environment) -> Option<BaseRequest> {
         if self.base.is_some() {
             return self.named();
         }
-        let is_default = env
-            .get("CI_COMMIT_BRANCH")
-            .is_some_and(|own| env.get("CI_DEFAULT_BRANCH") == Some(own));
-        let before = Some(BEFORE_PUSH).filter(|_| is_default);
-        [Some(OF_MERGE_REQUEST), before].into_iter().flatten().find_map(|variable| {
+        let branch = env.get("CI_COMMIT_BRANCH");
+        let is_default = branch.is_some() && branch == env.get("CI_DEFAULT_BRANCH");
+        let before_push = Some(BEFORE_PUSH).filter(|_| is_default);
+        [Some(OF_MERGE_REQUEST), before_push].into_iter().flatten().find_map(|variable| {
             let revision = env.get(variable).filter(|id| id.bytes().any(|byte| byte != b'0'))?;
-            Some(Request { revision: revision.to_owned(), variable: Some(variable) })
+            Some(BaseRequest { revision: revision.to_owned(), variable: Some(variable) })
         })
     }
 }
 
 /// The base as it was found.
-pub(in crate::cli) struct Found {
+pub(in crate::cli) struct ResolvedBase {
     /// The revision as named.
     pub(in crate::cli) revision: String,
     /// The manifests there; `None` if they cannot be used, which was reported.
-    pub(in crate::cli) content: Option<Content>,
+    pub(in crate::cli) content: Option<BaseContent>,
 }
 
 /// The manifests at a base.
 #[derive(Default)]
-pub(in crate::cli) struct Content {
+pub(in crate::cli) struct BaseContent {
     /// Their declarations.
     pub(in crate::cli) desired: Desired,
     /// Their rules with `undeclared: include`.
@@ -94,7 +93,7 @@ pub(in crate::cli) struct Content {
     _files: Option<TempDir>,
 }
 
-impl Request {
+impl BaseRequest {
     /// Reads the manifests of `named` at this base. If it comes from a variable and cannot be used,
     /// there is only a warning; the same for a base with faults, for a plan.
     ///
@@ -107,7 +106,7 @@ impl Request {
         around: &Surroundings,
         must_work: bool,
         cx: &Context,
-    ) -> Result<Found, Failure> {
+    ) -> Result<ResolvedBase, Failure> {
         let (content, fault) = match self.content(named, around, cx) {
             Ok(Ok(content)) => (Some(content), None),
             Ok(Err(fault)) => (None, Some((fault, must_work))),
@@ -124,7 +123,7 @@ impl Request {
             let warnings = [warning].into_iter().collect::<Diagnostics>();
             cx.output.tell_faults(&warnings);
         }
-        Ok(Found { revision: self.revision, content })
+        Ok(ResolvedBase { revision: self.revision, content })
     }
 
     /// Loads the manifests at the base, or returns their first fault.
@@ -133,25 +132,22 @@ impl Request {
         named: &Path,
         around: &Surroundings,
         cx: &Context,
-    ) -> Result<Result<Content, Failure>, Failure> {
+    ) -> Result<Result<BaseContent, Failure>, Failure> {
         let repository = Repository::of(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
         let root = root_at(&repository, &commit, named)?;
         repository.has_all(&commit, &root)?;
-        let failed = |error: std::io::Error| {
+        let folder = private_folder().map_err(|error| {
             let message = format!("cannot make a temporary folder: {error}");
             trouble(message, "make sure that there is room in it")
-        };
-        let folder = private_folder().map_err(failed)?;
-        // No `undrift.yaml` above counts.
-        std::fs::create_dir(folder.path().join(".git")).map_err(failed)?;
+        })?;
         if repository.export(&commit, &root, folder.path())? == 0 {
             cx.output.tell(&format!(
                 "note: `{}` has no manifests in `{}`, so all of them are this branch's change\n",
                 escape(&self.revision),
                 if root.is_empty() { "." } else { root.as_str() },
             ));
-            return Ok(Ok(Content::default()));
+            return Ok(Ok(BaseContent::default()));
         }
         let around = Surroundings { folder: folder.path().to_owned(), today: around.today };
         let options = Options { without_files: true, ..Options::default() };
@@ -161,7 +157,7 @@ impl Request {
 }
 
 /// The manifests `loaded` from `folder`, or their first fault.
-fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Failure> {
+fn usable(loaded: Loaded, folder: TempDir) -> Result<BaseContent, Failure> {
     let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
@@ -172,7 +168,7 @@ fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Failure> {
         return Err(trouble(message, help));
     };
     let Loaded { includes, config, diagnostics, .. } = loaded;
-    Ok(Content { desired, includes, config, diagnostics, paths, _files: Some(folder) })
+    Ok(BaseContent { desired, includes, config, diagnostics, paths, _files: Some(folder) })
 }
 
 /// A fault on one line, with its file.
@@ -190,27 +186,32 @@ fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String
     let folder = repository.prefix.as_str();
     let mut folders = vec![folder];
     while let Some(last) = folders.last().filter(|last| !last.is_empty()) {
-        folders.push(last.rsplit_once('/').map_or("", |(above, _)| above));
+        folders.push(last.rsplit_once('/').map_or("", |(parent, _)| parent));
     }
-    let in_folder = |folder: &str, name: &str| {
-        if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
-    };
     let configs: Vec<_> =
-        folders.iter().map(|folder| in_folder(folder, manifest::config::FILE)).collect();
-    let there = repository.files(commit, &configs)?;
-    let root = folders.iter().zip(&configs).find(|(_, config)| there.contains(config));
-    let file = || named.is_file().then(|| named.file_name()?.to_str()).flatten();
-    Ok(match root {
-        Some((root, _)) => (*root).to_owned(),
-        None => file().map_or_else(|| folder.to_owned(), |name| in_folder(folder, name)),
-    })
+        folders.iter().map(|folder| join(folder, manifest::config::FILE)).collect();
+    let existing = repository.files(commit, &configs)?;
+    if let Some((root, _)) = folders.iter().zip(&configs).find(|(_, file)| existing.contains(file))
+    {
+        return Ok((*root).to_owned());
+    }
+    let file = named.file_name().and_then(std::ffi::OsStr::to_str).filter(|_| named.is_file());
+    Ok(file.map_or_else(|| folder.to_owned(), |name| join(folder, name)))
 }
 
-/// A temporary folder that only this user can read. It is removed when dropped.
+/// The path of `name` in a folder of the repository, which is empty for its root.
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// A temporary folder that only this user can read, like a repository. It is removed when dropped.
 fn private_folder() -> std::io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("undrift-base-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    builder.tempdir()
+    let folder = builder.tempdir()?;
+    // No `undrift.yaml` above counts.
+    std::fs::create_dir(folder.path().join(".git"))?;
+    Ok(folder)
 }

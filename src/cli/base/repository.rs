@@ -15,14 +15,14 @@ use std::{
 const MAX_LINKS: usize = 40;
 
 /// The way to a folder.
-pub(super) struct Folder {
+pub(super) struct ResolvedFolder {
     /// The folder, without links.
     pub(super) folder: PathBuf,
     /// The links on the way, each by its path without other links.
     pub(super) links: Vec<PathBuf>,
 }
 
-impl Folder {
+impl ResolvedFolder {
     /// The way to `named`, from the working directory as named by the shell.
     ///
     /// # Errors
@@ -71,10 +71,11 @@ fn parts(path: &Path) -> VecDeque<PathBuf> {
 /// The working directory as named by the shell, if that name is right: it shows the links on the
 /// way.
 fn working_directory() -> io::Result<PathBuf> {
-    let own = std::env::current_dir()?;
-    let of_shell = std::env::var_os("PWD").map(PathBuf::from).filter(|path| path.is_absolute());
-    let is_own = |path: &PathBuf| path.canonicalize().ok() == own.canonicalize().ok();
-    Ok(of_shell.filter(is_own).unwrap_or(own))
+    let folder = std::env::current_dir()?;
+    let of_shell = std::env::var_os("PWD").map(PathBuf::from).filter(|path| {
+        path.is_absolute() && path.canonicalize().ok() == folder.canonicalize().ok()
+    });
+    Ok(of_shell.unwrap_or(folder))
 }
 
 /// The nearest folder with a `.git`, from `folder` upwards.

@@ -42,32 +42,28 @@ pub(super) fn request_for<E: Copy>(
     arguments: &[String],
 ) -> Result<Request<E>, Vec<Failure>> {
     let row = op.row();
-    let known = parameters(row);
+    let parameters = parameters(row);
     let mut faults = Vec::new();
     let mut given: Vec<Arg> = Vec::new();
     for argument in arguments {
-        match read(row, &known, argument).and_then(|new| add(&mut given, new)) {
-            Ok(()) => {}
-            Err(fault) => faults.push(fault),
-        }
+        let added = read(row, &parameters, argument).and_then(|arg| add(&mut given, arg));
+        faults.extend(added.err());
     }
     // A misspelt parameter is not also missing.
     if faults.is_empty() {
-        faults = missing(row, &known, &given);
+        faults = missing(row, &parameters, &given);
     }
     if faults.is_empty() { Ok(build(op, given)) } else { Err(faults) }
 }
 
 /// Deprecated arguments, and what to use instead.
 pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
-    let given = |name: &str| {
-        arguments.iter().any(|argument| {
-            argument.split_once('=').is_some_and(|(written, _)| split(written).0 == name)
-        })
-    };
-    let deprecated = parameters(row)
-        .into_iter()
-        .filter(|parameter| parameter.deprecated && given(parameter.name));
+    let given: BTreeSet<_> = arguments
+        .iter()
+        .filter_map(|argument| Some(split(argument.split_once('=')?.0).0))
+        .collect();
+    let parameters = parameters(row).into_iter();
+    let deprecated = parameters.filter(|known| known.deprecated && given.contains(known.name));
     deprecated
         .map(|Parameter { name, replaced_by, .. }| match replaced_by {
             Some(other) => format!("`{name}` is deprecated: use `{other}`"),
@@ -95,21 +91,21 @@ fn add(given: &mut Vec<Arg>, new: Arg) -> Result<(), Failure> {
 }
 
 /// Required parameters that are missing.
-fn missing(row: &Operation, known: &[&'static Parameter], given: &[Arg]) -> Vec<Failure> {
-    let has = |name: &str| given.iter().any(|given| given.parameter.name == name);
-    let required = known.iter().filter(|parameter| parameter.required && !has(parameter.name));
-    let mut faults: Vec<_> = required
-        .map(|parameter| {
-            Failure::usage(format!("`{}` needs `{}`", row.id, parameter.name)).help(explained(row))
-        })
+fn missing(row: &Operation, parameters: &[&'static Parameter], given: &[Arg]) -> Vec<Failure> {
+    let given: BTreeSet<_> = given.iter().map(|arg| arg.parameter.name).collect();
+    let mut needed: Vec<_> = parameters
+        .iter()
+        .filter(|parameter| parameter.required && !given.contains(parameter.name))
+        .map(|parameter| format!("`{}`", parameter.name))
         .collect();
-    if !row.one_of.is_empty() && !row.one_of.iter().any(|name| has(name)) {
-        faults.push(
-            Failure::usage(format!("`{}` needs {}", row.id, alternatives(row.one_of)))
-                .help(explained(row)),
-        );
+    if !row.one_of.is_empty() && !row.one_of.iter().any(|name| given.contains(name)) {
+        needed.push(alternatives(row.one_of));
     }
-    if has("per_page") && !has("page") {
+    let mut faults: Vec<_> = needed
+        .iter()
+        .map(|what| Failure::usage(format!("`{}` needs {what}", row.id)).help(see_help(row)))
+        .collect();
+    if given.contains("per_page") && !given.contains("page") {
         faults.push(
             Failure::usage("`per_page` goes with `page`")
                 .help("leave both out to read the whole list"),
@@ -119,20 +115,25 @@ fn missing(row: &Operation, known: &[&'static Parameter], given: &[Arg]) -> Vec<
 }
 
 /// A pointer to the help of an operation.
-fn explained(row: &Operation) -> String {
+fn see_help(row: &Operation) -> String {
     format!("`undrift call {} --help` explains what it takes", row.id)
 }
 
 /// Parses one argument.
-fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result<Arg, Failure> {
+fn read(
+    row: &Operation,
+    parameters: &[&'static Parameter],
+    argument: &str,
+) -> Result<Arg, Failure> {
     let Some((written, text)) = argument.split_once('=') else {
         return Err(Failure::usage(format!("`{argument}` is not `name=value`")));
     };
     let (name, key) = split(written);
-    let Some(parameter) = known.iter().copied().find(|parameter| parameter.name == name) else {
+    let Some(parameter) = parameters.iter().copied().find(|parameter| parameter.name == name)
+    else {
         let fault = Failure::usage(format!("`{}` has no parameter `{name}`", row.id));
-        let near = did_you_mean(name, known.iter().map(|parameter| parameter.name));
-        return Err(fault.help(near.unwrap_or_else(|| explained(row))));
+        let near = did_you_mean(name, parameters.iter().map(|parameter| parameter.name));
+        return Err(fault.help(near.unwrap_or_else(|| see_help(row))));
     };
     let (described, key) = match (parameter.value, key) {
         (Type::Object(keys), Some(key)) => (nested(parameter, keys, key)?, Some(key.to_owned())),
@@ -161,9 +162,9 @@ fn nested(
     keys: &'static [Parameter],
     key: &str,
 ) -> Result<&'static Parameter, Failure> {
-    keys.iter().find(|known| known.name == key).ok_or_else(|| {
+    keys.iter().find(|parameter| parameter.name == key).ok_or_else(|| {
         let fault = Failure::usage(format!("`{}` has no key `{key}`", parent.name));
-        let names: Vec<_> = keys.iter().map(|known| known.name).collect();
+        let names: Vec<_> = keys.iter().map(|parameter| parameter.name).collect();
         let near = did_you_mean(key, names.iter().copied());
         fault.help(near.unwrap_or_else(|| format!("it has {}", alternatives(&names))))
     })
@@ -238,21 +239,21 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
 /// # Errors
 /// The end of a message that starts with the name.
 fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
-    let number = |text: &str| {
-        text.parse::<i64>()
-            .map(Json::from)
-            .map_err(|_| Failure::usage(format!("is a whole number, not `{text}`")))
-    };
-    let each = |of: &dyn Fn(&str) -> Result<Json, Failure>| {
-        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-        items.map(of).collect::<Result<Vec<_>, _>>().map(Json::from)
+    let item = match kind {
+        Type::Words(words) => Type::Word(words),
+        Type::Integers => Type::Integer,
+        _ => Type::Text,
     };
     match kind {
+        Type::Words(_) | Type::Integers | Type::Texts => {
+            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            items.map(|text| plain(item, text)).collect()
+        }
         Type::Word(words) => word(words, text),
-        Type::Words(words) => each(&|item| word(words, item)),
-        Type::Integer => number(text),
-        Type::Integers => each(&number),
-        Type::Texts => each(&|item| Ok(item.into())),
+        Type::Integer => text
+            .parse::<i64>()
+            .map(Json::from)
+            .map_err(|_| Failure::usage(format!("is a whole number, not `{text}`"))),
         Type::Boolean => text
             .parse::<bool>()
             .map(Json::from)
@@ -282,14 +283,11 @@ fn objects(keys: &[Parameter], text: &str) -> Result<Json, Failure> {
     let list: Vec<Object> = serde_json::from_str(text).map_err(|_| {
         Failure::usage("is not a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
     })?;
-    let known = |name: &str| keys.iter().any(|key| key.name == name);
-    match list.iter().flat_map(Object::keys).find(|name| !known(name)) {
+    let names: Vec<_> = keys.iter().map(|key| key.name).collect();
+    match list.iter().flat_map(Object::keys).find(|name| !names.contains(&name.as_str())) {
         None => Ok(list.into_iter().map(Json::Object).collect()),
-        Some(name) => {
-            let names: Vec<_> = keys.iter().map(|key| key.name).collect();
-            Err(Failure::usage(format!("has no key `{name}`"))
-                .help(format!("it has {}", alternatives(&names))))
-        }
+        Some(name) => Err(Failure::usage(format!("has no key `{name}`"))
+            .help(format!("it has {}", alternatives(&names)))),
     }
 }
 
@@ -322,25 +320,21 @@ fn build<E: Copy>(op: Op<E>, given: Vec<Arg>) -> Request<E> {
         match parameter.place {
             Place::Path => request = request.arg(parameter.name, in_address(&value)),
             Place::Query => {
-                let name = key.map_or_else(
-                    || parameter.name.to_owned(),
-                    |key| format!("{}[{key}]", parameter.name),
-                );
-                request = request.query(name, in_address(&value));
+                let key = key.map_or_else(String::new, |key| format!("[{key}]"));
+                request = request.query(parameter.name.to_owned() + &key, in_address(&value));
             }
-            Place::Body => match (key, value) {
-                (None, value) => drop(body.insert(parameter.name.to_owned(), value)),
-                (Some(key), value) => {
-                    let entry = body
-                        .entry(parameter.name.to_owned())
-                        .or_insert_with(|| Value::Plain(Object::new().into()));
-                    if let (Value::Plain(Json::Object(object)), Value::Plain(value)) =
-                        (entry, value)
-                    {
-                        object.insert(key, value);
-                    }
+            Place::Body => {
+                let Some(key) = key else {
+                    body.insert(parameter.name.to_owned(), value);
+                    continue;
+                };
+                let entry = body
+                    .entry(parameter.name.to_owned())
+                    .or_insert_with(|| Value::Plain(Object::new().into()));
+                if let (Value::Plain(Json::Object(object)), Value::Plain(value)) = (entry, value) {
+                    object.insert(key, value);
                 }
-            },
+            }
         }
     }
     if body.is_empty() { request } else { request.fields(body.into_iter().collect()) }
@@ -348,20 +342,23 @@ fn build<E: Copy>(op: Op<E>, given: Vec<Arg>) -> Request<E> {
 
 /// A value in the form of a path or a query; several are separated by commas.
 fn in_address(value: &Value) -> String {
-    let text = |json: &Json| json.as_str().map_or_else(|| json.to_string(), str::to_owned);
     match value.plain() {
-        Some(Json::Array(items)) => items.iter().map(text).collect::<Vec<_>>().join(","),
-        Some(json) => text(json),
+        Some(Json::Array(items)) => items.iter().map(bare_text).collect::<Vec<_>>().join(","),
+        Some(json) => bare_text(json),
         None => String::new(),
     }
+}
+
+fn bare_text(json: &Json) -> String {
+    json.as_str().map_or_else(|| json.to_string(), str::to_owned)
 }
 
 /// The references in a request that must be resolved before it is sent.
 pub(super) fn references<E>(request: &Request<E>) -> BTreeSet<&Reference> {
     let values = request.body_fields().into_iter().flat_map(Fields::values);
-    values
-        .filter_map(
-            |value| if let Value::Secret(reference) = value { Some(reference) } else { None },
-        )
-        .collect()
+    let references = values.filter_map(|value| match value {
+        Value::Secret(reference) => Some(reference),
+        Value::Plain(_) | Value::File(_) => None,
+    });
+    references.collect()
 }

@@ -62,24 +62,24 @@ pub(super) fn operation(op: AnyOp) -> String {
 
 /// A parameter's name, value and meaning; an object has a line for each key.
 fn lines(parameter: &Parameter) -> Vec<(String, String, String)> {
-    let line = |name: String, parameter: &Parameter| {
-        let mut about = parameter.about.to_owned();
-        if let Some(words) = parameter.value.words() {
-            about = format!("{} ({})", about.trim_end_matches('.'), words.join(", "));
-        }
-        let remarks = remarks(parameter);
-        if !remarks.is_empty() {
-            about += &format!(" [{}]", remarks.join("; "));
-        }
-        (name + if parameter.required { "*" } else { "" }, parameter.value.to_string(), about)
-    };
-    let keys = parameter.value.keys();
+    let name = parameter.name;
     let each = if matches!(parameter.value, Type::Objects(_)) { "[]" } else { "" };
     let key = if matches!(parameter.value, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
-    let name = format!("{}{key}", parameter.name);
-    let nested =
-        keys.iter().map(|key| line(format!("{}{each}[{}]", parameter.name, key.name), key));
-    std::iter::once(line(name, parameter)).chain(nested).collect()
+    let keys = parameter.value.keys();
+    let keys = keys.iter().map(|key| line(format!("{name}{each}[{}]", key.name), key));
+    std::iter::once(line(format!("{name}{key}"), parameter)).chain(keys).collect()
+}
+
+fn line(name: String, parameter: &Parameter) -> (String, String, String) {
+    let mut about = parameter.about.to_owned();
+    if let Some(words) = parameter.value.words() {
+        about = format!("{} ({})", about.trim_end_matches('.'), words.join(", "));
+    }
+    let remarks = remarks(parameter);
+    if !remarks.is_empty() {
+        about += &format!(" [{}]", remarks.join("; "));
+    }
+    (name + if parameter.required { "*" } else { "" }, parameter.value.to_string(), about)
 }
 
 #[cfg(test)]

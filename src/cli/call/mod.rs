@@ -11,7 +11,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::CommandFactory as _;
 
-use super::{Cli, ConnectArgs, Context, Exit, Failure, Outcome};
+use super::{Cli, CommandResult, ConnectArgs, Context, Exit, Failure};
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
     catalogue::operations,
@@ -56,7 +56,7 @@ pub(super) struct Args {
         default_value = "json",
         help_heading = "Output"
     )]
-    out: Format,
+    out: AnswerFormat,
     /// Show the values of variables, tokens of runners and credentials in addresses
     #[arg(long, help_heading = "Output")]
     show_secrets: bool,
@@ -69,7 +69,7 @@ pub(super) struct Args {
 
 /// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum AnswerFormat {
     /// One JSON document
     Json,
     /// JSON lines: one object a line
@@ -77,7 +77,7 @@ enum Format {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let Some(id) = args.operation.as_deref().filter(|_| !args.list) else {
         let text = if args.list { help::list() } else { general_help() };
         return cx.output.print(&text).map(|()| Exit::Success);
@@ -156,33 +156,32 @@ async fn open<E: Copy>(
 
 /// Why a secret or a file of the request cannot be used. Nothing is sent then.
 fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
-    let file = |value: &Value| {
-        if let Value::File(path) = value { secrets.read_file(path).err() } else { None }
-    };
     let missing = secrets.missing().next().map(|(_, why)| why.clone());
-    missing.or_else(|| request.body_fields()?.values().find_map(file)).map(Failure::usage)
+    let missing = missing.or_else(|| {
+        request.body_fields()?.values().find_map(|value| match value {
+            Value::File(path) => secrets.read_file(path).err(),
+            Value::Plain(_) | Value::Secret(_) => None,
+        })
+    });
+    missing.map(Failure::usage)
 }
 
 async fn read(
     (client, request): (ReadClient, Request<Read>),
     args: &Args,
     cx: &Context,
-) -> Outcome {
+) -> CommandResult {
     let row = request.operation;
-    let whole_list = row.answer == operation::Answer::List && !request.has_query("page");
-    let shown = row.filtered_after_paging;
-    let answer = if whole_list && shown {
-        let rows = Rows::with_id(&[]);
-        let list = client.list_shown(request, rows).await;
-        list.map(|objects| objects.into_iter().map(Json::Object).collect())
-    } else if whole_list {
-        let list = client.list(request).await;
-        list.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
+    let is_list = row.answer == operation::Answer::List && !request.has_query("page");
+    let answer = if !is_list {
+        let answer = client.get_optional(request, &[]).await;
+        answer.map(|answer| answer.map_or(Json::Null, |answer| answer.body))
+    } else if row.filtered_after_paging {
+        let objects = client.list_shown(request, Rows::with_id(&[])).await;
+        objects.map(|objects| objects.into_iter().map(Json::Object).collect())
     } else {
-        client
-            .get_optional(request, &[])
-            .await
-            .map(|answer| answer.map_or(Json::Null, |answer| answer.body))
+        let objects = client.list(request).await;
+        objects.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
     };
     print(row, answer.map_err(|error| failure(error, Exit::Incomplete))?, args, cx)?;
     Ok(Exit::Success)
@@ -192,7 +191,7 @@ async fn write(
     (client, request): (ReadClient, Request<Write>),
     args: &Args,
     cx: &Context,
-) -> Outcome {
+) -> CommandResult {
     let row = request.operation;
     if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
         cx.output.tell("nothing was changed\n");
@@ -230,18 +229,21 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
     let secrets = cx.output.secrets();
     let shown = args.show_secrets.then(|| secrets.showing_credentials());
     let secrets = shown.as_ref().unwrap_or(&secrets);
-    // The keys are names used by the service.
-    let struck = |answer| Redacted::new(answer, Keys::Words, secrets);
-    let line = |text: String| text + "\n";
-    let text = match (args.out, &answer) {
-        (Format::Ndjson, Json::Array(items)) => {
-            items.iter().map(|item| serde_json::to_string(&struck(item)).map(line)).collect()
-        }
-        (Format::Ndjson, answer) => serde_json::to_string(&struck(answer)).map(line),
-        (Format::Json, answer) => serde_json::to_string_pretty(&struck(answer)).map(line),
+    let lines = match (args.out, &answer) {
+        (AnswerFormat::Ndjson, Json::Array(items)) => items.as_slice(),
+        (_, answer) => std::slice::from_ref(answer),
     };
-    let text: String =
-        text.map_err(|error: serde_json::Error| Failure::new(Exit::Internal, error))?;
+    let mut text = String::new();
+    for line in lines {
+        // The keys are names used by the service.
+        let line = Redacted::new(line, Keys::Words, secrets);
+        let line = match args.out {
+            AnswerFormat::Ndjson => serde_json::to_string(&line),
+            AnswerFormat::Json => serde_json::to_string_pretty(&line),
+        };
+        text += &line.map_err(|error| Failure::new(Exit::Internal, error))?;
+        text += "\n";
+    }
     cx.output.print_data(&harmless(&text))
 }
 
@@ -256,12 +258,14 @@ fn mask(row: &Operation, answer: &mut Json) {
 }
 
 fn mask_fields(row: &Operation, object: &mut Object) {
-    let of = |segment: &str| row.path.split('/').any(|part| part == segment);
+    let segments: Vec<_> = row.path.split('/').collect();
     for (name, value) in object.iter_mut() {
         let hidden = match (name.as_str(), &*value) {
             ("runners_token", Json::String(_)) => Some(MASK.to_owned()),
-            ("value", Json::String(_)) if of("variables") => Some(MASK.to_owned()),
-            ("url", Json::String(url)) if of("hooks") => Some(judge::mask_url(url).into_owned()),
+            ("value", Json::String(_)) if segments.contains(&"variables") => Some(MASK.to_owned()),
+            ("url", Json::String(url)) if segments.contains(&"hooks") => {
+                Some(judge::mask_url(url).into_owned())
+            }
             ("import_url", Json::String(url)) => Some(judge::mask_url(url).into_owned()),
             _ => None,
         };

@@ -8,10 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{ConnectArgs, Context, Endpoint, Environment, Exit, Failure, Outcome, input};
+use super::{CommandResult, ConnectArgs, Context, Endpoint, Environment, Exit, Failure, input};
 use crate::{
     api::WriteClient,
-    comment::{self, Comment, CommentError, LONGEST, Outcome as Became, Place},
+    comment::{self, Comment, CommentError, CommentOutcome, LONGEST, MergeRequestRef},
     observe::Observer,
     report::marker::Marker,
     secret::Secrets,
@@ -51,9 +51,9 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
-    let place = args.place(&cx.env)?;
-    let (marker, texts) = reports(&args.report)?;
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+    let target = args.target(&cx.env)?;
+    let (marker, texts) = read_reports(&args.report)?;
     let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
     let secrets = Arc::new(endpoint.secrets());
     let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets), &cx.output)?;
@@ -61,32 +61,28 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let observer = Observer::connect(client).await?;
     let writer = WriteClient::new(observer.client().clone());
     let body = texts.concat();
-    let put = comment::put(&writer, observer.caller().id, &place, &marker, &body).await;
-    let comment = put.map_err(|error| failure(error, &place))?;
+    let put = comment::put(&writer, observer.caller().id, &target, &marker, &body).await;
+    let comment = put.map_err(|error| failure(error, &target))?;
     cx.output.tell(&remarks(&comment));
-    cx.output.print(&summary(&comment, &place)).map(|()| Exit::Success)
+    cx.output.print(&summary(&comment, &target)).map(|()| Exit::Success)
 }
 
 impl Args {
     /// The merge request, from the options or else from the variables of the job.
-    fn place(&self, env: &Environment) -> Result<Place, Failure> {
-        let of_job = |names: &[&str]| {
-            let found = env.first_of(names);
-            found.map(|(name, value)| number(name, value)).transpose()
-        };
+    fn target(&self, env: &Environment) -> Result<MergeRequestRef, Failure> {
         let merge_request = match self.merge_request {
             Some(number) => Some(number),
-            None => of_job(&[NUMBER_NAME])?,
+            None => job_number(env, &[NUMBER_NAME])?,
         };
         let project = match &self.project {
             Some(project) if project.trim().is_empty() => {
                 return Err(Failure::usage("--project is blank"));
             }
             Some(project) => Some(project.clone()),
-            None => of_job(&PROJECT_NAMES)?.map(|id| id.to_string()),
+            None => job_number(env, &PROJECT_NAMES)?.map(|id| id.to_string()),
         };
         match (project, merge_request) {
-            (Some(project), Some(merge_request)) => Ok(Place { project, merge_request }),
+            (Some(project), Some(merge_request)) => Ok(MergeRequestRef { project, merge_request }),
             (_, None) => Err(Failure::usage(format!(
                 "no merge request given: {NUMBER_NAME} is not set"
             ))
@@ -96,11 +92,12 @@ impl Args {
     }
 }
 
-/// The id or number in a variable of the job, which anybody may have set.
-fn number(name: &str, value: &str) -> Result<u64, Failure> {
-    let digits = value.chars().all(|c| c.is_ascii_digit());
-    let number = value.parse().ok().filter(|number| digits && *number > 0);
-    number.ok_or_else(|| {
+/// The id or number in the first of these variables of the job, which anybody may have set.
+fn job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>, Failure> {
+    let Some((name, value)) = env.first_of(names) else { return Ok(None) };
+    let is_number = value.chars().all(|c| c.is_ascii_digit());
+    let number = value.parse().ok().filter(|number| is_number && *number > 0);
+    number.map(Some).ok_or_else(|| {
         let shown: String = value.chars().take(40).collect();
         Failure::usage(format!("{name} must be a number from 1, not `{}`", escape(&shown)))
             .help("pass `--project` and `--merge-request` instead")
@@ -108,12 +105,12 @@ fn number(name: &str, value: &str) -> Result<u64, Failure> {
 }
 
 /// The marker of the reports in `paths`, and the text of each: together they are the comment.
-fn reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), Failure> {
+fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), Failure> {
     let [first, others @ ..] = paths else { return Err(Failure::usage("no report given")) };
-    let (marker, text) = report(first)?;
+    let (marker, text) = read_report(first)?;
     let mut texts = vec![text];
     for path in others {
-        let (other, text) = report(path)?;
+        let (other, text) = read_report(path)?;
         if other != marker {
             let help = "make all of them with the same `--marker`";
             let failure = Failure::usage(format!("`{}` has another marker", path.display()));
@@ -123,27 +120,27 @@ fn reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), Failure> {
         texts.push(format!("\n{text}"));
     }
     if texts.iter().map(|text| text.chars().count()).sum::<usize>() > LONGEST {
-        return Err(long("the reports together"));
+        return Err(too_long("the reports together"));
     }
     Ok((marker, texts))
 }
 
 /// The failure if `what` does not fit into a comment.
-fn long(what: &str) -> Failure {
+fn too_long(what: &str) -> Failure {
     Failure::usage(format!("{what}: more than {LONGEST} characters, the most of a comment"))
 }
 
 /// The marker and the text of the report in `path`.
-fn report(path: &Path) -> Result<(Marker, String), Failure> {
+fn read_report(path: &Path) -> Result<(Marker, String), Failure> {
     let shown = path.display();
     let bytes = input::bytes(path, MOST_BYTES).map_err(|error| input::cannot_read(path, &error))?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(long(&format!("`{shown}`")));
+        return Err(too_long(&format!("`{shown}`")));
     }
     let body = String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("`{shown}` is not UTF-8 text")))?;
     if body.chars().count() > LONGEST {
-        return Err(long(&format!("`{shown}`")));
+        return Err(too_long(&format!("`{shown}`")));
     }
     let Some(marker) = Marker::of(&body) else {
         let failure = Failure::usage(format!(
@@ -187,40 +184,40 @@ fn refuse_token(
 }
 
 /// The failure if a comment could not be made.
-fn failure(error: CommentError, place: &Place) -> Failure {
-    let said = error.error();
-    let in_doubt = said.in_doubt_since().is_some();
+fn failure(error: CommentError, target: &MergeRequestRef) -> Failure {
+    let api_error = error.error();
+    let in_doubt = api_error.in_doubt_since().is_some();
     let refused = match &error {
         CommentError::MergeRequest(error) if error.is_not_found() => Exit::Usage,
         CommentError::Write { .. } => Exit::Unfinished,
         _ => Exit::Incomplete,
     };
-    let exit = Exit::of_request(said, refused);
+    let exit = Exit::of_request(api_error, refused);
     let help = match &error {
         _ if in_doubt => Some("it may have been written; run it again, which looks first".to_owned()),
         CommentError::MergeRequest(error) if error.is_not_found() => {
             Some("check the project and the number; the service answers 404 if the token may not see the merge request".to_owned())
         }
-        CommentError::Write { discussion_locked: true, .. } if said.is_forbidden() => {
+        CommentError::Write { discussion_locked: true, .. } if api_error.is_forbidden() => {
             Some("its discussion is locked: only members of the project may comment".to_owned())
         }
-        _ if said.is_unauthorized() || said.is_forbidden() => {
+        _ if api_error.is_unauthorized() || api_error.is_forbidden() => {
             Some(format!("{TOKEN_HELP}; in an archived project nobody may comment"))
         }
-        _ => said.hint().map(str::to_owned),
+        _ => api_error.hint().map(str::to_owned),
     };
-    let error = anyhow::Error::new(error).context(escape(&place.to_string()).to_string());
+    let error = anyhow::Error::new(error).context(escape(&target.to_string()).to_string());
     Failure { help, ..Failure::new(exit, error) }
 }
 
 /// The result of the command, as text.
-fn summary(comment: &Comment, place: &Place) -> String {
+fn summary(comment: &Comment, target: &MergeRequestRef) -> String {
     let what = match comment.outcome {
-        Became::Written => "comment written",
-        Became::Edited => "comment updated",
-        Became::Same => "comment unchanged",
+        CommentOutcome::Written => "comment written",
+        CommentOutcome::Edited => "comment updated",
+        CommentOutcome::Same => "comment unchanged",
     };
-    format!("{what}: note {} of {}\n", comment.note, escape(&place.to_string()))
+    format!("{what}: note {} of {}\n", comment.note, escape(&target.to_string()))
 }
 
 /// Further remarks for the job's log.

@@ -31,10 +31,12 @@ fn the_job_names_the_merge_request_unless_an_option_does() {
         (None, None, vec![number], Err(3)),
         (None, Some(8), vec![], Err(3)),
     ] {
-        let found = args(project, merge_request).place(&env(&job));
+        let found = args(project, merge_request).target(&env(&job));
         let found = found.map_err(|failure| failure.exit.code());
-        let expected = expected
-            .map(|(project, merge_request)| Place { project: project.to_owned(), merge_request });
+        let expected = expected.map(|(project, merge_request)| MergeRequestRef {
+            project: project.to_owned(),
+            merge_request,
+        });
         assert_eq!(found, expected, "{project:?} {merge_request:?} {job:?}");
     }
 }
@@ -47,7 +49,7 @@ fn invalid_variables_of_the_job_are_refused() {
             let mut job = vec![("CI_PROJECT_ID", "1"), ("CI_MERGE_REQUEST_IID", "2")];
             job.retain(|(other, _)| *other != name);
             job.push((name, value));
-            let failure = args(None, None).place(&env(&job)).unwrap_err();
+            let failure = args(None, None).target(&env(&job)).unwrap_err();
             let text = failure.error.unwrap().to_string();
             assert!(failure.exit == Exit::Usage && text.contains(name), "{name}={value}: {text}");
         }
@@ -60,7 +62,7 @@ fn only_reports_written_by_undrift_are_accepted() {
     let path = folder.path().join("plan.md");
     let read = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        report(&path).map_err(|failure| failure.error.unwrap().to_string())
+        read_report(&path).map_err(|failure| failure.error.unwrap().to_string())
     };
     let marker = "plan".parse::<Marker>().unwrap();
     let good = format!("{marker}\nplan: nothing\n// no command\n /close neither\n");
@@ -82,7 +84,7 @@ fn only_reports_written_by_undrift_are_accepted() {
         let why = read(&bytes).unwrap_err();
         assert!(why.contains(words), "{words}: {why}");
     }
-    assert!(report(&folder.path().join("missing")).is_err());
+    assert!(read_report(&folder.path().join("missing")).is_err());
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn several_reports_become_one_comment() {
     let half = file("half.md", format!("{marker}\n{}\n", "x".repeat(LONGEST / 2)));
     let read = |paths: &[&PathBuf]| {
         let paths: Vec<_> = paths.iter().map(|path| (*path).clone()).collect();
-        let read = reports(&paths).map(|(marker, texts)| (marker, texts.concat()));
+        let read = read_reports(&paths).map(|(marker, texts)| (marker, texts.concat()));
         read.map_err(|failure| failure.error.unwrap().to_string())
     };
     let both = format!("{marker}\n### one\n\n### two\n");

@@ -6,16 +6,16 @@ use super::Args;
 use crate::{
     address::{Glob, Selector},
     catalogue,
-    cli::{Context, Exit, Failure, Opening, Outcome, SessionArgs},
+    cli::{CommandResult, Context, Exit, Failure, SessionArgs, SessionBuilder},
     desired::{Container, Declared, Desired},
     kind::{Section, Shape},
     manifest::{self, Options, Surroundings, schema},
     report::terminal::explain::{self, Subject},
-    text::did_you_mean,
+    text::{did_you_mean, listed},
 };
 
 /// Explains an address.
-pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     let (path, rest) =
         args.what.split_once('#').map_or((&*args.what, None), |(path, rest)| (path, Some(rest)));
     let glob = Glob::over_paths(path).map_err(Failure::usage)?;
@@ -28,11 +28,11 @@ pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
         return Err(cx.unusable("the manifests", loaded.diagnostics));
     };
     let subject = find(desired, path, rest)?;
-    let is_it = |trace: &&manifest::Trace| trace.path() == &subject.container.path;
-    let trace = loaded.traces.iter().find(is_it).ok_or_else(|| undeclared(path, desired))?;
+    let trace = loaded.traces.iter().find(|trace| trace.path() == &subject.container.path);
+    let trace = trace.ok_or_else(|| undeclared(path, desired))?;
     let (style, secrets) = (cx.output.style, cx.output.secrets());
-    let known = documented(&subject);
-    let text = explain::declared(&subject, trace, known.as_ref(), style, &secrets);
+    let documentation = documentation(&subject);
+    let text = explain::declared(&subject, trace, documentation.as_ref(), style, &secrets);
     if !args.connect.is_given(&cx.env) {
         cx.output.print(&text)?;
         return Ok(Exit::Success);
@@ -41,7 +41,7 @@ pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
     let only = Selector::parse(&format!("{}{section}", address.path)).map_err(Failure::usage)?;
     let session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, vec![only]);
-    let session = Opening::of(&session).open(cx).await?;
+    let session = SessionBuilder::of(&session).open(cx).await?;
     let (plan, live) = session.look().await?;
     let secrets = &session.settings.secrets;
     let live = explain::live(&subject, &plan, &live, &session.run, style, secrets);
@@ -53,7 +53,7 @@ pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
 }
 
 /// The documentation of the field in `subject`.
-fn documented(subject: &Subject<'_>) -> Option<schema::Known> {
+fn documentation(subject: &Subject<'_>) -> Option<schema::Known> {
     let kind = subject.container.scope.document();
     let field = (!subject.field.is_empty()).then(|| subject.field.join("."))?;
     schema::known(&format!("{kind} {}.{field}", subject.of?.section)).into_iter().next()
@@ -61,9 +61,9 @@ fn documented(subject: &Subject<'_>) -> Option<schema::Known> {
 
 /// The declaration at `path` and, after the `#`, at `rest`.
 fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subject<'d>, Failure> {
-    let is_it = |container: &&Container| container.path.to_lowercase() == path.to_lowercase();
-    let container =
-        desired.containers.iter().find(is_it).ok_or_else(|| undeclared(path, desired))?;
+    let lower = path.to_lowercase();
+    let container = desired.containers.iter().find(|one| one.path.to_lowercase() == lower);
+    let container = container.ok_or_else(|| undeclared(path, desired))?;
     let Some(rest) = rest else {
         return Ok(Subject { container, of: None, entry: None, field: Vec::new() });
     };
@@ -74,12 +74,12 @@ fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subj
         let declared: Vec<_> = container.section_names().collect();
         let noun = container.scope.noun();
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
-        return Err(nearly(Failure::usage(message), name, declared));
+        return Err(with_similar(Failure::usage(message), name, declared));
     };
     let (entry, field) = match (of.shape, within) {
         (Shape::List, None) => (None, None),
         (Shape::List, Some(within)) => {
-            let (key, fields, field) = in_list(container, of, within)?;
+            let (key, fields, field) = find_entry(container, of, within)?;
             (Some((key, fields)), field)
         }
         (Shape::Container, within) => (container.create.fields().map(|f| ("", f)), within),
@@ -105,48 +105,50 @@ fn is_declared(container: &Container, of: Section) -> bool {
 }
 
 /// The entry of a list that is written as `within`, which may also name a field.
-fn in_list<'d, 'w>(
+fn find_entry<'d, 'w>(
     container: &'d Container,
     of: Section,
     within: &'w str,
 ) -> Result<(&'d str, &'d Declared, Option<&'w str>), Failure> {
-    let section = container.section(of.section);
-    let entries = || section.into_iter().flat_map(|section| &section.entries);
-    let own = container.address().section(of.section);
-    let prefix = format!("{own}/").len();
+    let entries = container.section(of.section).map_or(&[][..], |section| &section.entries);
+    let section = container.address().section(of.section);
+    let prefix = format!("{section}/").len();
+    // With the text of an address, or the one shown in a plan.
     let find = |text: &str| {
-        entries().find(|entry| {
-            // The text of an address, or the one shown in a plan.
-            entry.key == text || own.entry(entry.key.as_str()).to_string()[prefix..] == *text
+        entries.iter().find(|entry| {
+            entry.key == text || section.entry(&*entry.key).to_string()[prefix..] == *text
         })
     };
-    let whole = find(within).map(|entry| (entry, None));
-    let in_entry = || {
+    let found = find(within).map(|entry| (entry, None)).or_else(|| {
         let (text, field) = within.rsplit_once('/')?;
         Some((find(text)?, Some(field)))
-    };
-    let found = whole.or_else(in_entry);
+    });
     found.map(|(entry, field)| (entry.key.as_str(), &entry.fields, field)).ok_or_else(|| {
-        let message = format!("`{own}` declares no {} `{within}`", of.noun);
-        nearly(Failure::usage(message), within, entries().map(|entry| entry.key.as_str()))
+        let message = format!("`{section}` declares no {} `{within}`", of.noun);
+        with_similar(
+            Failure::usage(message),
+            within,
+            entries.iter().map(|entry| entry.key.as_str()),
+        )
     })
 }
 
 /// The names that lead to the field `written`, if it is declared.
 fn field_of(of: Section, fields: &Declared, written: &str) -> Result<Vec<String>, Failure> {
     // In flattened fields, dots are part of the name.
-    let is_declared = |name: &str| match written.strip_prefix(name) {
+    let name = fields.keys().find(|name| match written.strip_prefix(name) {
         Some("") => true,
-        Some(rest) if rest.starts_with('.') => fields.get(name).is_some_and(|field| {
-            let value = field.value.plain();
-            value.is_some_and(|json| json.pointer(&rest.replace('.', "/")).is_some())
-        }),
+        Some(rest) if rest.starts_with('.') => {
+            let pointer = rest.replace('.', "/");
+            fields.get(name).is_some_and(|field| {
+                field.value.plain().is_some_and(|json| json.pointer(&pointer).is_some())
+            })
+        }
         _ => false,
-    };
-    let whole = fields.keys().find(|name| is_declared(name));
-    let Some(name) = whole else {
+    });
+    let Some(name) = name else {
         let message = format!("`{written}` of `{}` is not declared there", of.section);
-        return Err(nearly(Failure::usage(message), written, fields.keys()));
+        return Err(with_similar(Failure::usage(message), written, fields.keys()));
     };
     let within = written[name.len()..].split('.').filter(|name| !name.is_empty());
     Ok(std::iter::once(name).chain(within).map(str::to_owned).collect())
@@ -155,18 +157,19 @@ fn field_of(of: Section, fields: &Declared, written: &str) -> Result<Vec<String>
 /// The failure if no manifest declares `path`.
 fn undeclared(path: &str, desired: &Desired) -> Failure {
     let failure = Failure::usage(format!("no manifest declares a group or project `{path}`"));
-    nearly(failure, path, desired.containers.iter().map(|container| &*container.path))
+    with_similar(failure, path, desired.containers.iter().map(|container| &*container.path))
 }
 
 /// Adds similar names.
-fn nearly<'n>(
+fn with_similar<'n>(
     failure: Failure,
     written: &str,
     names: impl IntoIterator<Item = &'n str>,
 ) -> Failure {
     let names: BTreeSet<_> = names.into_iter().collect();
-    let some: Vec<_> = names.iter().copied().take(8).collect();
-    let others = || format!("declared are, among others: {}", crate::text::listed(&some));
-    let near = did_you_mean(written, names.iter().copied());
-    Failure { help: near.or_else(|| (!names.is_empty()).then(others)), ..failure }
+    let help = did_you_mean(written, names.iter().copied()).or_else(|| {
+        let some: Vec<_> = names.iter().copied().take(8).collect();
+        (!some.is_empty()).then(|| format!("declared are, among others: {}", listed(&some)))
+    });
+    Failure { help, ..failure }
 }

@@ -2,7 +2,7 @@
 
 mod address;
 
-use super::{ConnectArgs, Context, Exit, Failure, Folder, Outcome, exit::HELP};
+use super::{CommandResult, ConnectArgs, Context, Exit, Failure, ManifestFolder, exit::HELP};
 use crate::{
     desired::Guard,
     diagnostic::codes,
@@ -20,7 +20,7 @@ pub(super) struct Args {
     #[arg(value_name = "ADDRESS|FIELD|CODE")]
     what: String,
     #[command(flatten)]
-    pub(in crate::cli) dir: Folder,
+    pub(in crate::cli) dir: ManifestFolder,
     /// Let manifests use only matching environment variables; may be repeated [env:
     /// UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
@@ -30,18 +30,18 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let what = &args.what;
     if what.contains(['#', '/']) {
         return address::run(&args, cx).await;
     }
     let style = cx.output.style;
-    let mut known = schema::known(what);
-    if let ([], [one]) = (&known[..], &schema::with_last_name(what)[..]) {
-        known = schema::known(one);
+    let mut fields = schema::known(what);
+    if let ([], [one]) = (&fields[..], &schema::with_last_name(what)[..]) {
+        fields = schema::known(one);
     }
     let code = explain::code(what, style);
-    let field = (!known.is_empty()).then(|| explain::fields(&known, style));
+    let field = (!fields.is_empty()).then(|| explain::fields(&fields, style));
     // Some words are both a code and a field.
     // `exit code 4`, `exit 4` or `4`.
     let number = what.to_lowercase().replace([' ', '-'], "");

@@ -8,9 +8,8 @@ use std::{
 
 use crate::{
     cli::{Failure, cannot_write, write_files},
-    export::{File, Written},
+    export::Written,
     manifest::RESERVED,
-    secret::Secret,
 };
 
 /// The schema for editors, in some folder of the repository.
@@ -45,16 +44,17 @@ pub(super) fn write(
     written: &Written,
     secrets: Option<&Path>,
 ) -> Result<usize, Failure> {
-    let new = |path: &str, new: String| write_files::File { path: root.join(path), old: None, new };
-    let manifest = |file: &File| {
+    let files = written.files.iter().map(|file| {
+        let path = root.join(&file.path);
         let is_manifest = !RESERVED.contains(&file.path.as_str());
-        let modeline = if is_manifest { modeline(&root.join(&file.path)) } else { String::new() };
-        new(&file.path, modeline + &file.text)
-    };
-    let mut files: Vec<_> = written.files.iter().map(manifest).collect();
+        let modeline = if is_manifest { modeline(&path) } else { String::new() };
+        write_files::FileEdit { path, old: None, new: modeline + &file.text }
+    });
+    let mut files: Vec<_> = files.collect();
     let count = written.files.iter().filter(|file| file.path.ends_with(".yaml")).count();
     if !written.secrets.is_empty() {
-        files.push(new("secrets.env.example", example(written)));
+        let path = root.join("secrets.env.example");
+        files.push(write_files::FileEdit { path, old: None, new: example(written) });
     }
     if let Some(file) = secrets {
         write_secrets(file, written).map_err(|error| cannot_write(file, &error))?;
@@ -70,12 +70,13 @@ pub(super) fn write(
 /// its repository.
 pub(super) fn modeline(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let folders = || path.ancestors().skip(1);
-    let top = folders().position(|folder| folder.join(".git").exists());
-    let schema = folders().position(|folder| folder.join(SCHEMA).is_file());
-    let steps = schema.filter(|steps| top.is_some_and(|top| *steps <= top));
-    let line = |up| format!("# yaml-language-server: $schema={}{SCHEMA}\n", "../".repeat(up));
-    steps.map(line).unwrap_or_default()
+    let mut folders = path.ancestors().skip(1);
+    let top = folders.clone().position(|folder| folder.join(".git").exists());
+    let schema = folders.position(|folder| folder.join(SCHEMA).is_file());
+    match schema.filter(|steps| top.is_some_and(|top| *steps <= top)) {
+        Some(up) => format!("# yaml-language-server: $schema={}{SCHEMA}\n", "../".repeat(up)),
+        None => String::new(),
+    }
 }
 
 /// The variables to set before applying.
@@ -90,11 +91,11 @@ fn example(written: &Written) -> String {
 /// # Errors
 /// Why it cannot be used.
 pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), Failure> {
-    let absolute = |path: &Path| {
+    let [parent, folder] = [folder_of(file), folder].map(|path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.canonicalize().unwrap_or(path)
-    };
-    if absolute(folder_of(file)).starts_with(absolute(folder)) {
+    });
+    if parent.starts_with(folder) {
         let failure = Failure::usage("`--secrets` must not name a file among the manifests");
         return Err(failure.help("manifests are committed to Git, secrets must not be"));
     }
@@ -108,12 +109,14 @@ pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), Failure> {
 /// Writes the values as shell assignments, readable only by the owner. What the service does not
 /// show is left empty.
 fn write_secrets(file: &Path, written: &Written) -> io::Result<()> {
-    let quoted = |value: &str| format!("'{}'", value.replace('\'', r"'\''"));
-    let line = |(name, value): (&String, &Secret)| match written.unshown.contains(name) {
-        true => format!("# The service does not show it.\n{name}=''\n"),
-        false => format!("{name}={}\n", quoted(value.expose())),
-    };
-    let text: String = written.secrets.iter().map(line).collect();
+    let mut text = String::new();
+    for (name, value) in &written.secrets {
+        text += &if written.unshown.contains(name) {
+            format!("# The service does not show it.\n{name}=''\n")
+        } else {
+            format!("{name}='{}'\n", value.expose().replace('\'', r"'\''"))
+        };
+    }
     // Nobody else can read a temporary file.
     let mut beside = tempfile::NamedTempFile::new_in(folder_of(file))?;
     beside.write_all(text.as_bytes())?;

@@ -17,7 +17,7 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::{ConnectArgs, Context, Endpoint, Exit, Failure, Outcome, Progress};
+use super::{CommandResult, ConnectArgs, Context, Endpoint, Exit, Failure, Progress};
 use crate::{
     address::{Glob, Selector},
     catalogue,
@@ -147,7 +147,7 @@ impl Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     args.check()?;
     let empty = folder::check(&args.dir);
     if args.update && empty.is_err() {
@@ -224,18 +224,19 @@ async fn read(
 /// # Errors
 /// If something was not read, without `--partial`.
 fn tell_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, Failure> {
-    let tell = |words: &str, all: &[export::Missing]| {
-        let key = |one: &export::Missing| one.cause.message.replace(&one.cause.request, "");
-        let line = |one: &export::Missing| format!("warning: {words} {}: {}", one.what, one.cause);
-        cx.output.tell_each(all, "object", key, [&line, &|one| one.what.clone()]);
-    };
-    tell("could not read", estate.missing());
-    tell("left out", estate.left_out());
+    tell_missing("could not read", estate.missing(), cx);
+    tell_missing("left out", estate.left_out(), cx);
     let missing = estate.missing().len();
     if missing > 0 && !args.partial {
         return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
     }
     Ok(missing == 0 && (args.partial || estate.left_out().is_empty()))
+}
+
+fn tell_missing(words: &str, all: &[export::Missing], cx: &Context) {
+    let line = |one: &export::Missing| format!("warning: {words} {}: {}", one.what, one.cause);
+    let key = |one: &export::Missing| one.cause.message.replace(&one.cause.request, "");
+    cx.output.tell_each(all, "object", key, [&line, &|one| one.what.clone()]);
 }
 
 fn nothing_written(why: &str) -> Failure {
@@ -312,11 +313,9 @@ fn stay_inside(existing: &mut Existing, settings: &Settings, cx: &Context) -> Re
 }
 
 fn summary(args: &Args, written: &Written, files: usize) -> String {
-    let counted = |scope: &Scope| {
-        let number = written.count.get(scope).copied().unwrap_or_default();
-        (number > 0).then(|| count(number, scope.noun()))
-    };
-    let counted: Vec<_> = Scope::ALL.iter().filter_map(counted).collect();
+    let counts = Scope::ALL.iter().filter_map(|scope| Some((written.count.get(scope)?, scope)));
+    let counts = counts.filter(|(number, _)| **number > 0);
+    let counted: Vec<_> = counts.map(|(number, scope)| count(*number, scope.noun())).collect();
     let dir = args.dir.display();
     let next = format!("undrift check {dir}");
     format!(

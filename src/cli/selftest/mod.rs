@@ -19,8 +19,8 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    ConnectArgs, Context, Exit, Failure, Manifests, Opening, Outcome, Session, SessionArgs,
-    reports, signal,
+    CommandResult, ConnectArgs, Context, Exit, Failure, Manifests, Session, SessionArgs,
+    SessionBuilder, reports, signal,
 };
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
@@ -35,10 +35,10 @@ use crate::{
     plan::{Plan, Policy},
     secret::Secrets,
     text::escape,
-    value::{Json, Object},
+    value::Json,
 };
-use outcome::{Findings, Report};
-use sample::{Phase, Setup};
+use outcome::{Findings, SelftestReport};
+use sample::{Phase, TestSetup};
 
 /// The start of the new group's name.
 const PREFIX: &str = "undrift-selftest-";
@@ -82,7 +82,7 @@ fn tier(text: &str) -> Result<Tier, String> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let mut tester = Tester::new(args.connect.clone())?;
     let setup = prepare(&args, &tester.connect(cx).await?).await?;
     cx.output.tell(&format!("everything happens in `{}`\n", escape(&setup.root)));
@@ -102,7 +102,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     }
     let found = found?;
     let expected = expected(&setup, cx).await?;
-    let report = Report { setup: &setup, found: &found, expected: expected.as_ref() };
+    let report = SelftestReport::new(&setup, &found, expected.as_ref());
     if let Some(file) = &args.output {
         reports::write(file, &report.whole())
             .map_err(|error| reports::cannot_write(file, &error))?;
@@ -113,21 +113,16 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 }
 
 /// Checks that the named group may be used, and returns the setup for the manifests.
-async fn prepare(args: &Args, observer: &Observer) -> Result<Setup, Failure> {
+async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, Failure> {
     let path = args.group.trim_matches('/');
     let shown = escape(path);
     let client = observer.client();
-    let group = operation::GROUP_GET.request().arg("id", path).query("with_projects", false);
-    let group = match client.get_known(group, &["id", "full_path"]).await {
-        Ok(answer) => answer,
-        Err(error) if error.is_not_found() => {
-            let failure = Failure::usage(format!("the group `{shown}` does not exist"));
-            return Err(failure.help("create an empty group for this, and name it"));
-        }
-        Err(error) => return Err(error.into()),
+    let Some(group) = read_group(client, path).await? else {
+        let failure = Failure::usage(format!("the group `{shown}` does not exist"));
+        return Err(failure.help("create an empty group for this, and name it"));
     };
-    let path = group.body["full_path"].as_str().unwrap_or(path).to_owned();
-    let id = group.body["id"].as_u64().unwrap_or_default();
+    let path = group["full_path"].as_str().unwrap_or(path).to_owned();
+    let id = group["id"].as_u64().unwrap_or_default();
     if !observer.caller().administrator && observer.level(Scope::Group, id).await? < Some(OWNER) {
         let failure = Failure::usage(format!("the token is not an owner of the group `{shown}`"));
         return Err(failure.help("use a token with the role Owner in this group"));
@@ -151,7 +146,7 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<Setup, Failure> {
     let name = format!("{PREFIX}{:08x}", rand::random::<u32>());
     let root = format!("{path}/{name}");
     let (user, attributes) = (args.user.clone(), args.attributes);
-    Ok(Setup { root, user, tier: args.tier, release, attributes })
+    Ok(TestSetup { root, user, tier: args.tier, release, attributes })
 }
 
 /// Something in a group, in a form that may be shown. The remains of an earlier selftest, which the
@@ -161,23 +156,25 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
     let groups = groups.query("all_available", true);
     let projects = operation::GROUP_PROJECTS.request().arg("id", id);
     let projects = projects.query("include_subgroups", true);
-    let own = format!("{path}/{PREFIX}");
-    let mut deleted = Vec::new();
+    let remains = format!("{path}/{PREFIX}");
+    let mut deleted: Vec<String> = Vec::new();
     for (list, name) in [(groups, "full_path"), (projects, "path_with_namespace")] {
         let rows = client.list_known(list, Rows::with_id(&[])).await?;
-        let path =
-            |row: &Object| row.get(name).and_then(Json::as_str).unwrap_or("something").to_owned();
-        let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
-        let is_marked = |row: &&Object| {
-            marks.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null()))
-                && path(row).starts_with(&own)
-        };
-        deleted.extend(rows.iter().filter(is_marked).map(path));
-        let is_deleted = |path: &str| {
-            deleted.iter().any(|above| format!("{path}/").starts_with(&format!("{above}/")))
-        };
-        if let Some(found) = rows.iter().map(path).find(|path| !is_deleted(path)) {
-            return Ok(Some(escape(&found).into_owned()));
+        let paths: Vec<_> = rows
+            .iter()
+            .map(|row| row.get(name).and_then(Json::as_str).unwrap_or("something"))
+            .collect();
+        for (row, path) in rows.iter().zip(&paths).filter(|(_, path)| path.starts_with(&remains)) {
+            let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
+            if marks.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null())) {
+                deleted.push(format!("{path}/"));
+            }
+        }
+        let found = paths
+            .into_iter()
+            .find(|path| !deleted.iter().any(|parent| format!("{path}/").starts_with(parent)));
+        if let Some(found) = found {
+            return Ok(Some(escape(found).into_owned()));
         }
     }
     Ok(None)
@@ -185,7 +182,7 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
 
 /// The results of the sandbox, if this build has one.
 #[cfg(feature = "sandbox")]
-async fn expected(setup: &Setup, cx: &Context) -> Result<Option<Findings>, Failure> {
+async fn expected(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, Failure> {
     use crate::{
         cli::embedded,
         release::REFERENCE,
@@ -218,7 +215,7 @@ async fn expected(setup: &Setup, cx: &Context) -> Result<Option<Findings>, Failu
 /// The results of the sandbox; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
-async fn expected(_: &Setup, _: &Context) -> Result<Option<Findings>, Failure> {
+async fn expected(_: &TestSetup, _: &Context) -> Result<Option<Findings>, Failure> {
     Ok(None)
 }
 
@@ -252,7 +249,7 @@ impl Tester {
     }
 
     /// Runs all phases, unless interrupted.
-    async fn phases(&self, setup: &Setup, cx: &Context) -> Result<Findings, Failure> {
+    async fn phases(&self, setup: &TestSetup, cx: &Context) -> Result<Findings, Failure> {
         let mut found = Findings::default();
         for phase in Phase::ALL {
             let session = self.session(phase, setup, cx).await?;
@@ -268,7 +265,12 @@ impl Tester {
     }
 
     /// A session for the documents of a phase.
-    async fn session(&self, phase: Phase, setup: &Setup, cx: &Context) -> Result<Session, Failure> {
+    async fn session(
+        &self,
+        phase: Phase,
+        setup: &TestSetup,
+        cx: &Context,
+    ) -> Result<Session, Failure> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
         let around = Surroundings::of_process();
@@ -282,7 +284,7 @@ impl Tester {
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
         let args = SessionArgs::choosing(self.folder.path(), &[], &self.connect, Vec::new());
-        let opening = Opening::of(&args);
+        let opening = SessionBuilder::of(&args);
         let session = opening.with(manifests, around.today, cx).await?;
         let client = session.observer.client();
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
@@ -291,7 +293,7 @@ impl Tester {
     }
 
     /// Removes the new group. Returns whether nothing of it is left.
-    async fn clean(&self, setup: &Setup, cx: &Context) -> bool {
+    async fn clean(&self, setup: &TestSetup, cx: &Context) -> bool {
         let root = escape(&setup.root);
         let cleaned = match self.connect(cx).await {
             Ok(observer) => remove(&observer, &setup.root).await.map_err(Failure::from),
@@ -339,28 +341,27 @@ async fn carry_out(
 async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiError> {
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
-    let Some(own) = group(client, path, path).await? else { return Ok(None) };
-    let id = own.id;
-    let delete = || operation::GROUP_DELETE.request().arg("id", id);
-    writer.send(delete()).await?;
+    let Some(TestGroup { id, .. }) = find_group(client, path, path).await? else { return Ok(None) };
+    let delete = operation::GROUP_DELETE.request().arg("id", id);
+    writer.send(delete.clone()).await?;
     // A group marked for deletion may have another path, so it is followed by id.
-    let look = || async { group(client, &id.to_string(), path).await };
+    let id = id.to_string();
     for looks in 1..=LOOKS {
-        let Some(own) = look().await? else { return Ok(None) };
-        if own.is_marked {
+        let Some(group) = find_group(client, &id, path).await? else { return Ok(None) };
+        if group.is_marked {
             // If possible, delete it at once instead of after some days.
-            let at_once = delete().query("permanently_remove", true);
-            if writer.send(at_once.query("full_path", own.path)).await.is_err() {
+            let at_once = delete.clone().query("permanently_remove", true);
+            if writer.send(at_once.query("full_path", group.path)).await.is_err() {
                 return Ok(Some(true));
             }
         }
         client.clock().sleep(LONGER * looks).await;
     }
-    Ok(look().await?.map(|own| own.is_marked))
+    Ok(find_group(client, &id, path).await?.map(|group| group.is_marked))
 }
 
 /// The new group.
-struct Group {
+struct TestGroup {
     id: u64,
     /// Its present path.
     path: String,
@@ -370,16 +371,25 @@ struct Group {
 
 /// The group with the id or path `handle`, if its path is `path`, or was before it was marked for
 /// deletion.
-async fn group(client: &ReadClient, handle: &str, path: &str) -> Result<Option<Group>, ApiError> {
-    let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
-    let answer = match client.get_known(request, &["id", "full_path"]).await {
-        Ok(answer) => answer.body,
-        Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => return Err(error),
-    };
+async fn find_group(
+    client: &ReadClient,
+    handle: &str,
+    path: &str,
+) -> Result<Option<TestGroup>, ApiError> {
+    let Some(answer) = read_group(client, handle).await? else { return Ok(None) };
     let is_marked = !answer["marked_for_deletion_on"].is_null();
     let id = answer["id"].as_u64().unwrap_or_default();
     let live = answer["full_path"].as_str().unwrap_or_default();
     let before = if is_marked { unmarked_path(live, id) } else { live };
-    Ok((before == path).then(|| Group { id, path: live.to_owned(), is_marked }))
+    Ok((before == path).then(|| TestGroup { id, path: live.to_owned(), is_marked }))
+}
+
+/// The answer for the group with the id or path `handle`, if it exists.
+async fn read_group(client: &ReadClient, handle: &str) -> Result<Option<Json>, ApiError> {
+    let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
+    match client.get_known(request, &["id", "full_path"]).await {
+        Ok(answer) => Ok(Some(answer.body)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
 }

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use super::sample::{Phase, Setup, attribute_at, scope_at};
+use super::sample::{Phase, TestSetup, Trial, attribute_at, scope_at};
 use crate::{
     address::Address,
     apply::{Applied, MismatchReason},
@@ -97,22 +97,23 @@ impl Findings {
         for problem in &plan.problems {
             self.add(phase, (None, &problem.address), Fault::Problem(problem.code), None, &[]);
         }
-        for scope in &plan.incomplete {
-            let refused = scope_at(&scope.address.path).zip(scope.address.section);
-            let is_refused = scope.reason.withheld == Some(Withheld::Refused);
-            if let Some((of, section)) =
-                refused.filter(|_| is_refused && scope.is_withheld_section())
+        for unread in &plan.incomplete {
+            let is_refused = unread.reason.withheld == Some(Withheld::Refused);
+            if is_refused
+                && unread.is_withheld_section()
+                && let Some((scope, section)) =
+                    scope_at(&unread.address.path).zip(unread.address.section)
             {
-                self.refused.insert((of, section));
+                self.refused.insert((scope, section));
                 // Before the group existed, its steps were planned.
-                self.all.retain(|found| {
-                    found.of != (Some(of), Some(section))
-                        || !matches!(found.what, Fault::Failed | Fault::Unreadable)
-                        || !matches!(found.answer.1, Some(401 | 403 | 404))
+                self.all.retain(|finding| {
+                    finding.of != (Some(scope), Some(section))
+                        || !matches!(finding.what, Fault::Failed | Fault::Unreadable)
+                        || !matches!(finding.answer.1, Some(401 | 403 | 404))
                 });
             } else {
-                let cause = Some(&scope.reason);
-                self.add(phase, (None, &scope.address), Fault::Unreadable, cause, &[]);
+                let cause = Some(&unread.reason);
+                self.add(phase, (None, &unread.address), Fault::Unreadable, cause, &[]);
             }
         }
     }
@@ -168,47 +169,57 @@ impl Findings {
         self.all.insert(Finding { phase, of, what, answer, fields });
     }
 
-    /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
     /// Whether the findings are the same, whatever the number of steps.
     pub(super) fn is_as(&self, others: &Self) -> bool {
         self.all == others.all
-    }
-
-    /// The findings that are not in `others`.
-    pub(super) fn without(&self, others: &Self) -> Self {
-        let all = self.all.difference(&others.all).cloned().collect();
-        Self { all, ..Self::default() }
     }
 }
 
 /// What was tried and what was not, and the findings. `expected` are those of the sandbox, if it
 /// was asked.
-pub(super) struct Report<'a> {
-    pub(super) setup: &'a Setup,
-    pub(super) found: &'a Findings,
-    pub(super) expected: Option<&'a Findings>,
+pub(super) struct SelftestReport<'a> {
+    setup: &'a TestSetup,
+    found: &'a Findings,
+    expected: Option<&'a Findings>,
+    /// How many kinds and fields were tried.
+    tried: [usize; 2],
+    /// The kinds and the fields that were left out, with the reasons.
+    left_out: [Vec<(Trial, String)>; 2],
 }
 
 const REFUSED: &str = "the service refuses it";
 /// How many findings of a sort fit on a screen.
 const MOST: usize = 6;
 
-impl Report<'_> {
+impl<'a> SelftestReport<'a> {
+    pub(super) fn new(
+        setup: &'a TestSetup,
+        found: &'a Findings,
+        expected: Option<&'a Findings>,
+    ) -> Self {
+        let (tried, left_out) = setup.extent();
+        let fields = tried.iter().filter(|trial| trial.field.is_some()).count();
+        let (left_out_fields, left_out_kinds) =
+            left_out.into_iter().partition(|(trial, _)| trial.field.is_some());
+        Self {
+            setup,
+            found,
+            expected,
+            tried: [tried.len() - fields, fields],
+            left_out: [left_out_kinds, left_out_fields],
+        }
+    }
+
     /// All findings, for a file.
     pub(super) fn whole(&self) -> String {
         let mut text = self.head();
-        let (fields, kinds): (Vec<_>, Vec<_>) =
-            self.setup.extent().1.into_iter().partition(|(trial, _)| trial.field.is_some());
-        let line = |(trial, why)| format!("left out: {trial}: {why}\n");
-        text.extend(kinds.into_iter().map(line));
+        let [kinds, fields] = &self.left_out;
+        let line = |(trial, why): &(Trial, String)| format!("left out: {trial}: {why}\n");
+        text.extend(kinds.iter().map(line));
         for (scope, section) in &self.found.refused {
             let _ = writeln!(text, "left out: {} {section}: {REFUSED}", scope.noun());
         }
-        text.extend(fields.into_iter().map(line));
+        text.extend(fields.iter().map(line));
         self.findings(&mut text, usize::MAX);
         text + self.verdict()
     }
@@ -216,11 +227,10 @@ impl Report<'_> {
     /// What fits on a screen; `file` has the rest, if there is one.
     pub(super) fn screen(&self, file: Option<&Path>) -> String {
         let mut text = self.head();
-        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-        let (fields, kinds): (Vec<_>, Vec<_>) =
-            self.setup.extent().1.into_iter().partition(|(trial, _)| trial.field.is_some());
-        let skipped = kinds.into_iter().map(|(_, why)| why);
-        for why in skipped.chain(self.found.refused.iter().map(|_| REFUSED.to_owned())) {
+        let [kinds, fields] = &self.left_out;
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        let refused = self.found.refused.iter().map(|_| REFUSED);
+        for why in kinds.iter().map(|(_, why)| &**why).chain(refused) {
             *reasons.entry(why).or_default() += 1;
         }
         for (why, kinds) in reasons {
@@ -230,13 +240,13 @@ impl Report<'_> {
             let fields = count(fields.len(), "field");
             let _ = writeln!(text, "left out: {fields} that cannot be changed alone");
         }
-        let folded = self.findings(&mut text, MOST);
+        let is_folded = self.findings(&mut text, MOST);
         match file {
             Some(file) => {
                 let file = text::escape(&file.display().to_string()).into_owned();
                 let _ = writeln!(text, "\nthe whole report is in `{file}`");
             }
-            None if folded => text.push_str("\n`--output FILE` writes the whole report\n"),
+            None if is_folded => text.push_str("\n`--output FILE` writes the whole report\n"),
             None => {}
         }
         text + self.verdict()
@@ -245,67 +255,55 @@ impl Report<'_> {
     fn head(&self) -> String {
         let release = self.setup.release.release();
         let release = release.map_or("unknown".to_owned(), |release| release.to_string());
-        let mut text = format!(
-            "undrift {} selftest: service of release {release}, tier {}\n",
-            env!("CARGO_PKG_VERSION"),
-            self.setup.tier
-        );
+        let (version, tier) = (env!("CARGO_PKG_VERSION"), self.setup.tier);
         let done = self.found.done.iter();
         let done = done.map(|(phase, done)| format!("{} to {phase}", count(*done, "step")));
-        let done: Vec<_> = done.collect();
-        let (all, _) = self.setup.extent();
-        let fields = all.iter().filter(|trial| trial.field.is_some()).count();
-        let mut tried = count(all.len() - fields, "kind");
+        let done = done.collect::<Vec<_>>().join(", ");
+        let [kinds, fields] = self.tried;
+        let mut tried = count(kinds, "kind");
         if fields > 0 {
             tried = format!("{tried}, {}", count(fields, "field"));
         }
-        let _ = writeln!(text, "tried: {tried}; {}", done.join(", "));
-        text
+        format!(
+            "undrift {version} selftest: service of release {release}, tier {tier}\n\
+             tried: {tried}; {done}\n"
+        )
     }
 
     /// Adds the first `most` findings of each sort; returns whether there are more.
     fn findings(&self, text: &mut String, most: usize) -> bool {
-        let (here, there, both) = self.compared();
-        let mut folded = false;
+        let (found, none) = (&self.found.all, BTreeSet::new());
+        let sandbox = self.expected.map_or(&none, |expected| &expected.all);
+        let mut is_folded = false;
         for (title, findings) in [
-            ("not as expected:", here),
-            ("expected from the sandbox, and not found:", there),
-            ("in the sandbox too:", both),
+            ("not as expected:", found.difference(sandbox).collect::<Vec<_>>()),
+            ("expected from the sandbox, and not found:", sandbox.difference(found).collect()),
+            ("in the sandbox too:", found.intersection(sandbox).collect()),
         ] {
             if findings.is_empty() {
                 continue;
             }
             let _ = writeln!(text, "\n{title}");
-            for finding in findings.all.iter().take(most) {
+            for finding in findings.iter().take(most) {
                 let _ = writeln!(text, "  {finding}");
             }
-            let more = findings.all.len().saturating_sub(most);
+            let more = findings.len().saturating_sub(most);
             if more > 0 {
                 let _ = writeln!(text, "  and {more} more");
-                folded = true;
+                is_folded = true;
             }
         }
-        folded
-    }
-
-    /// The findings only here, only in the sandbox, and in both.
-    fn compared(&self) -> (Findings, Findings, Findings) {
-        let none = Findings::default();
-        let sandbox = self.expected.unwrap_or(&none);
-        let (here, there) = (self.found.without(sandbox), sandbox.without(self.found));
-        let both = self.found.without(&here);
-        (here, there, both)
+        is_folded
     }
 
     fn verdict(&self) -> &'static str {
-        let (here, there, _) = self.compared();
-        match (here.is_empty() && there.is_empty(), self.expected) {
-            (true, Some(_)) => "\nthe service does the same as the sandbox\n",
-            (true, None) => "\neverything converged\n",
-            (false, Some(_)) => {
-                "\nthe service differs from the sandbox; send this report to the project\n"
+        match self.expected {
+            Some(sandbox) if self.found.is_as(sandbox) => {
+                "\nthe service does the same as the sandbox\n"
             }
-            (false, None) => "\nnot everything converged; send this report to the project\n",
+            Some(_) => "\nthe service differs from the sandbox; send this report to the project\n",
+            None if self.found.all.is_empty() => "\neverything converged\n",
+            None => "\nnot everything converged; send this report to the project\n",
         }
     }
 }

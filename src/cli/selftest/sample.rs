@@ -2,7 +2,7 @@
 //!
 //! They are made from the tables of the kinds alone, so a new kind is tested without code here. The
 //! identity of an entry, and fields that a create needs, get the examples of their schema; then one
-//! more field is changed. With [`Setup::attributes`] each further field is changed too, in a group
+//! more field is changed. With [`TestSetup::attributes`] each further field is changed too, in a group
 //! or project of its own, so that effects on one field stay separate.
 
 use std::fmt;
@@ -43,7 +43,7 @@ impl fmt::Display for Phase {
 
 /// The facts that the manifests depend on.
 #[derive(Clone, Debug)]
-pub(super) struct Setup {
+pub(super) struct TestSetup {
     /// The path of the new group.
     pub(super) root: String,
     /// A user to name, other than the caller.
@@ -78,15 +78,14 @@ impl fmt::Display for Trial {
     }
 }
 
-impl Setup {
+impl TestSetup {
     /// The documents of a phase.
     pub(super) fn documents(&self, phase: Phase) -> Vec<Json> {
         let mut documents = self.kinds(phase);
         let fields: Vec<_> =
             self.extent().0.into_iter().filter(|one| one.field.is_some()).collect();
         if !fields.is_empty() {
-            let path = format!("{}/{ATTRIBUTES}", self.root);
-            documents.push(document(Scope::Group, &path, true.into()));
+            documents.push(document(Scope::Group, &self.below(ATTRIBUTES), true.into()));
         }
         for trial in fields {
             let Trial { section, field } = trial;
@@ -112,7 +111,7 @@ impl Setup {
 
     /// The path of the container in which a field is changed.
     fn path_of(&self, trial: Trial) -> String {
-        format!("{}/{ATTRIBUTES}/{}", self.root, trial.to_string().replace(' ', "-"))
+        self.below(&format!("{ATTRIBUTES}/{}", trial.to_string().replace(' ', "-")))
     }
 
     /// Why a field cannot be changed on its own.
@@ -154,33 +153,33 @@ impl Setup {
 
     /// The documents for every kind.
     fn kinds(&self, phase: Phase) -> Vec<Object> {
-        let path = |name: &str| format!("{}/{name}", self.root);
-        let mut own = [
+        // With a branch, which schedules and rules name.
+        let with_branch = serde_json::json!({"initialize_with_readme": true});
+        let mut documents = vec![
             document(Scope::Group, &self.root, true.into()),
-            document(Scope::Group, &path(PEER), true.into()),
-            document(Scope::Group, &path(Scope::Group.noun()), true.into()),
-            // With a branch, which schedules and rules name.
-            document(
-                Scope::Project,
-                &path(Scope::Project.noun()),
-                serde_json::json!({"initialize_with_readme": true}),
-            ),
+            document(Scope::Group, &self.below(PEER), true.into()),
+            document(Scope::Group, &self.below(Scope::Group.noun()), true.into()),
+            document(Scope::Project, &self.below(Scope::Project.noun()), with_branch),
         ];
-        let mut alone = Vec::new();
         for section in tried() {
             let Ok(value) = self.value(section, phase) else { continue };
             if section.shape == Shape::Switch {
                 // A switch, such as archiving a project, affects all other sections.
-                let path = path(&format!("{PEER}/{}", section.section));
+                let path = self.below(&format!("{PEER}/{}", section.section));
                 let mut document = document(section.home.scope, &path, true.into());
                 document.insert(section.section.to_owned(), value);
-                alone.push(document);
+                documents.push(document);
             } else {
                 let at = if section.home.scope == Scope::Group { 2 } else { 3 };
-                own[at].insert(section.section.to_owned(), value);
+                documents[at].insert(section.section.to_owned(), value);
             }
         }
-        own.into_iter().chain(alone).collect()
+        documents
+    }
+
+    /// The path of something in the new group.
+    fn below(&self, name: &str) -> String {
+        format!("{}/{name}", self.root)
     }
 
     /// What is tested, and what is not, with the reason: kinds, and then fields.
@@ -208,8 +207,8 @@ impl Setup {
         let changing = section.table().specs().iter().filter(|spec| self.is_changeable(spec));
         let changing = changing.filter(|spec| !section.identity.contains(&spec.name));
         // Booleans first, because every service knows both values.
-        let rank = |spec: &&Spec| (!is_boolean(spec), !spec.field.is_level());
-        let value = self.entry(section, changing.min_by_key(rank), phase)?;
+        let changing = changing.min_by_key(|spec| (!is_boolean(spec), !spec.field.is_level()));
+        let value = self.entry(section, changing, phase)?;
         let Json::Array(entries) = &value else { return Ok(value) };
         if phase != Phase::Remove {
             return Ok(value);
@@ -249,22 +248,19 @@ impl Setup {
         }
         let with = changing.map(|spec| spec.name).or(section.identity.first().copied());
         let mut fields = with.map(|name| section.beside(name)).unwrap_or_default();
-        let is_known = |name: &String| {
-            section.table().get(name).is_none_or(|spec| spec.field.secrecy() != Secrecy::Reference)
-        };
-        if !fields.keys().all(is_known) {
+        let mut specs = fields.keys().filter_map(|name| section.table().get(name));
+        if specs.any(|spec| spec.field.secrecy() == Secrecy::Reference) {
             return Err("needs a secret".to_owned());
         }
         for spec in named {
             // Of two fields that exclude each other, one.
-            let excludes =
-                |name: &String| section.field(name).relations.not_with == Some(spec.name);
-            if fields.contains_key(spec.name) || fields.keys().any(excludes) {
+            let mut others = fields.keys().map(|name| section.field(name).relations.not_with);
+            if fields.contains_key(spec.name) || others.any(|other| other == Some(spec.name)) {
                 continue;
             }
             let value = match spec.field.names {
                 // Another project than the one that names it.
-                Some(Named::Project) => format!("{}/{PEER}/archived", self.root).into(),
+                Some(Named::Project) => self.below(&format!("{PEER}/archived")).into(),
                 _ => self.sample(spec, Phase::Create)?,
             };
             fields.insert(spec.name.to_owned(), value);
@@ -291,8 +287,8 @@ impl Setup {
         fields: &mut Object,
     ) -> Result<(), String> {
         let value = self.sample(spec, phase)?;
-        let limits = |other: &&Spec| other.field.relations.at_most == Some(spec.name);
-        let limits = section.table().specs().iter().filter(limits);
+        let specs = section.table().specs().iter();
+        let limits = specs.filter(|other| other.field.relations.at_most == Some(spec.name));
         fields.extend(limits.map(|other| (other.name.to_owned(), value.clone())));
         let mut needed = spec.field.relations.switch();
         while let Some(name) = needed {
@@ -335,10 +331,8 @@ impl Setup {
             }
             Some(Named::Runner) => return Err("needs a runner".to_owned()),
             Some(Named::Role) => return Err("needs a custom role".to_owned()),
-            Some(Named::Group) => return Ok(format!("{}/{PEER}", self.root).into()),
-            Some(Named::Project) => {
-                return Ok(format!("{}/{}", self.root, Scope::Project.noun()).into());
-            }
+            Some(Named::Group) => return Ok(self.below(PEER).into()),
+            Some(Named::Project) => return Ok(self.below(Scope::Project.noun()).into()),
             None => {}
         }
         match spec.field.compare {
@@ -363,7 +357,7 @@ impl Setup {
     }
 }
 
-/// The scope, the section and the field for the container at a [`Setup::path_of`].
+/// The scope, the section and the field for the container at a [`TestSetup::path_of`].
 pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
     let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTES))?;
     let (noun, rest) = name.split_once('-')?;
@@ -391,9 +385,9 @@ fn pair(spec: &Spec) -> Option<[Json; 2]> {
         let mut words = words.iter().filter(|word| !word.is_null()).cloned();
         return Some([words.next()?, words.next()?]);
     }
-    let is_a = |name: &str| {
-        let is = |kind: &Json| kind == name;
-        is(&schema["type"]) || schema["type"].as_array().is_some_and(|kinds| kinds.iter().any(is))
+    let is_a = |name: &str| match &schema["type"] {
+        Json::Array(types) => types.iter().any(|kind| kind == name),
+        kind => kind == name,
     };
     let example = &schema["examples"][0];
     if is_a("integer") {
@@ -434,11 +428,8 @@ fn every_field() -> impl Iterator<Item = Trial> {
 }
 
 fn document(scope: Scope, path: &str, create: Json) -> Object {
-    let text = |text: &str| Json::from(text);
-    [("kind", text(scope.document())), ("path", text(path)), ("create", create)]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into_iter()
-        .collect()
+    let fields = [("kind", scope.document().into()), ("path", path.into()), ("create", create)];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The lowest tier that has a kind.
@@ -449,8 +440,7 @@ fn needs(section: Section) -> Tier {
     };
     let removes = section.home.operations.delete.map_or(Tier::Free, |op| op.row().tier);
     let fields = section.table().specs().iter().map(|spec| spec.field.available.tier);
-    let own = fields.min().unwrap_or(Tier::Free);
-    read.max(removes).max(own)
+    read.max(removes).max(fields.min().unwrap_or(Tier::Free))
 }
 
 fn is_boolean(spec: &Spec) -> bool {
@@ -464,9 +454,9 @@ mod tests {
     use super::*;
     use crate::manifest::{self, Surroundings};
 
-    fn setup(user: Option<&str>, tier: Tier) -> Setup {
+    fn setup(user: Option<&str>, tier: Tier) -> TestSetup {
         let user = user.map(str::to_owned);
-        Setup {
+        TestSetup {
             root: "acme/void/own".to_owned(),
             user,
             tier,
@@ -508,7 +498,7 @@ mod tests {
     fn each_field_is_changed_and_changed_back_or_left_out_with_a_reason() {
         let release = Known::Is("18.9".parse().unwrap());
         let setup = setup(Some("alice"), Tier::Ultimate);
-        let setup = Setup { attributes: true, release, ..setup };
+        let setup = TestSetup { attributes: true, release, ..setup };
         let (mut changed, mut unchanged) = setup.extent();
         changed.retain(|one| one.field.is_some());
         unchanged.retain(|(one, _)| one.field.is_some());
@@ -535,7 +525,7 @@ mod tests {
 
     #[test]
     fn no_two_declarations_contradict_each_other() {
-        let setup = Setup { attributes: true, ..setup(Some("alice"), Tier::Ultimate) };
+        let setup = TestSetup { attributes: true, ..setup(Some("alice"), Tier::Ultimate) };
         for phase in Phase::ALL {
             let folder = tempfile::tempdir().unwrap();
             let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();

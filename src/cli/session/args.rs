@@ -12,7 +12,7 @@ use jiff::civil::Date;
 
 use crate::{
     address::Selector,
-    cli::{ConnectArgs, Environment, Exit, Failure, Folder},
+    cli::{ConnectArgs, Environment, Exit, Failure, ManifestFolder},
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
     manifest::Loaded,
@@ -34,7 +34,7 @@ const HOLD_NAME: &str = "UNDRIFT_HOLD";
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct SessionArgs {
     #[command(flatten)]
-    pub(in crate::cli) dir: Folder,
+    pub(in crate::cli) dir: ManifestFolder,
     /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
     /// may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
@@ -127,16 +127,20 @@ impl SelectArgs {
     /// rules.
     pub(super) fn reaches_beyond(&self, desired: &Desired) -> bool {
         if let Some(saved) = &self.saved {
-            let is_declared = |path: &str| desired.containers.iter().any(|c| *c.path == *path);
-            return !saved.containers.iter().all(|container| is_declared(&container.path));
+            let declared: BTreeSet<_> = desired.containers.iter().map(|one| &*one.path).collect();
+            return saved.containers.iter().any(|one| !declared.contains(&*one.path));
         }
-        let is_declared = |selector: &Selector| {
-            let path = selector.written().split('#').next().unwrap_or_default().to_lowercase();
-            desired.containers.iter().any(|container| {
-                container.path.to_lowercase() == path && container.life.unlisted_projects.is_none()
-            })
-        };
-        self.only.is_empty() || !self.only.iter().all(is_declared)
+        if self.only.is_empty() {
+            return true;
+        }
+        let declared: BTreeSet<_> = desired
+            .containers
+            .iter()
+            .filter(|container| container.life.unlisted_projects.is_none())
+            .map(|container| container.path.to_lowercase())
+            .collect();
+        let mut paths = self.only.iter().map(|selector| selector.written().split('#').next());
+        !paths.all(|path| declared.contains(&path.unwrap_or_default().to_lowercase()))
     }
 
     /// The selected part of a roster, given former paths.
@@ -151,9 +155,10 @@ impl SelectArgs {
         let Some(saved) = &self.saved else { return Vec::new() };
         let paths: BTreeSet<_> = saved.containers.iter().map(|one| one.path.as_str()).collect();
         let containers = std::mem::take(&mut desired.containers);
-        let (about, apart) = containers.into_iter().partition(|one| paths.contains(&*one.path));
-        desired.containers = about;
-        apart
+        let (planned, unplanned) =
+            containers.into_iter().partition(|one| paths.contains(&*one.path));
+        desired.containers = planned;
+        unplanned
     }
 
     /// Whether everything is selected.
@@ -167,13 +172,11 @@ impl SelectArgs {
             return;
         };
         let selection = self.selection();
-        let start = |one: &Container| {
-            (
-                (FileName::clone(&one.origin.file), one.origin.line),
-                selection.touches(&one.address(), &desired.moves),
-            )
-        };
-        let starts: BTreeMap<_, _> = desired.containers.iter().map(start).collect();
+        let starts = desired.containers.iter().map(|container| {
+            let place = (FileName::clone(&container.origin.file), container.origin.line);
+            (place, selection.touches(&container.address(), &desired.moves))
+        });
+        let starts: BTreeMap<_, _> = starts.collect();
         loaded.retain_warnings(|place| {
             let Some(line) = place.line() else { return true };
             let before = starts.range(..=(place.file.clone(), line)).next_back();
@@ -287,22 +290,19 @@ pub(in crate::cli) fn selects_something(
     }
     let failure =
         Failure::usage(format!("`{}` matches nothing that is declared", selector.written()));
-    let near = match selector.written().split_once('#') {
-        None => declared()
-            .filter(|address| address.section.is_none())
-            .map(|address| address.to_string())
-            .collect(),
+    let mut similar = Vec::new();
+    let path = selector.written().split_once('#').map(|(path, _)| path);
+    if let Some(path) = path {
         // The section may also be misspelt after a glob.
-        Some((path, _)) => {
-            let sections: BTreeSet<_> = declared().filter_map(|address| address.section).collect();
-            let within = sections.iter().map(|section| format!("{path}#{section}"));
-            let entries = declared()
-                .filter(|address| address.entry.is_some())
-                .map(|address| address.to_string());
-            within.chain(entries).collect::<Vec<_>>()
-        }
-    };
-    let near = did_you_mean(selector.written(), near.iter().map(String::as_str));
+        let sections: BTreeSet<_> = declared().filter_map(|address| address.section).collect();
+        similar.extend(sections.iter().map(|section| format!("{path}#{section}")));
+    }
+    let same_form = declared().filter(|address| match path {
+        Some(_) => address.entry.is_some(),
+        None => address.section.is_none(),
+    });
+    similar.extend(same_form.map(|address| address.to_string()));
+    let near = did_you_mean(selector.written(), similar.iter().map(String::as_str));
     Err(failure.help(near.unwrap_or_else(|| {
         "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`".into()
     })))

@@ -18,9 +18,9 @@ use jiff::civil::Date;
 
 use super::{Context, Failure, Progress};
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
-pub(super) use opening::Opening;
-pub(super) use source::{LiveArgs, Source};
-pub(super) use with_base::Use;
+pub(super) use opening::SessionBuilder;
+pub(super) use source::{LiveArgs, SessionSource};
+pub(super) use with_base::BaseUse;
 
 use crate::{
     api::WriteClient,
@@ -36,7 +36,7 @@ use crate::{
     snapshot::Recorder,
     value::Value,
 };
-use with_base::Compared;
+use with_base::SessionBase;
 
 /// Everything that a run needs after its start.
 pub(super) struct Session {
@@ -65,8 +65,8 @@ pub(super) struct Session {
     /// The run, for reports.
     pub(super) run: Run,
     /// The snapshot that is being taken.
-    pub(super) taking: Option<Arc<Recorder>>,
-    compared: Option<Compared>,
+    pub(super) recorder: Option<Arc<Recorder>>,
+    compared: Option<SessionBase>,
 }
 
 impl Session {
@@ -91,8 +91,8 @@ impl Session {
     async fn add_all(&self, mut plan: Plan, cx: &Context) -> Result<Plan, Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         // Only the client that asks the service learns of its limits.
-        let taking = self.taking.as_ref().map(|taking| taking.client());
-        let client = taking.unwrap_or_else(|| self.observer.client());
+        let recorded = self.recorder.as_ref().map(|recorder| recorder.client());
+        let client = recorded.unwrap_or_else(|| self.observer.client());
         let each = containers.iter().copied();
         let progress = Progress::reading(each, client, &cx.output);
         self.apart.iter().for_each(|container| plan.also_brought_in(container));

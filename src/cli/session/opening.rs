@@ -5,14 +5,15 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::{
-    ChangeArgs, Manifests, Session, SessionArgs, Source, Use, args, preflight, source::Opened,
+    BaseUse, ChangeArgs, Manifests, Session, SessionArgs, SessionSource, args, preflight,
+    source::{OpenedSource, Transport},
     usable,
 };
 use crate::{
     address::Address,
     catalogue::settings,
     cli::{Context, Failure, base, rehearsed, saved},
-    desired::{Container, Desired, Groups, Roster},
+    desired::{Desired, Groups, Roster},
     manifest::{self, Config, Includes, Surroundings, config::Limit},
     observe::Observer,
     plan::{self, Drift, Extent, Holds, Limits, Outline},
@@ -20,18 +21,18 @@ use crate::{
 };
 
 /// What to open.
-pub(in crate::cli) struct Opening<'a> {
+pub(in crate::cli) struct SessionBuilder<'a> {
     pub(in crate::cli) args: &'a SessionArgs,
     pub(in crate::cli) changes: ChangeArgs,
-    pub(in crate::cli) source: Source<'a>,
+    pub(in crate::cli) source: SessionSource<'a>,
     /// The base, if there is one.
-    pub(in crate::cli) base: Option<(base::Request, Use)>,
+    pub(in crate::cli) base: Option<(base::BaseRequest, BaseUse)>,
 }
 
-impl<'a> Opening<'a> {
+impl<'a> SessionBuilder<'a> {
     /// Uses the service in the arguments, without a base, and changes nothing.
     pub(in crate::cli) fn of(args: &'a SessionArgs) -> Self {
-        Self { args, changes: ChangeArgs::default(), source: Source::Service, base: None }
+        Self { args, changes: ChangeArgs::default(), source: SessionSource::Service, base: None }
     }
 
     /// Loads the manifests, finds the service, and reads the token's user.
@@ -43,11 +44,12 @@ impl<'a> Opening<'a> {
         let (dir, around) = (&self.args.dir, Surroundings::of_process());
         let mut loaded = manifest::load(dir, &around);
         self.args.select.without_others(&mut loaded);
-        let read = |(base, used): (base::Request, Use)| {
-            base.read(dir, &around, used.drift == Drift::Exclude, cx).map(|found| (found, used))
+        let base = match self.base.take().filter(|_| loaded.desired.is_some()) {
+            Some((base, used)) => {
+                Some((base.read(dir, &around, used.drift == Drift::Exclude, cx)?, used))
+            }
+            None => None,
         };
-        let base = self.base.take().filter(|_| loaded.desired.is_some());
-        let base = base.map(read).transpose()?;
         if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
             loaded.against(&content.config.lints);
             let paths = loaded.paths_below_root();
@@ -86,28 +88,26 @@ impl<'a> Opening<'a> {
         let (holds, over) = args::holds(&cx.env, today)?;
         cx.output.tell_faults(&over);
         let opened = self.source.open(self.args, &manifests, cx).await?;
-        let Opened { target, live, has_token, client, secrets, through } = opened;
+        let OpenedSource { target, live, has_token, client, secrets, transport } = opened;
         if let Some(saved) = &select.saved {
             saved.fits(&target, jiff::Timestamp::now()).map_err(saved::unusable)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
-        let token = match has_token {
-            true => preflight::token(&observer, today, &cx.output).await?,
-            false => None,
-        };
+        let token =
+            if has_token { preflight::token(&observer, today, &cx.output).await? } else { None };
         let (caller, sandbox) = (observer.caller().username.clone(), observer.is_sandbox());
         let rehearsed = if sandbox { rehearsed::sections() } else { Vec::new() };
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             (desired, roster) = self.bring_in(includes, desired, &observer, cx).await?;
-            through.declare(&desired, &secrets);
+            transport.declare(&desired, &secrets);
         }
         let mut apart = select.take_unplanned(&mut desired);
         apart.retain(|container| container.brought_in.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let settings = plan::Settings {
-            is_offline: through.is_offline(),
+            is_offline: matches!(transport, Transport::Offline(_)),
             ..plan::Settings::of(observer.caller().clone(), secrets, &desired)
         };
         let (_, reach) = limits(&config);
@@ -124,7 +124,10 @@ impl<'a> Opening<'a> {
             extent: Extent { limit: self.changes.limit, reach, spares_drift: false },
             ahead: self.args.connect.in_flight(&config).most(),
             run: Run { target, caller, sandbox, rehearsed, live, token },
-            taking: through.taking,
+            recorder: match transport {
+                Transport::Recorder(recorder) => Some(recorder),
+                Transport::Service | Transport::Offline(_) => None,
+            },
             compared: None,
         })
     }
@@ -162,11 +165,12 @@ impl<'a> Opening<'a> {
         config: &Config,
     ) -> plan::Settings {
         let is_held = |address: &Address| holds.until(address, &desired.moves).is_some();
-        let is_free = |of: &&Container| !is_held(&of.address().section(settings::SECTION));
+        let free = desired.containers.iter();
+        let free = free.filter(|one| !is_held(&one.address().section(settings::SECTION)));
         plan::Settings {
             release: config.service.release,
             created: desired.created_unless(is_held),
-            groups: Groups::of(desired.containers.iter().filter(is_free)),
+            groups: Groups::of(free),
             resend: self.changes.resend.clone(),
             holds,
             limits: limits(config).0,
@@ -178,10 +182,11 @@ impl<'a> Opening<'a> {
 
 /// The limits of guards: for removals, and for containers that only rules include.
 pub(super) fn limits(config: &Config) -> (Limits, Limits) {
-    let of = |limit: Limit, defaults: Limits| Limits {
-        count: limit.count.map_or(defaults.count, |n| usize::try_from(n).unwrap_or(usize::MAX)),
-        share: limit.share.unwrap_or(defaults.share),
-    };
     let guards = config.guards;
-    (of(guards.removals, Limits::default()), of(guards.reach, Limits::REACH))
+    (limits_of(guards.removals, Limits::default()), limits_of(guards.reach, Limits::REACH))
+}
+
+fn limits_of(limit: Limit, defaults: Limits) -> Limits {
+    let count = limit.count.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+    Limits { count: count.unwrap_or(defaults.count), share: limit.share.unwrap_or(defaults.share) }
 }

@@ -1,7 +1,6 @@
 //! The source of a session: a service, a snapshot, or a service of which a snapshot is taken.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -40,14 +39,14 @@ pub(in crate::cli) struct LiveArgs {
 
 impl LiveArgs {
     /// The source that it names.
-    pub(in crate::cli) fn source(&self) -> Source<'_> {
-        self.live.as_deref().map_or(Source::Service, Source::Snapshot)
+    pub(in crate::cli) fn source(&self) -> SessionSource<'_> {
+        self.live.as_deref().map_or(SessionSource::Service, SessionSource::Snapshot)
     }
 }
 
 /// The source of a session.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) enum Source<'w> {
+pub(in crate::cli) enum SessionSource<'w> {
     /// A service.
     Service,
     /// The snapshot in this file.
@@ -57,7 +56,7 @@ pub(in crate::cli) enum Source<'w> {
 }
 
 /// A source that can be read.
-pub(super) struct Opened {
+pub(super) struct OpenedSource {
     /// The address of the service.
     pub(super) target: String,
     /// The snapshot in place of the service, if any.
@@ -68,32 +67,31 @@ pub(super) struct Opened {
     pub(super) client: ReadClient,
     /// The secrets of the manifests.
     pub(super) secrets: Arc<Secrets>,
-    pub(super) through: Transports,
+    pub(super) transport: Transport,
 }
 
-/// The transports that must know the declarations.
-#[derive(Default)]
-pub(super) struct Transports {
+/// A transport that must know the declarations.
+pub(super) enum Transport {
+    /// None: the service.
+    Service,
     /// A snapshot in place of the service.
-    offline: Option<Arc<Offline>>,
-    /// The snapshot that is being taken, if any.
-    pub(super) taking: Option<Arc<Recorder>>,
+    Offline(Arc<Offline>),
+    /// The snapshot that is being taken.
+    Recorder(Arc<Recorder>),
 }
 
-impl Transports {
+impl Transport {
     /// Passes on the declarations.
     pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
-        self.offline.iter().for_each(|offline| offline.declare(desired, secrets));
-        self.taking.iter().for_each(|taking| taking.declare(desired));
-    }
-
-    /// Whether a snapshot takes the place of the service.
-    pub(super) const fn is_offline(&self) -> bool {
-        self.offline.is_some()
+        match self {
+            Self::Service => {}
+            Self::Offline(offline) => offline.declare(desired, secrets),
+            Self::Recorder(recorder) => recorder.declare(desired),
+        }
     }
 }
 
-impl Source<'_> {
+impl SessionSource<'_> {
     /// Finds the service, or reads the snapshot, for `manifests`.
     ///
     /// # Errors
@@ -104,7 +102,7 @@ impl Source<'_> {
         args: &SessionArgs,
         manifests: &Manifests,
         cx: &Context,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<OpenedSource, Failure> {
         let allowed = args.allowed(&cx.env)?;
         let find_all =
             |secrets: Secrets| Arc::new(secrets_of(manifests, secrets.allowing(allowed)));
@@ -115,7 +113,7 @@ impl Source<'_> {
                 from_service(args, is_taken, manifests, find_all, cx).await?
             }
         };
-        opened.through.declare(&manifests.desired, &opened.secrets);
+        opened.transport.declare(&manifests.desired, &opened.secrets);
         Ok(opened)
     }
 }
@@ -126,7 +124,7 @@ fn from_snapshot(
     Manifests { root, config, .. }: &Manifests,
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &Context,
-) -> Result<Opened, Failure> {
+) -> Result<OpenedSource, Failure> {
     let snapshot = load(path)?;
     let Head { target, taken_at, .. } = &snapshot.head;
     let (target, taken_at) = (target.clone(), *taken_at);
@@ -139,10 +137,9 @@ fn from_snapshot(
     let secrets = find_all(Secrets::new(root, cx.env.clone()));
     cx.output.redactor.learn(Arc::clone(&secrets));
     let offline = Arc::new(Offline::new(snapshot, key));
-    let through = Arc::clone(&offline);
-    let client = ReadClient::new(service, through, Arc::clone(&secrets), Settings::default());
-    let through = Transports { offline: Some(offline), taking: None };
-    Ok(Opened { target, live, has_token: false, client, secrets, through })
+    let transport = Transport::Offline(Arc::clone(&offline));
+    let client = ReadClient::new(service, offline, Arc::clone(&secrets), Settings::default());
+    Ok(OpenedSource { target, live, has_token: false, client, secrets, transport })
 }
 
 async fn from_service(
@@ -151,43 +148,34 @@ async fn from_service(
     Manifests { root, config, .. }: &Manifests,
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &Context,
-) -> Result<Opened, Failure> {
+) -> Result<OpenedSource, Failure> {
     let endpoint = args.connect.endpoint(root, config, cx).await?;
     let (service, sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
     let secrets = find_all(endpoint.apart_from(Secrets::new(root, endpoint.environment.clone())));
     let mut client = args.connect.client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
     let target = if sandbox { SANDBOX.to_owned() } else { service.to_string() };
-    let mut through = Transports::default();
+    let mut transport = Transport::Service;
     if is_taken {
         let head = Head { target: target.clone(), sandbox, taken_at: now(), key: None };
         let key = cx.env.key(KEY_NAME)?;
-        let taking = Arc::new(Recorder::new(client, head, Arc::clone(&secrets), key));
-        let settings =
-            Settings { in_flight: args.connect.in_flight(config), ..Settings::default() };
-        let recorder = Arc::clone(&taking);
+        let recorder = Arc::new(Recorder::new(client, head, Arc::clone(&secrets), key));
+        transport = Transport::Recorder(Arc::clone(&recorder));
+        let in_flight = args.connect.in_flight(config);
+        let settings = Settings { in_flight, ..Settings::default() };
         client = ReadClient::new(service, recorder, Arc::clone(&secrets), settings);
-        through.taking = Some(taking);
     }
-    Ok(Opened { target, live: None, has_token: !sandbox, client, secrets, through })
+    Ok(OpenedSource { target, live: None, has_token: !sandbox, client, secrets, transport })
 }
 
 fn load(path: &Path) -> Result<Snapshot, Failure> {
-    let cannot = |error: std::io::Error| {
+    let text = input::bytes(path, MAX_BYTES).map_err(|error| {
         input::cannot_read(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
-    };
-    let too_large = || {
-        Failure::usage(format!("`{}` is larger than 256 MiB, and no snapshot is", path.display()))
-    };
-    if fs::metadata(path).map_err(cannot)?.len() > MAX_BYTES {
-        return Err(too_large());
-    }
-    // The size of a pipe is not known before it is read.
-    let text = input::bytes(path, MAX_BYTES).map_err(cannot)?;
+    })?;
+    let path = path.display();
     if text.len() as u64 > MAX_BYTES {
-        return Err(too_large());
+        return Err(Failure::usage(format!("`{path}` is larger than 256 MiB, and no snapshot is")));
     }
-    Snapshot::read(&text)
-        .map_err(|error| Failure::usage(format!("cannot use `{}`: {error}", path.display())))
+    Snapshot::read(&text).map_err(|error| Failure::usage(format!("cannot use `{path}`: {error}")))
 }
 
 /// Refuses another key than that of the snapshot: all secrets would seem to differ.
@@ -240,15 +228,6 @@ impl crate::cli::connect::ConnectArgs {
         config: &Config,
         env: &Environment,
     ) -> Result<Service, Failure> {
-        let other = |who: &str, url: &str| {
-            let message = format!(
-                "the snapshot is of `{}`, and {who} names `{}`",
-                text::escape(target),
-                judge::mask_url(url)
-            );
-            let failure = Failure::new(Exit::Stale, anyhow::anyhow!(message));
-            failure.help("take a snapshot of that service, or use that of this one")
-        };
         // The embedded service has no address that anybody would name.
         if target == SANDBOX {
             return Service::parse("http://127.0.0.1", false)
@@ -256,13 +235,18 @@ impl crate::cli::connect::ConnectArgs {
         }
         let service = Service::parse(target, true)
             .map_err(|error| Failure::usage(format!("the snapshot names no service: {error}")))?;
-        let is_same = |url: &str| Service::parse(url, true).is_ok_and(|url| url == service);
-        if let Some(url) = config.service.url.as_deref().filter(|url| !is_same(url)) {
-            return Err(other("`service.url` in undrift.yaml", url));
+        let declared = config.service.url.as_deref();
+        let declared = declared.map(|url| ("`service.url` in undrift.yaml", url));
+        for (name, url) in declared.into_iter().chain(self.named(env)) {
+            if !Service::parse(url, true).is_ok_and(|url| url == service) {
+                let (target, url) = (text::escape(target), judge::mask_url(url));
+                let message = format!("the snapshot is of `{target}`, and {name} names `{url}`");
+                let failure = Failure::new(Exit::Stale, anyhow::anyhow!(message));
+                return Err(
+                    failure.help("take a snapshot of that service, or use that of this one")
+                );
+            }
         }
-        match self.named(env) {
-            Some((name, url)) if !is_same(url) => Err(other(name, url)),
-            _ => Ok(service),
-        }
+        Ok(service)
     }
 }

@@ -11,7 +11,7 @@ use super::{Session, opening::limits};
 use crate::{
     api::ApiError,
     apply::{self, BranchPlan},
-    cli::{Context, base::Found},
+    cli::{Context, base::ResolvedBase},
     desired::{Acknowledgement, Container, Desired, Member, Roster},
     diagnostic::{Diagnostic, Diagnostics},
     diff::Problem,
@@ -23,7 +23,7 @@ use crate::{
 
 /// How a session uses a base.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) struct Use {
+pub(in crate::cli) struct BaseUse {
     /// What it does with differences from before the branch.
     pub(in crate::cli) drift: Drift,
     /// Whether only containers whose declarations differ from the base are read.
@@ -31,7 +31,7 @@ pub(in crate::cli) struct Use {
 }
 
 /// The base of a session.
-pub(super) struct Compared {
+pub(super) struct SessionBase {
     base: Base,
     config: Config,
     acknowledgements: Vec<Acknowledgement>,
@@ -46,8 +46,8 @@ impl Session {
     /// The session with a base. The limits of both sides hold.
     pub(in crate::cli) fn against(
         mut self,
-        found: Found,
-        used: Use,
+        found: ResolvedBase,
+        used: BaseUse,
         (selection, mut outline): (Selection, Outline),
         cx: &Context,
     ) -> Self {
@@ -89,12 +89,12 @@ impl Session {
             // Acknowledgements in documents count for selected containers; those of the command
             // line for the whole run.
             let containers = &self.desired.containers;
-            self.acknowledged.retain(|known| {
-                known.origin.is_none()
-                    || containers.iter().any(|container| known.at.touches(&container.path))
+            self.acknowledged.retain(|one| {
+                one.origin.is_none()
+                    || containers.iter().any(|container| one.at.touches(&container.path))
             });
         }
-        self.compared = Some(Compared {
+        self.compared = Some(SessionBase {
             base,
             config,
             acknowledgements,
@@ -112,17 +112,17 @@ impl Session {
         if rests.is_empty() {
             return Cow::Borrowed(&self.desired);
         }
-        let rest = |container: &Container| match rests.get(&container.path) {
+        let containers = self.desired.containers.iter();
+        let containers = containers.filter_map(|container| match rests.get(&container.path) {
             Some(Rest::Nothing) => None,
             Some(Rest::Some(rest)) => Some((**rest).clone()),
             Some(Rest::All) | None => Some(container.clone()),
-        };
-        let containers = self.desired.containers.iter().filter_map(rest).collect();
-        Cow::Owned(Desired { containers, ..self.desired.clone() })
+        });
+        Cow::Owned(Desired { containers: containers.collect(), ..self.desired.clone() })
     }
 }
 
-impl Compared {
+impl SessionBase {
     /// The plan of one container, with labels.
     pub(super) async fn plan(
         &self,
@@ -149,28 +149,24 @@ impl Compared {
 
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.
     pub(super) fn mark(&self, plan: &mut Plan, all: &[Acknowledgement]) {
-        let is_old = |known: &&Acknowledgement| {
-            self.acknowledgements.iter().any(|old| known.lets_no_more_through_than(old))
-        };
-        let old: BTreeSet<_> =
-            all.iter().filter(is_old).filter_map(|known| known.origin.clone()).collect();
-        for known in &mut plan.acknowledged {
-            known.is_new = known.by.as_ref().is_some_and(|by| !old.contains(by));
+        let old = all.iter().filter(|new| {
+            self.acknowledgements.iter().any(|old| new.lets_no_more_through_than(old))
+        });
+        let old: BTreeSet<_> = old.filter_map(|one| one.origin.as_ref()).collect();
+        for acknowledged in &mut plan.acknowledged {
+            acknowledged.is_new = acknowledged.by.as_ref().is_some_and(|by| !old.contains(by));
         }
-        plan.acknowledged.sort_by_key(|known| !known.is_new);
+        plan.acknowledged.sort_by_key(|acknowledged| !acknowledged.is_new);
     }
 }
 
 /// Containers that rules at the base may include: declared here and not there.
 fn missing(here: &Desired, base: &Desired) -> Roster {
-    let known: BTreeSet<_> =
-        base.containers.iter().map(|container| container.path.to_lowercase()).collect();
-    let others = here.containers.iter().filter(|own| !known.contains(&own.path.to_lowercase()));
-    let member = |own: &Container| {
-        let path = own.path.to_string();
-        Member { scope: own.scope, path, exception: None }
-    };
-    Roster { members: others.map(member).collect(), ..Roster::default() }
+    let declared: BTreeSet<_> = base.containers.iter().map(|one| one.path.to_lowercase()).collect();
+    let missing = here.containers.iter().filter(|one| !declared.contains(&one.path.to_lowercase()));
+    let members =
+        missing.map(|one| Member { scope: one.scope, path: one.path.to_string(), exception: None });
+    Roster { members: members.collect(), ..Roster::default() }
 }
 
 /// The stricter of two limits.

@@ -4,7 +4,7 @@ mod parts;
 
 use std::path::{Path, PathBuf};
 
-use super::{Context, Done, Exit, Failure, Folder, Outcome, ReportArgs, saved};
+use super::{CommandResult, Context, Exit, Failure, ManifestFolder, ReportArgs, Reported, saved};
 use crate::{
     address::Glob,
     manifest::{self, Options, Surroundings, Trace},
@@ -31,7 +31,7 @@ pub(super) struct Args {
     #[command(flatten)]
     pub(super) out: ReportArgs,
     #[command(flatten)]
-    pub(super) dir: Folder,
+    pub(super) dir: ManifestFolder,
 }
 
 fn of_show(dir: clap::Arg) -> clap::Arg {
@@ -40,9 +40,9 @@ fn of_show(dir: clap::Arg) -> clap::Arg {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     if !args.report.is_empty() {
-        return parts::show(&args.report, cx).map(Done::exit);
+        return parts::show(&args.report, cx).map(Reported::exit);
     }
     if args.effective.is_empty() {
         return show_saved(&args.dir, cx.output.style, cx);
@@ -56,8 +56,8 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
         return Err(cx.unusable("the manifests", loaded.diagnostics));
     };
     for glob in &args.effective {
-        let is_at = |trace: &Trace| glob.matches(&trace.path().to_lowercase());
-        if !loaded.traces.iter().any(is_at) {
+        let mut traces = loaded.traces.iter();
+        if !traces.any(|trace| glob.matches(&trace.path().to_lowercase())) {
             let path = glob.written();
             let failure =
                 Failure::usage(format!("no manifest declares a group or project `{path}`"));
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     Ok(Exit::Success)
 }
 
-fn show_saved(path: &Path, style: Style, cx: &Context) -> Outcome {
+fn show_saved(path: &Path, style: Style, cx: &Context) -> CommandResult {
     if !path.try_exists().unwrap_or(true) {
         let failure = Failure::usage(format!("there is no file `{}`", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`"));

@@ -11,11 +11,11 @@ use serde::Deserialize;
 use crate::{
     address::Address,
     cause::Cause,
-    cli::{Context, Done, Exit, Failure, input},
+    cli::{Context, Exit, Failure, Reported, input},
     diagnostic::Severity,
     diff::Incomplete,
     plan::Plan,
-    report::{FORMAT_VERSION, Run, Sort, Title},
+    report::{FORMAT_VERSION, ReportKind, Run},
 };
 
 /// The largest report that is read, in bytes: many more than those of the largest organisations.
@@ -23,25 +23,25 @@ const LARGEST: u64 = 1 << 30;
 
 /// What every report has.
 #[derive(Deserialize)]
-struct Head {
-    undrift: Sort,
+struct ReportHead {
+    undrift: ReportKind,
     format_version: u32,
     exit_code: Option<u8>,
     error: Option<String>,
     #[serde(default)]
-    diagnostics: Vec<Diagnostic>,
+    diagnostics: Vec<ReportedDiagnostic>,
 }
 
 /// What is wrong with the manifests.
 #[derive(Deserialize)]
-struct Diagnostic {
+struct ReportedDiagnostic {
     severity: Severity,
     message: String,
     file: Option<String>,
     line: Option<u32>,
 }
 
-impl Diagnostic {
+impl ReportedDiagnostic {
     fn sentence(&self) -> String {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => format!("{} ({file}:{line})", self.message),
@@ -54,7 +54,7 @@ impl Diagnostic {
 /// What one about a plan or drift has if its run finished.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
-struct Finished {
+struct FinishedReport {
     #[serde(flatten)]
     run: Run,
     #[serde(flatten)]
@@ -62,30 +62,30 @@ struct Finished {
 }
 
 /// One job's part.
-struct Part {
-    sort: Sort,
+struct JobReport {
+    kind: ReportKind,
     exit: Exit,
     run: Option<Run>,
     plan: Plan,
 }
 
 /// Shows the reports in `files` as one.
-pub(super) fn show(files: &[PathBuf], cx: &Context) -> Result<Done, Failure> {
+pub(super) fn show(files: &[PathBuf], cx: &Context) -> Result<Reported, Failure> {
     let parts: Vec<_> = files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
     if let Some(why) = overlap(files, &parts) {
         return Err(Failure::usage(why).help("each group and project must be in one part"));
     }
     let exit = Exit::first_of(parts.iter().map(|part| part.exit));
     let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
-    let all_drift = parts.iter().all(|part| part.sort == Sort::Drift);
-    let title = if all_drift { Title::Drift } else { Title::Plan };
+    let all_drift = parts.iter().all(|part| part.kind == ReportKind::Drift);
+    let kind = if all_drift { ReportKind::Drift } else { ReportKind::Plan };
     let plan = Plan::joined(parts.into_iter().map(|part| part.plan));
-    Ok(cx.reports.finish_plan(&run, &plan, title, exit))
+    Ok(cx.reports.finish_plan(&run, &plan, kind, exit))
 }
 
 /// Why the parts are not those of one whole: two are of different services, or change the same
 /// object.
-fn overlap(files: &[PathBuf], parts: &[Part]) -> Option<String> {
+fn overlap(files: &[PathBuf], parts: &[JobReport]) -> Option<String> {
     let mut service: Option<(&Path, &str)> = None;
     let mut changed: BTreeMap<&Address, usize> = BTreeMap::new();
     for (at, (file, part)) in files.iter().zip(parts).enumerate() {
@@ -108,28 +108,32 @@ fn overlap(files: &[PathBuf], parts: &[Part]) -> Option<String> {
 }
 
 /// The part in a report. That of a run that failed or was killed has nothing but the reason.
-fn read(file: &Path) -> Result<Part, Failure> {
+fn read(file: &Path) -> Result<JobReport, Failure> {
     let bytes = input::read(file, LARGEST)?;
     // Words of undrift in it, such as the names of sections, are kept as long as the process.
     let bytes: &'static [u8] = bytes.leak();
-    let wrong = |why: &dyn std::fmt::Display| {
+    parse(file, bytes).map_err(|why| {
         let failure = Failure::usage(format!("`{}` is no report: {why}", file.display()));
         failure.help("make it with `undrift plan --out json=FILE`, of the same version")
-    };
-    let head: Head = serde_json::from_slice(bytes).map_err(|error| wrong(&error))?;
-    if !matches!(head.undrift, Sort::Plan | Sort::Drift) {
-        return Err(wrong(&format!("that of `{}` has no plan", head.undrift.word())));
+    })
+}
+
+/// The part in the report `bytes`, or why they are none.
+fn parse(file: &Path, bytes: &'static [u8]) -> Result<JobReport, String> {
+    let head: ReportHead = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if !matches!(head.undrift, ReportKind::Plan | ReportKind::Drift) {
+        return Err(format!("that of `{}` has no plan", head.undrift.word()));
     }
     if head.format_version != FORMAT_VERSION {
-        return Err(wrong(&format!("its format is {}", head.format_version)));
+        return Err(format!("its format is {}", head.format_version));
     }
     // An unfinished report has no exit code.
     let exit = head.exit_code.map_or(Some(Exit::Terminated), Exit::of_code);
-    let exit = exit.ok_or_else(|| wrong(&"its exit code is unknown"))?;
+    let exit = exit.ok_or("its exit code is unknown")?;
     if head.exit_code.is_some() && head.error.is_none() {
-        let Finished { run, plan }: Finished =
-            serde_json::from_slice(bytes).map_err(|error| wrong(&error))?;
-        return Ok(Part { sort: head.undrift, exit, run: Some(run), plan });
+        let FinishedReport { run, plan }: FinishedReport =
+            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        return Ok(JobReport { kind: head.undrift, exit, run: Some(run), plan });
     }
     let why = head.error.map_or("not finished".into(), |error| format!("failed: {error}"));
     let why = match head.diagnostics.iter().find(|what| what.severity == Severity::Error) {
@@ -141,7 +145,7 @@ fn read(file: &Path) -> Result<Part, Failure> {
         address: Address::container(file.to_string_lossy().into()),
         reason: Cause::new(why),
     });
-    Ok(Part { sort: head.undrift, exit, run: None, plan })
+    Ok(JobReport { kind: head.undrift, exit, run: None, plan })
 }
 
 #[cfg(test)]
@@ -153,7 +157,7 @@ mod tests {
         field::Scope,
     };
 
-    fn part(folder: &Path, text: &str) -> Result<Part, String> {
+    fn part(folder: &Path, text: &str) -> Result<JobReport, String> {
         let file = folder.join("part.json");
         std::fs::write(&file, text).unwrap();
         read(&file).map_err(|failure| failure.error.unwrap().to_string())
@@ -201,7 +205,7 @@ mod tests {
             let mut plan = Plan::default();
             plan.findings.steps.push(step);
             let run = Some(Run { target: target.to_owned(), ..Run::default() });
-            Part { sort: Sort::Plan, exit: Exit::Success, run, plan }
+            JobReport { kind: ReportKind::Plan, exit: Exit::Success, run, plan }
         };
         let first = || part("https://one", "settings");
         for (second, why) in [
@@ -222,8 +226,8 @@ mod tests {
     #[test]
     fn other_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let head = |sort, version, code| {
-            format!(r#"{{"undrift": "{sort}", "format_version": {version}, "exit_code": {code}}}"#)
+        let head = |kind, version, code| {
+            format!(r#"{{"undrift": "{kind}", "format_version": {version}, "exit_code": {code}}}"#)
         };
         for (text, words) in [
             ("kind: Project".to_owned(), "is no report"),

@@ -14,8 +14,8 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
 use super::model::{
-    Content, Group, Item, Part, Report, StepItem, fold::same, item::acknowledgement, note::object,
-    word,
+    Content, ItemGroup, Report, ReportItem, ReportPart, StepItem, fold::same,
+    item::acknowledgement, note::object, word,
 };
 use crate::{
     diff::Action,
@@ -53,14 +53,14 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     header(&mut page, report, &steps, ink);
     page += "<main>\n";
     let all = report.items();
-    let warnings = all.partition_point(|item| item.group < Group::Warning);
+    let warnings = all.partition_point(|item| item.group < ItemGroup::Warning);
     items(&mut page, &all[..warnings], ink);
     if !steps.is_empty() {
         page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
     let unfold = steps.len() <= UNFOLDED;
-    for part in Part::ALL {
-        steps::part(&mut page, &steps, part, unfold && part != Part::Drift, ink);
+    for part in ReportPart::ALL {
+        steps::part(&mut page, &steps, part, unfold && part != ReportPart::Drift, ink);
     }
     items(&mut page, &all[warnings..], ink);
     notes(&mut page, report, ink);
@@ -71,11 +71,9 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
 
 /// The policy: only the page's own style and script.
 fn policy() -> String {
-    let digest = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+    let [style, script] = [STYLE, SCRIPT].map(|text| BASE64_STANDARD.encode(Sha256::digest(text)));
     format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
-        digest(STYLE),
-        digest(SCRIPT)
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'"
     )
 }
 
@@ -83,14 +81,14 @@ fn header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: I
     let mut lines = report.summary().into_iter();
     let first = lines.next().unwrap_or_default();
     // The heading already names the sort of report.
-    let headline = first.strip_prefix(&format!("{}: ", report.sort.word())).unwrap_or(&first);
+    let headline = first.strip_prefix(&format!("{}: ", report.kind.word())).unwrap_or(&first);
     *page += "<header>\n";
     *page += &format!(
         "<p class=\"brand\">undrift <b>{}</b></p>\n<h1>{}</h1>\n",
-        report.sort.word(),
+        report.kind.word(),
         ink.text(headline)
     );
-    for line in lines.chain(report.asides()) {
+    for line in lines.chain(report.footnotes()) {
         *page += &format!("<p class=\"lead\">{}</p>\n", ink.text(&line));
     }
     *page += "<p class=\"about\">";
@@ -119,11 +117,11 @@ fn tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let applied = matches!(report.content(), Some(Content::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
-        let counts = |item: &&StepItem<'_>| {
+        let counted = steps.iter().filter(|item| {
             item.step.action == action
-                && if applied { item.is_done } else { item.part != Part::Watched }
-        };
-        let (number, class) = (steps.iter().filter(counts).count(), word(action));
+                && if applied { item.is_done } else { item.part != ReportPart::Watched }
+        });
+        let (number, class) = (counted.count(), word(action));
         let words = match action {
             _ if !applied => format!("to {class}"),
             Action::Create => "created".into(),
@@ -136,11 +134,11 @@ fn tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
 }
 
 /// The items, in a section for each group.
-fn items(page: &mut String, items: &[Item<'_>], ink: Ink<'_>) {
+fn items(page: &mut String, items: &[ReportItem<'_>], ink: Ink<'_>) {
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first() else { continue };
         let tone = match first.group {
-            Group::Acknowledged => "acknowledged",
+            ItemGroup::Acknowledged => "acknowledged",
             group if group.is_bad() => "bad",
             _ => "warning",
         };
@@ -149,14 +147,14 @@ fn items(page: &mut String, items: &[Item<'_>], ink: Ink<'_>) {
             ink.text(first.group.title()),
             of_group.len()
         );
-        for (one, others) in same(of_group, false, Item::gist) {
+        for (one, others) in same(of_group, false, ReportItem::gist) {
             item(page, one, &others, ink);
         }
         *page += "</ul>\n</section>\n";
     }
 }
 
-fn item(page: &mut String, item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) {
+fn item(page: &mut String, item: &ReportItem<'_>, others: &[&ReportItem<'_>], ink: Ink<'_>) {
     *page += "<li>";
     if let Some(address) = item.address {
         *page += &format!("<code class=\"address\">{}</code> ", ink.text(&address.to_string()));

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use similar::ChangeTag;
+
 use super::ink::Ink;
 use crate::{
     diff::{Action, Step},
     report::{
-        compare::{self, Compared, Sign},
+        compare::{self, TextComparison},
         model::{
-            Cell, Fold, Folded, Part, Piece, Row, StepItem, by_container, remarks, rows_of, sign,
-            step::object, whose, word,
+            Fold, FoldedSteps, ReportPart, Row, StepItem, ValueText, by_container, file_line,
+            remarks, rows_of, sign, step::object, whose, word,
         },
     },
     text::count,
@@ -22,16 +24,16 @@ const NAMED: usize = 3;
 pub(super) fn part(
     page: &mut String,
     steps: &[StepItem<'_>],
-    part: Part,
+    part: ReportPart,
     unfolded: bool,
     ink: Ink<'_>,
 ) {
-    let own: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
-    if own.is_empty() {
+    let items: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
+    if items.is_empty() {
         return;
     }
     // An element has one step, whole, so that others can link to it.
-    let all = by_container(&own, Fold::Steps, StepItem::with_outcome);
+    let all = by_container(&items, Fold::Steps);
     // Steps that are folded have no element to link to.
     let shown: BTreeSet<_> =
         all.iter().flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number)).collect();
@@ -41,30 +43,29 @@ pub(super) fn part(
     *page += &format!(
         "<section class=\"part\">\n<h2>{} <span class=\"count\">{}</span></h2>\n",
         part.title(),
-        own.len()
+        items.len()
     );
-    if part != Part::Watched {
+    if part != ReportPart::Watched {
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
     }
     for folded in all {
-        let (aside, alike) = (folded.aside(), folded.alike());
-        let Folded { steps, others, .. } = folded;
+        let FoldedSteps { steps, others, .. } = &folded;
         let times = match others.len() {
             0 => String::new(),
             others => format!(" data-times=\"{}\"", others + 1),
         };
         *page += &format!(
             "<article{times}>\n<h3>{} <span class=\"count\">{}</span></h3>\n",
-            ink.text(&steps[0].step.address.path),
+            ink.text(&folded.first().address.path),
             steps.len()
         );
-        if let Some(aside) = aside {
-            *page += &format!("<p class=\"remark\">{aside}</p>\n");
+        if let Some(shared) = folded.shared_remark() {
+            *page += &format!("<p class=\"remark\">{shared}</p>\n");
         }
-        let noun = format!("more {}", steps[0].step.scope.noun());
-        also(page, alike, &count(others.len(), &noun), &others, ink);
-        for Piece { item, .. } in steps {
-            step(page, &item, unfolded, &numbers, ink);
+        let noun = format!("more {}", folded.first().scope.noun());
+        also(page, folded.alike(), &count(others.len(), &noun), others, ink);
+        for piece in steps {
+            step(page, &piece.item, unfolded, &numbers, ink);
         }
         *page += "</article>\n";
     }
@@ -99,27 +100,27 @@ fn step(
     let (step, action) = (item.step, word(item.step.action));
     let section = step.address.section.unwrap_or(step.scope.noun());
     let label = step.label.map(whose);
-    let facet = |name: &str, value: Option<&str>| {
-        value.map_or_else(String::new, |value| format!(" data-{name}=\"{}\"", ink.text(value)))
-    };
+    let mut facets = String::new();
+    for (name, value) in [("whose", label), ("outcome", item.outcome)] {
+        if let Some(value) = value {
+            facets += &format!(" data-{name}=\"{}\"", ink.text(value));
+        }
+    }
     let (_, sign) = sign(step.action);
     *page += &format!(
-        "<details class=\"step {action}\" id=\"step-{}\" data-action=\"{action}\" data-section=\"{}\"{}{}{}>\n\
+        "<details class=\"step {action}\" id=\"step-{}\" data-action=\"{action}\" data-section=\"{}\"{facets}{}>\n\
          <summary><span class=\"sign\" title=\"{action}\">{sign}</span> <span class=\"object\">{}</span>",
         item.number,
         ink.text(section),
-        facet("whose", label),
-        facet("outcome", item.outcome),
         if unfolded { " open" } else { "" },
         ink.text(&object(step.scope, &step.address)),
     );
     for badge in [label, item.outcome].into_iter().flatten() {
         *page += &format!(" <span class=\"badge\">{}</span>", ink.text(badge));
     }
-    let origin = format!("{}:{}", step.origin.file, step.origin.line);
     *page += &format!(
         " <span class=\"origin\">{}</span> <span class=\"number\">#{}</span></summary>\n<div class=\"body\">\n",
-        ink.text(&origin),
+        ink.text(&file_line(&step.origin)),
         item.number
     );
     for remark in remarks(step) {
@@ -169,14 +170,13 @@ fn edges(page: &mut String, step: &Step, numbers: &BTreeMap<String, usize>, ink:
 
 fn field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     let origin = row.origin.map_or_else(String::new, |origin| {
-        let place = format!("{}:{}", origin.file, origin.line);
-        format!(" <span class=\"origin\">{}</span>", ink.text(&place))
+        format!(" <span class=\"origin\">{}</span>", ink.text(&file_line(origin)))
     });
     let label = row.label.map(whose).map_or_else(String::new, |label| {
         format!(" <span class=\"badge\">{}</span>", ink.text(label))
     });
     *page += &format!("<tr><th scope=\"row\">{}{label}{origin}</th>", ink.text(&row.name));
-    let span = if row.action == Action::Update { 2 } else { 1 };
+    let span = if row.step.action == Action::Update { 2 } else { 1 };
     match row.texts() {
         Some((before, after)) => {
             *page += &format!("<td class=\"text\" colspan=\"{span}\">");
@@ -190,14 +190,14 @@ fn field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
 
 /// The values of both sides; only one for a creation or a removal.
 fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
-    for (class, said) in ["before", "after"].into_iter().zip(row.sides()) {
-        *page += &match said {
+    for (class, side) in ["before", "after"].into_iter().zip(row.sides()) {
+        *page += &match side {
             None => continue,
-            Some(Cell::Aside(words)) => format!(
+            Some(ValueText::Aside(words)) => format!(
                 "<td class=\"{class}\"><span class=\"aside\">{}</span></td>",
                 ink.text(&words)
             ),
-            Some(Cell::Value(text)) => {
+            Some(ValueText::Value(text)) => {
                 format!("<td class=\"{class}\"><code>{}</code></td>", ink.text(&text))
             }
         };
@@ -207,22 +207,22 @@ fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
 /// The comparison of two texts.
 fn comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) {
     let lines = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
-        Compared::Aside(words) => {
+        TextComparison::Aside(words) => {
             *page += &format!("<span class=\"aside\">{}</span>", ink.text(&words));
             return;
         }
-        Compared::Lines(lines) => lines,
+        TextComparison::Lines(lines) => lines,
     };
     *page += "<pre class=\"diff\" tabindex=\"0\">";
-    for (sign, line) in lines {
-        let class = match sign {
-            Sign::Head => "head",
-            Sign::Same => "same",
-            Sign::Out => "out",
-            Sign::In => "in",
+    for (tag, line) in lines {
+        let class = match tag {
+            None => "head",
+            Some(ChangeTag::Equal) => "same",
+            Some(ChangeTag::Delete) => "out",
+            Some(ChangeTag::Insert) => "in",
         };
-        *page +=
-            &format!("<span class=\"{class}\">{} {}\n</span>", sign.character(), ink.line(&line));
+        let (sign, line) = (compare::sign(tag), ink.line(&line));
+        *page += &format!("<span class=\"{class}\">{sign} {line}\n</span>");
     }
     *page += "</pre>";
 }

@@ -6,7 +6,14 @@
 //! It is in a code span with a longer fence than any run of backticks in it, or in a fenced block,
 //! in which each line begins with our own sign.
 
-use crate::{report::model::value::Cell, secret::Secrets, text::escape};
+use crate::{
+    report::{
+        compare::{self, ComparedLine},
+        model::value::ValueText,
+    },
+    secret::Secrets,
+    text::escape,
+};
 
 /// The maximum number of characters shown of a text, so that an element of a page stays small.
 const LONGEST: usize = 240;
@@ -33,21 +40,20 @@ impl Ink<'_> {
     }
 
     /// One side of a change in a cell of a table.
-    pub(super) fn side(self, said: &Cell) -> String {
-        match said {
-            Cell::Aside(words) | Cell::Value(words) => self.cell(words),
+    pub(super) fn side(self, side: &ValueText) -> String {
+        match side {
+            ValueText::Aside(words) | ValueText::Value(words) => self.cell(words),
         }
     }
 
     /// Lines of text, each after its sign, as a fenced block.
-    pub(super) fn block(self, lines: &[(char, &str)]) -> String {
-        let lines: Vec<_> = lines
-            .iter()
-            .map(|(sign, line)| format!("{sign}{}\n", cut(&escape_line(line))))
+    pub(super) fn block(self, lines: &[ComparedLine]) -> String {
+        let lines = lines.iter();
+        let text: String = lines
+            .map(|(tag, line)| format!("{}{}\n", compare::sign(*tag), cut(&escape_line(line))))
             .collect();
-        let fence =
-            "`".repeat(lines.iter().map(|line| longest_run(line)).max().unwrap_or(0).max(2) + 1);
-        format!("{fence}diff\n{}{fence}\n", lines.concat())
+        let fence = "`".repeat(longest_run(&text).max(2) + 1);
+        format!("{fence}diff\n{text}{fence}\n")
     }
 }
 
@@ -71,9 +77,11 @@ fn span(text: &str) -> String {
     }
     let fence = "`".repeat(longest_run(text) + 1);
     // Parsers remove one space on both sides.
-    let ends = |c: char| text.starts_with(c) || text.ends_with(c);
     let is_blank = text.chars().all(|c| c == ' ');
-    let space = if ends('`') || (ends(' ') && !is_blank) { " " } else { "" };
+    let needs_space = ['`', ' ']
+        .into_iter()
+        .any(|c| (text.starts_with(c) || text.ends_with(c)) && (c == '`' || !is_blank));
+    let space = if needs_space { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
 }
 

@@ -13,21 +13,15 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::{
-    compare::{self, Compared},
+    compare::{self, TextComparison},
     marker::Marker,
     model::{
-        Cell, Fold, Folded, Group, Item, Part, Piece, Report, Row, StepItem, acknowledgement,
-        by_container, by_path, firsts, gathered, grouped, note::object as about, remarks, rows_of,
-        same, sign, step::object, whose,
+        Fold, FoldedSteps, ItemGroup, Piece, Report, ReportItem, ReportPart, Row, StepItem,
+        acknowledgement, by_container, by_path, file_line, firsts, gathered, grouped, note,
+        remarks, rows_of, same, sign, step::object, whose,
     },
 };
-use crate::{
-    diff::{Refusal, Step},
-    origin::Origin,
-    secret::Secrets,
-    text::count,
-    value::Json,
-};
+use crate::{diff::Refusal, secret::Secrets, text::count, value::Json};
 use ink::Ink;
 use page::{Page, Room};
 
@@ -51,13 +45,13 @@ fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> S
     let mut page = Page::new(budget);
     head(&mut page, report, marker, ink);
     let items = report.items();
-    items_of(&mut page, &items, |group| group != Group::Warning, ink);
+    items_of(&mut page, &items, |group| group != ItemGroup::Warning, ink);
     let steps = report.steps();
-    let texts = changes(&mut page, report, &steps, Part::Changes, ink);
-    for part in [Part::Drift, Part::Watched] {
+    let texts = changes(&mut page, report, &steps, ReportPart::Changes, ink);
+    for part in [ReportPart::Drift, ReportPart::Watched] {
         folded_changes(&mut page, report, &steps, part, ink);
     }
-    items_of(&mut page, &items, |group| group == Group::Warning, ink);
+    items_of(&mut page, &items, |group| group == ItemGroup::Warning, ink);
     comparisons(&mut page, &texts, ink);
     conditions(&mut page, &steps, ink);
     notes(&mut page, report, ink);
@@ -84,24 +78,29 @@ fn head(page: &mut Page, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) {
         let target = if run.sandbox { "the sandbox".into() } else { ink.code(&run.target) };
         page.put(&format!("For {target} as {}.\n\n", ink.code(&run.caller)));
     }
-    for line in report.asides() {
+    for line in report.footnotes() {
         page.put(&format!("{line}\n\n"));
     }
 }
 
 /// A list for each `wanted` group of items.
-fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool, ink: Ink<'_>) {
+fn items_of(
+    page: &mut Page,
+    items: &[ReportItem<'_>],
+    wanted: impl Fn(ItemGroup) -> bool,
+    ink: Ink<'_>,
+) {
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
         let head = format!("**{}**\n\n", first.group.title());
         let mut seen: BTreeMap<_, usize> = BTreeMap::new();
-        let mut is_shown = |item: &Item<'_>| {
+        let mut all = same(of_group, false, ReportItem::gist);
+        let rest = all.extract_if(.., |(item, _)| {
             let seen = seen.entry(item.code.clone()).or_default();
             *seen += 1;
-            *seen <= ALIKE || item.refusal.is_some()
-        };
-        let mut all = same(of_group, false, Item::gist);
-        let rest: Vec<_> = all.extract_if(.., |(item, _)| !is_shown(item)).collect();
+            *seen > ALIKE && item.refusal.is_none()
+        });
+        let rest: Vec<_> = rest.collect();
         // The same help stands only at the first of neighbours.
         let mut last = None;
         let all = all.into_iter().map(|(item, others)| {
@@ -109,13 +108,13 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
             listed(item, &others, item.help.as_deref().filter(|_| is_new), ink)
         });
         let number = all.len();
-        let left = page.list(&head, all, "\n");
-        if left == number {
+        let omitted = page.list(&head, all, "\n");
+        if omitted == number {
             // Its heading is missing too.
             page.without.push(format!("{} ({})", first.group.title(), of_group.len()));
             continue;
         }
-        more(page, left, "entry");
+        more(page, omitted, "entry");
         for of_code in gathered(&rest, |(item, _)| item.code.clone()) {
             let number: usize = of_code.iter().map(|(_, others)| 1 + others.len()).sum();
             page.say(&format!("… and {number} more with the code `{}`\n\n", of_code[0].0.code));
@@ -124,7 +123,12 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
 }
 
 /// An item of a list, with `help`.
-fn listed(item: &Item<'_>, others: &[&Item<'_>], help: Option<&str>, ink: Ink<'_>) -> String {
+fn listed(
+    item: &ReportItem<'_>,
+    others: &[&ReportItem<'_>],
+    help: Option<&str>,
+    ink: Ink<'_>,
+) -> String {
     let mut text = String::from("- ");
     if let Some(address) = item.address {
         text += &format!("{} ", ink.code(&address.to_string()));
@@ -156,44 +160,38 @@ fn document(refusal: &Refusal, others: &[&Refusal]) -> String {
     format!("{{kind: Acknowledge, guard: {guard}, at: {at}, at_most: {objects}}}")
 }
 
-/// A row whose text does not fit into a table.
-struct Text<'a> {
-    step: &'a Step,
-    row: Row<'a>,
-}
-
 /// The tables for the steps of `part`, one for each group or project; returns the texts that do not
 /// fit into them.
 fn changes<'a>(
     page: &mut Page,
     report: &Report<'_>,
     steps: &[StepItem<'a>],
-    part: Part,
+    part: ReportPart,
     ink: Ink<'_>,
-) -> Vec<Text<'a>> {
+) -> Vec<Row<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked = report.blocked();
-    let mut all = by_container(&steps, Fold::Fields, StepItem::with_outcome);
+    let mut all = by_container(&steps, Fold::Fields);
     // The end may not fit.
-    all.sort_by_cached_key(|Folded { steps, others, .. }| {
-        let is_whole = steps.iter().any(|piece| piece.step.address.section.is_none());
-        let mut paths = others.iter().copied().chain([&*steps[0].step.address.path]);
+    all.sort_by_cached_key(|folded| {
+        let mut steps = folded.steps.iter();
+        let is_whole = steps.any(|piece| piece.item.step.address.section.is_none());
+        let mut paths = folded.others.iter().copied().chain([&*folded.first().address.path]);
         let is_blocked = paths.any(|path| blocked.contains(path));
-        (!is_whole, !is_blocked, others.is_empty())
+        (!is_whole, !is_blocked, folded.others.is_empty())
     });
-    let (mut left, mut texts) = (0, Vec::new());
+    let (mut omitted, mut texts) = (0, Vec::new());
     for folded in all {
-        let aside = folded.aside().map(|more| format!(" ({more})")).unwrap_or_default();
-        let alike = folded.alike();
-        let Folded { steps, others, .. } = folded;
-        let columns = Columns::of(&steps);
-        let path = ink.code(&steps[0].step.address.path);
-        let head = format!("{path}{aside}{}\n\n{}", also(alike, &others, ink), columns.head());
-        let rows: Vec<_> =
-            steps.into_iter().flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
-        left += page.list(&head, rows.into_iter(), "\n");
+        let shared = folded.shared_remark().map(|more| format!(" ({more})")).unwrap_or_default();
+        let columns = Columns::of(&folded.steps);
+        let path = ink.code(&folded.first().address.path);
+        let alike = also(folded.alike(), &folded.others, ink);
+        let head = format!("{path}{shared}{alike}\n\n{}", columns.head());
+        let steps = folded.steps.into_iter();
+        let rows: Vec<_> = steps.flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
+        omitted += page.list(&head, rows.into_iter(), "\n");
     }
-    more(page, left, "line");
+    more(page, omitted, "line");
     texts
 }
 
@@ -218,7 +216,7 @@ fn folded_changes(
     page: &mut Page,
     report: &Report<'_>,
     steps: &[StepItem<'_>],
-    part: Part,
+    part: ReportPart,
     ink: Ink<'_>,
 ) {
     let number = steps.iter().filter(|item| item.part == part).count();
@@ -237,9 +235,9 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(steps: &[Piece<'_, StepItem<'_>>]) -> Self {
+    fn of(steps: &[Piece<'_>]) -> Self {
         Self {
-            whose: steps.iter().any(|piece| piece.step.label.is_some()),
+            whose: steps.iter().any(|piece| piece.item.step.label.is_some()),
             outcome: steps.iter().any(|piece| piece.item.outcome.is_some()),
         }
     }
@@ -266,36 +264,31 @@ impl Columns {
     /// The rows of a step. Texts that do not fit go to `texts`.
     fn rows<'a>(
         self,
-        Piece { item, step, changes }: Piece<'a, StepItem<'a>>,
+        Piece { item, changes }: Piece<'a>,
         ink: Ink<'_>,
-        texts: &mut Vec<Text<'a>>,
+        texts: &mut Vec<Row<'a>>,
     ) -> Vec<String> {
-        let (_, sign) = sign(step.action);
-        let object = format!(
-            "{} {}",
-            ink.cell(&sign.to_string()),
-            ink.cell(&object(step.scope, &step.address))
-        );
-        let place = |origin: &Origin| ink.cell(&format!("{}:{}", origin.file, origin.line));
-        let label = |label| Option::map_or(label, "", whose);
+        let step = item.step;
+        let sign = ink.cell(&sign(step.action).1.to_string());
+        let object = format!("{sign} {}", ink.cell(&object(step.scope, &step.address)));
         let outcome = item.outcome.unwrap_or_default();
         let mut rows = Vec::new();
         let remark = remarks(step).join("; ");
         let fields = rows_of(step, changes, false);
         if !remark.is_empty() || fields.is_empty() {
-            let cells = [&*remark, "", "", &place(&step.origin)];
-            rows.push(self.row(&object, cells, label(step.label), outcome));
+            let cells = [&*remark, "", "", &ink.cell(&file_line(&step.origin))];
+            rows.push(self.row(&object, cells, step.label.map_or("", whose), outcome));
         }
         for row in fields {
-            let origin = row.origin.unwrap_or(&step.origin);
-            let side = |said: Option<Cell>| said.map_or_else(String::new, |said| ink.side(&said));
-            let [before, after] = row.sides().map(side);
-            let cells = [&*ink.cell(&row.name), &before, &after, &place(origin)];
+            let place = ink.cell(&file_line(row.origin.unwrap_or(&step.origin)));
+            let [before, after] =
+                row.sides().map(|side| side.map_or_else(String::new, |side| ink.side(&side)));
+            let cells = [&*ink.cell(&row.name), &before, &after, &place];
             // The object and the outcome are shown once.
             let (object, outcome) = if rows.is_empty() { (&*object, outcome) } else { ("", "") };
-            rows.push(self.row(object, cells, label(row.label.or(step.label)), outcome));
+            rows.push(self.row(object, cells, row.label.or(step.label).map_or("", whose), outcome));
             if row.texts().is_some() {
-                texts.push(Text { step, row });
+                texts.push(row);
             }
         }
         rows
@@ -303,25 +296,20 @@ impl Columns {
 }
 
 /// The texts of several lines, folded.
-fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
-    let blocks = texts.iter().filter_map(|Text { step, row }| {
+fn comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
+    let blocks = texts.iter().filter_map(|row| {
         let (before, after) = row.texts()?;
-        let head = format!("{} {}\n\n", ink.code(&step.address.to_string()), ink.code(&row.name));
+        let address = ink.code(&row.step.address.to_string());
+        let head = format!("{address} {}\n\n", ink.code(&row.name));
         let compared = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
-            Compared::Aside(words) => format!("{words}\n"),
-            Compared::Lines(lines) => {
-                let shown: Vec<_> = lines
-                    .iter()
-                    .take(LINES)
-                    .map(|(sign, line)| (sign.character(), &**line))
-                    .collect();
-                let left = lines.len() - shown.len();
-                let more = if left > 0 {
-                    format!("\n… {}\n", count(left, "more line"))
-                } else {
-                    String::new()
+            TextComparison::Aside(words) => format!("{words}\n"),
+            TextComparison::Lines(lines) => {
+                let shown = &lines[..lines.len().min(LINES)];
+                let more = match lines.len() - shown.len() {
+                    0 => String::new(),
+                    more => format!("\n… {}\n", count(more, "more line")),
                 };
-                ink.block(&shown) + &more
+                ink.block(shown) + &more
             }
         };
         Some(format!("{head}{compared}\n"))
@@ -332,29 +320,25 @@ fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
 
 /// The order of steps with reasons, folded.
 fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
-    let line = |step: &Step, others: &[&str]| {
-        let others = also("the same", others, ink);
-        let after = firsts(step).into_iter().map(move |(reason, firsts)| {
-            let firsts: Vec<_> = firsts.iter().take(3).map(|first| ink.code(first)).collect();
+    let mut lines = Vec::new();
+    for FoldedSteps { steps, others, .. } in by_container(steps, Fold::Steps) {
+        let others = also("the same", &others, ink);
+        for step in steps.iter().map(|piece| piece.item.step) {
             let address = ink.code(&step.address.to_string());
-            format!("- {address} after {}: {reason}{others}\n", firsts.join(", "))
-        });
-        after.collect::<Vec<_>>()
-    };
-    let each = by_container(steps, Fold::Steps, StepItem::with_outcome).into_iter();
-    let lines: Vec<_> = each
-        .flat_map(|Folded { steps, others, .. }| {
-            let lines = steps.iter().map(move |piece| line(piece.step, &others));
-            lines.collect::<Vec<_>>().concat()
-        })
-        .collect();
+            for (reason, firsts) in firsts(step) {
+                let firsts: Vec<_> = firsts.iter().take(3).map(|first| ink.code(first)).collect();
+                let firsts = firsts.join(", ");
+                lines.push(format!("- {address} after {firsts}: {reason}{others}\n"));
+            }
+        }
+    }
     details(page, "Order: what comes first, and why", lines.len(), lines, "line");
 }
 
 /// The notes, folded.
 fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
     for ((_, title), found) in report.notes() {
-        let projects = by_path(found.iter().map(|note| (&*note.address.path, about(note))));
+        let projects = by_path(found.iter().map(|note| (&*note.address.path, note::object(note))));
         let lines = grouped(projects, false).into_iter().map(|alike| {
             let objects = alike.objects.iter().map(String::as_str);
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();
@@ -377,8 +361,8 @@ fn details(page: &mut Page, title: &str, number: usize, elements: Vec<String>, n
     }
     let title = format!("{title} ({number})");
     fold(page, &title, |page| {
-        let left = page.list("", elements.into_iter(), "\n");
-        more(page, left, noun);
+        let omitted = page.list("", elements.into_iter(), "\n");
+        more(page, omitted, noun);
     });
 }
 
@@ -396,8 +380,8 @@ fn fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
 }
 
 /// Adds how many did not fit.
-fn more(page: &mut Page, left: usize, noun: &str) {
-    if left > 0 {
-        page.say(&format!("… and {}\n\n", count(left, &format!("more {noun}"))));
+fn more(page: &mut Page, omitted: usize, noun: &str) {
+    if omitted > 0 {
+        page.say(&format!("… and {}\n\n", count(omitted, &format!("more {noun}"))));
     }
 }

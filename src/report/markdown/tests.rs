@@ -9,7 +9,7 @@ use crate::{
     diagnostic::Diagnostic,
     diff::{Note, Problem, Reason},
     report::{
-        Content, Outcomes, Planned, Sort, State,
+        Content, Outcomes, Planned, ReportKind, State,
         terminal::tests::{hostile, many, run},
         testing::World,
     },
@@ -88,7 +88,7 @@ fn a_fold_without_room_is_named_at_the_end() {
     let planned = Planned::new(&run, &plan);
     let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
     let report =
-        Report { sort: Sort::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
+        Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
     let nothing = Secrets::default();
     let at = |lines| {
         within(Room { bytes: 60_000, lines }, &report, &marker(), Ink { secrets: &nothing })
@@ -121,7 +121,7 @@ fn new_and_blocked_projects_come_before_changed_settings() {
     let planned = Planned::new(&run, &plan);
     let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
     let report =
-        Report { sort: Sort::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
+        Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
     let text = written(&report);
     let at = |path: &str| text.find(&format!("\n`{path}`\n"));
     let first = at(&plan.steps[0].address.path);
@@ -281,7 +281,7 @@ proptest! {
         let finished = |content| State::Finished { exit_code: 0, content };
         for state in [failed, finished(Content::Planned(&planned)), finished(Content::Outcomes(&outcomes))] {
             let nothing = Default::default();
-            let report = Report { sort: Sort::Plan, manifests: &text, diagnostics: &nothing, state };
+            let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
             let page = written(&report);
             assert_harmless(&page);
             let message = crate::text::escape(&text).into_owned();
@@ -310,7 +310,7 @@ proptest! {
         let planned = Planned::new(&run, &plan);
         let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
         let diagnostics = &world.diagnostics;
-        let report = Report { sort: Sort::Plan, manifests: ".", diagnostics, state };
+        let report = Report { kind: ReportKind::Plan, manifests: ".", diagnostics, state };
         let nothing = Secrets::default();
         let text = within(budget, &report, &marker(), Ink { secrets: &nothing });
         prop_assert!(text.len() <= bytes && text.lines().count() <= lines, "{} of {budget:?}", text.len());

@@ -18,9 +18,9 @@ use crate::{
     text::count,
 };
 
-/// The sort of an [`Item`], in display order.
+/// The sort of a [`ReportItem`], in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum ItemGroup {
     /// The run itself did not finish.
     Run,
     /// A guard refused, and the refusal is acknowledged.
@@ -45,7 +45,7 @@ pub enum Group {
     Warning,
 }
 
-impl Group {
+impl ItemGroup {
     /// The heading of these items.
     pub const fn title(self) -> &'static str {
         match self {
@@ -71,9 +71,9 @@ impl Group {
 
 /// Something that a reader must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item<'a> {
+pub struct ReportItem<'a> {
     /// Its sort.
-    pub group: Group,
+    pub group: ItemGroup,
     /// Its code, for machines: that of a diagnostic, or a similar word.
     pub code: Cow<'static, str>,
     /// The object.
@@ -90,16 +90,16 @@ pub struct Item<'a> {
     pub gist: Option<String>,
     /// Whether the message belongs to its identity, which else is its code, object and file.
     /// `false` if the message contains numbers that change from run to run.
-    pub is_told_by_message: bool,
+    pub is_identified_by_message: bool,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ReportItem<'a> {
     fn new(
-        group: Group,
+        group: ItemGroup,
         code: impl Into<Cow<'static, str>>,
         message: impl Into<Cow<'a, str>>,
     ) -> Self {
-        Item {
+        ReportItem {
             group,
             code: code.into(),
             address: None,
@@ -108,21 +108,22 @@ impl<'a> Item<'a> {
             help: None,
             refusal: None,
             gist: None,
-            is_told_by_message: true,
+            is_identified_by_message: true,
         }
     }
 
     /// What items with the same text, or refusals of the same sort, have in common.
-    pub fn gist(&self) -> (Group, Cow<'static, str>, String, Option<String>) {
-        let said = match self.refusal {
-            Some(refusal) => format!("{:?}", sort_of(refusal)),
-            None => self.apart(self.gist.as_deref().unwrap_or(&self.message)),
+    pub fn gist(&self) -> (ItemGroup, Cow<'static, str>, String, Option<String>) {
+        let message = match self.refusal {
+            Some(refusal) => format!("{:?}", acknowledged_together(refusal)),
+            None => self.without_object(self.gist.as_deref().unwrap_or(&self.message)),
         };
-        (self.group, self.code.clone(), said, self.help.as_deref().map(|help| self.apart(help)))
+        let help = self.help.as_deref().map(|help| self.without_object(help));
+        (self.group, self.code.clone(), message, help)
     }
 
     /// `text` without the path of its object, and without the quoted ones of the groups above.
-    fn apart(&self, text: &str) -> String {
+    fn without_object(&self, text: &str) -> String {
         let Some(Address { path, .. }) = self.address else { return text.to_owned() };
         let above = groups_above(path).map(|group| format!("`{group}`"));
         above.fold(text.replace(&**path, ""), |text, group| text.replace(&group, "``"))
@@ -162,15 +163,19 @@ impl<'a> Item<'a> {
 }
 
 /// The items of `report`, in display order.
-pub(super) fn of<'a>(report: &Report<'a>) -> Vec<Item<'a>> {
-    let mut items: Vec<Item<'a>> = Vec::new();
+pub(super) fn of<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
+    let mut items: Vec<ReportItem<'a>> = Vec::new();
     match report.state {
         State::Unfinished => items.push(
-            Item::new(Group::Run, "unfinished", "the run is under way, or was ended from outside")
-                .help(Some("look at the log of the job")),
+            ReportItem::new(
+                ItemGroup::Run,
+                "unfinished",
+                "the run is under way, or was ended from outside",
+            )
+            .help(Some("look at the log of the job")),
         ),
         State::Failed { error, help, .. } => {
-            items.push(Item::new(Group::Run, "failed", error).help(help));
+            items.push(ReportItem::new(ItemGroup::Run, "failed", error).help(help));
         }
         State::Finished { .. } => {}
     }
@@ -187,28 +192,29 @@ pub(super) fn of<'a>(report: &Report<'a>) -> Vec<Item<'a>> {
     items
 }
 
-fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
+fn of_plan(plan: &Plan) -> Vec<ReportItem<'_>> {
     let acknowledged = plan.acknowledged.iter().map(|acknowledged| {
         let Acknowledged { refusal, reason, by, is_new } = acknowledged;
-        let item = refused(Group::Acknowledged, refusal);
-        let by_whom = match (reason, by) {
+        let item = refused(ItemGroup::Acknowledged, refusal);
+        let acknowledgement = match (reason, by) {
             (Some(reason), _) => format!("acknowledged: {reason}"),
             (None, Some(_)) => "acknowledged in a manifest, without a reason".into(),
             (None, None) => "acknowledged on the command line".into(),
         };
-        let by_whom =
-            Some(if *is_new { format!("{by_whom}; only this branch does") } else { by_whom });
-        Item { refusal: None, ..item.help(by_whom).at(by.as_ref().or(Some(&refusal.origin))) }
+        let only_here = if *is_new { "; only this branch does" } else { "" };
+        let item = item.help(Some(acknowledgement + only_here));
+        ReportItem { refusal: None, ..item.at(by.as_ref().or(Some(&refusal.origin))) }
     });
-    let refusals = plan.refusals.iter().map(|refusal| refused(Group::Refused, refusal));
-    let problems = plan.problems.iter().map(|problem| of_problem(Group::Problem, problem));
+    let refusals = plan.refusals.iter().map(|refusal| refused(ItemGroup::Refused, refusal));
+    let problems = plan.problems.iter().map(|problem| of_problem(ItemGroup::Problem, problem));
     let of_drift = plan.base.iter().flat_map(|base| {
         let refusals = base.refusals.iter();
-        let refusals = refusals.map(|of| Item { refusal: None, ..refused(Group::Drift, of) });
-        refusals.chain(base.problems.iter().map(|problem| of_problem(Group::Drift, problem)))
+        let refusals =
+            refusals.map(|of| ReportItem { refusal: None, ..refused(ItemGroup::Drift, of) });
+        refusals.chain(base.problems.iter().map(|problem| of_problem(ItemGroup::Drift, problem)))
     });
     let incomplete = plan.incomplete.iter().map(|scope| {
-        Item::new(Group::Incomplete, "not-read", with_request_id(&scope.reason))
+        ReportItem::new(ItemGroup::Incomplete, "not-read", with_request_id(&scope.reason))
             .of(&scope.address)
             .help(scope.reason.help.as_deref())
             .common(gist(&scope.reason, &scope.address))
@@ -218,7 +224,7 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
 
 /// What refusals have in common that one acknowledgement accepts: the guard and the section. Each
 /// deletion must be named.
-pub fn sort_of(refusal: &Refusal) -> (Guard, Option<&'static str>, Option<Address>) {
+pub fn acknowledged_together(refusal: &Refusal) -> (Guard, Option<&'static str>, Option<Address>) {
     let Refusal { guard, address, .. } = refusal;
     (*guard, address.section, (*guard == Guard::Deletion).then(|| address.clone()))
 }
@@ -233,31 +239,36 @@ pub fn acknowledgement<'r>(first: &Refusal, others: impl Iterator<Item = &'r Ref
     let path = &first.address.path;
     let mut starts = path.match_indices('/').map(|(at, _)| &path[..=at]);
     let shared = starts.rfind(|start| others.iter().all(|path| path.starts_with(start)));
-    let glob = match others.iter().all(|other| *other == &**path) {
-        true => path.to_string(),
-        false => format!("{}**", shared.unwrap_or_default()),
+    let glob = if others.iter().all(|other| *other == &**path) {
+        path.to_string()
+    } else {
+        format!("{}**", shared.unwrap_or_default())
     };
     let section = first.address.section.map_or_else(String::new, |name| format!("#{name}"));
     format!("{}:{glob}{section}", first.guard)
 }
 
-fn of_problem(group: Group, problem: &Problem) -> Item<'_> {
-    Item::new(group, problem.code, &problem.message)
+fn of_problem(group: ItemGroup, problem: &Problem) -> ReportItem<'_> {
+    ReportItem::new(group, problem.code, &problem.message)
         .of(&problem.address)
         .at(Some(&problem.origin))
         .help(problem.help.as_deref())
 }
 
-fn refused(group: Group, refusal: &Refusal) -> Item<'_> {
+fn refused(group: ItemGroup, refusal: &Refusal) -> ReportItem<'_> {
     let message = format!("{}: {}", refusal.guard, refusal.reason);
-    let item = Item::new(group, format!("guard-{}", refusal.guard), message).of(&refusal.address);
-    Item { refusal: Some(refusal), is_told_by_message: false, ..item.at(Some(&refusal.origin)) }
+    let item =
+        ReportItem::new(group, format!("guard-{}", refusal.guard), message).of(&refusal.address);
+    ReportItem {
+        refusal: Some(refusal),
+        is_identified_by_message: false,
+        ..item.at(Some(&refusal.origin))
+    }
 }
 
-fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
+fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
     let origins: BTreeMap<_, _> =
         outcomes.plan.steps.iter().map(|step| (&step.address, declared_at(step))).collect();
-    let origin = |address: &Address| origins.get(address).copied();
     let failed = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
     let failed = failed.map(|step| {
         let (_, ended) = outcome(&step.outcome);
@@ -267,9 +278,9 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
             None => format!("{}: {ended}", word(step.action)),
         };
         let common = cause.map(|cause| gist(cause, &step.address)).unwrap_or_default();
-        Item::new(Group::NotApplied, "not-applied", message)
+        ReportItem::new(ItemGroup::NotApplied, "not-applied", message)
             .of(&step.address)
-            .at(origin(&step.address))
+            .at(origins.get(&step.address).copied())
             .help(cause.and_then(|cause| cause.help.as_deref()))
             .common(format!("{ended}: {common}"))
     });
@@ -281,20 +292,21 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
         };
         let cause = unread(mismatch).and_then(|cause| cause.help.as_deref());
         let common = format!("{}: {}", mismatch.fields.join(", "), differs(mismatch));
-        Item::new(Group::Mismatch, "mismatch", message)
+        ReportItem::new(ItemGroup::Mismatch, "mismatch", message)
             .of(&mismatch.address)
-            .at(origin(&mismatch.address))
+            .at(origins.get(&mismatch.address).copied())
             .help(mismatch.help.as_deref().or(cause))
             .common(common)
     });
     let ended_by = outcomes.applied.ended_by.iter().map(|error| {
-        Item::new(Group::Run, "ended", error.to_string()).help(error.hint().map(str::to_owned))
+        ReportItem::new(ItemGroup::Run, "ended", error.to_string())
+            .help(error.hint().map(str::to_owned))
     });
-    let left_out = outcomes.left_out.iter().map(|left| {
-        let message = format!("not applied, with {}", count(left.steps, "change"));
-        Item {
-            is_told_by_message: false,
-            ..Item::new(Group::LeftOut, "left-out", message).of(&left.address)
+    let left_out = outcomes.left_out.iter().map(|container| {
+        let message = format!("not applied, with {}", count(container.steps, "change"));
+        ReportItem {
+            is_identified_by_message: false,
+            ..ReportItem::new(ItemGroup::LeftOut, "left-out", message).of(&container.address)
         }
     });
     ended_by.chain(failed).chain(mismatches).chain(left_out).collect()
@@ -304,22 +316,22 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
 pub fn declared_at(step: &Step) -> &Origin {
     let mut origins = step.changes.iter().filter_map(|change| change.origin.as_ref());
     let first = origins.next().unwrap_or(&step.origin);
-    let is_one = |origin: &Origin| (&origin.file, origin.line) == (&first.file, first.line);
-    if origins.all(is_one) { first } else { &step.origin }
+    let is_shared = origins.all(|origin| (&origin.file, origin.line) == (&first.file, first.line));
+    if is_shared { first } else { &step.origin }
 }
 
-fn of_diagnostic(diagnostic: &Diagnostic) -> Item<'_> {
+fn of_diagnostic(diagnostic: &Diagnostic) -> ReportItem<'_> {
     let group = match diagnostic.severity {
-        Severity::Error => Group::Error,
-        Severity::Warning => Group::Warning,
+        Severity::Error => ItemGroup::Error,
+        Severity::Warning => ItemGroup::Warning,
     };
     let place = diagnostic.place.as_ref();
-    let item = Item::new(group, diagnostic.code, &diagnostic.message);
+    let item = ReportItem::new(group, diagnostic.code, &diagnostic.message);
     let message = match &diagnostic.label {
         Some(label) if !label.is_empty() => format!("{}: {label}", diagnostic.message).into(),
         _ => item.message.clone(),
     };
-    Item {
+    ReportItem {
         message,
         place: place.map(|place: &Place| (&*place.file, place.line().zip(place.column()))),
         ..item

@@ -1,7 +1,7 @@
 //! The one model of a report, which every renderer uses.
 //!
 //! A [`Report`] borrows the finished values of a run. Problems, acknowledgements and failures are
-//! [`Item`]s of one shape; steps, planned or carried out, are [`StepItem`]. So each fact is put into
+//! [`ReportItem`]s of one shape; steps, planned or carried out, are [`StepItem`]. So each fact is put into
 //! words once, here, and a renderer only lays them out. Texts are unchanged: the renderer removes
 //! secrets and escapes.
 
@@ -15,18 +15,17 @@ pub mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use fold::{Fold, Folded, Piece, by_container, gathered, same};
-pub use item::{Group, Item, acknowledgement, declared_at, sort_of};
+pub use fold::{Fold, FoldedSteps, Piece, by_container, gathered, same};
+pub use item::{ItemGroup, ReportItem, acknowledged_together, acknowledgement, declared_at};
 pub(in crate::report) use note::by_sort;
 pub use note::{MANY, by_path, grouped};
 pub use outcome::{differs, gist, unread, why, with_request_id};
 use serde::Serialize;
-pub use step::{Row, firsts, remarks, rows_of, sign, tail, whole};
-pub use summary::Title;
-pub use value::{Cell, cell};
+pub use step::{Row, file_line, firsts, remarks, rows_of, sign, tail, whole};
+pub use value::{ValueText, cell};
 
 use super::{
-    Line, Run, Sort,
+    Line, ReportKind, Run,
     json::{Checked, Outcomes, Planned},
 };
 use crate::{
@@ -41,7 +40,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     /// The sort of report.
-    pub sort: Sort,
+    pub kind: ReportKind,
     /// The folder or file of manifests as named by the user; the place of items without another
     /// one.
     pub manifests: &'a str,
@@ -88,7 +87,7 @@ pub enum Content<'a> {
 
 /// The part of a report in which a step is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum ReportPart {
     /// Steps that are, or would be, carried out.
     Changes,
     /// Steps that are drift, if there are also changes of the branch, which come first.
@@ -97,7 +96,7 @@ pub enum Part {
     Watched,
 }
 
-impl Part {
+impl ReportPart {
     /// Every part, in display order.
     pub const ALL: [Self; 3] = [Self::Changes, Self::Drift, Self::Watched];
 
@@ -119,7 +118,7 @@ pub struct StepItem<'a> {
     /// The step.
     pub step: &'a Step,
     /// The part in which it is shown.
-    pub part: Part,
+    pub part: ReportPart,
     /// Its outcome, if the plan was applied.
     pub outcome: Option<&'static str>,
     /// Whether its object matches now.
@@ -127,9 +126,9 @@ pub struct StepItem<'a> {
 }
 
 impl<'a> StepItem<'a> {
-    /// The step with its outcome.
-    pub(super) const fn with_outcome(self) -> (&'a Step, Option<&'a str>) {
-        (self.step, self.outcome)
+    /// A step that was not applied.
+    pub const fn planned(number: usize, step: &'a Step, part: ReportPart) -> Self {
+        Self { number, step, part, outcome: None, is_done: false }
     }
 }
 
@@ -191,7 +190,7 @@ impl<'a> Report<'a> {
 
     /// The summary, as at least one sentence, with only words and numbers of undrift.
     pub fn summary(&self) -> Vec<String> {
-        let title = self.sort.word();
+        let title = self.kind.word();
         let content = match self.state {
             State::Unfinished => return vec![format!("{title}: not finished")],
             State::Failed { .. } => return vec![format!("{title}: failed")],
@@ -199,9 +198,7 @@ impl<'a> Report<'a> {
         };
         match content {
             Content::Planned(planned) => {
-                let title =
-                    if matches!(self.sort, Sort::Drift) { Title::Drift } else { Title::Plan };
-                let mut lines = summary::lines(planned.plan, title);
+                let mut lines = summary::lines(planned.plan, self.kind);
                 if planned.plan.steps.is_empty() {
                     // What stands in the way comes before that nothing was found.
                     lines.rotate_right(summary::obstacles(planned.plan).len());
@@ -217,21 +214,21 @@ impl<'a> Report<'a> {
     }
 
     /// Sentences about containers outside the plan, with only words and numbers of undrift.
-    pub fn asides(&self) -> Vec<String> {
+    pub fn footnotes(&self) -> Vec<String> {
         let live = self.run().and_then(|run| run.live.as_ref());
-        let from = live.map(|live| {
+        let sentences = live.map(|live| {
             format!("From the snapshot of {}: later changes are not in it.", live.taken_at)
         });
         let rehearsed = self.run().into_iter().flat_map(Run::rehearsals);
-        let rehearsed = rehearsed.map(|told| format!("{told}."));
-        let from = from.into_iter().chain(rehearsed);
-        let Some(plan) = self.plan() else { return from.collect() };
-        let asides = summary::exceptions(plan).into_iter().chain(summary::limited(plan));
-        from.chain(texts(asides)).collect()
+        let rehearsed = rehearsed.map(|sentence| format!("{sentence}."));
+        let sentences = sentences.into_iter().chain(rehearsed);
+        let Some(plan) = self.plan() else { return sentences.collect() };
+        let exceptions = summary::exceptions(plan).into_iter().chain(summary::limited(plan));
+        sentences.chain(texts(exceptions)).collect()
     }
 
     /// The notes, by sort.
-    pub(super) fn notes(&self) -> BTreeMap<note::Sort, Vec<&'a Note>> {
+    pub(super) fn notes(&self) -> BTreeMap<note::NoteKind, Vec<&'a Note>> {
         note::by_sort(self.plan().into_iter().flat_map(|plan| &plan.notes))
     }
 
@@ -240,34 +237,35 @@ impl<'a> Report<'a> {
         let Some(plan) = self.plan() else { return Vec::new() };
         let outcomes = self.outcomes();
         // Without changes of the branch, drift is shown as changes.
-        let is_own = |step: &Step| step.label.is_some() && !step.is_drift();
-        let folds = plan.steps.iter().any(is_own);
-        let of = |at: usize, step: &'a Step| {
-            let is_drift = folds && step.is_drift();
-            let known = outcomes.as_ref().map(|known| known.get(&step.address).copied());
-            let told = |known| outcome::outcome(known).1;
-            let outcome = known.map(|known| known.map_or("left out", told));
-            let is_done = known.flatten().is_some_and(Outcome::is_success);
-            let part = if is_drift { Part::Drift } else { Part::Changes };
-            StepItem { number: at + 1, step, part, outcome, is_done }
-        };
-        let watched = plan.watched.iter().enumerate().map(|(at, step)| StepItem {
-            number: plan.steps.len() + at + 1,
-            step,
-            part: Part::Watched,
-            outcome: None,
-            is_done: false,
+        let has_changes = plan.steps.iter().any(|step| step.label.is_some() && !step.is_drift());
+        let steps = plan.steps.iter().map(|step| {
+            let part = if has_changes && step.is_drift() {
+                ReportPart::Drift
+            } else {
+                ReportPart::Changes
+            };
+            (step, part)
         });
-        plan.steps.iter().enumerate().map(|(at, step)| of(at, step)).chain(watched).collect()
+        let watched = plan.watched.iter().map(|step| (step, ReportPart::Watched));
+        let steps = steps.chain(watched).zip(1..);
+        let steps = steps.map(|((step, part), number)| {
+            let mut item = StepItem::planned(number, step, part);
+            if let Some(outcomes) = outcomes.as_ref().filter(|_| part != ReportPart::Watched) {
+                let outcome = outcomes.get(&step.address);
+                item.outcome =
+                    Some(outcome.map_or("left out", |outcome| outcome::outcome(outcome).1));
+                item.is_done = outcome.is_some_and(|outcome| outcome.is_success());
+            }
+            item
+        });
+        steps.collect()
     }
 
     /// The paths of groups and projects with a problem or a refusal.
     pub fn blocked(&self) -> BTreeSet<&'a str> {
-        let of = |plan: &'a Plan| {
-            let problems = plan.problems.iter().map(|problem| &*problem.address.path);
-            problems.chain(plan.refusals.iter().map(|refusal| &*refusal.address.path))
-        };
-        self.plan().into_iter().flat_map(of).collect()
+        let Some(plan) = self.plan() else { return BTreeSet::new() };
+        let problems = plan.problems.iter().map(|problem| &*problem.address.path);
+        problems.chain(plan.refusals.iter().map(|refusal| &*refusal.address.path)).collect()
     }
 
     /// The outcomes of approved steps, if the plan was applied.
@@ -277,7 +275,7 @@ impl<'a> Report<'a> {
     }
 
     /// The items, in display order.
-    pub fn items(&self) -> Vec<Item<'a>> {
+    pub fn items(&self) -> Vec<ReportItem<'a>> {
         item::of(self)
     }
 }

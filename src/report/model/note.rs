@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 
 use super::{fold::same, step::tail};
 use crate::{
-    address::Address,
     catalogue,
     diff::{Note, Reason},
 };
 
 /// The sort of a note: its place in display order, and the title for all notes of this sort.
-pub(in crate::report) type Sort = (u8, &'static str);
+pub(in crate::report) type NoteKind = (u8, &'static str);
 
 /// The sort of a note with this reason.
-pub(in crate::report) const fn sort(reason: &Reason) -> Sort {
+pub(in crate::report) const fn sort(reason: &Reason) -> NoteKind {
     match reason {
         Reason::ArchivedByHand => (
             0,
@@ -54,7 +53,7 @@ pub(in crate::report) const fn sort(reason: &Reason) -> Sort {
 /// `notes` by sort.
 pub(in crate::report) fn by_sort<'n>(
     notes: impl IntoIterator<Item = &'n Note>,
-) -> BTreeMap<Sort, Vec<&'n Note>> {
+) -> BTreeMap<NoteKind, Vec<&'n Note>> {
     let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
     notes.into_iter().for_each(|note| sorts.entry(sort(&note.reason)).or_default().push(note));
     sorts
@@ -74,7 +73,7 @@ pub const MANY: usize = 10;
 
 /// A group or project with the objects of a note, and the paths of others with the same objects.
 #[derive(Debug)]
-pub struct Alike<'a> {
+pub struct NoteGroup<'a> {
     /// The path of the first one.
     pub path: &'a str,
     /// The paths of the others.
@@ -83,7 +82,7 @@ pub struct Alike<'a> {
     pub objects: Vec<String>,
 }
 
-impl Alike<'_> {
+impl NoteGroup<'_> {
     /// The path, with the number of the others.
     pub fn title(&self) -> String {
         match self.others.len() {
@@ -95,18 +94,19 @@ impl Alike<'_> {
 
 /// Groups and projects with the objects of a note. If there are many, those with the same objects
 /// are put together at the first one, unless `full`.
-pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<Alike<'_>> {
+pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<NoteGroup<'_>> {
     let all: Vec<_> = all.into_iter().collect();
-    let common = |objects: &[String]| {
-        objects.iter().map(|object| without_id(object).to_owned()).collect::<Vec<_>>()
-    };
-    let together = same(&all, full || all.len() <= MANY, |(_, objects)| common(objects));
-    let alike = together.into_iter().map(|((path, objects), others)| Alike {
+    let together = same(&all, full || all.len() <= MANY, |(_, objects)| without_ids(objects));
+    let alike = together.into_iter().map(|((path, objects), others)| NoteGroup {
         path,
         others: others.iter().map(|(path, _)| *path).collect(),
-        objects: if others.is_empty() { objects.clone() } else { common(objects) },
+        objects: if others.is_empty() { objects.clone() } else { without_ids(objects) },
     });
     alike.collect()
+}
+
+fn without_ids(objects: &[String]) -> Vec<String> {
+    objects.iter().map(|object| without_id(object).to_owned()).collect()
 }
 
 /// An object without the id that tells equal entries of one group or project apart.
@@ -132,11 +132,11 @@ pub fn object(note: &Note) -> String {
         Reason::Protected { why } | Reason::Closed { why } => why.clone(),
         Reason::Besides { what } => what.clone(),
         Reason::TakesAlong { grants_of } => {
-            let each = |address: &Address| match address.entry {
+            let grants = grants_of.iter().map(|address| match address.entry {
                 Some(_) => tail(address),
                 None => format!("any of {}: not read", tail(address)),
-            };
-            grants_of.iter().map(each).collect::<Vec<_>>().join(", ")
+            });
+            grants.collect::<Vec<_>>().join(", ")
         }
         Reason::Waits { why } => format!("{} waits {why}", note.fields.join(", ")),
         Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),

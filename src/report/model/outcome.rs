@@ -65,8 +65,9 @@ pub const fn unread(mismatch: &Mismatch) -> Option<&Cause> {
 pub fn summary(applied: &Applied) -> Vec<Line> {
     let counts = OutcomeCounts::of(&applied.steps).named();
     let unread = applied.mismatches.iter().filter_map(unread).count();
-    let known = [(applied.mismatches.len() - unread, "not matching"), (unread, "not verified")];
-    let parts = counted(counts.into_iter().chain(known));
+    let differing = applied.mismatches.len() - unread;
+    let mismatches = [(differing, "not matching"), (unread, "not verified")];
+    let parts = counted(counts.into_iter().chain(mismatches));
     let (paint, word) = match (applied.is_complete(), applied.interrupted) {
         (true, _) => (Paint::Add, "applied: "),
         (false, true) => (Paint::Error, "interrupted: "),

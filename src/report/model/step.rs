@@ -1,10 +1,10 @@
 //! A step of a plan, field by field: which lines it gets, and which steps come before it.
 
-use super::value::{Cell, cell, comparable, lines};
+use super::value::{ValueText, cell, comparable, lines};
 use crate::{
     address::Address,
     catalogue,
-    diff::{Action, Change, Edge, Label, Shown, Step},
+    diff::{Action, Change, Label, Shown, Step},
     field::{Scope, is_on},
     kind::plain_text,
     origin::Origin,
@@ -36,6 +36,11 @@ pub fn object(scope: Scope, address: &Address) -> String {
     if address.section.is_some() { tail(address) } else { scope.noun().to_owned() }
 }
 
+/// The file and the line of a declaration.
+pub fn file_line(origin: &Origin) -> String {
+    format!("{}:{}", origin.file, origin.line)
+}
+
 /// An address, decoded for reading.
 pub fn whole(address: &Address) -> String {
     match address.section {
@@ -60,25 +65,25 @@ fn identity(step: &Step) -> Vec<&str> {
     // A section of this name has the same identity in every scope.
     let section = catalogue::everywhere().find(|section| Some(section.section) == named);
     let (Some(section), Some(entry)) = (section, &step.address.entry) else { return Vec::new() };
-    let is_told = |change: &&Change| match &*change.after {
+    let in_address = step.changes.iter().filter(|change| match &*change.after {
         Shown::Value(value) => {
             section.identity.contains(&&*change.field) && entry.contains(&plain_text(value))
         }
         _ => false,
-    };
-    step.changes.iter().filter(is_told).map(|change| &*change.field).collect()
+    });
+    in_address.map(|change| &*change.field).collect()
 }
 
 /// The unexpected steps that come first: those of other sections, without the container itself.
 /// Each reason with its steps, named as seen from the step's own container.
 pub fn firsts(step: &Step) -> Vec<(&'static str, Vec<String>)> {
-    let surprises = |edge: &&Edge| {
-        edge.address.path != step.address.path
-            || (edge.address.section.is_some() && edge.address.section != step.address.section)
-    };
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for edge in step.after.iter().filter(surprises) {
+    for edge in &step.after {
         let is_near = edge.address.path == step.address.path;
+        let section = edge.address.section;
+        if is_near && (section.is_none() || section == step.address.section) {
+            continue;
+        }
         let first = if is_near { tail(&edge.address) } else { edge.address.to_string() };
         match reasons.iter_mut().find(|(reason, _)| *reason == edge.reason) {
             Some((_, firsts)) => firsts.push(first),
@@ -95,22 +100,22 @@ pub fn rows_of<'s>(
     changes: impl IntoIterator<Item = &'s Change>,
     full: bool,
 ) -> Vec<Row<'s>> {
-    let told = identity(step);
-    let changes = changes.into_iter().filter(|change| !told.contains(&&*change.field));
+    let identity = identity(step);
+    let changes = changes.into_iter().filter(|change| !identity.contains(&&*change.field));
     let rows = changes.flat_map(|change| rows(step, change));
     rows.filter(|row| full || !row.is_idle()).collect()
 }
 
 /// A line of a step: a field, or a key of a mapping.
 pub struct Row<'s> {
+    /// The step.
+    pub step: &'s Step,
     /// The field, or the field and the key.
     pub name: String,
     /// The live value.
     pub before: Shown,
     /// The declared value.
     pub after: Shown,
-    /// The action on its object.
-    pub action: Action,
     /// Its label, if it differs from that of its object.
     pub label: Option<Label>,
     /// Where it is declared, if not at the place of its object.
@@ -120,18 +125,18 @@ pub struct Row<'s> {
 impl Row<'_> {
     /// Whether its removal together with the object loses nothing.
     fn is_idle(&self) -> bool {
-        self.action == Action::Delete
+        self.step.action == Action::Delete
             && matches!(self.before, Shown::Value(Json::Null | Json::Bool(false)))
     }
 
     /// The texts of both sides; only one for a creation or a removal.
-    pub fn sides(&self) -> [Option<Cell>; 2] {
+    pub fn sides(&self) -> [Option<ValueText>; 2] {
         let (before, after) = (cell(&self.before), cell(&self.after));
-        match (self.action, &self.before, &self.after) {
+        match (self.step.action, &self.before, &self.after) {
             (Action::Create, ..) => [None, Some(after)],
             (Action::Delete, ..) => [Some(before), None],
             (Action::Update, Shown::Hidden, Shown::Hidden) => {
-                [Some(before), Some(Cell::Aside("(another value, hidden)".into()))]
+                [Some(before), Some(ValueText::Aside("(another value, hidden)".into()))]
             }
             (Action::Update, ..) => [Some(before), Some(after)],
         }
@@ -139,7 +144,7 @@ impl Row<'_> {
 
     /// Both sides as texts for a comparison by lines, if one has several lines.
     pub fn texts(&self) -> Option<(&str, &str)> {
-        match self.action {
+        match self.step.action {
             Action::Create => Some(("", lines(&self.after)?)),
             Action::Delete => Some((lines(&self.before)?, "")),
             Action::Update => {
@@ -152,34 +157,41 @@ impl Row<'_> {
 
 /// A mapping is shown by the keys that differ; a switch together with its limits.
 fn rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
-    let action = step.action;
     let label = change.label.filter(|_| change.label != step.label);
-    let is_news =
-        |origin: &&Origin| (&origin.file, origin.line) != (&step.origin.file, step.origin.line);
-    let origin = change.origin.as_ref().filter(is_news);
-    let row = |name, before, after| Row { name, before, after, action, label, origin };
-    let side = |side: &Shown| side.clone();
-    let whole = || vec![row(change.field.to_string(), side(&change.before), side(&change.after))];
-    let Shown::Value(Json::Object(after)) = &*change.after else { return whole() };
-    let before = |key: &str| match &*change.before {
+    let origin = change
+        .origin
+        .as_ref()
+        .filter(|origin| (&origin.file, origin.line) != (&step.origin.file, step.origin.line));
+    let (before, after) = (&*change.before, &*change.after);
+    let whole = || {
+        let (before, after) = (before.clone(), after.clone());
+        vec![Row { step, name: change.field.to_string(), before, after, label, origin }]
+    };
+    let Shown::Value(Json::Object(after)) = after else { return whole() };
+    let section = step.address.section.and_then(|name| catalogue::section(step.scope, name));
+    let spec = section.and_then(|section| section.table().get(&change.field));
+    let mut rows = Vec::new();
+    for (key, value) in after {
+        let (old, new) = (key_before(before, key), Shown::Value(value.clone()));
+        let switch = spec.and_then(|spec| spec.part(key)?.relations.limits);
+        let is_limit = switch.is_some_and(|switch| {
+            let new = after.get(switch).filter(|new| is_on(new));
+            new.is_some_and(|new| key_before(before, switch) != Shown::Value(new.clone()))
+        });
+        if old != new || is_limit {
+            let name = format!("{}.{key}", change.field);
+            rows.push(Row { step, name, before: old, after: new, label, origin });
+        }
+    }
+    if rows.is_empty() { whole() } else { rows }
+}
+
+/// The live value at a key of a mapping.
+fn key_before(before: &Shown, key: &str) -> Shown {
+    match before {
         Shown::Value(Json::Object(before)) => {
             before.get(key).map_or(Shown::Unknown, |value| Shown::Value(value.clone()))
         }
         other => other.clone(),
-    };
-    let keys = after.iter().map(|(key, value)| (key, before(key), Shown::Value(value.clone())));
-    let section = step.address.section.and_then(|name| catalogue::section(step.scope, name));
-    let spec = section.and_then(|of| of.table().get(&change.field));
-    let is_limit = |key: &str| {
-        let limits = spec.and_then(|spec| spec.part(key)?.relations.limits);
-        limits.is_some_and(|switch| {
-            let now = after.get(switch).filter(|now| is_on(now));
-            now.is_some_and(|now| before(switch) != Shown::Value(now.clone()))
-        })
-    };
-    let rows: Vec<_> = keys
-        .filter(|(key, b, a)| b != a || is_limit(key))
-        .map(|(key, b, a)| row(format!("{}.{key}", change.field), b, a))
-        .collect();
-    if rows.is_empty() { whole() } else { rows }
+    }
 }

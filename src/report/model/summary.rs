@@ -3,43 +3,21 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    desired::Exception,
-    diff::{Label, Note, Reason},
+    diff::{Label, Reason},
     plan::{Counts, Estimate, Limited, Plan, Strictness},
-    report::{Line, Paint},
+    report::{Line, Paint, ReportKind},
     text::{count, few_listed},
 };
 
 /// How many groups and projects a sentence names.
 const NAMED: usize = 3;
 
-/// How a plan is titled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Title {
-    /// What apply would do.
-    Plan,
-    /// What apply is about to do: steps that are written are not folded as drift.
-    Approval,
-    /// What differs.
-    Drift,
-}
-
-impl Title {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Plan | Self::Approval => "plan",
-            Self::Drift => "drift",
-        }
-    }
-}
-
 /// The lines at the end: the size of the plan, and what blocks it.
-pub fn lines(plan: &Plan, title: Title) -> Vec<Line> {
-    let first = if plan.steps.is_empty() { nothing(plan, title) } else { something(plan, title) };
+pub fn lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
+    let first = if plan.steps.is_empty() { nothing(plan, kind) } else { something(plan, kind) };
     let mut lines = vec![first];
-    lines.extend(unverified(plan, title));
-    lines.extend(next(plan).filter(|_| title == Title::Drift));
+    lines.extend(unverified(plan, kind));
+    lines.extend(next(plan).filter(|_| kind == ReportKind::Drift));
     lines.extend(obstacles(plan));
     lines
 }
@@ -61,43 +39,40 @@ fn next(plan: &Plan) -> Option<Line> {
 pub fn obstacles(plan: &Plan) -> Vec<Line> {
     let mut lines = Vec::new();
     let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
-    let obstacles: Vec<_> =
-        obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
+    let obstacles = obstacles.into_iter().filter(|(number, _)| *number > 0);
+    let obstacles: Vec<_> = obstacles.map(|(number, noun)| count(number, noun)).collect();
     if !obstacles.is_empty() {
-        let so = if plan.is_refused() {
+        let effect = if plan.is_refused() {
             "a guard refuses the run as a whole"
         } else if plan.is_mostly_broken() {
             "too many to apply anything; fix what they have in common, or use `--only`"
         } else {
             "each leaves out its group or project"
         };
-        let text = format!("{}; {so}", obstacles.join(" and "));
+        let text = format!("{}; {effect}", obstacles.join(" and "));
         lines.push(Line::of(Paint::Error, "blocked: ").text(text));
     }
     let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
     if !paths.is_empty() {
         let unread = plan.unread();
-        let left_out = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
-        let so = match left_out.count() {
-            0 => String::new(),
-            steps => {
-                let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
-                let changes = count(steps, "change");
-                format!("; apply leaves out {}, with {changes}", few_listed(&paths))
-            }
-        };
-        let text = count(paths.len(), "group or project") + " could not be read completely" + &so;
+        let affected = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
+        let effect = some(affected.count(), |steps| {
+            let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
+            format!("; apply leaves out {}, with {}", few_listed(&paths), count(steps, "change"))
+        });
+        let unread = count(paths.len(), "group or project") + " could not be read completely";
+        let text = unread + &effect;
         lines.push(Line::of(Paint::Change, "incomplete: ").text(text));
     }
     lines
 }
 
 /// The summary of a plan without steps.
-fn nothing(plan: &Plan, title: Title) -> Line {
+fn nothing(plan: &Plan, kind: ReportKind) -> Line {
     let (matches, unchanged) = (matching(plan), plan.unchanged().len());
     let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
     let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
-    let text = match (title, is_whole) {
+    let text = match (kind, is_whole) {
         (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
             let is_less = plan.base.as_ref().is_some_and(|base| !base.removed.is_empty());
             let what = if is_less { "what is declared here" } else { "everything" };
@@ -105,72 +80,73 @@ fn nothing(plan: &Plan, title: Title) -> Line {
         }
         (_, true) if unchanged > 0 => {
             let differ = if unchanged == 1 { "differs" } else { "differ" };
-            let all = of_all(plan);
+            let all = all_containers(plan);
             format!(
                 "nothing to apply: {unchanged} of {all} {differ} in what `apply` does not write"
             )
         }
-        (Title::Plan | Title::Approval, true) => format!("no changes: {matches}"),
+        (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
         // `--strict` counts the rest.
-        (Title::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
-        (Title::Drift, true) => format!("in sync: {matches}"),
+        (ReportKind::Drift, true) => format!("in sync: {matches}"),
+        (_, true) => format!("no changes: {matches}"),
         (_, false) if !plan.problems.is_empty() => {
             format!("no steps until the problems are solved; {}", uncompared(plan))
         }
         (_, false) => format!("no differences in what could be read; {}", uncompared(plan)),
     };
-    let secrets = |note: &&Note| matches!(note.reason, Reason::SecretMissing { .. });
-    let secrets = match plan.notes.iter().filter(secrets).count() {
-        0 => String::new(),
-        objects => format!("; secrets of {} not set", count(objects, "object")),
-    };
+    let objects = notes_with(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
+    let secrets =
+        some(objects, |objects| format!("; secrets of {} not set", count(objects, "object")));
     let paint = if is_whole && unchanged == 0 { Paint::Add } else { Paint::Change };
     Line::of(paint, text + &secrets + &against(plan) + &unlisted(plan))
 }
 
 /// How many groups and projects match their manifests, and how many are only known to be archived.
 fn matching(plan: &Plan) -> String {
-    let is_archived = |note: &&Note| matches!(note.reason, Reason::Archived);
-    let archived = plan.notes.iter().filter(is_archived).count();
-    let closed = count(archived, "archived project") + " not compared";
+    let archived = notes_with(plan, |reason| matches!(reason, Reason::Archived));
     let matches = match (plan.groups + plan.projects).saturating_sub(archived) {
         0 if archived > 0 => return count(archived, "archived project") + " as declared",
         1 => "matches its manifest",
         _ => "match their manifests",
     };
     let compared = containers(plan.groups, plan.projects.saturating_sub(archived));
-    let closed = if archived == 0 { String::new() } else { format!("; {closed}") };
-    format!("{compared} {matches}{closed}")
+    let skipped =
+        some(archived, |number| format!("; {} not compared", count(number, "archived project")));
+    format!("{compared} {matches}{skipped}")
+}
+
+/// How many notes have such a reason.
+fn notes_with(plan: &Plan, is_it: impl Fn(&Reason) -> bool) -> usize {
+    plan.notes.iter().filter(|note| is_it(&note.reason)).count()
+}
+
+/// The `text` for a number, unless it is zero.
+fn some(number: usize, text: impl FnOnce(usize) -> String) -> String {
+    if number == 0 { String::new() } else { text(number) }
 }
 
 /// Which groups and projects were not compared, or not in full.
 fn uncompared(plan: &Plan) -> String {
     let unread = plan.incomplete.iter().map(|scope| &*scope.address.path);
     let paths = unread.chain(plan.problems.iter().map(|problem| &*problem.address.path));
-    let paths: BTreeSet<&str> = paths.collect();
-    let paths: Vec<&str> = paths.into_iter().collect();
+    let paths: Vec<&str> = paths.collect::<BTreeSet<_>>().into_iter().collect();
     let (named, others) = paths.split_at(paths.len().min(NAMED));
-    let others = match others.len() {
-        0 => String::new(),
-        others => format!(" and {others} more"),
-    };
+    let others = some(others.len(), |others| format!(" and {others} more"));
     let were = if paths.len() == 1 { "was" } else { "were" };
     format!("{}{others} {were} not fully compared", named.join(", "))
 }
 
 /// How much could not be verified; the notes name it.
-fn unverified(plan: &Plan, title: Title) -> Option<Line> {
+fn unverified(plan: &Plan, kind: ReportKind) -> Option<Line> {
     let objects = plan.notes.iter().filter(|note| note.reason.is_unverified());
     let objects: BTreeSet<_> = objects.map(|note| &note.address).collect();
-    let counted = match title {
-        Title::Plan | Title::Approval => "",
-        Title::Drift => "; only --strict=unverified counts them as differences",
-    };
+    let is_drift = kind == ReportKind::Drift;
+    let counted =
+        if is_drift { "; only --strict=unverified counts them as differences" } else { "" };
     let text = format!("fields of {}{counted}", count(objects.len(), "object"));
     let line = Line::of(Paint::Note, "not verified: ").text(text);
     // A plan with steps is about those.
-    let is_told = title == Title::Drift || plan.steps.is_empty();
-    (is_told && !objects.is_empty()).then_some(line)
+    ((is_drift || plan.steps.is_empty()) && !objects.is_empty()).then_some(line)
 }
 
 /// The estimated time of apply.
@@ -182,30 +158,28 @@ fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
 }
 
 /// The summary of a plan with steps.
-fn something(plan: &Plan, title: Title) -> Line {
+fn something(plan: &Plan, kind: ReportKind) -> Line {
     // A plan counts changes of the branch; an approval counts all steps.
-    let counts = match title {
-        Title::Approval => plan.counts(),
-        Title::Plan | Title::Drift => Counts::of(plan.own()),
-    };
-    let does = match to_do(&counts) {
+    let is_approval = kind == ReportKind::Apply;
+    let counts = if is_approval { plan.counts() } else { Counts::of(plan.own()) };
+    let changes = match to_do(&counts) {
         none if none.is_empty() => "nothing that this branch changes".to_owned(),
         to_do => {
             let calls = count(counts.calls, "call");
-            format!("{to_do} in {} of {}; {calls}", counts.projects, of_all(plan))
+            format!("{to_do} in {} of {}; {calls}", counts.projects, all_containers(plan))
         }
     };
     let estimate = plan.estimate.map_or_else(String::new, estimate);
-    let text = does + &estimate + &against(plan) + &unlisted(plan);
-    Line::of(Paint::Bold, format!("{}: ", title.word())).text(text)
+    let text = changes + &estimate + &against(plan) + &unlisted(plan);
+    Line::of(Paint::Bold, format!("{}: ", kind.of_plan())).text(text)
 }
 
 /// How many containers match a rule but stay out: a line for each reason.
 pub fn exceptions(plan: &Plan) -> Vec<Line> {
-    let line = |(exception, number): (&Exception, &usize)| {
+    let exceptions = plan.exceptions.iter().map(|(exception, number)| {
         Line::note(format!("not brought in by any rule: {number} {}", exception.words()))
-    };
-    plan.exceptions.iter().map(line).collect()
+    });
+    exceptions.collect()
 }
 
 /// How many containers `--limit` left out.
@@ -227,18 +201,17 @@ pub fn to_do(counts: &Counts) -> String {
 
 /// The `parts` of which there are some, with their number.
 pub fn counted<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> Vec<String> {
-    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
-    parts.map(|(n, what)| format!("{n} {what}")).collect()
+    let parts = parts.into_iter().filter(|(number, _)| *number > 0);
+    parts.map(|(number, what)| format!("{number} {what}")).collect()
 }
 
 /// Additions to the last line: the number of steps that are drift, and of excluded ones.
 fn against(plan: &Plan) -> String {
     let Some(base) = &plan.base else { return String::new() };
-    let labels = plan.labels();
-    let number = |label| labels.get(&label).copied().unwrap_or(0);
+    let mut labels = plan.labels();
     let parts = [
-        (number(Label::Drift), "differed before"),
-        (number(Label::Unknown), "not known to be this branch's"),
+        (labels.remove(&Label::Drift).unwrap_or(0), "differed before"),
+        (labels.remove(&Label::Unknown).unwrap_or(0), "not known to be this branch's"),
         (base.left.len(), "left alone"),
     ];
     counted(parts).into_iter().map(|part| format!("; {part}")).collect()
@@ -256,7 +229,7 @@ fn containers(groups: usize, projects: usize) -> String {
 }
 
 /// The same as one number.
-fn of_all(plan: &Plan) -> String {
+fn all_containers(plan: &Plan) -> String {
     match (plan.groups, plan.projects) {
         (0, _) | (_, 0) => containers(plan.groups, plan.projects),
         (groups, projects) => format!("{} groups and projects", groups + projects),
@@ -266,25 +239,13 @@ fn of_all(plan: &Plan) -> String {
 /// How many live entries no manifest lists, how many differences are only watched, and how many are
 /// held.
 fn unlisted(plan: &Plan) -> String {
-    let unlisted = match plan.unlisted() {
-        0 => String::new(),
-        unlisted => format!("; {} not in any manifest", count(unlisted, "object")),
-    };
     let (watched, held) = plan.watched_and_held();
-    let watched = match watched.len() {
-        0 => String::new(),
-        watched => format!("; {}", count(watched, "watched difference")),
-    };
-    let held = match (plan.held.len(), held.len()) {
-        (0, _) => String::new(),
-        (objects, 0) => format!("; {} held", count(objects, "object")),
-        (objects, differences) => {
-            format!(
-                "; {} held, with {}",
-                count(objects, "object"),
-                count(differences, "difference")
-            )
-        }
-    };
-    unlisted + &watched + &held
+    let unlisted = some(plan.unlisted(), |number| {
+        format!("; {} not in any manifest", count(number, "object"))
+    });
+    let watched =
+        some(watched.len(), |number| format!("; {}", count(number, "watched difference")));
+    let differences = some(held.len(), |number| format!(", with {}", count(number, "difference")));
+    let held = some(plan.held.len(), |number| format!("; {} held", count(number, "object")));
+    unlisted + &watched + &if held.is_empty() { held } else { held + &differences }
 }

@@ -4,7 +4,7 @@ use crate::{diff::Shown, text::count, value::Json};
 
 /// The text for one side of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cell {
+pub enum ValueText {
     /// A remark about the value, in brackets.
     Aside(String),
     /// The value itself, on one line if it has no control characters.
@@ -12,15 +12,15 @@ pub enum Cell {
 }
 
 /// The text for one side of a change.
-pub fn cell(value: &Shown) -> Cell {
-    Cell::Aside(match value {
+pub fn cell(value: &Shown) -> ValueText {
+    ValueText::Aside(match value {
         Shown::Absent => "(absent)".into(),
         Shown::Unknown => "(not shown by the service)".into(),
         Shown::Hidden => "(hidden)".into(),
         Shown::Secret(reference) => format!("(secret {reference})"),
         Shown::File(path) => format!("(file {path})"),
         Shown::Value(Json::String(text)) if text.contains('\n') => size(text),
-        Shown::Value(value) => return Cell::Value(json(value)),
+        Shown::Value(value) => return ValueText::Value(json(value)),
     })
 }
 
@@ -58,10 +58,10 @@ fn json(value: &Json) -> String {
 
 /// Whether a text needs no quotes.
 fn is_bare(text: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || "_-./:@*+%~^$=?&()|\\".contains(c);
+    let is_plain = text.chars().all(|c| c.is_alphanumeric() || "_-./:@*+%~^$=?&()|\\".contains(c));
     // Only undrift itself writes `(hidden)` and the like.
-    let other = text.starts_with('(') || serde_json::from_str::<Json>(text).is_ok();
-    !text.is_empty() && text.chars().all(plain) && !other
+    let is_ambiguous = text.starts_with('(') || serde_json::from_str::<Json>(text).is_ok();
+    !text.is_empty() && is_plain && !is_ambiguous
 }
 
 fn size(text: &str) -> String {

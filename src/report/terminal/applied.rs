@@ -39,13 +39,13 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     let listed = if full || succeeded <= LISTED { succeeded } else { 0 };
     let shown: Vec<_> =
         steps.iter().filter(|step| listed > 0 || !step.outcome.is_success()).collect();
-    let key = |step: &&StepResult| {
+    let folded = same(&shown, full, |step| {
         let done = step.outcome.is_success().then(|| (tail(&step.address), step.action));
         let cause = step.outcome.cause().map(|cause| gist(cause, &step.address));
         (outcome(&step.outcome).1, cause, done)
-    };
+    });
     let mut last = "";
-    for (step, others) in same(&shown, full, key) {
+    for (step, others) in folded {
         if last != &*step.address.path {
             last = &step.address.path;
             canvas.paragraph([Line::of(Paint::Bold, last)]);
@@ -79,8 +79,10 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
             continue;
         }
         canvas.paragraph([Line::of(Paint::Error, title)]);
-        let key = |mismatch: &&Mismatch| (differs(mismatch), mismatch.fields.clone());
-        for (mismatch, others) in same(&mismatches, canvas.style().full, key) {
+        let folded = same(&mismatches, canvas.style().full, |mismatch| {
+            (differs(mismatch), mismatch.fields.clone())
+        });
+        for (mismatch, others) in folded {
             let line = Line::indented(2)
                 .text(mismatch.address.path.as_ref())
                 .text(" ")

@@ -5,14 +5,14 @@ use crate::{
     diff::{Action, Label, Step},
     plan::{Acknowledged, Comparison, Plan},
     report::{
-        Canvas, Line, Overflow, Paint, Title,
+        Canvas, Line, Overflow, Paint, ReportKind,
         model::{by_path, sign, step::object, tail},
     },
 };
 
 /// Acknowledgements that the branch adds; reviewers must see them first.
 pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
-    let mut new = acknowledged.iter().filter(|known| known.is_new).peekable();
+    let mut new = acknowledged.iter().filter(|acknowledgement| acknowledgement.is_new).peekable();
     if new.peek().is_none() {
         return;
     }
@@ -26,11 +26,11 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
 }
 
 /// The steps of `plan`: those of the branch in full, then drift.
-pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
-    let (drift, own): (Vec<_>, Vec<_>) = plan.steps.iter().partition(|step| step.is_drift());
-    fold::projects(canvas, own);
+pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKind) {
+    let (drift, changes): (Vec<_>, Vec<_>) = plan.steps.iter().partition(|step| step.is_drift());
+    fold::projects(canvas, changes);
     let words = "drift: these differed before this branch";
-    if title == Title::Approval {
+    if kind == ReportKind::Apply {
         unfolded(canvas, words, &drift);
     } else {
         folded(canvas, words, &drift);
@@ -39,12 +39,8 @@ pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
 
 /// The rest of the comparison with the base.
 pub(super) fn rest(canvas: &mut Canvas, against: &Comparison) {
-    let left: Vec<_> = against.left.iter().collect();
-    folded(
-        canvas,
-        "excluded: drift that this branch did not ask for; `--heal` writes it too",
-        &left,
-    );
+    let title = "excluded: drift that this branch did not ask for; `--heal` writes it too";
+    folded(canvas, title, &against.left.iter().collect::<Vec<_>>());
     let refusals = against.refusals.iter().map(|of| (&of.address, &of.reason));
     let problems = against.problems.iter().map(|of| (&of.address, &of.message));
     let of_drift = refusals.chain(problems).map(|(address, why)| {

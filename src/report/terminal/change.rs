@@ -1,5 +1,6 @@
 //! The steps of a plan: one object, then its fields.
 
+use similar::ChangeTag;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::branch;
@@ -7,8 +8,8 @@ use crate::{
     diff::{Action, Change, Shown, Step},
     report::{
         Canvas, Line, Overflow, Paint,
-        compare::{self, Compared, Sign},
-        model::{Cell, Row, cell, firsts, remarks, rows_of, sign, step::object},
+        compare::{self, TextComparison},
+        model::{Row, ValueText, cell, firsts, remarks, rows_of, sign, step::object},
     },
     text::count,
 };
@@ -26,7 +27,6 @@ pub(super) fn step<'s>(
 ) {
     let rows = rows_of(step, changes, canvas.style().full);
     // Where nothing about its fields is written is of no use.
-    let is_elsewhere = |row: &Row<'_>| row.origin.is_some_and(|at| at.file != step.origin.file);
     let has_place = rows.is_empty() || !rows.iter().all(is_elsewhere);
     let (paint, sign) = sign(step.action);
     let head =
@@ -45,9 +45,14 @@ pub(super) fn step<'s>(
             let text = format!("… {}, shown by --full", count(number - at, "more field"));
             return canvas.line(&Line::indented(6).put(Paint::Dim, text));
         }
-        let crowded = if is_elsewhere(&row) { Overflow::Wrap } else { Overflow::Drop };
-        field(canvas, &row, column.unwrap_or(0), origins.then_some(crowded));
+        let overflow = if is_elsewhere(&row) { Overflow::Wrap } else { Overflow::Drop };
+        field(canvas, &row, column.unwrap_or(0), origins.then_some(overflow));
     }
+}
+
+/// Whether the field is declared in another file than its object.
+fn is_elsewhere(row: &Row<'_>) -> bool {
+    row.origin.is_some_and(|origin| origin.file != row.step.origin.file)
 }
 
 fn edges(canvas: &mut Canvas, step: &Step) {
@@ -58,41 +63,37 @@ fn edges(canvas: &mut Canvas, step: &Step) {
     }
 }
 
-/// A field; with its origin, unless it is `None`, and then what to do if there is no room for it.
-fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, origin: Option<Overflow>) {
+/// A field; with its origin, unless `overflow`, what to do if there is no room for it, is `None`.
+fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, overflow: Option<Overflow>) {
+    let origin = row.origin.filter(|_| overflow.is_some());
+    let overflow = overflow.unwrap_or(Overflow::Drop);
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::mark(row.label));
-    let start = 6 + column + 2;
-    let labelled =
-        |value: Line| name.clone().pad_to(start.max(name.len() + 2)).hang_here().with(value);
-    let draw = |canvas: &mut Canvas, line: Line| {
-        let crowded = origin.unwrap_or(Overflow::Drop);
-        canvas.line_from(line, row.origin.filter(|_| origin.is_some()), crowded);
-    };
-    let (before, after) = match row.sides().map(|said| said.map(side)) {
+    let start = (6 + column + 2).max(name.len() + 2);
+    let label = || name.clone().pad_to(start).hang_here();
+    let (before, after) = match row.sides().map(|side| side.map(paint)) {
         [Some(before), Some(after)] => (before, after),
         [before, after] => {
-            draw(canvas, labelled(before.or(after).unwrap_or_default()));
-            if let (Action::Create, Some((_, text))) = (row.action, row.texts()) {
+            let value = before.or(after).unwrap_or_default();
+            canvas.line_from(label().with(value), origin, overflow);
+            if let (Action::Create, Some((_, text))) = (row.step.action, row.texts()) {
                 block(canvas, 8, text);
             }
             return;
         }
     };
     if let Some((before, after)) = row.texts() {
-        draw(canvas, name);
-        comparison(canvas, 8, before, after);
-        return;
+        canvas.line_from(name, origin, overflow);
+        return comparison(canvas, 8, before, after);
     }
     if row.before == row.after && !matches!(row.after, Shown::Hidden) {
-        draw(canvas, labelled(after.put(Paint::Dim, ", as it is")));
-        return;
+        let value = after.put(Paint::Dim, ", as it is");
+        return canvas.line_from(label().with(value), origin, overflow);
     }
-    let one_line = labelled(before.clone().put(Paint::Change, " → ").with(after.clone()));
+    let one_line = label().with(before.clone().put(Paint::Change, " → ").with(after.clone()));
     if canvas.style().width.is_none_or(|width| one_line.len() <= width) {
-        draw(canvas, one_line);
-        return;
+        return canvas.line_from(one_line, origin, overflow);
     }
-    draw(canvas, name);
+    canvas.line_from(name, origin, overflow);
     for (paint, sign, side) in [(Paint::Remove, "- ", before), (Paint::Add, "+ ", after)] {
         canvas.line(&Line::indented(8).put(paint, sign).hang_here().with(side));
     }
@@ -105,14 +106,14 @@ const SOME: usize = 5;
 
 /// A value.
 pub(super) fn shown(value: &Shown) -> Line {
-    side(cell(value))
+    paint(cell(value))
 }
 
 /// One side of a change.
-fn side(said: Cell) -> Line {
-    match said {
-        Cell::Aside(words) => Line::of(Paint::Dim, words),
-        Cell::Value(text) => Line::default().text(text),
+fn paint(side: ValueText) -> Line {
+    match side {
+        ValueText::Aside(words) => Line::of(Paint::Dim, words),
+        ValueText::Value(text) => Line::default().text(text),
     }
 }
 
@@ -126,18 +127,18 @@ fn block(canvas: &mut Canvas, indent: usize, text: &str) {
 /// The comparison of two texts.
 fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
     match compare::texts(before, after, |text| canvas.redact(text)) {
-        Compared::Aside(words) => {
+        TextComparison::Aside(words) => {
             canvas.line(&Line::indented(indent).put(Paint::Change, words));
         }
-        Compared::Lines(lines) => {
-            let painted = lines.into_iter().map(|(sign, line)| {
-                let paint = match sign {
-                    Sign::Head => Paint::Note,
-                    Sign::Same => Paint::Dim,
-                    Sign::Out => Paint::Remove,
-                    Sign::In => Paint::Add,
+        TextComparison::Lines(lines) => {
+            let painted = lines.into_iter().map(|(tag, line)| {
+                let paint = match tag {
+                    None => Paint::Note,
+                    Some(ChangeTag::Equal) => Paint::Dim,
+                    Some(ChangeTag::Delete) => Paint::Remove,
+                    Some(ChangeTag::Insert) => Paint::Add,
                 };
-                (paint, sign.character(), line)
+                (paint, compare::sign(tag), line)
             });
             cut(canvas, indent, painted.collect());
         }
@@ -148,17 +149,15 @@ fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
 fn cut(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
     let most = LINES.min(canvas.room().max(SOME));
     let shown = if canvas.style().full || lines.len() <= most + 1 { lines.len() } else { most };
-    let left = lines.len() - shown;
+    let omitted = lines.len() - shown;
     for (paint, sign, line) in lines.into_iter().take(shown) {
         canvas.line(
             &Line::indented(indent).put(paint, format!("{sign} ")).hang_here().put(paint, line),
         );
     }
-    if left > 0 {
-        canvas.line(
-            &Line::indented(indent)
-                .put(Paint::Dim, format!("… {}, shown by --full", count(left, "more line"))),
-        );
+    if omitted > 0 {
+        let text = format!("… {}, shown by --full", count(omitted, "more line"));
+        canvas.line(&Line::indented(indent).put(Paint::Dim, text));
     }
 }
 

@@ -47,12 +47,12 @@ pub fn edits(files: &[Edited], most: usize, style: Style) -> String {
     let nothing = Secrets::default();
     let mut canvas = Canvas::new(style, &nothing);
     let (mut room, mut file) = (most, None);
-    let mut left: Vec<&Edit<'_>> = Vec::new();
+    let mut omitted: Vec<&Edit<'_>> = Vec::new();
     for hunk in hunks {
         let text = hunk_text(hunk.iter().map(|(edit, _)| *edit));
         let lines = text.lines().count();
-        if !left.is_empty() || (lines > room && room < most) {
-            left.extend(hunk.iter().flat_map(|(edit, others)| others.iter().chain([edit])));
+        if !omitted.is_empty() || (lines > room && room < most) {
+            omitted.extend(hunk.iter().flat_map(|(edit, others)| others.iter().chain([edit])));
             continue;
         }
         let name = hunk[0].0.file;
@@ -67,16 +67,16 @@ pub fn edits(files: &[Edited], most: usize, style: Style) -> String {
         room = room.saturating_sub(lines);
         for (_, others) in hunk {
             let places: Vec<_> = others.iter().map(|edit| edit.place()).collect();
-            if let Some(told) = the_same("the same edit at", "more place", &places, NAMED) {
-                canvas.line(&Line::of(Paint::Note, told));
+            if let Some(repeats) = the_same("the same edit at", "more place", &places, NAMED) {
+                canvas.line(&Line::of(Paint::Note, repeats));
                 room = room.saturating_sub(2);
             }
         }
     }
-    if !left.is_empty() {
-        let files: BTreeSet<_> = left.iter().map(|edit| edit.file).collect();
+    if !omitted.is_empty() {
+        let files: BTreeSet<_> = omitted.iter().map(|edit| edit.file).collect();
         let files = count(files.len(), "file");
-        more(&mut canvas, &format!("{} in {files}", count(left.len(), "more edit")));
+        more(&mut canvas, &format!("{} in {files}", count(omitted.len(), "more edit")));
     }
     canvas.finish()
 }
@@ -134,8 +134,9 @@ impl<'f> Edit<'f> {
 
     /// Whether `next` is so near that both are in one hunk.
     fn is_near(&self, next: &Self) -> bool {
-        let between = || &self.parts[self.at + 1];
-        self.file == next.file && self.at + 2 == next.at && between().len() <= 2 * AROUND
+        self.file == next.file
+            && self.at + 2 == next.at
+            && self.parts[self.at + 1].len() <= 2 * AROUND
     }
 
     /// The unchanged lines before and after it.
@@ -151,13 +152,11 @@ fn hunk_text<'f>(edits: impl Iterator<Item = &'f Edit<'f>>) -> String {
     let mut lines: Vec<&Compared<'_>> = Vec::new();
     let mut after: &[Compared<'_>] = &[];
     for edit in edits {
-        let [before, behind] = edit.around();
-        match lines.is_empty() {
-            true => lines.extend(&before[before.len().saturating_sub(AROUND)..]),
-            false => lines.extend(before),
-        }
+        let [before, following] = edit.around();
+        let from = if lines.is_empty() { before.len().saturating_sub(AROUND) } else { 0 };
+        lines.extend(&before[from..]);
         lines.extend(edit.changed());
-        after = &behind[..behind.len().min(AROUND)];
+        after = &following[..following.len().min(AROUND)];
     }
     lines.extend(after);
     let [old, new] = [0, 1].map(|side| {

@@ -7,7 +7,9 @@ use crate::{
     diff::{Action, Step},
     report::{
         Canvas, Line, Paint, Style,
-        model::{Fold, Folded, Piece, by_container, same, step::object, whole},
+        model::{
+            Fold, FoldedSteps, Piece, ReportPart, StepItem, by_container, same, step::object, whole,
+        },
     },
     secret::Secrets,
     text::count,
@@ -20,41 +22,41 @@ pub(super) const NAMED: usize = 3;
 
 /// Every group and project with its steps, in the order of the plan.
 pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
-    let steps: Vec<_> = steps.into_iter().collect();
+    let steps = steps.into_iter().map(|step| StepItem::planned(0, step, ReportPart::Changes));
     let fold = if canvas.style().full { Fold::Nothing } else { Fold::Fields };
     let mut more = Vec::new();
-    for folded in by_container(&steps, fold, |step| (step, None)) {
+    for folded in by_container(&steps.collect::<Vec<_>>(), fold) {
         if canvas.room() == 0 {
-            more.extend(folded.steps.iter().map(|piece| (piece.step, folded.others.clone())));
+            let steps = folded.steps.iter();
+            more.extend(steps.map(|piece| (piece.item.step, folded.others.clone())));
             continue;
         }
-        let differs = folded.differs;
-        let aside = folded.aside().map(|more| format!("  ({more})"));
-        let Folded { steps, others, .. } = folded;
+        let shared = folded.shared_remark().map(|more| format!("  ({more})"));
+        let head = Line::of(Paint::Bold, &*folded.first().address.path);
+        canvas.paragraph([head.put(Paint::Dim, shared.unwrap_or_default())]);
+        let noun = format!("more {}", folded.first().scope.noun());
+        let FoldedSteps { steps, others, differs, .. } = folded;
         // Each removal is named.
-        let removes = steps.iter().any(|piece| piece.step.action == Action::Delete);
+        let removes = steps.iter().any(|piece| piece.item.step.action == Action::Delete);
         let most = if removes { others.len() } else { NAMED };
-        let head = Line::of(Paint::Bold, &*steps[0].step.address.path);
-        canvas.paragraph([head.put(Paint::Dim, aside.unwrap_or_default())]);
-        let noun = format!("more {}", steps[0].step.scope.noun());
-        for (at, Piece { step, changes, .. }) in steps.into_iter().enumerate() {
+        for (at, Piece { item, changes }) in steps.into_iter().enumerate() {
             // A head is never alone.
             if canvas.room() == 0 && at > 0 {
-                more.push((step, others.clone()));
+                more.push((item.step, others.clone()));
                 continue;
             }
-            change::step(canvas, step, changes, true);
+            change::step(canvas, item.step, changes, true);
         }
         let words =
             if differs { "the same change, with other values, in" } else { "the same change in" };
         line(canvas, words, &noun, &others, most);
     }
-    left_out(canvas, &more);
+    omitted(canvas, &more);
 }
 
 /// What there was no room for: steps, each with the paths of others that have it too. Removals are
 /// named. A step counts once, also if its fields are in several pieces.
-fn left_out(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
+fn omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
     let changes: BTreeSet<_> = more
         .iter()
         .flat_map(|(step, others)| {

@@ -16,20 +16,14 @@ mod saved;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub use super::model::summary::Title;
 pub use applied::applied;
 pub use edits::{SCREEN, edits};
 pub use fold::lines;
 pub use notes::left_out;
 pub use saved::{saved, stale};
 
-use super::{Canvas, Line, Paint, Run, Style, model::summary};
-use crate::{plan::Plan, secret::Secrets};
-
-/// `plan` as text, without `secrets`.
-pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secrets) -> String {
-    plan_on(Canvas::new(style, secrets), plan, run, title)
-}
+use super::{Canvas, Line, Paint, ReportKind, Run, model::summary};
+use crate::plan::Plan;
 
 /// How many lines a plan has, unless all are asked for.
 const MOST: usize = 60;
@@ -40,14 +34,14 @@ const STEPS: usize = 12;
 
 /// `plan` on an empty `canvas`. What stands last is drawn first: it matters most, and the steps get
 /// the room that is left.
-pub fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> String {
-    let most = if title == Title::Approval { BEFORE_RESULT } else { MOST };
-    heading(&mut canvas, title.word(), run);
+pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) -> String {
+    let most = if kind == ReportKind::Apply { BEFORE_RESULT } else { MOST };
+    heading(&mut canvas, kind.of_plan(), run);
     branch::acknowledged(&mut canvas, &plan.acknowledged);
     let mut end = canvas.part();
     notes::problems(&mut end, &plan.problems);
     notes::refusals(&mut end, &plan.refusals);
-    end.paragraph(summary::lines(plan, title));
+    end.paragraph(summary::lines(plan, kind));
     let mut rest = canvas.part();
     rest.allow(most.saturating_sub(canvas.lines() + end.lines() + STEPS + 2));
     notes::held(&mut rest, &plan.held);
@@ -58,7 +52,7 @@ pub fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> 
     rest.paragraph(summary::limited(plan));
     notes::incomplete(&mut rest, &plan.incomplete);
     canvas.allow(most.saturating_sub(canvas.lines() + rest.lines() + end.lines() + 4).max(STEPS));
-    branch::steps(&mut canvas, plan, title);
+    branch::steps(&mut canvas, plan, kind);
     let (watched, held) = plan.watched_and_held();
     for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
     {
@@ -87,5 +81,5 @@ fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
     if let Some(live) = &run.live {
         canvas.line(&Line::of(Paint::Note, format!("from the snapshot of {}", live.shown)));
     }
-    run.rehearsals().for_each(|told| canvas.line(&Line::of(Paint::Note, told)));
+    run.rehearsals().for_each(|text| canvas.line(&Line::of(Paint::Note, text)));
 }

@@ -12,9 +12,9 @@ use crate::{
     report::{
         Canvas, Line, Paint, Style,
         model::{
-            MANY, acknowledgement, by_path, by_sort, gist, grouped,
+            MANY, acknowledged_together, acknowledgement, by_path, by_sort, gist, grouped,
             note::{object, sort},
-            same, sort_of, tail, with_request_id,
+            same, tail, with_request_id,
         },
     },
     secret::Secrets,
@@ -92,8 +92,7 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     }
     let title = Line::of(Paint::Change, "incomplete: ");
     canvas.paragraph([title.text("could not be read; nothing is planned there")]);
-    let key = |scope: &Incomplete| gist(&scope.reason, &scope.address);
-    let all = same(incomplete, canvas.style().full, key);
+    let all = same(incomplete, canvas.style().full, |scope| gist(&scope.reason, &scope.address));
     few(canvas, MANY, "scope", all.into_iter(), |canvas, (scope, others)| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
@@ -116,7 +115,7 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
 /// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
 /// followed by the names of its other objects.
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
-    let all = same(refusals, canvas.style().full, sort_of);
+    let all = same(refusals, canvas.style().full, acknowledged_together);
     let shown = all.iter().map(|(first, others)| {
         let Refusal { guard, address, reason, origin, .. } = first;
         let ack = shell_word(&acknowledgement(first, others.iter().copied()));
@@ -143,8 +142,8 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
 fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic>) {
     let struck = diagnostics.map(|mut diagnostic| {
         let Diagnostic { message, place, label, help, .. } = &mut diagnostic;
-        let said = [Some(message), label.as_mut(), help.as_mut()];
-        said.into_iter().flatten().for_each(|text| *text = canvas.redact(text));
+        let texts = [Some(message), label.as_mut(), help.as_mut()];
+        texts.into_iter().flatten().for_each(|text| *text = canvas.redact(text));
         place.iter_mut().for_each(|place| place.file = canvas.redact(&place.file).into());
         diagnostic
     });
@@ -165,12 +164,12 @@ pub(super) fn few<T>(
 ) {
     let most = most.min(canvas.room());
     let shown = if canvas.style().full || items.len() <= most + 1 { items.len() } else { most };
-    let left = items.len() - shown;
+    let omitted = items.len() - shown;
     for item in items.take(shown) {
         draw(canvas, item);
     }
-    if left > 0 {
-        let text = format!("… and {} (--full lists them)", count(left, &format!("more {noun}")));
+    if omitted > 0 {
+        let text = format!("… and {} (--full lists them)", count(omitted, &format!("more {noun}")));
         canvas.line(&Line::indented(2).put(Paint::Dim, text));
     }
 }
@@ -180,6 +179,6 @@ pub fn left_out(left_out: &[LeftOut], style: Style, secrets: &Secrets) -> String
     let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
-    let texts: [&dyn Fn(&LeftOut) -> String; 2] = [&line, &|left| left.address.to_string()];
-    lines(left_out, "group or project", |left| left.steps, texts, (style, secrets))
+    let texts: [&dyn Fn(&LeftOut) -> String; 2] = [&line, &|one| one.address.to_string()];
+    lines(left_out, "group or project", |one| one.steps, texts, (style, secrets))
 }

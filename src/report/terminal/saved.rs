@@ -54,17 +54,16 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
         canvas.line(&Line::of(Paint::Error, "changed since the plan was saved:"));
     }
     let each: Vec<_> = comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
-    let what =
-        |address: &Address| address.section.map_or_else(String::new, |_| tail(address) + ": ");
-    let key = |all: &&[Stale]| {
-        let one =
-            |stale: &Stale| format!("{} {} {:?}", what(&stale.address), stale.reason, stale.fields);
-        all.iter().map(one).collect::<Vec<_>>()
-    };
-    for (all, others) in same(&each, style.full, key) {
+    let folded = same(&each, style.full, |all| {
+        let texts = all.iter().map(|Stale { address, reason, fields }| {
+            format!("{} {reason} {fields:?}", object(address))
+        });
+        texts.collect::<Vec<_>>()
+    });
+    for (all, others) in folded {
         canvas.line(&Line::indented(2).put(Paint::Bold, &*all[0].address.path));
         for Stale { address, reason, fields } in *all {
-            canvas.line(&Line::indented(4).text(what(address) + reason));
+            canvas.line(&Line::indented(4).text(object(address) + reason));
             fields.iter().for_each(|field| difference(&mut canvas, field));
         }
         fold::also(&mut canvas, "path", others.iter().map(|all| &all[0].address));
@@ -75,6 +74,11 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
         canvas.line(&Line::of(Paint::Note, text));
     }
     canvas.finish()
+}
+
+/// An object for the beginning of a line about its group or project.
+fn object(address: &Address) -> String {
+    address.section.map_or_else(String::new, |_| tail(address) + ": ")
 }
 
 fn difference(canvas: &mut Canvas, difference: &Difference) {

@@ -25,7 +25,7 @@ use crate::{
     origin::{Layer, Origin},
     plan::{self, Extent},
     release::{self, Known},
-    report::{Sort, html, markdown, marker::Marker, testing::World},
+    report::{ReportKind, Style, html, markdown, marker::Marker, testing::World},
     secret::Secrets,
     text::is_unsafe,
     value::Json,
@@ -115,8 +115,8 @@ fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
 }
 
 /// The text of a plan without known secrets.
-fn plan(plan: &Plan, run: &Run, title: Title, style: Style) -> String {
-    super::plan(plan, run, title, style, &Secrets::default())
+fn plan(plan: &Plan, run: &Run, kind: ReportKind, style: Style) -> String {
+    super::plan(Canvas::new(style, &Secrets::default()), plan, run, kind)
 }
 
 /// The text of a result without known secrets.
@@ -174,14 +174,14 @@ pub(in crate::report) fn blocked_plan() -> Plan {
 
 #[test]
 fn a_plan_in_a_pipe() {
-    insta::assert_snapshot!(plan(&shop_plan(), &run(), Title::Plan, Style::default()));
+    insta::assert_snapshot!(plan(&shop_plan(), &run(), ReportKind::Plan, Style::default()));
 }
 
 #[test]
 fn a_plan_on_a_terminal() {
     let style = |width| Style { width: Some(width), ..Style::default() };
-    insta::assert_snapshot!(plan(&shop_plan(), &run(), Title::Plan, style(120)));
-    let narrow = plan(&shop_plan(), &run(), Title::Plan, style(60));
+    insta::assert_snapshot!(plan(&shop_plan(), &run(), ReportKind::Plan, style(120)));
+    let narrow = plan(&shop_plan(), &run(), ReportKind::Plan, style(60));
     assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
     insta::assert_snapshot!(narrow);
 }
@@ -189,7 +189,7 @@ fn a_plan_on_a_terminal() {
 #[test]
 fn a_plan_in_colour() {
     let style = Style { colour: true, ..Style::default() };
-    let text = plan(&shop_plan(), &run(), Title::Plan, style);
+    let text = plan(&shop_plan(), &run(), ReportKind::Plan, style);
     assert!(
         text.contains("\u{1b}[33m~ settings\u{1b}[0m")
             && text.contains("\u{1b}[31m- variables/OLD@*\u{1b}[0m"),
@@ -201,7 +201,12 @@ fn a_plan_in_colour() {
 fn a_new_project_on_the_sandbox() {
     let desired = desired(&SHOP.replace("settings:", "create: true\nsettings:"));
     let run = Run { sandbox: true, ..run() };
-    insta::assert_snapshot!(plan(&planned(&desired, missing), &run, Title::Plan, Style::default()));
+    insta::assert_snapshot!(plan(
+        &planned(&desired, missing),
+        &run,
+        ReportKind::Plan,
+        Style::default()
+    ));
 }
 
 /// The identity is left out only if the address shows it.
@@ -213,14 +218,15 @@ badges: [{name: ci, link_url: 'https://ci.example.org/', image_url: 'https://ci.
 labels: [{name: bug, color: '#FF0000'}]
 ";
     let there = |project: &Container| live(project, &json!({"badges": [], "labels": []}));
-    let text = plan(&planned(&desired(manifest), there), &run(), Title::Plan, Style::default());
+    let text =
+        plan(&planned(&desired(manifest), there), &run(), ReportKind::Plan, Style::default());
     assert!(text.contains("https://ci.example.org/x.svg"), "{text}");
     assert!(text.contains("color  \"#FF0000\"") && !text.contains("name  bug"), "{text}");
 }
 
 #[test]
 fn no_report_shows_a_live_secret() {
-    for title in [Title::Plan, Title::Drift] {
+    for title in [ReportKind::Plan, ReportKind::Drift] {
         let text = plan(&shop_plan(), &run(), title, Style { full: true, ..Style::default() });
         assert!(!text.contains("canary"), "{text}");
     }
@@ -228,7 +234,7 @@ fn no_report_shows_a_live_secret() {
 
 #[test]
 fn what_blocks_a_plan() {
-    insta::assert_snapshot!(plan(&blocked_plan(), &run(), Title::Plan, Style::default()));
+    insta::assert_snapshot!(plan(&blocked_plan(), &run(), ReportKind::Plan, Style::default()));
 }
 
 #[test]
@@ -250,7 +256,7 @@ fn unreadable_scopes_with_one_cause_are_one_line() {
         plan(
             &Plan::for_test(findings.clone(), 1_003),
             &run(),
-            Title::Plan,
+            ReportKind::Plan,
             Style { full, ..Style::default() },
         )
     };
@@ -267,11 +273,12 @@ fn nothing_to_do() {
     let plan = |title, projects| {
         plan(&Plan::for_test(Findings::default(), projects), &run(), title, Style::default())
     };
-    assert!(plan(Title::Plan, 12).ends_with("\n\nno changes: 12 projects match their manifests\n"));
-    assert!(plan(Title::Drift, 1).ends_with("\n\nin sync: 1 project matches its manifest\n"));
-    let plan_of = |plan: &Plan| {
-        super::plan(plan, &run(), Title::Drift, Style::default(), &Secrets::default())
-    };
+    assert!(
+        plan(ReportKind::Plan, 12).ends_with("\n\nno changes: 12 projects match their manifests\n")
+    );
+    assert!(plan(ReportKind::Drift, 1).ends_with("\n\nin sync: 1 project matches its manifest\n"));
+    let plan_of =
+        |plan: &Plan| super::tests::plan(plan, &run(), ReportKind::Drift, Style::default());
     let address = Address::container("acme/shop".into());
     let unset = Reason::SecretMissing { secrets: vec!["env:A".into()] };
     let unverified =
@@ -308,7 +315,7 @@ fn nothing_to_do_because_it_is_not_written_or_not_read() {
     let at = |name: &str| Address::container(format!("acme/{name}").into());
     let summary = |findings| {
         let plan = Plan::for_test(findings, 9);
-        let text = super::plan(&plan, &run(), Title::Plan, Style::default(), &Secrets::default());
+        let text = super::tests::plan(&plan, &run(), ReportKind::Plan, Style::default());
         text.lines()
             .find(|line| line.starts_with("no") && !line.starts_with("note"))
             .map(str::to_owned)
@@ -352,7 +359,7 @@ pub(in crate::report) fn many(projects: usize, depth: impl Fn(usize) -> usize) -
 fn the_same_change_in_many_projects_is_shown_once() {
     let shown = |projects, style| {
         let depth = |i| if i == 3 { 30 } else { 20 };
-        plan(&many(projects, depth), &run(), Title::Plan, style)
+        plan(&many(projects, depth), &run(), ReportKind::Plan, style)
     };
     insta::assert_snapshot!(shown(60, Style::default()));
     // Two equal projects are not put together.
@@ -380,7 +387,7 @@ pub(in crate::report) fn partly_shared() -> Plan {
 #[test]
 fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
     let planned = partly_shared();
-    let shown = |style| plan(&planned, &run(), Title::Plan, style);
+    let shown = |style| plan(&planned, &run(), ReportKind::Plan, style);
     insta::assert_snapshot!(shown(Style::default()), @r"
     plan for https://gitlab.example.org as alice
 
@@ -427,7 +434,7 @@ fn a_long_plan_names_each_removal_and_refusal() {
     };
     planned.refusals = (0..count).map(refused).collect();
     for width in [None, Some(60), Some(80), Some(120)] {
-        let text = plan(&planned, &run(), Title::Plan, Style { width, ..Style::default() });
+        let text = plan(&planned, &run(), ReportKind::Plan, Style { width, ..Style::default() });
         let lines: Vec<_> = text.lines().collect();
         let more = lines.iter().position(|line| line.starts_with('…')).unwrap();
         let shown = lines[..more]
@@ -447,7 +454,7 @@ fn a_long_plan_names_each_removal_and_refusal() {
         }
     }
     planned.steps.iter_mut().for_each(|step| step.label = Some(Label::Drift));
-    let text = plan(&planned, &run(), Title::Plan, Style::default());
+    let text = plan(&planned, &run(), ReportKind::Plan, Style::default());
     for i in 0..count {
         assert!(text.contains(&format!("- variables/OLD_p{i:02}@*")), "{i}: {text}");
     }
@@ -462,7 +469,7 @@ fn a_removal_in_many_projects_names_them() {
     let old = json!([{"key": "OLD", "environment_scope": "*", "value": "x"}]);
     let planned =
         planned(&desired(&manifests), |project| live(project, &json!({"variables": old})));
-    let text = plan(&planned, &run(), Title::Plan, Style::default());
+    let text = plan(&planned, &run(), ReportKind::Plan, Style::default());
     assert!((0..9).all(|i| text.contains(&format!("acme/p{i}"))), "{text}");
 }
 
@@ -476,7 +483,7 @@ fn a_narrow_plan_has_the_line_of_the_rule() {
     });
     planned.steps[0].changes[0].origin = Some(Origin::new("rules.yaml", 3, 1, Layer::Project));
     let style = Style { width: Some(60), ..Style::default() };
-    insta::assert_snapshot!(plan(&planned, &run(), Title::Plan, style), @r"
+    insta::assert_snapshot!(plan(&planned, &run(), ReportKind::Plan, style), @r"
     plan for https://gitlab.example.org as alice
 
     acme/shop
@@ -573,7 +580,7 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     assert!(applied(&world.applied, &run(), full).lines().count() > 800);
     // One is what the plan could not read.
     let secrets = Secrets::default();
-    let marker = Marker::from(Sort::Apply);
+    let marker = Marker::from(ReportKind::Apply);
     let comment = world.written("apply", |report| markdown::report(report, &marker, &secrets));
     let page = world.written("apply", |report| html::report(report, &secrets));
     assert_eq!(comment.matches("answered 403").count(), 3, "{comment}");
@@ -601,7 +608,7 @@ fn addresses_of_alike_steps_are_decoded() {
 #[test]
 fn alike_refusals_are_one_in_every_format() {
     let secrets = Secrets::default();
-    let marker = Marker::from(Sort::Plan);
+    let marker = Marker::from(ReportKind::Plan);
     for (guard, shown) in [(Guard::Removals, 1), (Guard::Deletion, 40)] {
         let mut world = World::new();
         let first = world.plan.refusals[0].clone();
@@ -614,7 +621,7 @@ fn alike_refusals_are_one_in_every_format() {
             ..first.clone()
         };
         world.plan.findings.refusals = (1..=40).map(refusal).collect();
-        let text = plan(&world.plan, &run(), Title::Plan, Style::default());
+        let text = plan(&world.plan, &run(), ReportKind::Plan, Style::default());
         let is_for_all = text.contains(&format!("pass `--ack '{guard}:acme/**#hooks'`"));
         assert_eq!(is_for_all, shown == 1, "{text}");
         let comment = world.written("plan", |report| markdown::report(report, &marker, &secrets));
@@ -645,13 +652,13 @@ fn alike_problems_notes_and_results_are_one() {
     };
     world.plan.findings.problems = (0..100).map(problem).collect();
     world.plan.findings.notes = (0..100).map(archived).collect();
-    let marker = Marker::from(Sort::Plan);
+    let marker = Marker::from(ReportKind::Plan);
     let comment =
         world.written("plan", |report| markdown::report(report, &marker, &Secrets::default()));
     assert_eq!(comment.matches("does not exist").count(), 1, "{comment}");
     assert!(comment.contains("- `acme/p000`, `acme/p001`, "), "{comment}");
     assert!(comment.contains(", `acme/p019` and 80 more\n"), "{comment}");
-    let text = plan(&world.plan, &run(), Title::Plan, Style::default());
+    let text = plan(&world.plan, &run(), ReportKind::Plan, Style::default());
     assert!(text.contains(" (--full lists all)\n  acme/p000 and 99 more\n"), "{text}");
 
     // Without a step, what blocks the plan is the title.
@@ -690,11 +697,11 @@ fn a_change_that_waits_for_its_own_group_is_the_same_everywhere() {
         let first = if n == 5 { Address::container("acme/other".into()) } else { first };
         step.after = vec![crate::diff::Edge { address: first, reason: "groups come first" }];
     }
-    let text = plan(&all, &run(), Title::Plan, Style::default());
+    let text = plan(&all, &run(), ReportKind::Plan, Style::default());
     assert_eq!(text.matches("groups come first").count(), 2, "{text}");
     assert!(text.contains("the same change in 4 more projects: acme/g1/p, "), "{text}");
     let world = World { plan: all, ..World::new() };
-    let marker = Marker::from(Sort::Plan);
+    let marker = Marker::from(ReportKind::Plan);
     let comment =
         world.written("plan", |report| markdown::report(report, &marker, &Secrets::default()));
     assert_eq!(comment.matches("groups come first").count(), 2, "{comment}");
@@ -753,7 +760,7 @@ proptest! {
     fn hostile_text_is_harmless_in_every_report(text in "(\\PC|\\p{C}|\u{1b}|\u{9b}|\u{202e}|\n){0,12}", width in proptest::option::of(20_usize..100), colour: bool) {
         let style = Style { colour, width, full: false };
         let (run, planned, done) = hostile(&text);
-        for report in [plan(&planned, &run, Title::Plan, style), applied(&done, &run, style)] {
+        for report in [plan(&planned, &run, ReportKind::Plan, style), applied(&done, &run, style)] {
             let report = if colour { without_colours(&report) } else { report };
             let unsafe_found: Vec<_> = report.chars().filter(|c| is_unsafe(*c) && *c != '\n').collect();
             prop_assert!(unsafe_found.is_empty(), "{:?} in {:?}", unsafe_found, report);
@@ -772,5 +779,5 @@ fn a_field_that_many_projects_share_is_shown_once_beside_their_own_fields() {
     let settings = json!({"settings": {"ci_default_git_depth": 50, "description": ""}});
     let planned =
         planned(&desired(&manifests.collect::<String>()), |project| live(project, &settings));
-    insta::assert_snapshot!(plan(&planned, &run(), Title::Plan, Style::default()));
+    insta::assert_snapshot!(plan(&planned, &run(), ReportKind::Plan, Style::default()));
 }

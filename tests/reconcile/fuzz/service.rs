@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     api::{
         HttpOptions, HttpTransport, ReadClient, SendError, Service, Transport, WireRequest,
-        WireResponse, budget::Quota, limit::asked_wait,
+        WireResponse, budget::Quota, limit::retry_after,
     },
     desired::{Desired, Groups, Roster},
     digest::{self, Key},
@@ -48,7 +48,7 @@ fn headers_are_read_or_ignored() {
         let wall = SystemTime::UNIX_EPOCH
             + Duration::from_secs(*chance.pick(&[0, 4_000_000_000, 253_402_300_799]));
         for status in [200, 429, 503] {
-            let _ = asked_wait(status, &headers, wall);
+            let _ = retry_after(status, &headers, wall);
         }
         let _ = Quota::read(&headers, wall);
         let mut pager = Pager::new(HOOK_LIST.request().arg("id", 1), Rows::with_id(&[])).unwrap();

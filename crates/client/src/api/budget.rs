@@ -49,8 +49,8 @@ pub enum SendAt {
 pub struct Quota {
     /// The limit: requests per minute.
     a_minute: u64,
-    /// Requests left in this window.
-    left: u64,
+    /// Requests that remain in this window.
+    remaining: u64,
     /// When the window ends, in seconds of the Unix epoch by the service's clock.
     reset: u64,
     /// The time until then.
@@ -61,24 +61,24 @@ impl Quota {
     /// Reads the headers of an answer. `wall` is for answers without a `Date`. Returns `None` for
     /// malformed headers, and for a reset that has passed or is too far away to wait for.
     pub fn read(headers: &HeaderMap, wall: SystemTime) -> Option<Self> {
-        let seconds = |name| number(headers, name);
         let now = date(headers, "date").unwrap_or(wall);
         let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
-        let reset = seconds("ratelimit-reset")?;
+        let reset = number(headers, "ratelimit-reset")?;
         let wait = Duration::from_secs(reset.checked_sub(now).filter(|wait| *wait > 0)?);
-        let (a_minute, left) = (seconds("ratelimit-limit")?, seconds("ratelimit-remaining")?);
-        (a_minute > 0 && wait <= MAX_WAIT).then_some(Self { a_minute, left, reset, wait })
+        let a_minute = number(headers, "ratelimit-limit")?;
+        let remaining = number(headers, "ratelimit-remaining")?;
+        (a_minute > 0 && wait <= MAX_WAIT).then_some(Self { a_minute, remaining, reset, wait })
     }
 
     /// Whether a 429 with these headers concerns its operation alone.
     pub const fn spares_others(self) -> bool {
-        self.left > 0
+        self.remaining > 0
     }
 }
 
 /// The outcome of a request that was counted.
 #[derive(Clone, Copy, Debug)]
-pub struct Counted {
+pub struct Completion {
     /// When the answer arrived, or when the client gave up.
     pub at: Duration,
     /// The user's budget in its headers.
@@ -120,17 +120,17 @@ impl Budget {
         let is_announced = self.announced.is_some();
         if let Some((announced, over_at)) = &mut self.announced {
             if *over_at <= now {
-                announced.left = announced.a_minute;
+                announced.remaining = announced.a_minute;
             }
-            match announced.left {
+            match announced.remaining {
                 0 => return SendAt::At(*over_at),
-                left if left <= self.in_flight => return SendAt::AfterAnswer,
+                remaining if remaining <= self.in_flight => return SendAt::AfterAnswer,
                 _ => {}
             }
         }
         let route = self.routes.entry(operation.id).or_default();
-        let known = operation.a_minute.filter(|_| is_announced);
-        let limit = route.learned.or(known.map(|known| known as usize));
+        let documented = operation.a_minute.filter(|_| is_announced);
+        let limit = route.learned.or(documented.map(|limit| limit as usize));
         let turn = route.turn(limit, now);
         if turn == SendAt::Now {
             route.in_flight += 1;
@@ -140,11 +140,11 @@ impl Budget {
     }
 
     /// Records the outcome of a request that was counted, or `None` if it was not sent.
-    pub fn end(&mut self, operation: &'static Operation, heard: Option<Counted>) {
+    pub fn end(&mut self, operation: &'static Operation, completion: Option<Completion>) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let route = self.routes.entry(operation.id).or_default();
         route.in_flight = route.in_flight.saturating_sub(1);
-        let Some(Counted { at, quota, closed }) = heard else { return };
+        let Some(Completion { at, quota, closed }) = completion else { return };
         if let Some(closed) = closed {
             route.close(operation.a_minute, at, closed);
         }
@@ -159,11 +159,11 @@ impl Budget {
 }
 
 /// Merges budgets from answers in any order: within one window, the lowest remainder is the latest.
-fn merged(known: Option<(Quota, Duration)>, quota: Quota, at: Duration) -> (Quota, Duration) {
-    match known {
-        Some((known, over_at)) if known.reset > quota.reset => (known, over_at),
-        Some((known, over_at)) if known.reset == quota.reset && over_at > at => {
-            (Quota { left: quota.left.min(known.left), ..quota }, over_at)
+fn merged(present: Option<(Quota, Duration)>, quota: Quota, at: Duration) -> (Quota, Duration) {
+    match present {
+        Some((present, over_at)) if present.reset > quota.reset => (present, over_at),
+        Some((present, over_at)) if present.reset == quota.reset && over_at > at => {
+            (Quota { remaining: quota.remaining.min(present.remaining), ..quota }, over_at)
         }
         _ => (quota, at.saturating_add(quota.wait)),
     }
@@ -191,12 +191,12 @@ impl Route {
     /// Learns a limit from the first 429: the number of answers in the last minute, or a part of
     /// the limit assumed so far. A 429 for a request that was in flight at the same time teaches
     /// nothing new.
-    fn close(&mut self, known: Option<u32>, at: Duration, closed: Duration) {
+    fn close(&mut self, documented: Option<u32>, at: Duration, closed: Duration) {
         if self.closed_until <= at {
             let answered = self.answered.iter().filter(|then| at < then.saturating_add(MINUTE));
-            let believed = self.learned.map(|learned| (learned as f64 * REDUCED) as usize);
-            let known = known.map_or(usize::MAX, |known| known as usize);
-            self.learned = Some(believed.unwrap_or(answered.count()).min(known).max(1));
+            let reduced = self.learned.map(|learned| (learned as f64 * REDUCED) as usize);
+            let documented = documented.map_or(usize::MAX, |limit| limit as usize);
+            self.learned = Some(reduced.unwrap_or(answered.count()).min(documented).max(1));
         }
         self.closed_until = self.closed_until.max(at.saturating_add(closed));
     }
@@ -214,11 +214,11 @@ mod tests {
     }
 
     fn quota(left: u64, reset: u64, wait: u64) -> Option<Quota> {
-        Some(Quota { a_minute: 2_000, left, reset, wait: seconds(wait) })
+        Some(Quota { a_minute: 2_000, remaining: left, reset, wait: seconds(wait) })
     }
 
-    fn heard(at: Duration, quota: Option<Quota>) -> Option<Counted> {
-        Some(Counted { at, quota, closed: None })
+    fn heard(at: Duration, quota: Option<Quota>) -> Option<Completion> {
+        Some(Completion { at, quota, closed: None })
     }
 
     #[test]
@@ -326,7 +326,7 @@ mod tests {
     fn a_429_of_an_operation_closes_it_alone_and_teaches_its_limit() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
         let complaint = |at, closed| {
-            Some(Counted { at, quota: quota(1_000, 900, 60), closed: Some(seconds(closed)) })
+            Some(Completion { at, quota: quota(1_000, 900, 60), closed: Some(seconds(closed)) })
         };
         for at in 0..10 {
             assert_eq!(budget.take(hooks, seconds(at)), SendAt::Now);

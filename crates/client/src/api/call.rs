@@ -14,11 +14,11 @@ use tokio::sync::watch;
 
 use super::{
     Result,
-    budget::{Counted, MINUTE, Quota, SendAt},
+    budget::{Completion, MINUTE, Quota, SendAt},
     client::{Answer, Count, Settings},
     error::{ApiError, Kind},
     judge::{Verdict, request_id},
-    limit::{Gate, Permit, Place, date},
+    limit::{BudgetSlot, Gate, Permit, date},
     pace::Reply,
     quote::Unquotable,
     retry::{self, MAX_WAIT, Outcome},
@@ -103,48 +103,42 @@ impl Core {
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
             let admitted = self.admit(request.operation, attempt, freshness).await;
-            let (permit, mut place) = admitted.map_err(|why| {
-                let again_at = if let Kind::Stale(instant) = why { instant } else { None };
-                self.error(request, why).with(in_doubt, again_at)
-            })?;
+            let (permit, mut slot) =
+                admitted.map_err(|why| self.error(request, why).with(in_doubt, None))?;
             let sent_at = self.now();
-            let Verdict { outcome, asked, quota, result } =
+            let Verdict { outcome, retry_after, quota, result } =
                 self.send_once(request, wire.clone(), &unquotable).await;
             if request.operation.again != Again::Reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
             }
             let jitter = self.settings.random.unit();
-            let wait = retry::decide(request.again(), outcome, attempt, asked, jitter);
+            let wait = retry::decide(request.again(), outcome, attempt, retry_after, jitter);
             let answered_at = self.now();
             let is_alone = outcome == Outcome::Throttled && quota.is_some_and(Quota::spares_others);
-            let closed = is_alone.then(|| asked.unwrap_or(MINUTE));
-            place.hear(Counted { at: answered_at, quota, closed });
+            let closed = is_alone.then(|| retry_after.unwrap_or(MINUTE));
+            slot.record(Completion { at: answered_at, quota, closed });
             // A limit of one operation says nothing about the load of others.
             if !is_alone {
                 let took = answered_at.saturating_sub(sent_at);
-                if let Some(heard) = heard(request.operation, outcome, took) {
-                    permit.hear(heard);
+                if let Some(reply) = reply_of(request.operation, outcome, took) {
+                    permit.record(reply);
                 }
-                self.pause(wait.filter(|_| outcome == Outcome::Throttled).or(asked));
+                self.pause(wait.filter(|_| outcome == Outcome::Throttled).or(retry_after));
             }
             // Hold the permit until it is known whether this answer ends the run.
-            let failed = |kind, again_at| self.error(request, kind).with(in_doubt, again_at);
-            match (wait, result) {
-                // The live state may change during the wait.
-                (Some(wait), Err(kind)) if freshness.is_some() => {
-                    return Err(failed(kind, Some(self.now().saturating_add(wait))));
-                }
-                (Some(wait), _) => {
-                    drop((permit, place));
-                    self.sleep(wait).await.map_err(|kind| failed(kind, None))?;
-                    attempt += 1;
-                }
-                (None, result) => {
-                    let result = result.map_err(|kind| failed(kind, None));
-                    self.note_end(request, result.as_ref().err());
-                    return result;
-                }
+            let result = result.map_err(|kind| self.error(request, kind).with(in_doubt, None));
+            let Some(wait) = wait else {
+                self.note_end(request, result.as_ref().err());
+                return result;
+            };
+            // The live state may change during the wait.
+            if let (Err(error), true) = (result, freshness.is_some()) {
+                return Err(error.with(in_doubt, Some(self.now().saturating_add(wait))));
             }
+            drop((permit, slot));
+            let slept = self.sleep(wait).await;
+            slept.map_err(|kind| self.error(request, kind).with(in_doubt, None))?;
+            attempt += 1;
         }
     }
 
@@ -172,8 +166,8 @@ impl Core {
         operation: &'static Operation,
         attempt: u32,
         freshness: Option<Freshness>,
-    ) -> Result<(Permit<'_>, Place<'_>), Kind> {
-        let place = self.turn(operation, freshness).await?;
+    ) -> Result<(Permit<'_>, BudgetSlot<'_>), Kind> {
+        let slot = self.turn(operation, freshness).await?;
         let permit = tokio::select! {
             biased;
             end = self.ended() => return Err(end),
@@ -209,7 +203,7 @@ impl Core {
         count.retries += u64::from(attempt > 1);
         count.a_minute = operation.a_minute;
         drop(tally);
-        Ok((permit, place))
+        Ok((permit, slot))
     }
 
     /// Waits until the budgets have room for another request. A request that goes stale does not
@@ -219,14 +213,14 @@ impl Core {
         &self,
         operation: &'static Operation,
         freshness: Option<Freshness>,
-    ) -> Result<Place<'_>, Kind> {
+    ) -> Result<BudgetSlot<'_>, Kind> {
         loop {
             let mut answered = std::pin::pin!(self.gate.answered());
             // From here on no answer is missed.
             answered.as_mut().enable();
             let now = self.now();
             let turn = match self.gate.turn(operation, now) {
-                Ok(place) => return Ok(place),
+                Ok(slot) => return Ok(slot),
                 Err(turn) => turn,
             };
             let wait = match turn {
@@ -337,16 +331,16 @@ impl Core {
     fn learn_time(&self, headers: &HeaderMap) {
         // It was written before it arrived, and cut to a whole second.
         let epoch = date(headers, "date").and_then(|date| date.checked_sub(self.now()));
-        let mut known = lock(&self.service_epoch);
-        *known = (*known).max(epoch);
+        let mut latest = lock(&self.service_epoch);
+        *latest = (*latest).max(epoch);
     }
 
     /// The time, by the service's clock, since which an object read at `read_at` (on the client's
     /// clock) must not have changed. It is late enough to exclude every change from before the
     /// reading.
     fn unchanged_since(&self, read_at: Duration) -> Option<SystemTime> {
-        let known = *lock(&self.service_epoch);
-        known?.checked_add(read_at)?.checked_add(CLOCKS_DIFFER)
+        let epoch = *lock(&self.service_epoch);
+        epoch?.checked_add(read_at)?.checked_add(CLOCKS_DIFFER)
     }
 
     /// Keeps the gate closed for as long as an answer asks.
@@ -411,7 +405,11 @@ impl Core {
 }
 
 /// What the outcome of a request shows about the service's load, if anything.
-const fn heard(operation: &'static Operation, outcome: Outcome, took: Duration) -> Option<Reply> {
+const fn reply_of(
+    operation: &'static Operation,
+    outcome: Outcome,
+    took: Duration,
+) -> Option<Reply> {
     match outcome {
         Outcome::Success | Outcome::Refused => Some(Reply::Answered(operation.id, took)),
         Outcome::Throttled => Some(Reply::Throttled),

@@ -13,7 +13,7 @@ use super::{
     Result,
     call::{Core, Delivery, Tally},
     clock::{Clock, Random, SystemClock, SystemRandom},
-    error::Kind,
+    error::{ApiError, Kind},
     limit::Gate,
     pace::InFlight,
     service::Service,
@@ -29,9 +29,6 @@ use crate::{
 
 /// How often a list is read again if its answers contradict each other.
 const REREADS: u32 = 2;
-
-/// What is wrong with an object that lacks a key.
-const NAMELESS: &str = "an object without its identity";
 
 /// The limits of a client, and its sources of time and randomness.
 #[derive(Clone, Debug)]
@@ -158,16 +155,16 @@ impl ReadClient {
         // Asked after each step: most services announce none.
         let a_minute = self.a_minute()?;
         let (done, rest) = (done as u64, total.saturating_sub(done) as u64);
-        let more = |calls: u64| calls.saturating_mul(rest).checked_div(done);
-        let (mut all, mut longest) = (0, 0);
+        let (mut all, mut longest) = (0_u64, 0);
         for (id, count) in self.counts() {
             let calls = count.calls - before.get(id).map_or(0, |before| before.calls);
             all += calls;
-            if let Some(own) = count.a_minute {
-                longest = longest.max(minutes(more(calls)?, own.into()));
+            if let Some(a_minute) = count.a_minute {
+                let more = calls.saturating_mul(rest).checked_div(done)?;
+                longest = longest.max(minutes(more, a_minute.into()));
             }
         }
-        Some(longest.max(minutes(more(all)?, a_minute)))
+        Some(longest.max(minutes(all.saturating_mul(rest).checked_div(done)?, a_minute)))
     }
 
     /// Reads one object that must exist.
@@ -191,16 +188,11 @@ impl ReadClient {
     pub async fn get_known(&self, request: Request<Read>, keys: &[&'static str]) -> Result<Answer> {
         let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
-        let (asked, found) = (request.own_id(), answer.body["id"].as_u64());
-        if asked.is_some() && found.is_some() && asked != found {
+        let (requested, found) = (request.own_id(), answer.body["id"].as_u64());
+        if requested.is_some() && found.is_some() && requested != found {
             return Err(self.core.malformed(&request, &answer, "an object of another id"));
         }
-        let known = keys.iter().all(|key| match *key {
-            "id" | "iid" => answer.body[*key].is_u64(),
-            "path_with_namespace" | "full_path" | "username" => answer.body[*key].is_string(),
-            key => !answer.body[key].is_null(),
-        });
-        if known { Ok(answer) } else { Err(self.core.malformed(&request, &answer, NAMELESS)) }
+        self.with_identity(&request, answer, keys)
     }
 
     /// Reads one object that may be absent: the service then answers 200 with `null` (a push rule,
@@ -217,13 +209,23 @@ impl ReadClient {
         let request = request.keeping_also(keys);
         let answer = self.call(&request).await?;
         match (answer.body.is_null(), answer.status) {
-            (false, _) if keys.iter().all(|key| tells_apart(key, &answer.body[*key])) => {
-                Ok(Some(answer))
-            }
-            (false, _) => Err(self.core.malformed(&request, &answer, NAMELESS)),
+            (false, _) => self.with_identity(&request, answer, keys).map(Some),
             (true, 200) => Ok(None),
             (true, _) => Err(self.core.malformed(&request, &answer, "nothing")),
         }
+    }
+
+    /// Returns `answer` if its object has each of `keys`.
+    fn with_identity(
+        &self,
+        request: &Request<Read>,
+        answer: Answer,
+        keys: &[&str],
+    ) -> Result<Answer> {
+        if keys.iter().all(|key| tells_apart(key, &answer.body[*key])) {
+            return Ok(answer);
+        }
+        Err(self.core.malformed(request, &answer, "an object without its identity"))
     }
 
     /// Reads a complete collection to show it, whatever its entries hold. To conclude that
@@ -251,8 +253,8 @@ impl ReadClient {
     /// # Errors
     /// As of [`list_known`](Self::list_known).
     pub async fn list_shown(&self, request: Request<Read>, rows: Rows) -> Result<Vec<Object>> {
-        let pager = || Ok(Pager::shown(request.clone(), rows));
-        self.to_the_end(&request, pager, Pager::into_shown).await
+        self.to_the_end(&request, || Ok(Pager::shown(request.clone(), rows)), Pager::into_shown)
+            .await
     }
 
     /// Reads a list with a new pager, and again from the start if the answers contradict each
@@ -263,13 +265,12 @@ impl ReadClient {
         pager: impl Fn() -> Result<Pager, PageError>,
         finish: impl Fn(Pager) -> Result<T, PageError>,
     ) -> Result<T> {
-        let not_whole = |error| self.core.error(request, Kind::Page(error));
         let mut rereads = 0;
         loop {
             let once = async {
-                let mut pager = pager().map_err(not_whole)?;
+                let mut pager = pager().map_err(|error| self.page_error(request, error))?;
                 while self.page(&mut pager).await?.is_some() {}
-                finish(pager).map_err(not_whole)
+                finish(pager).map_err(|error| self.page_error(request, error))
             };
             match once.await {
                 Err(error)
@@ -281,6 +282,10 @@ impl ReadClient {
                 result => return result,
             }
         }
+    }
+
+    fn page_error(&self, request: &Request<Read>, error: PageError) -> ApiError {
+        self.core.error(request, Kind::Page(error))
     }
 
     /// Reads the pager's next page and returns its entries; `None` at the end.
@@ -303,7 +308,7 @@ impl ReadClient {
             }
         };
         let accepted = pager.accept(&headers, objects);
-        accepted.map(Some).map_err(|error| self.core.error(&request, Kind::Page(error)))
+        accepted.map(Some).map_err(|error| self.page_error(&request, error))
     }
 
     /// How often each operation was sent so far, by its id.
@@ -353,8 +358,9 @@ impl ReadClient {
 /// The objects of a list's body; `None` if it is not a list.
 fn objects(body: Json) -> Option<Vec<Object>> {
     let Json::Array(items) = body else { return None };
-    items
-        .into_iter()
-        .map(|item| if let Json::Object(object) = item { Some(object) } else { None })
-        .collect()
+    let objects = items.into_iter().map(|item| match item {
+        Json::Object(object) => Some(object),
+        _ => None,
+    });
+    objects.collect()
 }

@@ -32,7 +32,8 @@ struct Inner {
     kind: Kind,
     /// When the last sending began whose outcome is unknown, for a write.
     in_doubt: Option<Duration>,
-    again_at: Option<Duration>,
+    /// When a request that goes stale may be built and sent again.
+    retry_at: Option<Duration>,
 }
 
 /// What went wrong, and how a sentence about the request goes on.
@@ -53,8 +54,8 @@ pub(super) enum Kind {
     /// A secret or a file for the body is missing.
     #[error("was not sent: {0}")]
     Body(String),
-    /// The live values that it was built from may be outdated. When it may be sent, on the client's
-    /// clock, if that is known and concerns no other operation.
+    /// The live values that it was built from may be outdated. Holds when it may be sent, on the
+    /// client's clock, if that is known and concerns no other operation.
     #[error("was not sent: the values that it repeats are too old")]
     Stale(Option<Duration>),
     /// An earlier request showed that further ones are useless.
@@ -106,13 +107,14 @@ impl fmt::Display for Refusal {
 
 impl ApiError {
     pub(super) fn new(operation: &'static Operation, path: String, kind: Kind) -> Self {
-        Self(Arc::new(Inner { operation, path, kind, in_doubt: None, again_at: None }))
+        let retry_at = if let Kind::Stale(instant) = kind { instant } else { None };
+        Self(Arc::new(Inner { operation, path, kind, in_doubt: None, retry_at }))
     }
 
-    /// The same error: in doubt because of a sending that began at `in_doubt`, for a request that may
-    /// be built and sent anew from `again_at` on.
-    pub(crate) fn with(self, in_doubt: Option<Duration>, again_at: Option<Duration>) -> Self {
-        Self(Arc::new(Inner { in_doubt, again_at, ..Arc::unwrap_or_clone(self.0) }))
+    /// Adds when the sending in doubt began, and when the request may be built and sent again.
+    pub(crate) fn with(self, in_doubt: Option<Duration>, retry_at: Option<Duration>) -> Self {
+        let retry_at = retry_at.or(self.0.retry_at);
+        Self(Arc::new(Inner { in_doubt, retry_at, ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The operation that failed.
@@ -159,7 +161,7 @@ impl ApiError {
     /// When a write that goes stale may be sent again, on the client's clock, after reading and
     /// building it anew.
     pub fn retry_at(&self) -> Option<Duration> {
-        self.0.again_at
+        self.0.retry_at
     }
 
     /// Not sent: the live values that it was built from were read too long ago.
@@ -199,8 +201,8 @@ impl ApiError {
 
     /// 404 because the list has no entries ([`Operation::empty_as`]).
     pub fn is_empty_list(&self) -> bool {
-        let said = |text: &str| self.message().is_some_and(|message| message.contains(text));
-        self.is_not_found() && self.operation().empty_as.is_some_and(said)
+        let sign = self.operation().empty_as.filter(|_| self.is_not_found());
+        sign.is_some_and(|sign| self.message().is_some_and(|message| message.contains(sign)))
     }
 
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
@@ -232,10 +234,11 @@ impl ApiError {
 
     /// The project has another path now.
     pub fn is_moved(&self) -> bool {
-        let renamed = |r: &Refusal| {
-            r.status == 405 && r.message.to_ascii_lowercase().contains("moved project")
-        };
-        self.moved_to().is_some() || self.refusal().is_some_and(renamed)
+        self.refusal().is_some_and(|refusal| {
+            let message = refusal.message.to_ascii_lowercase();
+            refusal.moved_to.is_some()
+                || (refusal.status == 405 && message.contains("moved project"))
+        })
     }
 
     /// The id of the project that a redirect leads to, if the service named it.

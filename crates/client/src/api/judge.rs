@@ -9,7 +9,7 @@ use super::{
     call::Core,
     client::Answer,
     error::{Kind, Refusal},
-    limit::{asked_wait, text},
+    limit::{retry_after, text},
     message::{self, HTML},
     quote::Unquotable,
     retry::{self, Outcome},
@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct Verdict {
     pub(super) outcome: Outcome,
     /// The wait that the service asked for.
-    pub(super) asked: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
     /// The user's budget in the headers.
     pub(super) quota: Option<Quota>,
     pub(super) result: Result<Answer, Kind>,
@@ -32,7 +32,7 @@ pub(super) struct Verdict {
 
 impl Verdict {
     pub(super) const fn unanswered(outcome: Outcome, why: Kind) -> Self {
-        Self { outcome, asked: None, quota: None, result: Err(why) }
+        Self { outcome, retry_after: None, quota: None, result: Err(why) }
     }
 }
 
@@ -47,21 +47,21 @@ impl Core {
     ) -> Verdict {
         let (status, wall) = (response.status, self.settings.clock.wall());
         let quota = Quota::read(&response.headers, wall);
-        let verdict = |outcome, result| Verdict { outcome, asked: None, quota, result };
-        match status {
+        let mut wait = None;
+        let (outcome, result) = match status {
             200..300 => {
                 let request_id = request_id(&response.headers);
                 match content(operation, response, wanted) {
-                    Ok(answer) => verdict(Outcome::Success, Ok(answer)),
+                    Ok(answer) => (Outcome::Success, Ok(answer)),
                     Err((outcome, why)) => {
-                        verdict(outcome, Err(Kind::Malformed { status, why, request_id }))
+                        (outcome, Err(Kind::Malformed { status, why, request_id }))
                     }
                 }
             }
             // Nothing to do: the project had the star, or was no fork.
             304 if operation.may_be_done => {
                 let answer = Answer { status, headers: response.headers, body: Json::Null };
-                verdict(Outcome::Success, Ok(answer))
+                (Outcome::Success, Ok(answer))
             }
             status => {
                 let refusal = self.refusal(&response, unquotable);
@@ -77,11 +77,13 @@ impl Core {
                     _ if retry::is_faulty(status) => Outcome::Faulty,
                     _ => Outcome::Refused,
                 };
-                let may_ask = matches!(outcome, Outcome::Throttled | Outcome::Faulty);
-                let asked = asked_wait(status, &response.headers, wall).filter(|_| may_ask);
-                Verdict { asked, ..verdict(outcome, Err(Kind::Refused(refusal))) }
+                if matches!(outcome, Outcome::Throttled | Outcome::Faulty) {
+                    wait = retry_after(status, &response.headers, wall);
+                }
+                (outcome, Err(Kind::Refused(refusal)))
             }
-        }
+        };
+        Verdict { outcome, retry_after: wait, quota, result }
     }
 
     fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Refusal {

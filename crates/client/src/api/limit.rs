@@ -12,7 +12,7 @@ use http::HeaderMap;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, futures::Notified};
 
 use super::{
-    budget::{Budget, Counted, SendAt},
+    budget::{Budget, Completion, SendAt},
     pace::{InFlight, Pace, Reply, Ticket},
 };
 use crate::{lock, operation::Operation, planted::Bug};
@@ -47,22 +47,22 @@ pub struct Permit<'g> {
 
 /// A request that the budget has counted.
 #[derive(Debug)]
-pub struct Place<'g> {
+pub struct BudgetSlot<'g> {
     gate: &'g Gate,
     operation: &'static Operation,
-    heard: Option<Counted>,
+    completion: Option<Completion>,
 }
 
-impl Place<'_> {
+impl BudgetSlot<'_> {
     /// Records the outcome of this request.
-    pub const fn hear(&mut self, heard: Counted) {
-        self.heard = Some(heard);
+    pub const fn record(&mut self, completion: Completion) {
+        self.completion = Some(completion);
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for BudgetSlot<'_> {
     fn drop(&mut self) {
-        self.gate.state().budget.end(self.operation, self.heard.take());
+        self.gate.state().budget.end(self.operation, self.completion.take());
         self.gate.answered.notify_waiters();
     }
 }
@@ -81,9 +81,13 @@ impl Gate {
     ///
     /// # Errors
     /// When it may be sent, if not now; never [`SendAt::Now`].
-    pub fn turn(&self, operation: &'static Operation, now: Duration) -> Result<Place<'_>, SendAt> {
+    pub fn turn(
+        &self,
+        operation: &'static Operation,
+        now: Duration,
+    ) -> Result<BudgetSlot<'_>, SendAt> {
         match self.state().budget.take(operation, now) {
-            SendAt::Now => Ok(Place { gate: self, operation, heard: None }),
+            SendAt::Now => Ok(BudgetSlot { gate: self, operation, completion: None }),
             later => Err(later),
         }
     }
@@ -132,16 +136,16 @@ impl Gate {
 
 impl Permit<'_> {
     /// Records the outcome of this request.
-    pub fn hear(&self, heard: Reply) {
+    pub fn record(&self, reply: Reply) {
         let mut state = self.gate.state();
         let before = state.pace.limit();
-        state.pace.hear(heard, self.ticket);
+        state.pace.record(reply, self.ticket);
         let now = state.pace.limit();
         // Cancel pending destructions before adding new permits.
-        let kept = state.debt.min(now.saturating_sub(before));
+        let spared = state.debt.min(now.saturating_sub(before));
         state.debt += before.saturating_sub(now);
-        state.debt -= kept;
-        self.gate.permits.add_permits(now.saturating_sub(before) - kept);
+        state.debt -= spared;
+        self.gate.permits.add_permits(now.saturating_sub(before) - spared);
         state.debt -= self.gate.permits.forget_permits(state.debt);
     }
 }
@@ -166,19 +170,20 @@ impl Drop for Permit<'_> {
 /// Dates are compared with the answer's own `Date`, so a wrong local clock does no harm; `wall` is
 /// for answers without one. A date in the past is a wait of zero, a number beyond all bounds the
 /// longest wait, and a malformed value no wait.
-pub fn asked_wait(status: u16, headers: &HeaderMap, wall: SystemTime) -> Option<Duration> {
+pub fn retry_after(status: u16, headers: &HeaderMap, wall: SystemTime) -> Option<Duration> {
     if Bug::IgnoreRetryAfter.is_planted() {
         return None;
     }
-    let seconds = |name| number(headers, name).map(Duration::from_secs);
     let now = date(headers, "date").unwrap_or(wall);
-    let until = |then: SystemTime| then.duration_since(now).unwrap_or_default();
-    let after = seconds("retry-after").or_else(|| date(headers, "retry-after").map(until));
-    after.or_else(|| {
-        let reset = seconds("ratelimit-reset").filter(|_| status == 429)?;
-        let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Some(reset.saturating_sub(since_epoch))
-    })
+    if let Some(seconds) = number(headers, "retry-after") {
+        return Some(Duration::from_secs(seconds));
+    }
+    if let Some(until) = date(headers, "retry-after") {
+        return Some(until.duration_since(now).unwrap_or_default());
+    }
+    let reset = number(headers, "ratelimit-reset").filter(|_| status == 429)?;
+    let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Some(Duration::from_secs(reset).saturating_sub(since_epoch))
 }
 
 /// The value of a header, as text.
@@ -246,28 +251,28 @@ mod tests {
         for (pairs, wait) in table {
             // The local clock is far off; only an answer without a date is compared with it.
             assert_eq!(
-                asked_wait(429, &headers(pairs), at(5)).map(|w| w.as_secs()),
+                retry_after(429, &headers(pairs), at(5)).map(|w| w.as_secs()),
                 wait,
                 "{pairs:?}"
             );
         }
         let bare = headers(&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]);
-        assert_eq!(asked_wait(503, &bare, at(DATE)), Some(Duration::from_secs(10)));
-        assert_eq!(asked_wait(503, &headers(&[("ratelimit-reset", "784111787")]), at(DATE)), None);
+        assert_eq!(retry_after(503, &bare, at(DATE)), Some(Duration::from_secs(10)));
+        assert_eq!(retry_after(503, &headers(&[("ratelimit-reset", "784111787")]), at(DATE)), None);
     }
 
     proptest! {
         #[test]
         fn no_header_makes_it_fail(after in "[ -~]{0,40}", reset in "[ -~]{0,40}", date in "[ -~]{0,40}") {
             let headers = headers(&[("retry-after", &after), ("ratelimit-reset", &reset), ("date", &date)]);
-            asked_wait(429, &headers, at(DATE));
+            retry_after(429, &headers, at(DATE));
         }
 
         #[test]
         fn a_date_means_the_same_as_seconds(seconds in 0u64..100_000_000) {
             let then = httpdate::fmt_http_date(at(DATE + seconds));
             let headers = headers(&[("retry-after", &then)]);
-            prop_assert_eq!(asked_wait(429, &headers, at(DATE)), Some(Duration::from_secs(seconds)));
+            prop_assert_eq!(retry_after(429, &headers, at(DATE)), Some(Duration::from_secs(seconds)));
         }
     }
 
@@ -278,11 +283,11 @@ mod tests {
         for _ in 0..8 {
             burst.push(gate.enter().await);
         }
-        burst.iter().for_each(|permit| permit.hear(Reply::Throttled));
+        burst.iter().for_each(|permit| permit.record(Reply::Throttled));
         assert_eq!(gate.limit(), 4);
         drop(burst);
         assert_eq!(gate.permits.available_permits(), 4);
-        gate.enter().await.hear(Reply::Throttled);
+        gate.enter().await.record(Reply::Throttled);
         assert_eq!((gate.limit(), gate.permits.available_permits()), (2, 2));
     }
 
@@ -291,11 +296,11 @@ mod tests {
         for max in [1, 2, 3, 16] {
             let gate = Gate::new(InFlight::fixed(max));
             for _ in 0..9 {
-                gate.enter().await.hear(Reply::Throttled);
+                gate.enter().await.record(Reply::Throttled);
             }
             assert_eq!(gate.limit(), 1);
             for _ in 0..max * max {
-                gate.enter().await.hear(ANSWERED);
+                gate.enter().await.record(ANSWERED);
                 assert_eq!(gate.limit(), gate.permits.available_permits());
             }
             assert_eq!(gate.limit(), max);
@@ -307,13 +312,13 @@ mod tests {
     async fn the_pace_limits_the_requests_in_flight() {
         let gate = Gate::new(InFlight::ADAPTING);
         let mut limits = vec![gate.limit()];
-        for heard in [ANSWERED; 20].into_iter().chain([Reply::Throttled]).chain([ANSWERED; 3]) {
+        for reply in [ANSWERED; 20].into_iter().chain([Reply::Throttled]).chain([ANSWERED; 3]) {
             let mut all = Vec::new();
             while gate.permits.available_permits() > 0 {
                 all.push(gate.enter().await);
             }
             assert_eq!(all.len(), gate.limit());
-            all.iter().for_each(|permit| permit.hear(heard));
+            all.iter().for_each(|permit| permit.record(reply));
             drop(all);
             limits.push(gate.limit());
             assert_eq!(gate.permits.available_permits(), gate.limit());

@@ -1,6 +1,6 @@
 //! The message in the body of a failure, and what a 404 reports as absent.
 
-use crate::{field::Scope, secret::judge::mask_url, value::Json};
+use crate::{field::Scope, secret::judge::mask_url, text::is_unsafe, value::Json};
 
 /// The maximum length of a message that is kept from an answer, in bytes.
 const MAX_MESSAGE: usize = 2048;
@@ -82,16 +82,18 @@ pub(super) fn of_failure(
 /// Whether `body` has one of the shapes of a refusal. Anything else may be the requested object
 /// with a wrong status, and may hold secrets that nothing recognises.
 fn is_refusal(body: &Json) -> bool {
-    let is_text = |json: &Json| matches!(json, Json::String(_));
-    let are_texts = |json: &Json| json.as_array().is_some_and(|items| items.iter().all(is_text));
     match body {
         Json::Object(fields) => {
             fields.contains_key("message")
                 || fields.contains_key("error")
                 || fields.values().all(are_texts)
         }
-        other => is_text(other) || are_texts(other),
+        other => other.is_string() || are_texts(other),
     }
+}
+
+fn are_texts(json: &Json) -> bool {
+    json.as_array().is_some_and(|items| items.iter().all(Json::is_string))
 }
 
 /// The message in the body of a success, on one line and without credentials.
@@ -101,40 +103,34 @@ pub fn message_of_success(body: &Json) -> String {
 
 /// All texts of a body, however nested.
 fn words(json: &Json) -> String {
-    let join = |parts: Vec<String>, with| {
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(with)
-    };
-    match json {
-        Json::Null => String::new(),
-        Json::String(text) => text.clone(),
-        Json::Array(items) => join(items.iter().map(words).collect(), ", "),
+    let (mut parts, separator): (Vec<_>, _) = match json {
+        Json::Null => return String::new(),
+        Json::String(text) => return text.clone(),
+        Json::Bool(_) | Json::Number(_) => return json.to_string(),
+        Json::Array(items) => (items.iter().map(words).collect(), ", "),
         Json::Object(object) => match (object.get("message"), object.get("error")) {
-            (Some(message), _) => words(message),
-            (None, Some(error)) => join(
-                vec![words(error), object.get("error_description").map(words).unwrap_or_default()],
-                ": ",
-            ),
+            (Some(message), _) => return words(message),
+            (None, Some(error)) => {
+                let description = object.get("error_description");
+                ([error].into_iter().chain(description).map(words).collect(), ": ")
+            }
             (None, None) => {
-                // `base` is the object as a whole.
-                let field = |(name, value): (&String, &Json)| match &**name {
+                let fields = object.iter().map(|(name, value)| match &**name {
+                    // The object as a whole.
                     "base" => words(value),
                     name => format!("{name}: {}", words(value)),
-                };
-                join(object.iter().map(field).collect(), "; ")
+                });
+                (fields.collect(), "; ")
             }
         },
-        Json::Bool(_) | Json::Number(_) => json.to_string(),
-    }
+    };
+    parts.retain(|part| !part.is_empty());
+    parts.join(separator)
 }
 
 /// `text` on one line, without characters that control a terminal or the text direction.
 pub(super) fn plain(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    let text: String = text.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.replace(is_unsafe, " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The beginning of `text`, at most [`MAX_MESSAGE`] bytes.

@@ -70,7 +70,7 @@ pub enum Reply {
     Failed,
 }
 
-/// The state when a request was sent, for [`Pace::hear`].
+/// The state when a request was sent, for [`Pace::record`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket {
     epoch: u64,
@@ -141,11 +141,11 @@ impl Pace {
     }
 
     /// Records the outcome of a request.
-    pub fn hear(&mut self, heard: Reply, ticket: Ticket) {
+    pub fn record(&mut self, reply: Reply, ticket: Ticket) {
         if ticket.epoch != self.epoch {
             return; // It was sent before the last change, and says nothing of what is now.
         }
-        match heard {
+        match reply {
             Reply::Throttled => self.halve(1),
             Reply::Failed => {
                 self.round.failures += 1;
@@ -237,16 +237,16 @@ mod tests {
             while under_way.len() < pace.limit() {
                 let in_flight = under_way.len() + 1;
                 let ticket = pace.sent(in_flight);
-                let (took, heard) = answer(sent, in_flight);
+                let (took, reply) = answer(sent, in_flight);
                 let operation = OPERATIONS[sent % OPERATIONS.len()];
-                let heard = heard.unwrap_or(Reply::Answered(operation, took));
-                under_way.push((now + took, heard, ticket));
+                let reply = reply.unwrap_or(Reply::Answered(operation, took));
+                under_way.push((now + took, reply, ticket));
                 sent += 1;
             }
             let first = (0..under_way.len()).min_by_key(|at| under_way[*at].0).unwrap();
-            let (at, heard, ticket) = under_way.remove(first);
+            let (at, reply, ticket) = under_way.remove(first);
             now = at;
-            pace.hear(heard, ticket);
+            pace.record(reply, ticket);
             limits.push(pace.limit());
         }
         limits
@@ -369,7 +369,7 @@ mod tests {
             let limits = play(&mut pace, 3_000, |n, _| (millis(1 + n as u64 % 100 * 10), None));
             assert!(limits.iter().all(|limit| *limit == most), "{number}: {limits:?}");
             let ticket = pace.sent(1);
-            pace.hear(Reply::Throttled, ticket);
+            pace.record(Reply::Throttled, ticket);
             assert_eq!(pace.limit(), (most / 2).max(1));
             play(&mut pace, most * most + 1, |_, _| (millis(1), None));
             assert_eq!(pace.limit(), most);
@@ -381,7 +381,7 @@ mod tests {
         let mut pace = Pace::new(ADAPTING);
         for _ in 0..1_000 {
             let ticket = pace.sent(15);
-            pace.hear(Reply::Answered("variable-list", millis(20)), ticket);
+            pace.record(Reply::Answered("variable-list", millis(20)), ticket);
         }
         assert_eq!(pace.limit(), 16);
     }
@@ -434,7 +434,7 @@ mod tests {
             Kind::Middling => 1.4,
             _ => 3.0,
         };
-        let heard = match kind {
+        let reply = match kind {
             Kind::Throttled => Reply::Throttled,
             Kind::Failing => Reply::Failed,
             _ => Reply::Answered(OPERATIONS[0], Duration::from_secs_f64(seconds)),
@@ -447,7 +447,7 @@ mod tests {
         let ticket = pace.sent(pace.limit());
         for _ in 0..answers {
             pace.usual.insert(OPERATIONS[0], Usual { mean: 1.0, answers: SAMPLE });
-            pace.hear(heard, ticket);
+            pace.record(reply, ticket);
         }
     }
 }

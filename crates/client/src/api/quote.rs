@@ -15,14 +15,14 @@ use crate::{
 const WITHHELD: &str = "(not quoted, because the request carried a short secret)";
 
 /// The minimum length of a value that is searched for. Shorter ones would match innocent words.
-const RECOGNISED: usize = 8;
+pub(super) const RECOGNISED: usize = 8;
 
 /// The sensitive values of one request's body.
 #[derive(Default)]
 pub(super) struct Unquotable {
     values: Vec<Secret>,
     /// Built on first use: most requests are not refused.
-    known: OnceLock<Secrets>,
+    secrets: OnceLock<Secrets>,
 }
 
 impl Unquotable {
@@ -39,19 +39,19 @@ impl Unquotable {
         if Bug::QuoteEverything.is_planted() {
             return text.to_owned();
         }
-        let is_short = |value: &Secret| value.expose().chars().count() < RECOGNISED;
-        if self.values.iter().any(is_short) && !text.trim().is_empty() {
+        let mut lengths = self.values.iter().map(|value| value.expose().chars().count());
+        if lengths.any(|length| length < RECOGNISED) && !text.trim().is_empty() {
             return WITHHELD.to_owned();
         }
-        let known = self.known.get_or_init(|| {
-            let mut known = Secrets::default();
+        let secrets = self.secrets.get_or_init(|| {
+            let mut secrets = Secrets::default();
             for value in &self.values {
-                known.also_redact(value.clone());
-                known.also_redact_pieces(value, RECOGNISED);
+                secrets.also_redact(value.clone());
+                secrets.also_redact_pieces(value, RECOGNISED);
             }
-            known
+            secrets
         });
-        judge::mask_url(&known.redact(text)).into_owned()
+        judge::mask_url(&secrets.redact(text)).into_owned()
     }
 }
 

@@ -68,12 +68,12 @@ pub const fn is_faulty(status: u16) -> bool {
 }
 
 /// How long to wait before another sending, after number `attempt` (from 1); `None` if there is to
-/// be none. `asked` is the wait that the service asked for; `jitter` is in `0.0..1.0`.
+/// be none. `retry_after` is the wait that the service asked for; `jitter` is in `0.0..1.0`.
 pub fn decide(
     again: Again,
     outcome: Outcome,
     attempt: u32,
-    asked: Option<Duration>,
+    retry_after: Option<Duration>,
     jitter: f64,
 ) -> Option<Duration> {
     let again =
@@ -86,17 +86,17 @@ pub fn decide(
             matches!(again, Again::Reads | Again::Same)
         }
     };
-    let is_left = attempt <= MAX_RETRIES && asked.is_none_or(|wait| wait <= MAX_WAIT);
-    (is_harmless && is_left).then(|| delay(outcome, attempt, asked, jitter))
+    let may_retry = attempt <= MAX_RETRIES && retry_after.is_none_or(|wait| wait <= MAX_WAIT);
+    (is_harmless && may_retry).then(|| delay(outcome, attempt, retry_after, jitter))
 }
 
 /// How long to wait: never less than the service asked for, and up to a tenth more, so that clients
 /// do not all return at once.
-fn delay(outcome: Outcome, attempt: u32, asked: Option<Duration>, jitter: f64) -> Duration {
+fn delay(outcome: Outcome, attempt: u32, retry_after: Option<Duration>, jitter: f64) -> Duration {
     let ceiling = BASE * (1 << attempt.saturating_sub(1));
     // A 429 without a wait waits for twice the ceiling, without jitter: at least a second.
     let backoff = if outcome == Outcome::Throttled { ceiling * 2 } else { ceiling.mul_f64(jitter) };
-    asked.map_or(backoff, |wait| (wait + wait.mul_f64(jitter / 10.0)).max(backoff))
+    retry_after.map_or(backoff, |wait| (wait + wait.mul_f64(jitter / 10.0)).max(backoff))
 }
 
 #[cfg(test)]
@@ -192,11 +192,17 @@ mod tests {
                 (Outcome::Throttled, 0, 2 * ceiling),
                 (Outcome::Throttled, 10, 2 * ceiling),
             ] {
-                for asked in [None, Some(0), Some(1_000), Some(6_000), Some(60_000)] {
-                    let wanted = asked.map_or(0, |asked| asked + asked * tenths / 100).max(backoff);
+                for retry_after in [None, Some(0), Some(1_000), Some(6_000), Some(60_000)] {
+                    let wanted = retry_after
+                        .map_or(0, |retry_after| retry_after + retry_after * tenths / 100)
+                        .max(backoff);
                     let jitter = f64::from(u8::try_from(tenths).unwrap()) / 10.0;
-                    let found = decide(Again::Reads, outcome, attempt, asked.map(ms), jitter);
-                    assert_eq!(found, Some(ms(wanted)), "{outcome:?} {attempt} {asked:?} {jitter}");
+                    let found = decide(Again::Reads, outcome, attempt, retry_after.map(ms), jitter);
+                    assert_eq!(
+                        found,
+                        Some(ms(wanted)),
+                        "{outcome:?} {attempt} {retry_after:?} {jitter}"
+                    );
                 }
             }
         }
@@ -207,12 +213,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 1u32..50, asked in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
-            let asked = asked.map(Duration::from_secs);
+        fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 1u32..50, retry_after in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
+            let retry_after = retry_after.map(Duration::from_secs);
             for outcome in [Outcome::Throttled, Outcome::Faulty] {
-                if let Some(wait) = decide(Again::Reads, outcome, attempt, asked, jitter) {
+                if let Some(wait) = decide(Again::Reads, outcome, attempt, retry_after, jitter) {
                     prop_assert!(attempt <= MAX_RETRIES);
-                    prop_assert!(wait >= asked.unwrap_or_default());
+                    prop_assert!(wait >= retry_after.unwrap_or_default());
                     prop_assert!(wait <= MAX_WAIT + MAX_WAIT / 10);
                     prop_assert!(outcome != Outcome::Throttled || wait >= Duration::from_secs(1));
                 }

@@ -280,15 +280,11 @@ impl HttpTransport {
             Content::Json(json) => builder.header(CONTENT_TYPE, "application/json").body(json),
             Content::Form(parts) => builder.multipart(form(parts)),
         };
-        let stalled = |_| {
-            SendError::new(
-                Phase::MaybeSent,
-                Failure::Timeout,
-                "the service did not start to answer in time",
-            )
+        let Ok(sent) = timeout(idle, builder.send()).await else {
+            let why = "the service did not start to answer in time";
+            return Err(SendError::new(Phase::MaybeSent, Failure::Timeout, why));
         };
-        let mut response =
-            timeout(idle, builder.send()).await.map_err(stalled)?.map_err(|e| self.failed(&e))?;
+        let mut response = sent.map_err(|e| self.failed(&e))?;
         let mut body = Vec::new();
         let body = loop {
             match timeout(idle, response.chunk()).await {

@@ -9,7 +9,7 @@ use super::{
     call::{Delivery, Freshness},
     client::{Answer, ReadClient},
     error::Kind,
-    quote::Unquotable,
+    quote::{RECOGNISED, Unquotable},
     transport::{Content, Part},
 };
 use crate::{
@@ -96,10 +96,10 @@ impl WriteClient {
 fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquotable), String> {
     let mut unquotable = Unquotable::default();
     let (mut object, mut parts) = (Object::new(), Vec::new());
-    let fields = || request.body_fields().into_iter().flatten();
+    let fields = request.body_fields().into_iter().flatten();
     let is_form = matches!(request.body, Body::Multipart(_))
-        || fields().any(|(_, value)| matches!(value, Value::File(_)));
-    for (name, value) in fields() {
+        || fields.clone().any(|(_, value)| matches!(value, Value::File(_)));
+    for (name, value) in fields {
         let json = match value {
             Value::File(path) => {
                 let bytes = secrets.read_file(path).map_err(|missing| missing.to_string())?;
@@ -115,15 +115,19 @@ fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquota
             }
             Value::Plain(json) => {
                 // A short literal is in Git anyway; only what can be recognised is removed.
-                let is_hidden =
-                    |text: &&str| request.is_sensitive(name) && text.chars().count() >= 8;
-                unquotable.add(json.as_str().filter(is_hidden).unwrap_or_default());
+                if let Some(text) = json.as_str()
+                    && request.is_sensitive(name)
+                    && text.chars().count() >= RECOGNISED
+                {
+                    unquotable.add(text);
+                }
                 json.clone()
             }
         };
-        match is_form {
-            true => flatten(name.clone(), &json, &mut parts),
-            false => drop(object.insert(name.clone(), json)),
+        if is_form {
+            flatten(name.clone(), &json, &mut parts);
+        } else {
+            object.insert(name.clone(), json);
         }
     }
     for (name, value) in request.repeated() {

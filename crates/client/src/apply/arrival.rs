@@ -1,11 +1,12 @@
 //! Waits for the contents of a fork or an import, which arrive in the background.
 //!
-//! The pauses between looks grow with the time passed, so a small fork is noticed at once and a
+//! The pauses between readings grow with the time passed, so a small fork is noticed at once and a
 //! large import costs few calls. Contents that have not arrived after [`PATIENCE`] are left to a
 //! later run.
 
 use std::time::Duration;
 
+use super::Outcome;
 use crate::{
     cause::Cause,
     kind::{Arrival, Facts},
@@ -24,30 +25,27 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub(super) enum Verdict {
     /// The contents have arrived: send the next call.
     Next,
-    /// Look again this long after the create.
-    Look(Duration),
-    /// They will not arrive.
-    Failed(Cause),
-    /// They have not arrived, and the run stops waiting.
-    Unknown(Cause),
+    /// Read again this long after the create.
+    Reread(Duration),
+    /// They will not arrive, or the run stops waiting.
+    Ended(Outcome),
 }
 
-/// When to look after `passed`; never later than [`PATIENCE`].
-pub(super) fn next_look(passed: Duration) -> Duration {
+/// When to read again after `passed`; never later than [`PATIENCE`].
+pub(super) fn next_poll(passed: Duration) -> Duration {
     passed.saturating_add((passed / 2).clamp(FIRST, LONGEST)).min(PATIENCE)
 }
 
 /// Decides, without IO, from the state of the container when `passed` had passed since the create;
-/// `found` is an error if it could not be read.
-pub(super) fn then(found: Result<&Presence, Cause>, passed: Duration) -> Verdict {
-    let running = match found {
+/// `presence` is an error if it could not be read.
+pub(super) fn decide(presence: Result<&Presence, Cause>, passed: Duration) -> Verdict {
+    let unfinished = match presence {
         Ok(Presence::Here(_, Facts { arrival: None, .. })) => return Verdict::Next,
         Ok(Presence::Here(_, Facts { arrival: Some(Arrival::Failed(why)), .. })) => {
             let why = why.clone().unwrap_or_else(|| "the service gave no reason".to_owned());
             let help = "delete the project, fix the cause and run apply again";
-            return Verdict::Failed(
-                Cause::new(why).context("the import of its contents failed").help(help),
-            );
+            let cause = Cause::new(why).context("the import of its contents failed").help(help);
+            return Verdict::Ended(Outcome::Failed(cause));
         }
         Ok(Presence::Here(..)) => Cause::new("its contents are still being imported"),
         Ok(Presence::Unreadable(cause)) => cause.clone().context("it could not be read again"),
@@ -60,15 +58,17 @@ pub(super) fn then(found: Result<&Presence, Cause>, passed: Duration) -> Verdict
             | Presence::Halfway { .. },
         ) => {
             let missing = Cause::new("accepted, but nothing is at its path");
-            return Verdict::Failed(missing.help("look for it at another path"));
+            let missing = missing.help("look for it at another path");
+            return Verdict::Ended(Outcome::Failed(missing));
         }
     };
     if passed < PATIENCE {
-        return Verdict::Look(next_look(passed));
+        return Verdict::Reread(next_poll(passed));
     }
     let minutes = PATIENCE.as_secs() / 60;
-    let running = running.context(format!("not finished after {minutes} minutes"));
-    Verdict::Unknown(running.transient().help("run apply again when the import has finished"))
+    let unfinished = unfinished.context(format!("not finished after {minutes} minutes"));
+    let unfinished = unfinished.transient().help("run apply again when the import has finished");
+    Verdict::Ended(Outcome::Unknown(unfinished))
 }
 
 #[cfg(test)]
@@ -84,38 +84,40 @@ mod tests {
     #[test]
     fn contents_are_polled_at_growing_intervals_until_a_deadline() {
         let mut passed = Duration::ZERO;
-        let mut looks = Vec::new();
+        let mut rereads = Vec::new();
         while passed < PATIENCE {
             let running = here(Some(Arrival::Running));
-            let Verdict::Look(next) = then(Ok(&running), passed) else { panic!("{passed:?}") };
+            let Verdict::Reread(next) = decide(Ok(&running), passed) else { panic!("{passed:?}") };
             assert!(next > passed && next <= PATIENCE);
             passed = next;
-            looks.push(next.as_millis());
+            rereads.push(next.as_millis());
         }
-        assert_eq!(looks[..6], [500, 1_000, 1_500, 2_250, 3_375, 5_062]);
-        assert!(looks.len() < 35, "{looks:?}");
-        let end = then(Ok(&here(Some(Arrival::Running))), PATIENCE);
-        let Verdict::Unknown(cause) = end else { panic!("{end:?}") };
+        assert_eq!(rereads[..6], [500, 1_000, 1_500, 2_250, 3_375, 5_062]);
+        assert!(rereads.len() < 35, "{rereads:?}");
+        let end = decide(Ok(&here(Some(Arrival::Running))), PATIENCE);
+        let Verdict::Ended(Outcome::Unknown(cause)) = end else { panic!("{end:?}") };
         assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
     }
 
     #[test]
     fn an_arrived_import_continues_and_a_failed_one_gives_the_reason() {
-        assert_eq!(then(Ok(&here(None)), Duration::ZERO), Verdict::Next);
+        assert_eq!(decide(Ok(&here(None)), Duration::ZERO), Verdict::Next);
         let failed = here(Some(Arrival::Failed(Some("no such repository".into()))));
-        let Verdict::Failed(cause) = then(Ok(&failed), Duration::ZERO) else { panic!() };
+        let Verdict::Ended(Outcome::Failed(cause)) = decide(Ok(&failed), Duration::ZERO) else {
+            panic!()
+        };
         assert_eq!(cause.message, "the import of its contents failed: no such repository");
         assert!(!cause.transient);
-        let moved = then(Ok(&Presence::Moved { to: None }), Duration::ZERO);
-        assert!(matches!(moved, Verdict::Failed(_)));
+        let first_stale_step = decide(Ok(&Presence::Moved { to: None }), Duration::ZERO);
+        assert!(matches!(first_stale_step, Verdict::Ended(Outcome::Failed(_))));
     }
 
     #[test]
     fn a_failed_read_is_repeated_until_the_deadline() {
         let unread = || Cause::new("503");
-        assert!(matches!(then(Err(unread()), Duration::ZERO), Verdict::Look(_)));
+        assert!(matches!(decide(Err(unread()), Duration::ZERO), Verdict::Reread(_)));
         let unreadable = Presence::Unreadable(unread());
-        assert!(matches!(then(Ok(&unreadable), Duration::ZERO), Verdict::Look(_)));
-        assert!(matches!(then(Err(unread()), PATIENCE), Verdict::Unknown(_)));
+        assert!(matches!(decide(Ok(&unreadable), Duration::ZERO), Verdict::Reread(_)));
+        assert!(matches!(decide(Err(unread()), PATIENCE), Verdict::Ended(Outcome::Unknown(_))));
     }
 }

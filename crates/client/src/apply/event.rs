@@ -3,7 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{address::Address, api::ApiError, cause::Cause, diff::Action, field::Scope};
+use crate::{
+    address::Address,
+    api::ApiError,
+    cause::Cause,
+    diff::{Action, Step},
+    field::Scope,
+};
 
 /// Something that happened while a plan was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +109,12 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
+    /// The fields that `step` would still change.
+    pub(super) fn new(step: &Step, reason: MismatchReason) -> Self {
+        let fields = step.changes.iter().map(|change| change.field.to_string()).collect();
+        Self { address: step.address.clone(), fields, reason, help: None }
+    }
+
     /// What could not be read back.
     pub(super) const fn unread(address: Address, cause: Cause) -> Self {
         let reason = MismatchReason::Unreadable(cause);

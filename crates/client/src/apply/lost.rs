@@ -1,13 +1,15 @@
 //! Decides the outcome of a write whose answer was lost, from a new plan of the present live state.
 //!
-//! After a create without an answer, the run looks 2, 5, 15, 35 and 75 seconds after its sending
-//! began ([`LOOKS`]). The service lets no request run longer than that, so an object that is absent
-//! at the last look will not appear any more. If the service keeps the object unique, the run need
-//! not wait: it sends the create once more as soon as the first look finds nothing, because only
-//! one of the two can succeed. A create that must never be sent twice is looked for until the end.
+//! After a create without an answer, the run reads again 2, 5, 15, 35 and 75 seconds after the
+//! sending began ([`REREAD_AFTER`]). The service lets no request run longer than that, so an object
+//! that the last reading lacks will not appear any more. If the service keeps the object unique, the
+//! run need not wait: it sends the create once more as soon as the first reading finds nothing,
+//! because only one of the two can succeed. A create that must never be sent twice is looked for
+//! until the end.
 
 use std::time::Duration;
 
+use super::step_at;
 use crate::{
     api::WRITE_TIMEOUT,
     catalogue,
@@ -20,9 +22,9 @@ use crate::{
     text,
 };
 
-/// When to look for the effect of a write, after its sending began. The first pause is what the
-/// service usually needs.
-pub const LOOKS: [Duration; 5] = [
+/// When to read again after a write without an answer, counted from the start of its sending. The
+/// first pause is what the service usually needs.
+pub const REREAD_AFTER: [Duration; 5] = [
     Duration::from_secs(2),
     Duration::from_secs(5),
     Duration::from_secs(15),
@@ -30,7 +32,7 @@ pub const LOOKS: [Duration; 5] = [
     WRITE_TIMEOUT,
 ];
 
-/// What a new plan shows about one call of a step.
+/// The state of one call of a step, according to a new plan.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CallState {
     /// The call was carried out.
@@ -43,118 +45,120 @@ pub(super) enum CallState {
     Unknown(Cause),
 }
 
-/// What the plan `now` shows about the call `at` of `step`, in a container of `scope`.
-pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> CallState {
+/// The state of the call `at` of `step`, in a container of `scope`, according to the new `plan`.
+pub(super) fn call_state(scope: Scope, step: &Step, at: usize, plan: &ContainerPlan) -> CallState {
     let creates = step.creates_container();
     // The container exists, and its contents are arriving.
-    if creates && at == 0 && now.arrival().is_some() {
+    if creates && at == 0 && plan.arrival().is_some() {
         return CallState::Applied;
     }
-    if let Some(doubt) = now.doubt(step) {
+    if let Some(doubt) = plan.doubt(step) {
         return CallState::Unknown(doubt);
     }
-    let left = now.steps.iter().find(|left| left.address == step.address);
+    let remaining = step_at(plan, &step.address);
     if step.replaces {
-        return of_replacement(step, at, left);
+        return replacement_state(step, at, remaining);
     }
-    if let Some(add) = renewal(step).filter(|add| at >= *add) {
-        return of_renewal(step, at > add, now);
+    if let Some(add) = second_create(step).filter(|add| at >= *add) {
+        return renewal_state(step, at > add, plan);
     }
     if step.address.section.is_none() && step.action == Action::Update {
-        return of_move(step, at, left);
+        return move_state(step, at, remaining);
     }
-    match (step.action, left) {
-        (Action::Update, None) => unless_unseen(step, now),
-        (Action::Update, Some(left)) => {
-            let open: Vec<_> =
-                left.changes.iter().filter(|change| carries(scope, step, at, change)).collect();
-            if open.is_empty() {
+    match (step.action, remaining) {
+        (Action::Update, None) => update_state(step, plan),
+        (Action::Update, Some(remaining)) => {
+            let changes = remaining.changes.iter();
+            let mut open = changes.filter(|change| sends_field(scope, step, at, change)).peekable();
+            if open.peek().is_none() {
                 CallState::Applied
-            } else if open.iter().all(|change| step.does_as(left, &change.field)) {
+            } else if open.all(|change| step.does_as(remaining, &change.field)) {
                 CallState::NotApplied
             } else {
                 CallState::Other
             }
         }
-        (_, Some(left)) if step.is_as(left) => CallState::NotApplied,
+        (_, Some(remaining)) if step.is_as(remaining) => CallState::NotApplied,
         (_, Some(_)) => CallState::Other,
-        (Action::Create, None) if creates => of_new_container(scope, step, at, now),
+        (Action::Create, None) if creates => creation_state(scope, step, at, plan),
         (Action::Create | Action::Delete, None) => CallState::Applied,
     }
 }
 
-/// The call of `step` that adds its object a second time, before the next one removes the old one.
-fn renewal(step: &Step) -> Option<usize> {
+/// The call of an update that adds its object a second time, before the next call removes the old
+/// one.
+fn second_create(step: &Step) -> Option<usize> {
     let mut calls = step.requests();
     calls.position(|call| call.again() == Again::Second).filter(|_| step.action == Action::Update)
 }
 
-/// An object that is added again before the old one is removed. While both exist, a plan takes one of
-/// them for a copy of the other.
-fn of_renewal(step: &Step, removes: bool, now: &ContainerPlan) -> CallState {
+/// The state of a call for an object that is added again before the old one is removed. While both
+/// exist, a plan takes one of them for a copy of the other.
+fn renewal_state(step: &Step, removes: bool, plan: &ContainerPlan) -> CallState {
     let old = step.live_id();
-    let is_own = |left: &&Step| left.address == step.address || left.is_copy_of(&step.address);
-    let mut own = now.steps.iter().filter(is_own);
-    let is_done = match removes {
-        false => own.any(|left| left.live_id() > old || (left.is_copy && left.live_id() == old)),
-        true => own.all(|left| left.live_id() != old),
+    let mut remaining = plan.steps.iter().filter(|remaining| {
+        remaining.address == step.address || remaining.is_copy_of(&step.address)
+    });
+    let is_done = if removes {
+        remaining.all(|remaining| remaining.live_id() != old)
+    } else {
+        remaining.any(|remaining| {
+            remaining.live_id() > old || (remaining.is_copy && remaining.live_id() == old)
+        })
     };
     if is_done { CallState::Applied } else { CallState::NotApplied }
 }
 
-/// A replacement: a missing object is still to be created, an unchanged one is still to be
-/// replaced.
-fn of_replacement(step: &Step, at: usize, left: Option<&Step>) -> CallState {
+/// The state of a call of a replacement: a missing object is still to be created, an unchanged one
+/// is still to be replaced.
+fn replacement_state(step: &Step, at: usize, remaining: Option<&Step>) -> CallState {
     let removes = at == 0;
     let restores = step.sends.get(at).is_some_and(|call| call.restores);
-    match left {
+    match remaining {
         None => CallState::Applied,
-        Some(left) if left.action == Action::Create && removes => CallState::Applied,
-        Some(left) if left.action == Action::Create => CallState::NotApplied,
-        Some(left) if step.is_as(left) && removes => CallState::NotApplied,
-        Some(left) if step.is_as(left) && restores => CallState::Applied,
+        Some(remaining) if remaining.action == Action::Create && removes => CallState::Applied,
+        Some(remaining) if remaining.action == Action::Create => CallState::NotApplied,
+        Some(remaining) if step.is_as(remaining) && removes => CallState::NotApplied,
+        Some(remaining) if step.is_as(remaining) && restores => CallState::Applied,
         Some(_) => CallState::Other,
     }
 }
 
-/// A container that is renamed and then moved: the remaining calls were not carried out.
-fn of_move(step: &Step, at: usize, left: Option<&Step>) -> CallState {
-    let same = |left: &Step| {
-        let own = step.sends.get(at).map(|call| &call.request);
-        left.requests().any(|other| own.is_some_and(|own| own.operation == other.operation))
-    };
-    match left {
-        Some(left) if same(left) => CallState::NotApplied,
+/// The state of a call for a container that is renamed and then moved: the remaining calls were not
+/// carried out.
+fn move_state(step: &Step, at: usize, remaining: Option<&Step>) -> CallState {
+    let operation = step.sends.get(at).map(|call| call.request.operation);
+    let mut remaining = remaining.into_iter().flat_map(Step::requests);
+    match operation {
+        Some(operation) if remaining.any(|other| other.operation == operation) => {
+            CallState::NotApplied
+        }
         _ => CallState::Applied,
     }
 }
 
-/// An update of which nothing is left to see. One field that is seen to have changed proves the
-/// call with all its fields.
-fn unless_unseen(step: &Step, now: &ContainerPlan) -> CallState {
-    let unseen = now.unseen(step);
+/// The state of an update without a remaining difference. One field that is seen to have changed
+/// proves the call with all its fields.
+fn update_state(step: &Step, plan: &ContainerPlan) -> CallState {
+    let unseen = plan.unseen(step);
     if unseen.len() < step.changes.len() {
         return CallState::Applied;
     }
     CallState::Unknown(Cause::new(format!("the service does not return {}", text::listed(&unseen))))
 }
 
-/// A container that exists now. It was created with parts of its own object; remaining differences
-/// are steps of their own.
-fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> CallState {
+/// The state of a call that creates a container, if the container exists now. It was created with
+/// parts of its own object; remaining differences are steps of their own.
+fn creation_state(scope: Scope, step: &Step, at: usize, plan: &ContainerPlan) -> CallState {
     let request = step.requests().nth(at);
     if at > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
         return CallState::Unknown(Cause::new("cannot tell whether this was carried out"));
     }
-    let along: Vec<_> = catalogue::sections(scope)
-        .filter(|section| section.comes_with_container())
-        .map(|section| section.section)
-        .collect();
-    let differs = now
-        .steps
-        .iter()
-        .filter(|left| left.address.section.is_some_and(|name| along.contains(&name)))
-        .any(|left| left.changes.iter().any(|change| carries(scope, step, at, change)));
+    let differs = plan.steps.iter().any(|remaining| {
+        let section = remaining.address.section.and_then(|name| catalogue::section(scope, name));
+        section.is_some_and(|section| section.comes_with_container())
+            && remaining.changes.iter().any(|change| sends_field(scope, step, at, change))
+    });
     match (differs, at) {
         (false, _) => CallState::Applied,
         // Another project has the path.
@@ -163,19 +167,19 @@ fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -
     }
 }
 
-/// Whether the call `at` of `step` sends the field of `change`.
-fn carries(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
+/// True if the call `at` of `step` sends the field of `change`.
+fn sends_field(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
     let name = &*change.field;
     let sections = catalogue::sections(scope).filter(|section| match step.address.section {
-        Some(own) => section.section == own,
+        Some(name) => section.section == name,
         None => section.comes_with_container(),
     });
     let spec = sections.filter_map(|section| section.table().get(name)).next();
-    let sent = spec.map_or(name, |spec| spec.field.sent_name());
+    let sent_name = spec.map_or(name, |spec| spec.field.sent_name());
     step.requests()
         .nth(at)
         .and_then(Request::body_fields)
-        .is_some_and(|fields| fields.contains_key(sent))
+        .is_some_and(|fields| fields.contains_key(sent_name))
 }
 
 /// What to do next after a lost answer.
@@ -184,9 +188,9 @@ pub(super) enum Verdict {
     /// The call was carried out: send the next one.
     Next,
     /// Send it again.
-    Again,
-    /// Look once more this long after the sending.
-    Look(Duration),
+    Resend,
+    /// Read once more this long after the sending.
+    Reread(Duration),
     /// It was not carried out, and is not sent again.
     Failed,
     /// The live state is something else.
@@ -198,32 +202,32 @@ pub(super) enum Verdict {
 /// What happened to a lost call so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct History {
-    /// How many of [`LOOKS`] were taken since its last sending.
-    pub(super) looks: usize,
-    /// Whether it was sent once more after a look found nothing.
-    pub(super) resent: bool,
-    /// Whether the rules for retries allow another sending.
-    pub(super) repeatable: bool,
+    /// How many readings of [`REREAD_AFTER`] were made since its last sending.
+    pub(super) rereads: usize,
+    /// True if it was sent once more after a reading found nothing.
+    pub(super) is_resent: bool,
+    /// True if the rules for retries allow another sending.
+    pub(super) is_repeatable: bool,
 }
 
-/// Decides, without IO, after look number `history.looks`.
-pub(super) fn then(request: &Request<Write>, standing: CallState, history: History) -> Verdict {
+/// Decides, without IO, after reading number `history.rereads`.
+pub(super) fn decide(request: &Request<Write>, state: CallState, history: History) -> Verdict {
     let again = request.again();
-    let standing = if Bug::LostIsDone.is_planted() { CallState::Applied } else { standing };
-    let later = LOOKS.get(history.looks).copied();
-    match (standing, again) {
+    let state = if Bug::LostIsDone.is_planted() { CallState::Applied } else { state };
+    let later = REREAD_AFTER.get(history.rereads).copied();
+    match (state, again) {
         (CallState::Applied, _) => Verdict::Next,
         (CallState::Other, _) => Verdict::Other,
         // Another sending has the same effect.
-        (CallState::NotApplied, Again::Same) if history.repeatable => Verdict::Again,
-        (CallState::NotApplied, Again::Refused) if !history.resent => Verdict::Again,
+        (CallState::NotApplied, Again::Same) if history.is_repeatable => Verdict::Resend,
+        (CallState::NotApplied, Again::Refused) if !history.is_resent => Verdict::Resend,
         (CallState::NotApplied, Again::Second)
-            if (later.is_none() || Bug::ResendEarly.is_planted()) && !history.resent =>
+            if (later.is_none() || Bug::ResendEarly.is_planted()) && !history.is_resent =>
         {
-            Verdict::Again
+            Verdict::Resend
         }
-        (standing, _) => match (later, standing) {
-            (Some(later), _) => Verdict::Look(later),
+        (state, _) => match (later, state) {
+            (Some(later), _) => Verdict::Reread(later),
             (None, CallState::Unknown(cause)) => Verdict::Unknown(cause),
             (None, _) => Verdict::Failed,
         },
@@ -256,14 +260,14 @@ mod tests {
         value::Json,
     };
 
-    const FRESH: History = History { looks: 1, resent: false, repeatable: false };
+    const FRESH: History = History { rereads: 1, is_resent: false, is_repeatable: false };
 
     fn unknown() -> CallState {
         CallState::Unknown("unread".into())
     }
 
-    fn after(op: Op<Write>, standing: CallState, history: History) -> Verdict {
-        then(&op.request(), standing, history)
+    fn after(op: Op<Write>, call_state: CallState, history: History) -> Verdict {
+        decide(&op.request(), call_state, history)
     }
 
     /// What is left to do elsewhere says nothing of a step.
@@ -284,7 +288,7 @@ mod tests {
             (left("new", json!([])), [CallState::Applied, CallState::NotApplied]),
             (left("old", json!([variable])), [CallState::NotApplied, CallState::Applied]),
         ] {
-            assert_eq!([first, other].map(|step| standing(shop.scope, step, 0, &now)), expected);
+            assert_eq!([first, other].map(|step| call_state(shop.scope, step, 0, &now)), expected);
         }
     }
 
@@ -309,7 +313,7 @@ mod tests {
             (Some(own.clone()), NotApplied, Other, Applied),
             (Some(step(Action::Update, "developer")), Other, Other, Other),
         ] {
-            let found = [0, 1, 2].map(|at| of_replacement(&own, at, left.as_ref()));
+            let found = [0, 1, 2].map(|at| replacement_state(&own, at, left.as_ref()));
             assert_eq!(found, [removed, added, restored], "{left:?}");
         }
     }
@@ -325,13 +329,13 @@ mod tests {
             Step::new(shop.scope, address, Action::Update, origin, Vec::new(), sends)
         };
         let own = step(&[PROJECT_UPDATE, PROJECT_TRANSFER]);
-        for (left, renamed, moved) in [
+        for (left, renamed, first_stale_step) in [
             (Some(own.clone()), NotApplied, NotApplied),
             (Some(step(&[PROJECT_TRANSFER])), Applied, NotApplied),
             (None, Applied, Applied),
         ] {
-            let found = [0, 1].map(|at| of_move(&own, at, left.as_ref()));
-            assert_eq!(found, [renamed, moved], "{left:?}");
+            let found = [0, 1].map(|at| move_state(&own, at, left.as_ref()));
+            assert_eq!(found, [renamed, first_stale_step], "{left:?}");
         }
     }
 
@@ -357,7 +361,11 @@ mod tests {
         for (value, live, expected) in
             [("a", json!([]), NotApplied), ("b", json!([]), Other), ("a", there, Applied)]
         {
-            assert_eq!(standing(Scope::Project, &step, 0, &now(value, live)), expected, "{value}");
+            assert_eq!(
+                call_state(Scope::Project, &step, 0, &now(value, live)),
+                expected,
+                "{value}"
+            );
         }
     }
 
@@ -371,8 +379,8 @@ mod tests {
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
         let settings = Settings::of(caller(), Arc::default(), &Desired::default());
         let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
-        assert_eq!(of_new_container(shop.scope, &step, 0, &now), CallState::Applied);
-        let later = of_new_container(shop.scope, &step, 1, &now);
+        assert_eq!(creation_state(shop.scope, &step, 0, &now), CallState::Applied);
+        let later = creation_state(shop.scope, &step, 1, &now);
         assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
     }
 
@@ -389,8 +397,8 @@ mod tests {
         let sends = vec![Call::from(PROJECT_FORK.request()), Call::from(edit)];
         let (address, origin) = (shop.address(), shop.origin.clone());
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
-        assert_eq!(standing(shop.scope, &step, 0, &now), CallState::Applied);
-        let later = standing(shop.scope, &step, 1, &now);
+        assert_eq!(call_state(shop.scope, &step, 0, &now), CallState::Applied);
+        let later = call_state(shop.scope, &step, 1, &now);
         assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
     }
 
@@ -406,8 +414,8 @@ mod tests {
         let settings = Settings::of(caller(), Arc::default(), &Desired::default());
         let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
         for at in [0, 1] {
-            let standing = standing(shop.scope, &step, at, &now);
-            assert!(matches!(standing, CallState::Unknown(_)), "{at}: {standing:?}");
+            let call_state = call_state(shop.scope, &step, at, &now);
+            assert!(matches!(call_state, CallState::Unknown(_)), "{at}: {call_state:?}");
         }
     }
 
@@ -437,14 +445,15 @@ mod tests {
             (&[3, 4], [CallState::Applied, CallState::NotApplied]),
             (&[4], [CallState::Applied, CallState::Applied]),
         ] {
-            let of =
-                |settings| [0, 1].map(|at| standing(shop.scope, step, at, &planned(ids, settings)));
+            let of = |settings| {
+                [0, 1].map(|at| call_state(shop.scope, step, at, &planned(ids, settings)))
+            };
             assert_eq!(of(&sending), expected, "{ids:?}");
         }
         // The run no longer resends it when it looks.
         let now = planned(&[3, 4], &settings);
         assert_eq!(
-            [0, 1].map(|at| standing(shop.scope, step, at, &now)),
+            [0, 1].map(|at| call_state(shop.scope, step, at, &now)),
             [CallState::Applied, CallState::NotApplied]
         );
     }
@@ -452,9 +461,9 @@ mod tests {
     #[test]
     fn an_applied_or_replaced_call_is_settled_at_any_look() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
-            for looks in 1..=LOOKS.len() {
+            for rereads in 1..=REREAD_AFTER.len() {
                 for (resent, repeatable) in [(false, false), (true, false), (false, true)] {
-                    let history = History { looks, resent, repeatable };
+                    let history = History { rereads, is_resent: resent, is_repeatable: repeatable };
                     assert_eq!(after(op, CallState::Applied, history), Verdict::Next);
                     assert_eq!(after(op, CallState::Other, history), Verdict::Other);
                 }
@@ -464,48 +473,58 @@ mod tests {
 
     #[test]
     fn a_create_that_could_duplicate_is_resent_only_after_the_last_look() {
-        for (looks, next) in LOOKS.into_iter().enumerate().skip(1) {
-            let history = History { looks, ..FRESH };
-            assert_eq!(after(HOOK_CREATE, CallState::NotApplied, history), Verdict::Look(next));
+        for (rereads, next) in REREAD_AFTER.into_iter().enumerate().skip(1) {
+            let history = History { rereads, ..FRESH };
+            assert_eq!(after(HOOK_CREATE, CallState::NotApplied, history), Verdict::Reread(next));
         }
-        let last = History { looks: LOOKS.len(), ..FRESH };
-        assert_eq!(after(HOOK_CREATE, CallState::NotApplied, last), Verdict::Again);
+        let last = History { rereads: REREAD_AFTER.len(), ..FRESH };
+        assert_eq!(after(HOOK_CREATE, CallState::NotApplied, last), Verdict::Resend);
         assert_eq!(
-            after(HOOK_CREATE, CallState::NotApplied, History { resent: true, ..last }),
+            after(HOOK_CREATE, CallState::NotApplied, History { is_resent: true, ..last }),
             Verdict::Failed
         );
-        assert_eq!(LOOKS[LOOKS.len() - 1], WRITE_TIMEOUT);
+        assert_eq!(REREAD_AFTER[REREAD_AFTER.len() - 1], WRITE_TIMEOUT);
     }
 
     #[test]
     fn a_create_of_a_unique_entry_is_resent_at_the_first_look() {
-        assert_eq!(after(VARIABLE_CREATE, CallState::NotApplied, FRESH), Verdict::Again);
-        let resent = History { resent: true, ..FRESH };
-        assert_eq!(after(VARIABLE_CREATE, CallState::NotApplied, resent), Verdict::Look(LOOKS[1]));
+        assert_eq!(after(VARIABLE_CREATE, CallState::NotApplied, FRESH), Verdict::Resend);
+        let resent = History { is_resent: true, ..FRESH };
         assert_eq!(
-            after(VARIABLE_CREATE, CallState::NotApplied, History { looks: LOOKS.len(), ..resent }),
+            after(VARIABLE_CREATE, CallState::NotApplied, resent),
+            Verdict::Reread(REREAD_AFTER[1])
+        );
+        assert_eq!(
+            after(
+                VARIABLE_CREATE,
+                CallState::NotApplied,
+                History { rereads: REREAD_AFTER.len(), ..resent }
+            ),
             Verdict::Failed
         );
     }
 
     #[test]
     fn a_repeatable_edit_is_resent_at_the_first_look() {
-        let repeatable = History { repeatable: true, ..FRESH };
-        assert_eq!(after(HOOK_UPDATE, CallState::NotApplied, repeatable), Verdict::Again);
-        assert_eq!(after(HOOK_UPDATE, unknown(), repeatable), Verdict::Look(LOOKS[1]));
-        assert_eq!(after(HOOK_UPDATE, CallState::NotApplied, FRESH), Verdict::Look(LOOKS[1]));
+        let repeatable = History { is_repeatable: true, ..FRESH };
+        assert_eq!(after(HOOK_UPDATE, CallState::NotApplied, repeatable), Verdict::Resend);
+        assert_eq!(after(HOOK_UPDATE, unknown(), repeatable), Verdict::Reread(REREAD_AFTER[1]));
+        assert_eq!(
+            after(HOOK_UPDATE, CallState::NotApplied, FRESH),
+            Verdict::Reread(REREAD_AFTER[1])
+        );
     }
 
     #[test]
     fn a_fork_is_never_resent() {
-        for looks in 1..=LOOKS.len() {
+        for rereads in 1..=REREAD_AFTER.len() {
             assert_ne!(
                 after(
                     PROJECT_FORK,
                     CallState::NotApplied,
-                    History { looks, resent: false, repeatable: true }
+                    History { rereads, is_resent: false, is_repeatable: true }
                 ),
-                Verdict::Again
+                Verdict::Resend
             );
         }
     }
@@ -513,9 +532,9 @@ mod tests {
     #[test]
     fn an_unreadable_object_is_unknown_after_the_last_look() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
-            assert_eq!(after(op, unknown(), FRESH), Verdict::Look(LOOKS[1]));
+            assert_eq!(after(op, unknown(), FRESH), Verdict::Reread(REREAD_AFTER[1]));
             assert_eq!(
-                after(op, unknown(), History { looks: LOOKS.len(), ..FRESH }),
+                after(op, unknown(), History { rereads: REREAD_AFTER.len(), ..FRESH }),
                 Verdict::Unknown("unread".into())
             );
         }

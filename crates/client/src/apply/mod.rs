@@ -27,9 +27,10 @@ use tokio::sync::Semaphore;
 
 pub use branch::{BranchPlan, plan_against};
 pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
-pub use lost::LOOKS;
+pub use lost::REREAD_AFTER;
 
 use crate::{
+    address::Address,
     api::{Result, WriteClient},
     desired::{Container, Desired},
     diff::Step,
@@ -39,7 +40,7 @@ use crate::{
     plan::{self, Approved, ContainerPlan, Settings},
 };
 use dependencies::Dependencies;
-use run::{Ended, Run};
+use run::{Run, RunState};
 
 /// How long a run trusts the live state that its plan was made from.
 pub const TRUSTED: Duration = Duration::from_secs(60);
@@ -70,30 +71,30 @@ impl Apply<'_> {
         for step in plan.steps() {
             by_container.entry(&step.address.path).or_default().push(step);
         }
-        let dependencies = Dependencies::of(plan.steps(), self.settings.created.clone());
-        let teller = EventSink(Mutex::new(events));
-        let places = Semaphore::new(self.ahead.max(1));
+        let dependencies = Dependencies::new(plan.steps(), self.settings.created.clone());
+        let events = EventSink(Mutex::new(events));
+        let slots = Semaphore::new(self.ahead.max(1));
         let mut waiting = self
             .desired
             .containers
             .iter()
             .filter_map(|container| Some((container, by_container.get(&*container.path)?)));
         let mut running = FuturesUnordered::new();
-        // Only the results of a container that ended are kept.
+        // Only the results of a finished container stay in memory.
         let mut applied = Applied::default();
         let mut next = waiting.next();
         while next.is_some() || !running.is_empty() {
             tokio::select! {
                 biased;
-                place = places.acquire(), if next.is_some() => {
+                slot = slots.acquire(), if next.is_some() => {
                     if let Some((container, steps)) = next {
-                        let run = Run::new(self, plan, container, steps, &teller, &dependencies, &places);
-                        running.push(run.run(place.ok()));
+                        let run = Run::new(self, plan, container, steps, &events, &dependencies, &slots);
+                        running.push(run.run(slot.ok()));
                     }
                     next = waiting.next();
                 }
-                Some(run) = running.next(), if !running.is_empty() => {
-                    let Ended { mut results, mismatches, error, .. } = run;
+                Some(state) = running.next(), if !running.is_empty() => {
+                    let RunState { mut results, mismatches, error, .. } = state;
                     let path = results.keys().next().map(|address| address.path.clone());
                     let steps = path.and_then(|path| by_container.get(&*path)).into_iter().flatten();
                     applied.steps.extend(steps.filter_map(|step| results.remove(&step.address)));
@@ -135,11 +136,16 @@ pub async fn plan(
     }
 }
 
-/// Passes events from many places to one reader.
+/// The step of `plan` at `address`.
+fn step_at<'p>(plan: &'p ContainerPlan, address: &Address) -> Option<&'p Step> {
+    plan.steps.iter().find(|step| step.address == *address)
+}
+
+/// Passes events of all containers to one reader.
 struct EventSink<F>(Mutex<F>);
 
 impl<F: FnMut(Event)> EventSink<F> {
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         lock(&self.0)(event);
     }
 }

@@ -67,22 +67,18 @@ impl Apply<'_> {
             Ok(found) => found,
             Err(error) => return vec![Mismatch::unread(container.address(), Cause::from(&error))],
         };
-        let undone = |address: &Address, fields: Vec<String>, help: Option<String>| {
+        let reason_for = |address: &Address| {
             let step = by.get(address.section?)?;
-            let reason = if step.creates_container() && step.address.path == container.path {
-                MismatchReason::NotPlanned
-            } else {
-                MismatchReason::Undone(step.address.clone())
-            };
-            Some(Mismatch { address: address.clone(), fields, reason, help })
+            let is_new = step.creates_container() && step.address.path == container.path;
+            let undone = || MismatchReason::Undone(step.address.clone());
+            Some(if is_new { MismatchReason::NotPlanned } else { undone() })
         };
-        let steps = found.steps.iter().filter(|step| step.possible.is_none()).filter_map(|step| {
-            let fields = step.changes.iter().map(|change| change.field.to_string()).collect();
-            undone(&step.address, fields, None)
+        let steps = found.steps.iter().filter(|step| step.possible.is_none());
+        let steps = steps.filter_map(|step| Some(Mismatch::new(step, reason_for(&step.address)?)));
+        let problems = found.problems.iter().filter_map(|problem| {
+            let (address, help) = (problem.address.clone(), Some(problem.message.clone()));
+            Some(Mismatch { reason: reason_for(&address)?, address, fields: Vec::new(), help })
         });
-        let problems = found.problems.iter();
-        let problems = problems
-            .filter_map(|found| undone(&found.address, Vec::new(), Some(found.message.clone())));
         let incomplete = found.incomplete.iter();
         let incomplete =
             incomplete.map(|part| Mismatch::unread(part.address.clone(), part.reason.clone()));

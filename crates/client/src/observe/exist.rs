@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::Observer;
+use super::{Observer, find::id_of};
 use crate::{
     address::{Glob, groups_above, is_literal},
     api::Result,
@@ -35,13 +35,13 @@ struct Scan<'g> {
     globs: &'g [Glob],
     found: Existing,
     /// The ids of the groups read so far.
-    read: BTreeSet<u64>,
+    group_ids: BTreeSet<u64>,
     is_matched: Vec<bool>,
 }
 
 impl Scan<'_> {
     /// Adds a group or project if a glob matches it or a group above it.
-    fn take(&mut self, scope: Scope, raw: &Object) {
+    fn add_matching(&mut self, scope: Scope, raw: &Object) {
         let itself = catalogue::lookup(scope);
         let Some(path) = raw.get(itself.path).and_then(Json::as_str) else { return };
         let lower = path.to_lowercase();
@@ -67,7 +67,7 @@ impl Scan<'_> {
     async fn read(&mut self, root: &str) -> Result<()> {
         let observer = self.observer;
         if root.is_empty() {
-            for group in observer.top_level(&known_by(Scope::Group)).await? {
+            for group in observer.list_top_level(&identity_keys(Scope::Group)).await? {
                 let path = catalogue::lookup(Scope::Group).path_in(&group).to_lowercase();
                 if self.globs.iter().any(|glob| may_be_in(glob, &path)) {
                     self.group_and_below(&group).await?;
@@ -76,20 +76,22 @@ impl Scan<'_> {
             self.found.personal = self.personal().await?;
             return Ok(());
         }
-        if let Some(group) = observer.one_at(Scope::Group, root, &known_by(Scope::Group)).await? {
+        if let Some(group) =
+            observer.find_at(Scope::Group, root, &identity_keys(Scope::Group)).await?
+        {
             return self.group_and_below(&group).await;
         }
         if root.contains('/') {
-            let keys = known_by(Scope::Project);
-            if let Some(project) = observer.one_at(Scope::Project, root, &keys).await? {
-                self.take(Scope::Project, &project);
+            let keys = identity_keys(Scope::Project);
+            if let Some(project) = observer.find_at(Scope::Project, root, &keys).await? {
+                self.add_matching(Scope::Project, &project);
             }
             return Ok(());
         }
         // The owner of a personal namespace is only listed by name.
         if observer.namespace(root).await?.is_some() {
             let list = operation::USER_PROJECTS.request().arg("user_id", root);
-            self.take_all(Scope::Project, list).await?;
+            self.add_all(Scope::Project, list).await?;
         }
         Ok(())
     }
@@ -98,37 +100,35 @@ impl Scan<'_> {
     async fn personal(&self) -> Result<usize> {
         let itself = catalogue::lookup(Scope::Project);
         let list = operation::PROJECT_LIST.request();
-        // What everybody may see is not meant, unless by somebody who sees all.
-        let list = match self.observer.caller.administrator {
-            true => list,
-            false => list.query("membership", true),
-        };
+        // Others count only projects of which they are members.
+        let sees_all = self.observer.caller.administrator;
+        let list = if sees_all { list } else { list.query("membership", true) };
         let wanted = KeyFilter::keys(["namespace", itself.path]);
-        let projects = self.observer.listed(Scope::Project, list, &wanted).await?;
-        let is_meant = |project: &&Object| {
+        let projects = self.observer.list_all(Scope::Project, list, &wanted).await?;
+        let matching = projects.iter().filter(|project| {
             let path = itself.path_in(project);
             project.get("namespace").is_some_and(|namespace| namespace["kind"] == "user")
                 && self.globs.iter().any(|glob| glob.matches(&path.to_lowercase()))
-        };
-        Ok(projects.iter().filter(is_meant).count())
+        });
+        Ok(matching.count())
     }
 
     async fn group_and_below(&mut self, group: &Object) -> Result<()> {
-        let id = group.get("id").and_then(Json::as_u64).unwrap_or_default();
-        if !self.read.insert(id) {
+        let id = id_of(group).unwrap_or_default();
+        if !self.group_ids.insert(id) {
             return Ok(());
         }
-        self.take(Scope::Group, group);
+        self.add_matching(Scope::Group, group);
         for scope in [Scope::Group, Scope::Project] {
-            self.take_all(scope, all_in(scope).arg("id", id)).await?;
+            self.add_all(scope, all_in(scope).arg("id", id)).await?;
         }
         Ok(())
     }
 
     /// Adds the groups or projects in `list` that a glob matches.
-    async fn take_all(&mut self, scope: Scope, list: Request<Read>) -> Result<()> {
-        let listed = self.observer.listed(scope, list, &known_by(scope)).await?;
-        listed.iter().for_each(|raw| self.take(scope, raw));
+    async fn add_all(&mut self, scope: Scope, list: Request<Read>) -> Result<()> {
+        let listed = self.observer.list_all(scope, list, &identity_keys(scope)).await?;
+        listed.iter().for_each(|raw| self.add_matching(scope, raw));
         Ok(())
     }
 }
@@ -141,8 +141,8 @@ impl Observer {
     /// of no use.
     pub async fn existing(&self, globs: &[Glob]) -> Result<Existing> {
         let is_matched = vec![false; globs.len()];
-        let (found, read) = (Existing::default(), BTreeSet::new());
-        let mut scan = Scan { observer: self, globs, found, read, is_matched };
+        let (found, group_ids) = (Existing::default(), BTreeSet::new());
+        let mut scan = Scan { observer: self, globs, found, group_ids, is_matched };
         for root in roots(globs) {
             scan.read(&root).await?;
         }
@@ -152,28 +152,28 @@ impl Observer {
     }
 
     /// The top-level groups; entries hold only the `wanted` fields.
-    pub(super) async fn top_level(&self, wanted: &KeyFilter) -> Result<Vec<Object>> {
+    pub(super) async fn list_top_level(&self, wanted: &KeyFilter) -> Result<Vec<Object>> {
         let list = operation::GROUP_LIST.request().query("top_level_only", true);
         // Only an administrator means groups in which the caller is not a member.
         let list = list.query("all_available", self.caller.administrator);
-        self.listed(Scope::Group, list, wanted).await
+        self.list_all(Scope::Group, list, wanted).await
     }
 
     /// A complete list of groups or projects; entries hold only the `wanted` fields.
-    pub(super) async fn listed(
+    pub(super) async fn list_all(
         &self,
         scope: Scope,
         list: Request<Read>,
         wanted: &KeyFilter,
     ) -> Result<Vec<Object>> {
-        let (own, _) = catalogue::container(scope);
+        let (itself, _) = catalogue::container(scope);
         let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone());
-        Ok(self.client.list_known(list, own.home.rows).await?.into_vec())
+        Ok(self.client.list_known(list, itself.home.rows).await?.into_vec())
     }
 
     /// The group or project at `path`, or at the path that it has now, with only the `wanted`
     /// fields.
-    pub(super) async fn one_at(
+    pub(super) async fn find_at(
         &self,
         scope: Scope,
         path: &str,
@@ -201,17 +201,17 @@ impl Observer {
     pub async fn called(&self, ids: impl IntoIterator<Item = (Named, u64)>) -> Result<Names> {
         let mut names = Names::default();
         for (named, id) in ids {
-            let look_up = async || {
-                let container = |scope| {
-                    let itself = catalogue::lookup(scope);
-                    ((itself.get)(&id.to_string()), itself.path)
-                };
-                let (request, field) = match named {
-                    Named::User => (operation::USER_GET.request().arg("user_id", id), "username"),
-                    Named::Group => container(Scope::Group),
-                    Named::Project => container(Scope::Project),
+            let read = async || {
+                let scope = match named {
+                    Named::User => None,
+                    Named::Group => Some(Scope::Group),
+                    Named::Project => Some(Scope::Project),
                     // Entries have the ids of runners where descriptions mean several, and names of roles.
                     Named::Runner | Named::Role => return Ok(None),
+                };
+                let (request, field) = match scope.map(catalogue::lookup) {
+                    Some(itself) => ((itself.get)(&id.to_string()), itself.path),
+                    None => (operation::USER_GET.request().arg("user_id", id), "username"),
                 };
                 let request = request.keeping(KeyFilter::keys([field]));
                 match self.client.get_known(request, &["id", field]).await {
@@ -220,7 +220,7 @@ impl Observer {
                     Err(error) => Err(error),
                 }
             };
-            let name = self.memory.called.of(&format!("{} {id}", named.noun()), look_up).await?;
+            let name = self.memory.names.read(&format!("{} {id}", named.noun()), read).await?;
             if let Some(name) = name {
                 names.insert_name(named, id, &name);
             }
@@ -241,7 +241,7 @@ pub(crate) fn all_in(scope: Scope) -> Request<Read> {
 }
 
 /// The fields that identify a group or project.
-pub(super) fn known_by(scope: Scope) -> KeyFilter {
+pub(super) fn identity_keys(scope: Scope) -> KeyFilter {
     let (itself, _) = catalogue::container(scope);
     KeyFilter::keys(itself.looked_at.iter().copied())
 }
@@ -253,11 +253,11 @@ pub(super) fn roots<'g>(globs: impl IntoIterator<Item = &'g Glob>) -> BTreeSet<S
 
 /// The paths that are not inside another one; an empty path means everywhere.
 pub(crate) fn outermost(all: &BTreeSet<String>) -> BTreeSet<String> {
-    let is_inside = |root: &str| {
-        (!root.is_empty() && all.contains(""))
-            || groups_above(root).any(|above| all.contains(above))
-    };
-    all.iter().filter(|root| !is_inside(root)).cloned().collect()
+    let outermost = all.iter().filter(|root| {
+        (root.is_empty() || !all.contains(""))
+            && !groups_above(root).any(|above| all.contains(above))
+    });
+    outermost.cloned().collect()
 }
 
 /// Whether `glob` may match something in the top-level group at `path`, in lower case.

@@ -9,7 +9,7 @@ use std::{
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::sync::mpsc;
 
-use super::{Observer, ends_everything, keys};
+use super::{Observer, is_fatal, keys};
 use crate::{
     address::group_of,
     api::{ApiError, Result},
@@ -33,16 +33,16 @@ const NO_FURTHER: u16 = 405;
 const KEYSET_FROM: usize = 10;
 
 /// The result of a container's own read, before its sections are read.
-pub(super) enum Found {
-    Here(Parsed),
-    Not(Presence),
+pub(super) enum Location {
+    Here(LiveObject),
+    Absent(Presence),
 }
 
 /// The parts of a container's object that are used later. Nothing else is kept, so that thousands
 /// fit into memory.
-pub(super) struct Parsed {
+pub(super) struct LiveObject {
     /// Its full path as the service spells it.
-    pub(super) at: String,
+    pub(super) path: String,
     pub(super) target: Target,
     pub(super) facts: Facts,
     /// The declared sections that are fields of the object, or lists in it.
@@ -55,7 +55,7 @@ pub(super) struct Parsed {
 
 /// Sends containers as they are found, each with its row of a list; a container without a row must
 /// be read by itself. The channel is bounded, so lists are not read far ahead.
-pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<Parsed>)>;
+pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<LiveObject>)>;
 
 /// Declared projects that are not found yet, by their live path in lower case.
 type Pending<'c> = BTreeMap<String, &'c Container>;
@@ -82,13 +82,13 @@ impl<'c> Search<'_, 'c> {
     /// Looks for `sought` in the list of the top-level group (or user) `top`. If the service cuts
     /// that list off, goes on in the list of all projects.
     async fn in_group(&self, top: &str, sought: &mut Pending<'c>) -> Result<()> {
-        let by_id = |list: Request<Read>| list.query("order_by", "id").query("sort", "asc");
-        let of_group = operation::GROUP_PROJECTS.request().arg("id", top);
-        let of_group = by_id(of_group.query("include_subgroups", true));
-        let mut listed = self.in_list(of_group, sought).await?;
+        let list = operation::GROUP_PROJECTS.request().arg("id", top);
+        let list = list.query("include_subgroups", true).query("order_by", "id");
+        let mut listed = self.in_list(list.query("sort", "asc"), sought).await?;
         if matches!(listed, Listed::Nowhere) {
-            let of_user = by_id(operation::USER_PROJECTS.request().arg("user_id", top));
-            listed = self.in_list(of_user, sought).await?;
+            let list = operation::USER_PROJECTS.request().arg("user_id", top);
+            let list = list.query("order_by", "id").query("sort", "asc");
+            listed = self.in_list(list, sought).await?;
         }
         if let Listed::CutOff(last) = listed
             && sought.len() > KEYSET_FROM
@@ -109,7 +109,7 @@ impl<'c> Search<'_, 'c> {
             let objects = match self.observer.client.page(&mut pager).await {
                 Ok(Some(objects)) => objects,
                 Ok(None) => return Ok(Listed::Done),
-                Err(error) if ends_everything(&error) => return Err(error),
+                Err(error) if is_fatal(&error) => return Err(error),
                 Err(error) if pages == 0 && error.is_not_found() => return Ok(Listed::Nowhere),
                 // Projects that the list did not contain are read one by one.
                 Err(error) => {
@@ -118,22 +118,21 @@ impl<'c> Search<'_, 'c> {
                 }
             };
             pages += 1;
-            let id = |raw: &Object| raw.get("id").and_then(Json::as_u64);
-            last = objects.last().and_then(id).or(last);
-            for raw in objects.iter().filter(|raw| id(raw).is_some()) {
+            last = objects.last().and_then(id_of).or(last);
+            for raw in objects.iter().filter(|raw| id_of(raw).is_some()) {
                 let path = itself.path_in(raw).to_lowercase();
                 let Some(project) = sought.remove(&path) else { continue };
                 hits += 1;
                 // A project that is marked for deletion is read by itself.
-                let seen = Some(self.observer.seen(project, raw));
-                let seen = seen.filter(|seen| seen.facts.deleting.is_none());
+                let row = Some(self.observer.parse(project, raw));
+                let row = row.filter(|row| row.facts.deleting.is_none());
                 // If nobody receives any more, the run is over.
-                let _ = self.sender.send((project, seen)).await;
+                let _ = self.sender.send((project, row)).await;
             }
-            let pages_left = pager.total_pages().map_or(1, |total| {
+            let remaining_pages = pager.total_pages().map_or(1, |total| {
                 usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages)
             });
-            if pages_left > sought.len() || pages > hits + KEYSET_FROM {
+            if remaining_pages > sought.len() || pages > hits + KEYSET_FROM {
                 return Ok(Listed::Done);
             }
         }
@@ -149,13 +148,12 @@ impl Observer {
     ) -> Result<Vec<&'c Container>> {
         let containers = self.find_in_roster(containers, sender).await?;
         let mut groups: BTreeMap<String, Pending<'c>> = BTreeMap::new();
-        let in_lists = |container: &&Container| {
-            container.scope == Scope::Project
-                && self.moves.at(&container.path).is_none()
-                && self.moves.left(&container.path).is_none()
-        };
         let (projects, others): (Vec<&Container>, Vec<_>) =
-            containers.into_iter().partition(in_lists);
+            containers.into_iter().partition(|container| {
+                container.scope == Scope::Project
+                    && self.moves.at(&container.path).is_none()
+                    && self.moves.left(&container.path).is_none()
+            });
         let wanted = keys::of_objects(projects.iter().copied());
         let search = Search { observer: self, wanted, sender };
         for project in projects {
@@ -178,131 +176,138 @@ impl Observer {
     }
 
     /// The project's row, or a single read of it if the row lacks a declared field.
-    pub(super) async fn completed(&self, project: &Container, seen: Parsed) -> Result<Found> {
-        if seen.lacking.is_empty() {
-            return Ok(Found::Here(seen));
-        }
+    pub(super) async fn complete_row(
+        &self,
+        project: &Container,
+        row: LiveObject,
+    ) -> Result<Location> {
         // Readers in parallel do not wait here: a lock held during a read would serialise all of
         // them.
-        if seen.lacking.iter().all(|name| lock(&self.memory.in_no_answer).contains(name)) {
-            return Ok(Found::Here(seen));
+        if row.lacking.iter().all(|name| lock(&self.memory.never_returned).contains(name)) {
+            return Ok(Location::Here(row));
         }
-        let found = self.read_by_path(project).await?;
-        if let Found::Here(seen) = &found {
-            lock(&self.memory.in_no_answer).extend(seen.lacking.iter().cloned());
+        let read = self.read_by_path(project).await?;
+        if let Location::Here(object) = &read {
+            lock(&self.memory.never_returned).extend(object.lacking.iter().cloned());
         }
-        Ok(found)
+        Ok(read)
     }
 
     /// The parts of a container's object that are used later.
-    pub(super) fn seen(&self, container: &Container, raw: &Object) -> Parsed {
+    pub(super) fn parse(&self, container: &Container, raw: &Object) -> LiveObject {
         let itself = catalogue::lookup(container.scope);
         let facts = container.facts(raw);
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
-        let at = itself.path_in(raw).to_owned();
-        let read_at = self.now();
-        let (sections, lacking) = (BTreeMap::new(), Vec::new());
-        let mut seen = Parsed { at, target, facts, sections, lacking, read_at };
+        let (path, read_at) = (itself.path_in(raw).to_owned(), self.now());
+        let (mut sections, mut lacking) = (BTreeMap::new(), Vec::new());
         for section in &container.sections {
             let part = part_of(section, raw);
             match section.of.home.place {
                 Place::Object => {
                     let table = section.of.table();
-                    let unsaid = |name: &&str| {
-                        let live = table.live_name(name);
-                        live.is_some_and(|live| !raw.contains_key(live))
-                    };
-                    let names: BTreeSet<_> = section.names().filter(unsaid).collect();
-                    seen.lacking.extend(names.into_iter().map(str::to_owned));
+                    let names = section.names().filter(|name| {
+                        table.live_name(name).is_some_and(|live| !raw.contains_key(live))
+                    });
+                    let names: BTreeSet<_> = names.collect();
+                    lacking.extend(names.into_iter().map(str::to_owned));
                 }
                 Place::In(field) | Place::Part { field, .. } if part.is_none() => {
-                    seen.lacking.push(field.to_owned());
+                    lacking.push(field.to_owned());
                 }
                 _ => {}
             }
-            seen.sections.extend(part.map(|part| (section.of.section, part)));
+            sections.extend(part.map(|part| (section.of.section, part)));
         }
         // Some lists omit the caller's permissions. Without them no list below the container counts
         // as complete.
         let has_lists = container.sections.iter().any(|s| {
             matches!(s.of.home.place, Place::List(_)) || s.of.home.absent_as == Absence::NotFound
         }) || container.life.unlisted_projects.is_some();
-        if has_lists && !self.caller.administrator && seen.facts.level.is_none() {
-            seen.lacking.push(PERMISSIONS.to_owned());
+        if has_lists && !self.caller.administrator && facts.level.is_none() {
+            lacking.push(PERMISSIONS.to_owned());
         }
-        seen
+        LiveObject { path, target, facts, sections, lacking, read_at }
     }
 
     /// Reads a container by itself, by `id` if it is known.
-    pub(super) async fn point_read(&self, container: &Container, id: Option<u64>) -> Result<Found> {
+    pub(super) async fn point_read(
+        &self,
+        container: &Container,
+        id: Option<u64>,
+    ) -> Result<Location> {
         match id {
-            Some(id) => self.read_known(container, id).await,
+            Some(id) => self.read_by_id(container, id).await,
             None => self.read_by_path(container).await,
         }
     }
 
-    pub(super) async fn read_by_path(&self, container: &Container) -> Result<Found> {
-        let found = self.look_by_path(container).await?;
-        // Absence is all that is declared, so read twice: one wrong answer would count as success.
-        let is_doubtful =
-            container.life.absent().is_some() && matches!(found, Found::Not(Presence::Missing(_)));
-        if is_doubtful { self.look_by_path(container).await } else { Ok(found) }
+    pub(super) async fn read_by_path(&self, container: &Container) -> Result<Location> {
+        match self.locate_by_path(container).await? {
+            // `state: absent` succeeds on a 404, so confirm it with a second read.
+            Location::Absent(Presence::Missing(_)) if container.life.absent().is_some() => {
+                self.locate_by_path(container).await
+            }
+            read => Ok(read),
+        }
     }
 
-    async fn look_by_path(&self, container: &Container) -> Result<Found> {
-        let found = if self.moves.concern(&container.path) {
-            self.settled(container, async || self.look_around(container).await).await?
+    async fn locate_by_path(&self, container: &Container) -> Result<Location> {
+        let read = if self.moves.concern(&container.path) {
+            self.retry_during_move(container, async || self.search_paths(container).await).await?
         } else {
             self.read_at(container, &container.path).await?
         };
-        match found {
+        match read {
             // The container at that path is another one, declared elsewhere.
-            Found::Not(Presence::Moved { to: Some(to) })
-                if self.moves.declares(&to) && !same(&self.moves.home(&to), &container.path) =>
+            Location::Absent(Presence::Moved { to: Some(to) })
+                if self.moves.declares(&to)
+                    && !same_path(&self.moves.home(&to), &container.path) =>
             {
-                self.missing(container).await.map(Found::Not)
+                self.missing(container).await.map(Location::Absent)
             }
-            found => Ok(found),
+            read => Ok(read),
         }
     }
 
     /// Reads the container that was found or created with `id`. Its path may belong to another one
     /// by now.
-    async fn read_known(&self, container: &Container, id: u64) -> Result<Found> {
-        match self.settled(container, async || self.known(container, id).await).await {
+    async fn read_by_id(&self, container: &Container, id: u64) -> Result<Location> {
+        let locate = async || self.locate_by_id(container, id).await;
+        match self.retry_during_move(container, locate).await {
             Err(error) if error.is_missing(container.scope) => {
                 let noun = container.scope.noun();
                 Ok(match self.read_by_path(container).await? {
-                    Found::Here(other) if other.target.id != Some(id) => {
+                    Location::Here(other) if other.target.id != Some(id) => {
                         let why = format!("the {noun} is gone, and another one has its path");
-                        Found::Not(Presence::Unreadable(why.into()))
+                        Location::Absent(Presence::Unreadable(why.into()))
                     }
-                    found => found,
+                    read => read,
                 })
             }
-            found => found,
+            read => read,
         }
     }
 
-    /// What `look` finds. A group above may be moving, first by a rename and then by a transfer: each
-    /// may fall between the requests of one look, and the paths of groups may be older still.
-    pub(super) async fn settled(
+    /// Calls `locate`, and up to twice more while a group above may be moving. It moves by a rename
+    /// and then a transfer: each may fall between two requests, and remembered paths of groups may
+    /// be older still.
+    async fn retry_during_move(
         &self,
         container: &Container,
-        look: impl AsyncFn() -> Result<Found>,
-    ) -> Result<Found> {
-        let mut found = look().await?;
+        locate: impl AsyncFn() -> Result<Location>,
+    ) -> Result<Location> {
+        let mut read = locate().await?;
         for is_first in [true, false] {
-            let is_elsewhere = matches!(found, Found::Not(Presence::Moved { .. }));
-            let is_doubtful = is_elsewhere || (is_first && matches!(found, Found::Not(_)));
+            let is_elsewhere = matches!(read, Location::Absent(Presence::Moved { .. }));
+            let is_doubtful = is_elsewhere || (is_first && matches!(read, Location::Absent(_)));
             if !is_doubtful || !self.is_below_a_move(container) {
                 break;
             }
-            self.memory.places.clear();
-            found = look().await?;
+            self.memory.live_paths.clear();
+            read = locate().await?;
         }
-        Ok(found)
+        Ok(read)
     }
 
     /// The object of the container `at` a path or id.
@@ -311,40 +316,44 @@ impl Observer {
     }
 
     /// Reads the object at `at` as `container`.
-    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found> {
+    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Location> {
         let itself = catalogue::lookup(container.scope);
         let raw = match self.object_of(container, at).await {
             Err(error) if error.is_moved() => {
                 let Some(id) = error.moved_to() else {
-                    return Ok(Found::Not(Presence::Moved { to: None }));
+                    return Ok(Location::Absent(Presence::Moved { to: None }));
                 };
                 self.object_of(container, &id.to_string()).await?
             }
             Err(error) if error.is_missing(container.scope) => {
-                return self.missing_at(container, at).await.map(Found::Not);
+                return self.missing_at(container, at).await.map(Location::Absent);
             }
             raw => raw?,
         };
         // Some releases rename a container that is marked for deletion, and restore the path with it
         // (since 15.8: 9).
         let is_marked = (itself.facts)(&raw).deleting.is_some();
-        let is_renamed = !same(itself.path_in(&raw), at) && !Bug::IgnoreRename.is_planted();
+        let is_renamed = !same_path(itself.path_in(&raw), at) && !Bug::IgnoreRename.is_planted();
         if is_renamed && !is_marked {
             let to = Some(itself.path_in(&raw).to_owned());
-            return Ok(Found::Not(Presence::Moved { to }));
+            return Ok(Location::Absent(Presence::Moved { to }));
         }
-        self.whole(container, &raw).await.map(Found::Here)
+        self.parse_whole(container, &raw).await.map(Location::Here)
     }
 
     /// The parts of a container's object, and the caller's access level if the object lacks it and a
     /// list depends on it.
-    pub(super) async fn whole(&self, container: &Container, raw: &Object) -> Result<Parsed> {
-        let mut seen = self.seen(container, raw);
-        let is_needed = seen.lacking.iter().any(|name| name == PERMISSIONS);
-        if let Some(id) = seen.facts.id.filter(|_| is_needed) {
-            seen.facts.level = self.level(container.scope, id).await?;
+    pub(super) async fn parse_whole(
+        &self,
+        container: &Container,
+        raw: &Object,
+    ) -> Result<LiveObject> {
+        let mut object = self.parse(container, raw);
+        let is_needed = object.lacking.iter().any(|name| name == PERMISSIONS);
+        if let Some(id) = object.facts.id.filter(|_| is_needed) {
+            object.facts.level = self.level(container.scope, id).await?;
         }
-        Ok(seen)
+        Ok(object)
     }
 
     /// The caller's access level to the container with `id`; `None` if no answer contains it.
@@ -397,8 +406,13 @@ pub(crate) fn part_of(section: &DeclaredSection, raw: &Object) -> Option<Collect
     }
 }
 
-/// Whether two paths are equal for the service.
-pub(super) fn same(one: &str, other: &str) -> bool {
+/// The id of an object in a response.
+pub(super) fn id_of(raw: &Object) -> Option<u64> {
+    raw.get("id").and_then(Json::as_u64)
+}
+
+/// True if two paths are equal for the service.
+pub(crate) fn same_path(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }
 

@@ -2,17 +2,21 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Observer, find, memory};
+use super::{
+    Observer,
+    find::{id_of, same_path},
+    memory,
+};
 use crate::{
     api::Result,
     catalogue,
     desired::{DeclaredSection, State},
     field::{Named, Scope},
-    kind::{Id, LiveEntry, Names, Namespace, NamespaceOwner, Section, forms},
+    kind::{Id, Names, Namespace, NamespaceOwner, Section, forms},
     live::Collection,
     operation::{self, KeyFilter},
     page::Rows,
-    value::{Json, Object},
+    value::Json,
 };
 
 /// Runners: their ids, and their descriptions in lower case.
@@ -41,18 +45,17 @@ impl Observer {
         let mut names = Names::default();
         // Nothing is planned in a section that was not read, so nothing is looked up for it.
         let Ok(live) = live.entries() else { return Ok(names) };
-        let mut known: Option<BTreeSet<String>> = None;
+        let mut live_keys: Option<BTreeSet<String>> = None;
         let runners = self.runners_for(section.of).await?;
         for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
             for (field, named, name) in forms::named_by(section.of, &entry.values()) {
                 if named == Named::Runner {
-                    names.insert_all(named, &name, called(&runners, &name));
+                    names.insert_all(named, &name, runner_ids(&runners, &name));
                 } else if named == Named::Role {
-                    let has_it = |live: &LiveEntry| {
+                    if live.iter().any(|live| {
                         section.of.name(live.fields.raw()) == entry.key
                             && live.fields.raw().get(&field).and_then(Json::as_str) == Some(&name)
-                    };
-                    if live.iter().any(has_it) {
+                    }) {
                         continue;
                     }
                     let roles = self.roles(path).await?;
@@ -63,10 +66,10 @@ impl Observer {
                     }
                 } else {
                     let is_identity = section.of.identity.contains(&&*field);
-                    let known = known.get_or_insert_with(|| {
+                    let live_keys = live_keys.get_or_insert_with(|| {
                         live.iter().map(|entry| section.of.name(entry.fields.raw())).collect()
                     });
-                    if !(is_identity && known.contains(&entry.key)) {
+                    if !(is_identity && live_keys.contains(&entry.key)) {
                         names.insert(named, &name, self.id(named, &name).await?);
                     }
                 }
@@ -84,7 +87,7 @@ impl Observer {
             Named::User => self.user(name).await,
             Named::Group => self.container_id(Scope::Group, name).await,
             Named::Project => self.container_id(Scope::Project, name).await,
-            Named::Runner => Ok(match called(&self.runners().await?, name)[..] {
+            Named::Runner => Ok(match runner_ids(&self.runners().await?, name)[..] {
                 [id] => Some(id),
                 _ => None,
             }),
@@ -98,7 +101,7 @@ impl Observer {
     async fn roles(&self, path: &str) -> Result<Roles> {
         let top = path.split('/').next().unwrap_or(path);
         let of = if self.caller.administrator { "" } else { top };
-        let look_up = async || {
+        let read = async || {
             let all = match of {
                 "" => operation::MEMBER_ROLE_LIST.request(),
                 top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
@@ -110,77 +113,74 @@ impl Observer {
                 }
                 all => all?,
             };
-            let role = |raw: &Object| {
+            let roles = all.iter().filter_map(|raw| {
                 let name = raw.get("name")?.as_str()?.to_owned();
                 let level = raw.get("base_access_level").and_then(Json::as_u64);
                 let level = level.and_then(|level| level.try_into().ok());
-                Some(Role { id: raw.get("id")?.as_u64()?, name, level })
-            };
-            Ok(all.iter().filter_map(role).collect())
+                Some(Role { id: id_of(raw)?, name, level })
+            });
+            Ok(roles.collect())
         };
-        self.memory.roles.of(of, look_up).await
+        self.memory.roles.read(of, read).await
     }
 
     /// The runners of projects that the token sees, if entries of the section name runners.
     pub(super) async fn runners_for(&self, of: Section) -> Result<Runners> {
-        match of.identity.iter().any(|name| of.field(name).names == Some(Named::Runner)) {
-            true => self.runners().await,
-            false => Ok(Runners::default()),
+        if of.identity.iter().any(|name| of.field(name).names == Some(Named::Runner)) {
+            return self.runners().await;
         }
+        Ok(Runners::default())
     }
 
     /// The runners of projects that the token sees, read once.
     async fn runners(&self) -> Result<Runners> {
-        let look_up = async || {
-            let all = match self.caller.administrator {
-                true => operation::RUNNER_LIST_ALL,
-                false => operation::RUNNER_LIST,
-            };
-            let list = all.request().query("type", "project_type");
+        let read = async || {
+            let sees_all = self.caller.administrator;
+            let op = if sees_all { operation::RUNNER_LIST_ALL } else { operation::RUNNER_LIST };
+            let list = op.request().query("type", "project_type");
             let all = self.client.list_known(list, Rows::with_id(&[])).await?;
-            let runner = |raw: &Object| {
-                Some((raw.get("id")?.as_u64()?, raw.get("description")?.as_str()?.to_lowercase()))
-            };
-            Ok(all.iter().filter_map(runner).collect())
+            let runners = all.iter().filter_map(|raw| {
+                Some((id_of(raw)?, raw.get("description")?.as_str()?.to_lowercase()))
+            });
+            Ok(runners.collect())
         };
-        self.memory.runners.of("", look_up).await
+        self.memory.runners.read("", read).await
     }
 
     /// The id of the user with this name.
     pub(super) async fn user(&self, name: &str) -> Result<Option<u64>> {
         let key = name.to_lowercase();
-        let look_up = async || {
+        let read = async || {
             let answer =
                 self.client.get(operation::USER_FIND.request().query("username", name)).await?;
-            let is_named = |user: &&Json| {
+            let mut users = answer.body.as_array().into_iter().flatten();
+            let user = users.find(|user| {
                 user["username"].as_str().is_some_and(|username| username.to_lowercase() == key)
-            };
-            let users = answer.body.as_array().into_iter().flatten();
-            Ok(users.clone().find(is_named).and_then(|user| user["id"].as_u64()))
+            });
+            Ok(user.and_then(|user| user["id"].as_u64()))
         };
-        self.memory.ids.of(&format!("user {key}"), look_up).await
+        self.memory.ids.read(&format!("user {key}"), read).await
     }
 
     /// The id of the group or project that is declared at this path.
     async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
         let key = path.to_lowercase();
         let itself = catalogue::lookup(scope);
-        let look_up = async || {
+        let read = async || {
             let live = match scope {
                 Scope::Group => self.live_group_path(path).await?,
                 Scope::Project => self.live_project_path(path).await?,
             };
             match self.object(scope, &live, &KeyFilter::All).await {
-                Ok(found) => {
-                    let is_named = find::same(itself.path_in(&found), &live);
-                    Ok(found.get("id").and_then(Json::as_u64).filter(|_| is_named))
+                Ok(object) => {
+                    Ok(id_of(&object).filter(|_| same_path(itself.path_in(&object), &live)))
                 }
                 Err(error) if error.is_moved() => Ok(None),
                 Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(None),
                 Err(error) => Err(error),
             }
         };
-        self.memory.ids.of(&memory::key(scope, &key), look_up).await
+        self.memory.ids.read(&memory::key(scope, &key), read).await
     }
 
     /// The namespace that is declared at `path`.
@@ -191,24 +191,23 @@ impl Observer {
 
     /// The namespace at `path`.
     pub(super) async fn namespace_at_live(&self, path: &str) -> Result<Option<Namespace>> {
-        let look_up = async || {
+        let read = async || {
             let found = match self.namespace_at(path).await? {
                 Some(namespace) => namespace,
                 // The service would read a path of digits as an id.
                 None => self.namespace_among(path).await?,
             };
             let Some(id) = found["id"].as_u64().map(Id::Known) else { return Ok(None) };
-            let owner = match found["kind"] == "user" {
-                false => NamespaceOwner::Group,
-                true if path.eq_ignore_ascii_case(&self.caller.username) => NamespaceOwner::Caller,
-                true => {
-                    let user = self.user(path).await?;
-                    user.map_or(NamespaceOwner::Caller, NamespaceOwner::User)
-                }
+            let owner = if found["kind"] != "user" {
+                NamespaceOwner::Group
+            } else if path.eq_ignore_ascii_case(&self.caller.username) {
+                NamespaceOwner::Caller
+            } else {
+                self.user(path).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User)
             };
             Ok(Some(Namespace { id, owner }))
         };
-        self.memory.namespaces.of(&path.to_lowercase(), look_up).await
+        self.memory.namespaces.read(&path.to_lowercase(), read).await
     }
 
     /// The namespace with the service's name `path`, `null` if there is none; `None` if the service
@@ -232,12 +231,12 @@ impl Observer {
 }
 
 /// The ids of those of `runners` that have this description, in any case.
-pub(super) fn called(runners: &[(u64, String)], description: &str) -> Vec<u64> {
+pub(super) fn runner_ids(runners: &[(u64, String)], description: &str) -> Vec<u64> {
     let description = description.to_lowercase();
-    runners.iter().filter(|(_, own)| *own == description).map(|(id, _)| *id).collect()
+    runners.iter().filter(|(_, other)| *other == description).map(|(id, _)| *id).collect()
 }
 
-/// Whether a namespace is the one at `path`, ignoring case.
+/// True if a namespace is the one at `path`, ignoring case.
 fn is_at(namespace: &Json, path: &str) -> bool {
-    namespace["full_path"].as_str().is_some_and(|full_path| find::same(full_path, path))
+    namespace["full_path"].as_str().is_some_and(|full_path| same_path(full_path, path))
 }

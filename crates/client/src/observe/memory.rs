@@ -21,7 +21,7 @@ use crate::{
     value::Object,
 };
 
-/// All remembered answers.
+/// The remembered answers.
 #[derive(Default)]
 pub(super) struct Memory {
     /// The ids of users, groups and projects, by name.
@@ -33,7 +33,7 @@ pub(super) struct Memory {
     /// The objects of groups.
     pub(super) groups: LookUps<Arc<Object>>,
     /// The live paths of groups that have declared former paths.
-    pub(super) places: LookUps<String>,
+    pub(super) live_paths: LookUps<String>,
     /// The runners of projects that the token sees.
     pub(super) runners: LookUps<Runners>,
     /// The custom roles for members, by top-level group; empty for those of the installation.
@@ -41,17 +41,17 @@ pub(super) struct Memory {
     /// The release of the service.
     pub(super) release: LookUps<Known>,
     /// The names of users and groups, by id.
-    pub(super) called: LookUps<Option<String>>,
+    pub(super) names: LookUps<Option<String>>,
     /// Declared fields that single answers lack as well as list rows; reading again is useless.
-    pub(super) in_no_answer: Mutex<BTreeSet<String>>,
+    pub(super) never_returned: Mutex<BTreeSet<String>>,
     /// The rows of the roster, until they are used.
-    pub(super) rows: Mutex<roster::Rows>,
+    pub(super) roster_rows: Mutex<roster::Rows>,
 }
 
 impl Memory {
     /// Forgets the look-ups for `path`.
     pub(super) fn forget(&self, path: &str) {
-        self.places.clear();
+        self.live_paths.clear();
         let path = path.to_lowercase();
         for scope in Scope::ALL {
             self.ids.forget(&key(scope, &path));
@@ -63,13 +63,13 @@ impl Memory {
 
     /// Records which group or project this run put at `path`. Names refer to this one, even if
     /// another one gets its path later.
-    pub(super) fn learn(&self, scope: Scope, path: &str, id: u64) {
+    pub(super) fn record_id(&self, scope: Scope, path: &str, id: u64) {
         self.forget(path);
         let path = path.to_lowercase();
-        self.ids.learn(&key(scope, &path), Some(id));
+        self.ids.insert(&key(scope, &path), Some(id));
         if scope == Scope::Group {
             let namespace = Namespace { id: Id::Known(id), owner: NamespaceOwner::Group };
-            self.namespaces.learn(&path, Some(namespace));
+            self.namespaces.insert(&path, Some(namespace));
         }
     }
 }
@@ -87,19 +87,20 @@ pub(super) struct LookUps<T>(Mutex<BTreeMap<String, LookUp<T>>>);
 type LookUp<T> = Arc<OnceCell<Result<T>>>;
 
 impl<T: Clone> LookUps<T> {
-    pub(super) async fn of(
+    /// The answer for `name`, from `read` unless it is remembered.
+    pub(super) async fn read(
         &self,
         name: &str,
-        look_up: impl AsyncFnOnce() -> Result<T>,
+        read: impl AsyncFnOnce() -> Result<T>,
     ) -> Result<T> {
-        let known = lock(&self.0).entry(name.to_owned()).or_default().clone();
-        known.get_or_init(|| async { look_up().await }).await.clone()
+        let cell = lock(&self.0).entry(name.to_owned()).or_default().clone();
+        cell.get_or_init(|| async { read().await }).await.clone()
     }
 
-    /// Records what is known about `name` without a request.
-    fn learn(&self, name: &str, found: T) {
-        let known = Arc::new(OnceCell::new_with(Some(Ok(found))));
-        lock(&self.0).insert(name.to_owned(), known);
+    /// Sets the answer for `name` without a request.
+    fn insert(&self, name: &str, answer: T) {
+        let cell = Arc::new(OnceCell::new_with(Some(Ok(answer))));
+        lock(&self.0).insert(name.to_owned(), cell);
     }
 
     /// Forgets everything.

@@ -24,8 +24,8 @@ use tokio::sync::mpsc;
 
 pub use exist::Existing;
 pub(crate) use exist::{all_in, outermost};
-pub(crate) use find::part_of;
-use find::{Found, Parsed};
+use find::{LiveObject, Location};
+pub(crate) use find::{part_of, same_path};
 use memory::Memory;
 
 use crate::{
@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// The header by which every answer of the sandbox identifies it.
-const SANDBOX_HEADER: &str = "x-undrift-sandbox";
+pub(crate) const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 
 /// How many projects from lists may wait to be read. Enough to fill the time that the next page
 /// takes, and independent of the number of projects.
@@ -64,11 +64,11 @@ impl Observer {
     pub async fn connect(client: ReadClient) -> Result<Self> {
         let answer =
             client.get_known(operation::CURRENT_USER.request(), &["id", "username"]).await?;
-        let field = |name| answer.body.get(name).cloned().unwrap_or_default();
+        let user = &answer.body;
         let caller = Caller {
-            id: field("id").as_u64().unwrap_or_default(),
-            username: field("username").as_str().unwrap_or_default().to_owned(),
-            administrator: field("is_admin") == true,
+            id: user["id"].as_u64().unwrap_or_default(),
+            username: user["username"].as_str().unwrap_or_default().to_owned(),
+            administrator: user["is_admin"] == true,
         };
         let sandbox = answer.headers.contains_key(SANDBOX_HEADER);
         Ok(Self { client, caller, sandbox, moves: Arc::default(), memory: Memory::default() })
@@ -92,14 +92,13 @@ impl Observer {
     pub async fn token(&self) -> Result<Option<Token>> {
         match self.client.get(operation::OWN_TOKEN.request()).await {
             Ok(answer) => Ok(answer.object().and_then(Token::read)),
-            // A refusal here says nothing about the token's rights.
-            Err(error) if error.status().is_some() => Ok(None),
-            Err(error) if ends_everything(&error) => Err(error),
+            // A refusal here shows nothing about the token's rights.
+            Err(error) if error.status().is_none() && is_fatal(&error) => Err(error),
             Err(_) => Ok(None),
         }
     }
 
-    /// Whether the service identifies itself as undrift's sandbox.
+    /// True if the service identifies itself as undrift's sandbox.
     pub const fn is_sandbox(&self) -> bool {
         self.sandbox
     }
@@ -113,10 +112,8 @@ impl Observer {
     /// not in the container's own object, and one for each hundred of those.
     pub fn requests_for<'c>(containers: impl ExactSizeIterator<Item = &'c Container>) -> u64 {
         let pages = containers.len() / 100;
-        let of = |container: &Container| {
-            container.sections.iter().filter(|section| !section.of.is_in_object()).count()
-        };
-        (pages + containers.map(of).sum::<usize>()) as u64
+        let sections = containers.flat_map(|container| &container.sections);
+        (pages + sections.filter(|section| !section.of.is_in_object()).count()) as u64
     }
 
     /// Reads `containers`, `ahead` of them at a time, and hands each one over as soon as it is
@@ -133,8 +130,7 @@ impl Observer {
     ) -> Result<()> {
         let (sender, receiver) = mpsc::channel(QUEUED);
         let listing = async {
-            let rest = self.find_in_lists(containers, &sender).await?;
-            for container in rest {
+            for container in self.find_in_lists(containers, &sender).await? {
                 let _ = sender.send((container, None)).await;
             }
             drop(sender);
@@ -144,9 +140,15 @@ impl Observer {
             Some((receiver.recv().await?, receiver))
         });
         let reading = found
-            .map(|(container, seen): (&'c Container, Option<Parsed>)| {
+            .map(|(container, row): (&'c Container, Option<LiveObject>)| {
                 let each = &each;
-                async move { each(container, self.one(container, seen).await?).await }
+                async move {
+                    let object = match row {
+                        Some(row) => self.complete_row(container, row).await,
+                        None => self.read_by_path(container).await,
+                    };
+                    each(container, self.read_sections_of(container, object).await?).await
+                }
             })
             .buffer_unordered(ahead)
             .try_collect::<()>();
@@ -158,8 +160,8 @@ impl Observer {
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
     pub async fn container(&self, container: &Container, id: Option<u64>) -> Result<Live> {
-        let found = self.point_read(container, id).await;
-        self.read(container, found).await
+        let object = self.point_read(container, id).await;
+        self.read_sections_of(container, object).await
     }
 
     /// Reads the sections of `live` in `stale` again, and keeps the rest. The object of a group is
@@ -177,14 +179,17 @@ impl Observer {
             return self.container(container, None).await;
         };
         let sections = stale.iter().filter_map(|name| container.section(name));
-        let is_of_object = |section: &DeclaredSection| section.of.is_in_object();
-        if sections.clone().any(is_of_object)
+        if sections.clone().any(|section| section.of.is_in_object())
             || facts.arrival.is_some()
             || target.scope == Scope::Group
         {
-            match or_cause(self.point_read(container, target.id).await)? {
-                Ok(Found::Here(seen)) => take_in(&mut live, seen),
-                Ok(Found::Not(presence)) => return self.absent(container, presence).await,
+            match tolerate(self.point_read(container, target.id).await)? {
+                Ok(Location::Here(object)) => {
+                    live.times.object = ReadTime { began: object.read_at, ended: object.read_at };
+                    live.presence = Presence::Here(object.target, object.facts);
+                    live.sections.extend(object.sections);
+                }
+                Ok(Location::Absent(presence)) => return self.absent(container, presence).await,
                 Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
             }
         }
@@ -226,67 +231,59 @@ impl Observer {
         let read: Vec<_> = stream::iter(reads).buffered(at_once).try_collect().await?;
         for (section, collection, time) in read {
             live.times.sections.extend(time.map(|time| (section.of.section, time)));
-            self.add(&container.path, section, collection, live).await?;
+            self.add_section(container, section, collection, live).await?;
         }
         for section in nested.into_iter().filter(|_| reads_lists) {
             let Some(parent) = section.of.home.parent else { continue };
             let collection = self.nested(container, section, parent, live).await?;
-            self.add(&container.path, section, collection, live).await?;
+            self.add_section(container, section, collection, live).await?;
         }
         self.entries_in_rows(container, live).await
     }
 
-    /// Adds what a section was found to hold, with the ids of what its entries name.
-    async fn add(
+    /// Adds the entries of a section, with the ids of what they name.
+    async fn add_section(
         &self,
-        path: &str,
+        container: &Container,
         section: &DeclaredSection,
-        found: Collection,
+        entries: Collection,
         live: &mut Live,
     ) -> Result<()> {
-        let found = match or_cause(self.names_in(path, section, &found).await)? {
+        let entries = match tolerate(self.names_in(&container.path, section, &entries).await)? {
             Ok(names) => {
                 live.names.extend(names);
                 // Looked up with the names.
                 let runners = self.runners_for(section.of).await?;
-                self.with_declared_names(section, found, &live.names, &runners)
+                self.with_declared_names(section, entries, &live.names, &runners)
             }
             Err(cause) => Collection::Unreadable(cause),
         };
-        live.sections.insert(section.of.section, found);
+        live.sections.insert(section.of.section, entries);
         Ok(())
     }
 
-    async fn one(&self, container: &Container, seen: Option<Parsed>) -> Result<Live> {
-        let found = match seen {
-            Some(seen) => self.completed(container, seen).await,
-            None => self.read_by_path(container).await,
+    /// Reads the declared sections of a container whose own object was read.
+    async fn read_sections_of(
+        &self,
+        container: &Container,
+        object: Result<Location>,
+    ) -> Result<Live> {
+        let live = match tolerate(object)? {
+            Ok(Location::Here(object)) => self.read_present(container, object).await?,
+            Ok(Location::Absent(presence)) => return self.absent(container, presence).await,
+            Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
         };
-        self.read(container, found).await
-    }
-
-    /// Reads the declared sections of a container that was `found`.
-    async fn read(&self, container: &Container, found: Result<Found>) -> Result<Live> {
-        match or_cause(found)? {
-            Ok(Found::Here(seen)) => {
-                let live = self.here(container, seen).await?;
-                self.unless_gone(container, live).await
-            }
-            Ok(Found::Not(presence)) => self.absent(container, presence).await,
-            Err(cause) => Ok(Live::of(Presence::Unreadable(cause), self.now())),
-        }
-    }
-
-    /// Returns `live`, or only the presence if a rule included the container and it is gone since,
-    /// which is no failure.
-    async fn unless_gone(&self, container: &Container, live: Live) -> Result<Live> {
-        let is_not_found = |collection: &Collection| matches!(collection, Collection::Unreadable(cause) if cause.status == Some(404));
-        if container.brought_in.is_none() || !live.sections.values().any(is_not_found) {
+        if container.brought_in.is_none()
+            || !live.sections.values().any(|collection| {
+                matches!(collection, Collection::Unreadable(cause) if cause.status == Some(404))
+            })
+        {
             return Ok(live);
         }
-        Ok(match or_cause(self.read_by_path(container).await)? {
-            Ok(Found::Not(presence)) => Live::of(presence, self.now()),
-            Ok(Found::Here(_)) | Err(_) => live,
+        // A rule included the container: that it is gone since is no failure.
+        Ok(match tolerate(self.read_by_path(container).await)? {
+            Ok(Location::Absent(presence)) => Live::of(presence, self.now()),
+            Ok(Location::Here(_)) | Err(_) => live,
         })
     }
 
@@ -297,9 +294,9 @@ impl Observer {
             && matches!(container.create, Creation::Allowed(_));
         let mut live = Live::of(presence, self.now());
         if let Some(fields) = container.create.fields().filter(|_| creates) {
-            let (own, _) = catalogue::container(container.scope);
-            for (_, named, name) in forms::named_by(own, &fields.values()) {
-                match or_cause(self.id(named, &name).await)? {
+            let (itself, _) = catalogue::container(container.scope);
+            for (_, named, name) in forms::named_by(itself, &fields.values()) {
+                match tolerate(self.id(named, &name).await)? {
                     Ok(id) => live.names.insert(named, &name, id),
                     Err(cause) => {
                         let why = format!("could not look up `{}`", text::escape(&name));
@@ -310,7 +307,7 @@ impl Observer {
             }
         }
         for section in container.sections.iter().filter(|_| creates) {
-            match or_cause(self.names_in(&container.path, section, &Collection::Fresh).await)? {
+            match tolerate(self.names_in(&container.path, section, &Collection::Fresh).await)? {
                 Ok(names) => live.names.extend(names),
                 Err(cause) => {
                     live.sections.insert(section.of.section, Collection::Unreadable(cause));
@@ -322,7 +319,7 @@ impl Observer {
 
     /// Records that `container` exists at its path, with this `id`.
     pub fn appeared(&self, container: &Container, id: u64) {
-        self.memory.learn(container.scope, &container.path, id);
+        self.memory.record_id(container.scope, &container.path, id);
     }
 
     /// Records that no container is at the path of `container` any more.
@@ -335,19 +332,19 @@ impl Observer {
     }
 
     /// Reads the declared sections of a container that exists.
-    async fn here(&self, container: &Container, seen: Parsed) -> Result<Live> {
-        let (path, level) = (seen.at.clone(), seen.facts.level);
-        let settings = |name: &str| match seen.sections.get(name) {
-            Some(Collection::One(entry)) => entry.as_deref(),
-            _ => None,
-        };
-        let is_read = (!seen.facts.archived || container.unarchives(settings))
-            && seen.facts.arrival.is_none();
-        let mut live = Live::of(Presence::Here(seen.target, seen.facts), seen.read_at);
-        live.sections = seen.sections;
+    async fn read_present(&self, container: &Container, object: LiveObject) -> Result<Live> {
+        let (path, level) = (object.path.clone(), object.facts.level);
+        let stays_archived = object.facts.archived
+            && !container.unarchives(|name: &str| match object.sections.get(name) {
+                Some(Collection::One(entry)) => entry.as_deref(),
+                _ => None,
+            });
+        let reads_lists = !stays_archived && object.facts.arrival.is_none();
+        let mut live = Live::of(Presence::Here(object.target, object.facts), object.read_at);
+        live.sections = object.sections;
         let sections = catalogue::sections(container.scope);
         let sections = sections.filter_map(|section| container.section(section.section));
-        self.read_sections(container, &mut live, sections, (is_read, usize::MAX)).await?;
+        self.read_sections(container, &mut live, sections, (reads_lists, usize::MAX)).await?;
         if let Presence::Here(target, _) = &live.presence
             && container.life.unlisted_projects.is_some()
         {
@@ -357,22 +354,15 @@ impl Observer {
     }
 }
 
-/// Copies what the container's own object shows.
-fn take_in(live: &mut Live, seen: Parsed) {
-    live.times.object = ReadTime { began: seen.read_at, ended: seen.read_at };
-    live.presence = Presence::Here(seen.target, seen.facts);
-    live.sections.extend(seen.sections);
-}
-
-/// What was read, or why it was not. An error that every further read would share ends the run.
-fn or_cause<T>(read: Result<T>) -> Result<Result<T, Cause>> {
+/// Turns an error into a cause, unless every further request would fail in the same way.
+fn tolerate<T>(read: Result<T>) -> Result<Result<T, Cause>> {
     match read {
-        Err(error) if ends_everything(&error) => Err(error),
+        Err(error) if is_fatal(&error) => Err(error),
         read => Ok(read.map_err(|error| Cause::from(&error))),
     }
 }
 
-/// Whether every further request would fail in the same way.
-pub(crate) fn ends_everything(error: &ApiError) -> bool {
+/// True if every further request would fail in the same way.
+pub(crate) fn is_fatal(error: &ApiError) -> bool {
     error.is_unauthorized() || error.is_over() || error.is_tls() || error.is_not_sent()
 }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Observer, or_cause};
+use super::{Observer, find::id_of, tolerate};
 use crate::{
     address::{group_of, groups_above},
     api::Result,
@@ -37,25 +37,25 @@ impl Observer {
             match question {
                 Question::Inherited => {
                     let home = self.live_path(&container.path).await?;
-                    live.inherited = Some(self.above(&home).await?);
+                    live.inherited = Some(self.inherited_levels(&home).await?);
                 }
                 Question::People => {
-                    let people = or_cause(self.people(container, &live.presence).await)?;
+                    let people = tolerate(self.people(container, &live.presence).await)?;
                     live.people = Some(people.flatten());
                 }
                 Question::InheritedBefore => {
                     if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {
-                        live.inherited_before = Some(self.above(&former.path).await?);
+                        live.inherited_before = Some(self.inherited_levels(&former.path).await?);
                     }
                 }
                 Question::GroupAbove => {
                     let home = self.live_path(&container.path).await?;
                     live.group_above = Some(self.group_above(&home).await?);
                 }
-                Question::Own => live.own = Some(self.own_access(container, live).await?),
+                Question::Own => live.own = Some(self.callers_access(container, live).await?),
                 Question::Shares => {
                     let path = self.live_project_path(&container.path).await?;
-                    let shares = or_cause(self.shares(&path).await)?.flatten();
+                    let shares = tolerate(self.shares(&path).await)?.flatten();
                     let shares = shares.map_or_else(Collection::Unreadable, Collection::Within);
                     live.sections.insert(shares::SECTION, shares);
                 }
@@ -72,12 +72,12 @@ impl Observer {
     /// The release of the service, read once. Some installations show it to nobody, others only to
     /// users.
     pub async fn release(&self) -> Result<Known> {
-        let look_up = async || {
+        let read = async || {
             let answer = self.client.get(operation::VERSION_GET.request()).await?;
             let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
             Ok(version.map_or(Known::Hidden, Known::Is))
         };
-        Ok(or_cause(self.memory.release.of("", look_up).await)?.unwrap_or(Known::Hidden))
+        Ok(tolerate(self.memory.release.read("", read).await)?.unwrap_or(Known::Hidden))
     }
 
     /// The live entries of a section. A section that was read already is not read again.
@@ -88,8 +88,8 @@ impl Observer {
         (target, facts): (&Target, &Facts),
         live: &Live,
     ) -> Result<Collection> {
-        if let Some(known) = live.sections.get(of.section) {
-            return Ok(known.clone());
+        if let Some(entries) = live.sections.get(of.section) {
+            return Ok(entries.clone());
         }
         let nothing = DeclaredSection::with(of, &container.origin, Vec::new());
         self.section(&nothing, (target, facts), &[]).await
@@ -108,10 +108,10 @@ impl Observer {
                 continue;
             }
             let declared = section.entries.iter().map(|entry| forms::plain(&entry.values()));
-            let found =
-                live.sections.get(section.of.section).and_then(|found| found.entries().ok());
-            let found = found.into_iter().flatten().map(|entry| entry.fields.raw().clone());
-            for fields in declared.chain(found) {
+            let entries = live.sections.get(section.of.section);
+            let entries = entries.and_then(|entries| entries.entries().ok()).into_iter().flatten();
+            let shown = entries.map(|entry| entry.fields.raw().clone());
+            for fields in declared.chain(shown) {
                 named.extend(forms::entries_named(section.of, &fields).map(|(section, _)| section));
             }
         }
@@ -149,9 +149,9 @@ impl Observer {
     }
 
     /// The access levels in the group above the container at `path`.
-    async fn above(&self, path: &str) -> Result<Inherited> {
+    async fn inherited_levels(&self, path: &str) -> Result<Inherited> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
-        Ok(or_cause(self.levels(group).await)?.unwrap_or_default())
+        Ok(tolerate(self.levels(group).await)?.unwrap_or_default())
     }
 
     /// The users who have access to a project once it is in its place and its declared shares exist,
@@ -171,7 +171,7 @@ impl Observer {
                 };
                 let direct = operation::MEMBER_LIST.request().arg("id", &path);
                 let home = self.live_path(&project.path).await?;
-                let mut levels = self.above_new(&home).await?;
+                let mut levels = self.levels_of_new(&home).await?;
                 levels.extend(self.levels_in(direct).await?);
                 for share in shares {
                     let group = share.fields.raw().get("group").and_then(Json::as_str);
@@ -180,7 +180,7 @@ impl Observer {
                 levels
             }
             Presence::Here(..) => self.levels_in(all).await?,
-            _ => self.above_new(&path).await?,
+            _ => self.levels_of_new(&path).await?,
         };
         let mut people: BTreeSet<_> = levels.into_keys().collect();
         let shares =
@@ -193,7 +193,7 @@ impl Observer {
 
     /// The access levels that a new project at `path` inherits, also if its group does not exist
     /// yet. Who creates a top-level group owns it.
-    async fn above_new(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
+    async fn levels_of_new(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
         for group in groups_above(path) {
             match self.levels(group).await {
                 Err(error) if error.is_not_found() => {}
@@ -207,15 +207,16 @@ impl Observer {
     /// cannot be read it is empty: its fields count as unknown.
     async fn group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
-        let look_up = async || {
+        let read = async || {
             let mut object = self.object(Scope::Group, group, &KeyFilter::All).await?;
             // Some settings count in each group above: the object names all groups that have one.
             let outer = Box::pin(self.group_above(group)).await?;
             let is_unread = outer.is_empty() && group_of(group).is_some();
-            let decides = |name: &String| constraints::all().any(|row| row.by.field == *name);
-            let of_outer = outer.get(constraints::SETTINGS_ABOVE).and_then(Json::as_object);
-            let mut settings = of_outer.cloned().unwrap_or_default();
-            let here = object.iter().filter(|(name, _)| decides(name));
+            let inherited = outer.get(constraints::SETTINGS_ABOVE).and_then(Json::as_object);
+            let mut settings = inherited.cloned().unwrap_or_default();
+            let here = object
+                .iter()
+                .filter(|(name, _)| constraints::all().any(|row| row.by.field == **name));
             let here: Object = here.map(|(name, value)| (name.clone(), value.clone())).collect();
             settings.insert(group.to_lowercase(), here.into());
             object.insert(constraints::SETTINGS_ABOVE.to_owned(), settings.into());
@@ -233,43 +234,46 @@ impl Observer {
             }
             Ok(Arc::new(object))
         };
-        let found = self.memory.groups.of(&group.to_lowercase(), look_up).await;
-        Ok(or_cause(found)?.unwrap_or_default())
+        let object = self.memory.groups.read(&group.to_lowercase(), read).await;
+        Ok(tolerate(object)?.unwrap_or_default())
     }
 
     /// The access levels in a group, with inherited ones, read once for each group.
     async fn levels(&self, group: &str) -> Result<Inherited> {
-        let look_up = async || {
+        let read = async || {
             let all = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
             Ok(Arc::new(self.levels_in(all).await?))
         };
-        self.memory.inherited.of(&group.to_lowercase(), look_up).await
+        self.memory.inherited.read(&group.to_lowercase(), read).await
     }
 
     async fn levels_in(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>> {
         let members = self.client.list_known(list, Rows::with_id(&["access_level"])).await?;
         let mut levels = BTreeMap::new();
         for member in members.iter() {
-            let number = |name: &str| member.get(name)?.as_u64();
-            let level = number("access_level").and_then(|level| u8::try_from(level).ok());
+            let level = member.get("access_level").and_then(Json::as_u64);
+            let level = level.and_then(|level| u8::try_from(level).ok());
             let is_active = member.get("state").is_none_or(|state| state == "active");
             let level = if is_active { level } else { Some(0) };
-            if let Some((id, level)) = number("id").zip(level) {
-                let known = levels.entry(id).or_insert(level);
-                *known = level.max(*known);
+            if let Some((id, level)) = id_of(member).zip(level) {
+                let highest = levels.entry(id).or_insert(level);
+                *highest = level.max(*highest);
             }
         }
         Ok(levels)
     }
 
-    /// How the caller gets access to a container.
-    async fn own_access(&self, container: &Container, live: &Live) -> Result<OwnAccess> {
-        let own = |found: Result<BTreeMap<u64, u8>>| match found {
+    /// The caller's level in a list of `levels`.
+    fn callers_level(&self, levels: Result<Inherited>) -> Result<Result<u8, Cause>> {
+        match levels {
             // A member would see the group, so this means level 0.
             Err(error) if error.is_not_found() => Ok(Ok(0)),
-            found => or_cause(found.map(|all| all.get(&self.caller.id).copied().unwrap_or(0))),
-        };
-        let all = |found: Result<Inherited>| own(found.map(|levels| (*levels).clone()));
+            levels => tolerate(levels.map(|all| all.get(&self.caller.id).copied().unwrap_or(0))),
+        }
+    }
+
+    /// How the caller gets access to a container.
+    async fn callers_access(&self, container: &Container, live: &Live) -> Result<OwnAccess> {
         let path = self.live_path(&container.path).await?;
         // The object of a project shows memberships only; that of a group includes shares.
         let direct = match &live.presence {
@@ -277,11 +281,12 @@ impl Observer {
                 Ok(facts.level.unwrap_or(0))
             }
             _ => {
-                own(self.levels_in(operation::GROUP_MEMBER_LIST.request().arg("id", &path)).await)?
+                let list = operation::GROUP_MEMBER_LIST.request().arg("id", &path);
+                self.callers_level(self.levels_in(list).await.map(Arc::new))?
             }
         };
         let inherited = match group_of(&path) {
-            Some(group) => all(self.levels(group).await)?,
+            Some(group) => self.callers_level(self.levels(group).await)?,
             None => Ok(0),
         };
         let otherwise = match (direct, inherited) {
@@ -293,15 +298,13 @@ impl Observer {
         for (section, entries) in container.sections.iter().filter_map(|section| {
             Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
         }) {
-            let named = |name: &&&str| section.field(name).names == Some(Named::Group);
-            let Some(name) = section.identity.iter().find(named) else { continue };
-            if section.removal != Removal::Access {
-                continue;
-            }
+            let mut identity = section.identity.iter();
+            let name = identity.find(|name| section.field(name).names == Some(Named::Group));
+            let Some(name) = name.filter(|_| section.removal == Removal::Access) else { continue };
             for entry in entries {
                 let path = entry.fields.raw().get(*name).and_then(Json::as_str);
                 if let Some((id, path)) = entry.id().zip(path) {
-                    groups.insert(id, all(self.levels(path).await)?);
+                    groups.insert(id, self.callers_level(self.levels(path).await)?);
                 }
             }
         }

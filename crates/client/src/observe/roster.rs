@@ -11,7 +11,11 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 
-use super::{Observer, exist, find::Sender, keys, or_cause};
+use super::{
+    Observer, exist,
+    find::{LiveObject, Sender},
+    keys, tolerate,
+};
 use crate::{
     api::Result,
     catalogue,
@@ -59,7 +63,7 @@ impl Observer {
         for scope in Scope::ALL {
             for root in query.roots(scope).await? {
                 if root.is_empty() {
-                    match or_cause(query.top_level_groups(scope).await)? {
+                    match tolerate(query.top_level_groups(scope).await)? {
                         Ok(groups) => roots.extend(groups.into_iter().map(|root| (scope, root))),
                         Err(cause) => roster.incomplete.push(("**".into(), cause)),
                     }
@@ -74,8 +78,8 @@ impl Observer {
         });
         let mut lists = stream::iter(lists).buffered(AT_ONCE);
         while let Some((scope, root, list)) = lists.next().await {
-            let failed = match or_cause(list)? {
-                Ok(Some(listed)) => query.take(scope, listed, &mut rows, &mut roster).await?,
+            let failed = match tolerate(list)? {
+                Ok(Some(listed)) => query.add_rows(scope, listed, &mut rows, &mut roster).await?,
                 Ok(None) => {
                     roster.nowhere.push(root);
                     continue;
@@ -85,7 +89,7 @@ impl Observer {
             let all = format!("{root}/**").into();
             roster.incomplete.extend(failed.map(|cause| (all, cause)));
         }
-        *lock(&self.memory.rows) = Rows { by_path: rows, read_at };
+        *lock(&self.memory.roster_rows) = Rows { by_path: rows, read_at };
         Ok(roster)
     }
 
@@ -95,7 +99,7 @@ impl Observer {
         containers: &[&'c Container],
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>> {
-        let Rows { mut by_path, read_at } = std::mem::take(&mut *lock(&self.memory.rows));
+        let Rows { mut by_path, read_at } = std::mem::take(&mut *lock(&self.memory.roster_rows));
         if by_path.is_empty() {
             return Ok(containers.to_vec());
         }
@@ -105,13 +109,10 @@ impl Observer {
             let moves = self.moves.at(&container.path).or(self.moves.left(&container.path));
             let path = self.live_path(&container.path).await?.to_lowercase();
             let row = by_path.remove(&(container.scope, path)).filter(|_| moves.is_none());
-            let seen = row.map(|row| self.seen(container, &row));
-            match seen.filter(|seen| seen.facts.deleting.is_none()) {
-                Some(mut seen) => {
-                    seen.read_at = read_at;
-                    // If the receiver is closed, the run is over.
-                    let _ = sender.send((container, Some(seen))).await;
-                }
+            let row = row.map(|row| LiveObject { read_at, ..self.parse(container, &row) });
+            match row.filter(|row| row.facts.deleting.is_none()) {
+                // If the receiver is closed, the run is over.
+                row @ Some(_) => drop(sender.send((container, row)).await),
                 None => others.push(*container),
             }
         }
@@ -138,24 +139,24 @@ impl Query<'_> {
     /// The paths of the top-level groups that are requested, or that may contain requested
     /// containers.
     async fn top_level_groups(&self, scope: Scope) -> Result<Vec<String>> {
-        let groups = self.observer.top_level(&self.wanted).await?;
-        let is_meant = |path: &&str| {
+        let groups = self.observer.list_top_level(&self.wanted).await?;
+        let paths = groups.iter().map(|group| catalogue::lookup(Scope::Group).path_in(group));
+        let matching = paths.filter(|path| {
             let home = self.observer.moves.home(path).to_lowercase();
             let mut globs = self.ask.globs.iter().filter(|(of, _)| *of == scope);
             globs.any(|(_, glob)| exist::may_be_in(glob, &home))
-        };
-        let paths = groups.iter().map(|group| catalogue::lookup(Scope::Group).path_in(group));
-        Ok(paths.filter(is_meant).map(str::to_owned).collect())
+        });
+        Ok(matching.map(str::to_owned).collect())
     }
 
     /// Everything of `scope` at and below `root`: a group, a user or a project; `None` if there is
     /// none.
     async fn all_below(&self, scope: Scope, root: &str) -> Result<Option<Listed>> {
         let (observer, wanted) = (self.observer, &self.wanted);
-        let of_group = observer.listed(scope, exist::all_in(scope).arg("id", root), wanted).await;
+        let of_group = observer.list_all(scope, exist::all_in(scope).arg("id", root), wanted).await;
         if let Some(mut rows) = unless_absent(of_group)? {
             if scope == Scope::Group && (self.ask.standing)(scope, root) != Treatment::Other {
-                rows.extend(observer.one_at(scope, root, wanted).await?);
+                rows.extend(observer.find_at(scope, root, wanted).await?);
             }
             return Ok(Some((rows, false)));
         }
@@ -163,18 +164,18 @@ impl Query<'_> {
             Scope::Group => Ok(None),
             Scope::Project if !root.contains('/') => {
                 let list = operation::USER_PROJECTS.request().arg("user_id", root);
-                let of_user = observer.listed(scope, list, wanted).await;
+                let of_user = observer.list_all(scope, list, wanted).await;
                 Ok(unless_absent(of_user)?.map(|rows| (rows, true)))
             }
             Scope::Project => {
-                let project = observer.one_at(scope, root, wanted).await?;
+                let project = observer.find_at(scope, root, wanted).await?;
                 Ok(project.map(|project| (vec![project], false)))
             }
         }
     }
 
     /// Adds the rows of a complete list; returns why not, if they are of no use.
-    async fn take(
+    async fn add_rows(
         &self,
         scope: Scope,
         (listed, is_personal): Listed,
@@ -185,8 +186,8 @@ impl Query<'_> {
         let (start, mut unknown) = (roster.members.len(), Vec::new());
         for row in listed {
             let path = itself.path_in(&row).to_owned();
-            let standing = (self.ask.standing)(scope, &path);
-            if standing == Treatment::Included {
+            let treatment = (self.ask.standing)(scope, &path);
+            if treatment == Treatment::Included {
                 let facts = (itself.facts)(&row);
                 let personal = is_personal.then_some(Exception::Personal);
                 let mut exception = Exception::by_itself(&facts).or(personal);
@@ -198,7 +199,7 @@ impl Query<'_> {
                 }
                 roster.members.push(Member { scope, path: path.clone(), exception });
             }
-            if standing != Treatment::Other {
+            if treatment != Treatment::Other {
                 rows.insert((scope, path.to_lowercase()), row);
             }
         }
@@ -208,7 +209,7 @@ impl Query<'_> {
         });
         let mut levels = stream::iter(levels).buffered(AT_ONCE);
         while let Some((at, level)) = levels.next().await {
-            match or_cause(level)? {
+            match tolerate(level)? {
                 Ok(level) => roster.members[at].exception = Exception::by_role(level),
                 // Without the level it is unknown which of them are excluded.
                 Err(cause) => {
@@ -226,7 +227,7 @@ impl Query<'_> {
         if let (Some(_), Some(id)) = (itself.level, id) {
             return self.observer.level(scope, id).await;
         }
-        let one = self.observer.one_at(scope, path, &exist::known_by(scope)).await?;
+        let one = self.observer.find_at(scope, path, &exist::identity_keys(scope)).await?;
         Ok(one.and_then(|raw| (itself.facts)(&raw).level))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future;
 
-use super::{Observer, ends_everything, or_cause};
+use super::{Observer, find::id_of, is_fatal, tolerate};
 use crate::{
     api::{ApiError, Result},
     catalogue::{self, copies},
@@ -52,7 +52,6 @@ impl Observer {
         let named = section.entries.iter().filter_map(|entry| entry.fields.get(parent.field));
         let named: Vec<_> = named.map(|named| named.value).collect();
         let names: BTreeSet<_> = named.iter().filter_map(Value::text).collect();
-        let is_wanted = |name: &str| names.contains(name) || names.is_empty();
         let mut above: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for entry in without_copies(of, container, all) {
             let Some(id) = of.id_of(entry) else { continue };
@@ -60,7 +59,7 @@ impl Observer {
             live.names.insert_before(parent.section, id, before);
             above.entry(of.name(entry.fields.raw())).or_default().push(id);
         }
-        above.retain(|name, _| is_wanted(name));
+        above.retain(|name, _| names.contains(&**name) || names.is_empty());
         if let Some((name, _)) =
             above.iter().find(|(name, ids)| ids.len() > 1 && names.contains(&***name))
         {
@@ -87,11 +86,12 @@ impl Observer {
         let names = section.names().collect();
         let home = section.of.home;
         let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from());
-        let reading = Reading { observer: self, of: section.of, section, names, target, sees_all };
-        let result = reading.read(facts, above).await;
+        let reader =
+            SectionReader { observer: self, of: section.of, section, names, target, sees_all };
+        let result = reader.read(facts, above).await;
         let off = home.closing(facts).map(|off| switched_off(section.of, off));
         match (result, off) {
-            (Err(error), _) if ends_everything(&error) => Err(error),
+            (Err(error), _) if is_fatal(&error) => Err(error),
             (Err(error), Some(off)) if error.is_forbidden() => Ok(Collection::Unreadable(off)),
             (Err(error), _) if error.page_error().is_some() => {
                 Ok(Collection::Partial(Cause::from(&error)))
@@ -108,8 +108,8 @@ impl Observer {
     }
 }
 
-/// A section that is being read.
-struct Reading<'a> {
+/// Reads one section of a container.
+struct SectionReader<'a> {
     observer: &'a Observer,
     of: Section,
     section: &'a DeclaredSection,
@@ -120,27 +120,27 @@ struct Reading<'a> {
     sees_all: bool,
 }
 
-impl Reading<'_> {
+impl SectionReader<'_> {
     async fn read(&self, facts: &Facts, above: &[ParentId]) -> Result<Collection> {
         let home = self.of.home;
-        let partial = |why: String| Ok(Collection::Partial(why.into()));
-        match home.place {
-            Place::Part { .. } => {
-                partial("it names something that the token cannot see".to_owned())
-            }
+        let why = match home.place {
+            Place::Part { .. } => "it names something that the token cannot see".to_owned(),
             Place::Container | Place::Object | Place::In(_) => {
-                partial(format!("it was not part of the {} object", self.target.scope.noun()))
+                format!("it was not part of the {} object", self.target.scope.noun())
             }
             Place::List(_) if !self.sees_all => {
                 let role = role(home.seen_from());
-                partial(format!("the token's role is below {role}, so the list may be incomplete"))
+                format!("the token's role is below {role}, so the list may be incomplete")
             }
-            Place::List(op) => match home.parent {
-                Some(parent) => self.lists(parent, op, above).await,
-                None => self.list(op).await,
-            },
-            Place::Optional(op) => self.optional(op, facts).await,
-        }
+            Place::List(op) => {
+                return match home.parent {
+                    Some(parent) => self.lists(parent, op, above).await,
+                    None => self.list(op).await,
+                };
+            }
+            Place::Optional(op) => return self.optional(op, facts).await,
+        };
+        Ok(Collection::Partial(why.into()))
     }
 
     fn request(&self, op: Op<Read>) -> Request<Read> {
@@ -172,8 +172,8 @@ impl Reading<'_> {
             if let Some(mistyped) = self.mistyped(&rows) {
                 return Ok(mistyped);
             }
-            let own = rows.into_iter().filter(|raw| !self.of.home.is_inherited(raw));
-            entries.extend(own.map(|raw| reader.read(&parent.complete(raw, name, *id))));
+            let direct = rows.into_iter().filter(|raw| !self.of.home.is_inherited(raw));
+            entries.extend(direct.map(|raw| reader.read(&parent.complete(raw, name, *id))));
         }
         Ok(Collection::Within(entries))
     }
@@ -186,11 +186,12 @@ impl Reading<'_> {
             return Ok(Some(client.list_known(home.listing(request), home.rows).await?.into_vec()));
         };
         let answer = client.get_known(request, &["id"]).await?;
-        let is_whole = |row: &&Object| {
-            home.rows.keys.iter().chain(home.rows.also).all(|key| row.contains_key(*key))
-        };
-        let row = |row: &Json| row.as_object().filter(is_whole).cloned();
-        Ok(answer.body[field].as_array().and_then(|rows| rows.iter().map(row).collect()))
+        let Some(rows) = answer.body[field].as_array() else { return Ok(None) };
+        let rows = rows.iter().map(|row| {
+            let mut keys = home.rows.keys.iter().chain(home.rows.also);
+            row.as_object().filter(|row| keys.all(|key| row.contains_key(*key))).cloned()
+        });
+        Ok(rows.collect())
     }
 
     /// Reads a list to its end.
@@ -202,17 +203,15 @@ impl Reading<'_> {
         if let Some(mistyped) = self.mistyped(all.iter()) {
             return Ok(mistyped);
         }
-        let lists_itself = of.traits.contains(&Trait::ListsItself);
-        let own_id = self.target.id.map(Json::from);
-        let is_itself = |raw: &Object| lists_itself && raw.get("id") == own_id.as_ref();
+        let itself = self.target.id.filter(|_| of.traits.contains(&Trait::ListsItself));
         let mut details = match of.detail.zip(home.operations.get) {
             Some((detail, get)) => self.details(detail, get, &all).await?,
             None => BTreeMap::new(),
         };
         let mut parts = self.parts(&all).await?;
-        let mut places = 0..;
+        let mut positions = 0..;
         let all = all.filter_map(|raw| {
-            let at = places.next().unwrap_or_default();
+            let at = positions.next().unwrap_or_default();
             let mut raw = details.remove(&at).unwrap_or(raw);
             raw.extend(parts.remove(&at).unwrap_or_default());
             // To remove an inherited entry here is a problem of the plan, and so may be another one.
@@ -224,9 +223,10 @@ impl Reading<'_> {
                     || only
                         .is_some_and(|it| others.any(|other| of.only_one(&other.key) == Some(it)))
             };
-            ((is_shown || !home.is_inherited(&raw)) && !is_itself(&raw)).then(|| reader.read(&raw))
+            let is_itself = itself.is_some() && id_of(&raw) == itself;
+            ((is_shown || !home.is_inherited(&raw)) && !is_itself).then(|| reader.read(&raw))
         });
-        self.with_beside(all).await.map(Collection::Complete)
+        self.with_side_list(all).await.map(Collection::Complete)
     }
 
     /// The entries of other sections that belong to those of `listed` with one declared name, by their
@@ -240,17 +240,17 @@ impl Reading<'_> {
         }
         let declared = self.section.entries.iter().map(|entry| &*entry.key);
         let declared: BTreeSet<&str> = declared.collect();
-        let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut positions: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, raw) in listed.iter().enumerate() {
-            places.entry(shown_name(self.of, raw)).or_default().push(at);
+            positions.entry(shown_name(self.of, raw)).or_default().push(at);
         }
-        places.retain(|name, places| places.len() > 1 && declared.contains(&**name));
-        for at in places.into_values().flatten() {
-            let Some(id) = listed[at].get("id").and_then(Json::as_u64) else { continue };
+        positions.retain(|name, positions| positions.len() > 1 && declared.contains(&**name));
+        for at in positions.into_values().flatten() {
+            let Some(id) = id_of(&listed[at]) else { continue };
             for (part, parent) in &below {
                 let Place::List(op) = part.home.place else { continue };
                 let request = self.request(op).arg(parent.argument, id);
-                let rows = match or_cause(self.rows_below(*part, request).await)? {
+                let rows = match tolerate(self.rows_below(*part, request).await)? {
                     Ok(Some(rows)) => rows.into_iter().map(Json::from).collect(),
                     _ => id.into(),
                 };
@@ -280,8 +280,8 @@ impl Reading<'_> {
             let is_wanted = reads_all || keys.contains("") || {
                 let name = shown_name(self.of, raw);
                 let goes = section.is_removed(&name) || section.unlisted.value == Unlisted::Delete;
-                let protects = |name| self.of.has(raw, name);
-                keys.contains(&*name) || (goes && stakes::protecting(self.of).any(protects))
+                keys.contains(&*name)
+                    || (goes && stakes::protecting(self.of).any(|name| self.of.has(raw, name)))
             };
             let request = home.one(self.request(get), raw).filter(|_| is_wanted)?;
             Some(async move {
@@ -311,21 +311,22 @@ impl Reading<'_> {
             let why = format!("the service shows a {} without any of its fields", of.noun);
             return Ok(Collection::Unreadable(Cause::new(why).help(PROXY)));
         };
-        let read = || Collection::One(Some(of.read(raw, Wanted::Only(&self.names)).into()));
-        Ok(self.mistyped([raw]).unwrap_or_else(read))
+        Ok(self.mistyped([raw]).unwrap_or_else(|| {
+            Collection::One(Some(of.read(raw, Wanted::Only(&self.names)).into()))
+        }))
     }
 
     /// Adds a field from another list, if it is declared and that list can be read.
-    async fn with_beside(&self, entries: Complete<LiveEntry>) -> Result<Complete<LiveEntry>> {
-        let beside = catalogue::side_list(self.of);
-        let Some(beside) = beside.filter(|beside| self.names.contains(beside.field)) else {
+    async fn with_side_list(&self, entries: Complete<LiveEntry>) -> Result<Complete<LiveEntry>> {
+        let side = catalogue::side_list(self.of);
+        let Some(side) = side.filter(|side| self.names.contains(side.field)) else {
             return Ok(entries);
         };
-        let list = self.observer.client.list_known(self.request(beside.list), beside.rows);
-        Ok(match or_cause(list.await)? {
+        let list = self.observer.client.list_known(self.request(side.list), side.rows);
+        Ok(match tolerate(list.await)? {
             Ok(others) => entries.map(|mut entry| {
-                let value = (beside.value)(&entry, &others);
-                entry.fields.raw_mut().insert(beside.field.to_owned(), value);
+                let value = (side.value)(&entry, &others);
+                entry.fields.raw_mut().insert(side.field.to_owned(), value);
                 entry
             }),
             // Without that list the field is unknown.
@@ -344,9 +345,8 @@ const PROXY: &str = "check for a proxy that changes answers";
 
 /// Why a section is unreadable while the settings in `off` are disabled.
 fn switched_off(of: Section, off: &[&str]) -> Cause {
-    let names: Vec<_> = off.iter().map(|name| format!("`{name}`")).collect();
-    let are = if names.len() == 1 { "is" } else { "are" };
-    let why = format!("switched off by settings: {} {are} disabled", names.join(" and "));
+    let are = if off.len() == 1 { "is" } else { "are" };
+    let why = format!("switched off by settings: `{}` {are} disabled", off.join("` and `"));
     let help = format!("enable it, or take `{}` out of the manifest", of.section);
     Cause::new(why).help(help).withheld(Withheld::SwitchedOff)
 }

@@ -8,7 +8,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::question::{Parsed, Question};
+use super::question::{Query, Question, Subject};
 use crate::{
     address::groups_above,
     catalogue, digest,
@@ -145,20 +145,15 @@ pub(super) type Lookup = Option<Result<Json, Failed>>;
 
 impl Contents {
     /// Answers a question.
-    pub(super) fn answer(&self, asked: &Parsed) -> Lookup {
-        if let Some(scope) = container_of(asked) {
-            self.object(scope, asked.of())
-        } else if let Some((scope, root)) = roster_of(asked) {
-            self.roster(scope, &root)
-        } else if asked.is(operation::PROJECT_LIST) {
-            // This list is only searched; projects that it lacks are read one by one.
-            Some(Ok(Json::Array(Vec::new())))
-        } else if asked.is(operation::GROUP_PROJECTS) {
-            Some(Ok(self.rows_below(asked.of())))
-        } else if let Some(name) = username(asked) {
-            self.user(name)
-        } else {
-            self.other(asked)
+    pub(super) fn answer(&self, query: &Query) -> Lookup {
+        match query.subject() {
+            Subject::Object(scope) => self.object(scope, query.of()),
+            Subject::Roster(scope, root) => self.roster(scope, root),
+            // Projects that the list lacks are read one by one.
+            Subject::AllProjects => Some(Ok(Json::Array(Vec::new()))),
+            Subject::SomeProjects => Some(Ok(self.rows_below(query.of()))),
+            Subject::User(name) => self.user(name),
+            Subject::Other => self.other(query),
         }
     }
 
@@ -170,8 +165,8 @@ impl Contents {
             self.paths.insert((scope, at.to_lowercase()), id);
         }
         // A row has no more fields than the object read by itself.
-        let known = self.objects.get(&(scope, id));
-        if thing.by_itself || known.is_none_or(|known| !known.by_itself) {
+        let present = self.objects.get(&(scope, id));
+        if thing.by_itself || present.is_none_or(|present| !present.by_itself) {
             self.objects.insert((scope, id), thing);
         }
     }
@@ -189,15 +184,15 @@ impl Contents {
     }
 
     /// The path of the container that a question concerns, if known, or what it calls it.
-    pub(super) fn path_of(&self, asked: &Parsed) -> String {
-        let path = asked.scope.and_then(|scope| self.path(scope, asked.of()));
-        path.unwrap_or_else(|| asked.of().to_owned())
+    pub(super) fn path_of(&self, query: &Query) -> String {
+        let path = query.scope.and_then(|scope| self.path(scope, query.of()));
+        path.unwrap_or_else(|| query.of().to_owned())
     }
 
     fn object(&self, scope: Scope, at: &str) -> Lookup {
         if let Some(thing) = self.id(scope, at).and_then(|id| self.objects.get(&(scope, id))) {
-            let says_all = self.whole_rows.get(&scope).copied().unwrap_or_default();
-            return (thing.by_itself || says_all).then(|| Ok(thing.object.json()));
+            let has_whole_rows = self.whole_rows.get(&scope).copied().unwrap_or_default();
+            return (thing.by_itself || has_whole_rows).then(|| Ok(thing.object.json()));
         }
         let failed = self.missing.get(&(scope, at.to_lowercase())).cloned();
         failed.or_else(|| self.is_absent(scope, at).then(|| no_such(scope))).map(Err)
@@ -210,17 +205,17 @@ impl Contents {
         if number(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
             return false;
         }
-        let is_listed =
-            |above: &str| matches!(self.rosters.get(&(scope, above.to_owned())), Some(Ok(_)));
-        let at_top = || scope == Scope::Group && self.sees_all() && is_listed("");
-        groups_above(&path).any(is_listed) || (!path.contains('/') && at_top())
+        let is_top = !path.contains('/') && scope == Scope::Group && self.sees_all();
+        let above = groups_above(&path).chain(is_top.then_some(""));
+        let mut rosters = above.map(|above| self.rosters.get(&(scope, above.to_owned())));
+        rosters.any(|roster| matches!(roster, Some(Ok(_))))
     }
 
-    /// Whether the caller is an administrator.
+    /// True if the caller is an administrator.
     pub(super) fn sees_all(&self) -> bool {
-        let is_caller =
-            |question: &&Question| question.operation == operation::CURRENT_USER.row().id;
-        let caller = self.answers.iter().find(|(question, _)| is_caller(question));
+        let operation = operation::CURRENT_USER.row().id;
+        let mut answers = self.answers.iter();
+        let caller = answers.find(|(question, _)| question.operation == operation);
         matches!(caller, Some((_, Recorded::One(Some(user)))) if user.json()["is_admin"] == true)
     }
 
@@ -248,13 +243,13 @@ impl Contents {
 
     /// Those of `ids` that are below the group at `root`.
     fn ids_below(&self, scope: Scope, ids: &BTreeSet<u64>, root: &str) -> BTreeSet<u64> {
-        let is_below = |id: &&u64| {
-            self.objects.get(&(scope, **id)).is_some_and(|thing| {
+        let below = ids.iter().copied().filter(|id| {
+            self.objects.get(&(scope, *id)).is_some_and(|thing| {
                 let path = thing.path.to_lowercase();
                 path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
             })
-        };
-        ids.iter().filter(is_below).copied().collect()
+        });
+        below.collect()
     }
 
     /// The known projects below the group at `root`, for a search.
@@ -280,42 +275,42 @@ impl Contents {
     }
 
     /// The question as stored: with the id, if known.
-    pub(super) fn key(&self, asked: &Parsed) -> Question {
-        let id = asked.scope.and_then(|scope| self.id(scope, asked.of()));
-        let of = id.map(|id| id.to_string()).or_else(|| asked.question.of.clone());
-        Question { of, ..asked.question.clone() }
+    pub(super) fn key(&self, query: &Query) -> Question {
+        let id = query.scope.and_then(|scope| self.id(scope, query.of()));
+        let of = id.map(|id| id.to_string()).or_else(|| query.question.of.clone());
+        Question { of, ..query.question.clone() }
     }
 
-    fn other(&self, asked: &Parsed) -> Lookup {
+    fn other(&self, query: &Query) -> Lookup {
         // The question may have been stored with a path, before the id was known.
-        let kept = self.answers.get(&self.key(asked));
-        if let Some(kept) = kept.or_else(|| self.answers.get(&asked.question)) {
-            return Some(match kept {
+        let answer = self.answers.get(&self.key(query));
+        if let Some(answer) = answer.or_else(|| self.answers.get(&query.question)) {
+            return Some(match answer {
                 Recorded::Entries(entries) => Ok(entries.iter().map(Packed::json).collect()),
                 Recorded::One(one) => Ok(one.as_ref().map(Packed::json).unwrap_or_default()),
                 Recorded::Failed(failed) => Err(failed.clone()),
             });
         }
-        if asked.is(operation::GROUP_MEMBER_GET_ALL) {
-            return self.level(asked);
+        if query.is(operation::GROUP_MEMBER_GET_ALL) {
+            return self.level(query);
         }
-        let group = asked.argument("id");
-        if asked.is(operation::NAMESPACE_GET)
+        let group = query.argument("id");
+        if query.is(operation::NAMESPACE_GET)
             && group.contains('/')
             && self.is_absent(Scope::Group, group)
         {
             return Some(Err(absent("Namespace Not Found")));
         }
-        let scope = asked.scope.filter(|scope| self.is_absent(*scope, asked.of()))?;
+        let scope = query.scope.filter(|scope| self.is_absent(*scope, query.of()))?;
         Some(Err(no_such(scope)))
     }
 
     /// A user's access level in a group, from the list of its members.
-    fn level(&self, asked: &Parsed) -> Lookup {
-        let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", asked.of());
-        let list = self.answers.get(&self.key(&Parsed::read(&list.target())?))?;
+    fn level(&self, query: &Query) -> Lookup {
+        let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.of());
+        let list = self.answers.get(&self.key(&Query::read(&list.target())?))?;
         let Recorded::Entries(members) = list else { return None };
-        let user = number(asked.argument("user_id"));
+        let user = number(query.argument("user_id"));
         let mut members = members.iter().map(Packed::json);
         let member = members.find(|member| member["id"].as_u64() == user);
         Some(member.ok_or_else(|| absent("Not found")))
@@ -335,7 +330,7 @@ impl Contents {
         let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))
         });
-        let answers = self.answers.iter().filter_map(|(question, kept)| match kept {
+        let answers = self.answers.iter().filter_map(|(question, answer)| match answer {
             Recorded::Failed(failed) => Some((self.what(question), failed)),
             Recorded::Entries(_) | Recorded::One(_) => None,
         });
@@ -351,36 +346,10 @@ impl Contents {
     /// A question in words: the operation and the path of its container.
     fn what(&self, question: &Question) -> String {
         let of = question.of.as_deref().unwrap_or_default();
-        let scope = Parsed::scope_of(&question.operation);
+        let scope = Query::scope_of(&question.operation);
         let path = scope.and_then(|scope| self.path(scope, of));
         format!("{} of `{}`", question.operation, path.as_deref().unwrap_or(of))
     }
-}
-
-/// The scope of the requested object, if the question is for a single one.
-pub(super) fn container_of(asked: &Parsed) -> Option<Scope> {
-    let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
-    gets.into_iter().find(|(_, get)| asked.is(*get)).map(|(scope, _)| scope)
-}
-
-/// The scope and root (path or id) of a requested list of what exists; an empty root means the top
-/// level.
-pub(super) fn roster_of(asked: &Parsed) -> Option<(Scope, String)> {
-    if asked.is(operation::GROUP_DESCENDANTS) {
-        return Some((Scope::Group, asked.of().to_owned()));
-    }
-    if asked.is(operation::GROUP_LIST) {
-        return Some((Scope::Group, String::new()));
-    }
-    let whole = asked.question.query.get("with_shared").is_some_and(|value| value == "false");
-    let is_whole = asked.is(operation::GROUP_PROJECTS) && whole;
-    is_whole.then(|| (Scope::Project, asked.of().to_owned()))
-}
-
-/// The name of the requested user.
-pub(super) fn username(asked: &Parsed) -> Option<&str> {
-    let name = asked.question.query.get("username").filter(|_| asked.is(operation::USER_FIND));
-    name.map(String::as_str)
 }
 
 /// The service's answer for an absent container.

@@ -161,7 +161,7 @@ impl Snapshot {
     /// # Errors
     /// If it cannot be written, or is too large to be read.
     pub fn write(&self, to: impl Write) -> io::Result<()> {
-        let mut to = Bounded { to, left: MAX_BYTES };
+        let mut to = Bounded { to, capacity: MAX_BYTES };
         serde_json::to_writer(&mut to, &self.form())?;
         to.write_all(b"\n")?;
         to.flush()
@@ -169,15 +169,15 @@ impl Snapshot {
 
     fn form(&self) -> File<'_> {
         let (head, contents) = (&self.head, &self.contents);
-        let is_own = |(scope, path): &(Scope, String), id: u64| {
-            let own = contents.objects.get(&(*scope, id));
-            own.is_some_and(|own| own.path.to_lowercase() == *path)
-        };
+        let redirects = contents.paths.iter().filter(|((scope, path), id)| {
+            let target = contents.objects.get(&(*scope, **id));
+            target.is_none_or(|target| target.path.to_lowercase() != *path)
+        });
         let incomplete = contents.incomplete();
         File {
             all_users: contents.all_users,
-            answers: rows(&contents.answers, |question, kept| AnswerRow {
-                answer: Cow::Borrowed(kept),
+            answers: rows(&contents.answers, |question, answer| AnswerRow {
+                answer: Cow::Borrowed(answer),
                 question: Cow::Borrowed(question),
             }),
             format_version: FORMAT_VERSION,
@@ -189,10 +189,7 @@ impl Snapshot {
                 scope: *scope,
             }),
             objects: contents.objects.values().map(Cow::Borrowed).collect(),
-            paths: contents
-                .paths
-                .iter()
-                .filter(|(at, id)| !is_own(at, **id))
+            paths: redirects
                 .map(|((scope, path), id)| PathRow { id: *id, path: path.into(), scope: *scope })
                 .collect(),
             rosters: rows(&contents.rosters, |(scope, root), roster| RosterRow {
@@ -282,12 +279,13 @@ impl File<'_> {
             })?;
         }
         for row in self.answers {
-            let kept = match row.answer.into_owned() {
+            let answer = match row.answer.into_owned() {
                 Recorded::Failed(failed) => Recorded::Failed(checked(failed)?),
-                kept => kept,
+                answer => answer,
             };
-            let what = |question: &Question| format!("an answer to {}", question.operation);
-            put(&mut contents.answers, row.question.into_owned(), kept, what)?;
+            put(&mut contents.answers, row.question.into_owned(), answer, |question| {
+                format!("an answer to {}", question.operation)
+            })?;
         }
         for row in self.users {
             let name = row.username.into_owned();
@@ -311,12 +309,14 @@ fn put<K: Ord, V>(
     what: impl FnOnce(&K) -> String,
 ) -> Result<(), LoadError> {
     match into.entry(key) {
-        Entry::Vacant(place) => drop(place.insert(value)),
-        Entry::Occupied(known) => {
-            return Err(LoadError::Wrong(format!("{} is in it twice", what(known.key()))));
+        Entry::Vacant(entry) => {
+            entry.insert(value);
+            Ok(())
+        }
+        Entry::Occupied(entry) => {
+            Err(LoadError::Wrong(format!("{} is in it twice", what(entry.key()))))
         }
     }
-    Ok(())
 }
 
 /// `failed`, if its status is that of a failure.
@@ -339,16 +339,16 @@ fn broken(error: &serde_json::Error) -> LoadError {
 /// Writes no more than can be read.
 struct Bounded<W> {
     to: W,
-    left: u64,
+    capacity: u64,
 }
 
 impl<W: Write> Write for Bounded<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
+        let Some(capacity) = self.capacity.checked_sub(bytes.len() as u64) else {
             let why = "the snapshot is larger than 256 MiB; take one for each of several folders";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
         };
-        self.left = left;
+        self.capacity = capacity;
         self.to.write_all(bytes).map(|()| bytes.len())
     }
 

@@ -1,7 +1,7 @@
 //! Snapshots: everything that plans read from a service, in one file, so that a job that plans a
 //! merge request needs no token.
 //!
-//! A snapshot keeps answers of the service, reduced to what plans use (`keep`). They are stored by
+//! A snapshot keeps answers of the service, reduced to what plans use (`reduce`). They are stored by
 //! object, not by request: objects, lists of what exists, collections, users (`contents`). So it also
 //! answers manifests that ask in other ways, or ask for more. [`Recorder`] is a transport between
 //! client and service that fills it: a plan made through it leaves everything that it read in the
@@ -13,9 +13,9 @@
 
 mod contents;
 pub mod file;
-mod keep;
 mod offline;
 mod question;
+mod reduce;
 mod seal;
 mod take;
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! A transport that answers from a snapshot and has no connection.
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 
 use super::{
     Head, Snapshot,
     contents::{Failed, Lookup},
-    keep,
-    question::Parsed,
+    question::Query,
+    reduce,
     seal::Unsealing,
     shown,
 };
@@ -16,13 +15,11 @@ use crate::{
     api::{Failure, Phase, SendError, Transport, WireRequest, WireResponse},
     desired::Desired,
     digest::Key,
+    observe::SANDBOX_HEADER,
     operation::{Answer, Method},
     secret::Secrets,
     value::Json,
 };
-
-/// The header by which the sandbox identifies itself.
-const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 
 /// A snapshot in place of a service.
 #[derive(Debug)]
@@ -42,23 +39,23 @@ impl Offline {
         self.unsealing.declare(desired, secrets);
     }
 
-    fn found(&self, asked: &Parsed) -> Lookup {
+    fn found(&self, query: &Query) -> Lookup {
         let contents = &self.snapshot.contents;
-        let mut json = match contents.answer(asked)? {
+        let mut json = match contents.answer(query)? {
             Ok(json) => json,
             failed => return Some(failed),
         };
-        let path = contents.path_of(asked);
-        let within = keep::nested(asked.op).filter_map(|(of, _)| Some((of, of.home.within?)));
+        let path = contents.path_of(query);
+        let within = reduce::nested(query.op).filter_map(|(of, _)| Some((of, of.home.within?)));
         for (section, field) in within {
             if let Some(rows) = json.get_mut(field) {
                 match self.unsealing.unseal(section, &path, rows.take()) {
-                    Ok(known) => *rows = known,
+                    Ok(unsealed) => *rows = unsealed,
                     failed => return Some(failed),
                 }
             }
         }
-        Some(match keep::section_of(asked.op) {
+        Some(match reduce::section_of(query.op) {
             Some(section) => self.unsealing.unseal(section, &path, json),
             None => Ok(json),
         })
@@ -66,26 +63,26 @@ impl Offline {
 
     fn answer(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
         let head = &self.snapshot.head;
-        let why = |why: Option<&str>| {
-            let taken_at = shown(head.taken_at);
-            match why {
-                Some(why) => {
-                    format!("it could not be read for the snapshot of {taken_at}: {why}")
-                }
-                None => format!(
-                    "the snapshot of {taken_at} does not contain it; the next one contains everything that is declared then"
-                ),
-            }
-        };
-        let asked = Parsed::read(&request.target).filter(|_| request.method == Method::Get);
-        let Some(asked) = asked else { return Err(unknown(&why(None))) };
-        reply(&asked, self.found(&asked), head, why)
+        let query = Query::read(&request.target).filter(|_| request.method == Method::Get);
+        let Some(query) = query else { return Err(unknown(&unanswered(head, None))) };
+        reply(&query, self.found(&query), head, |why| unanswered(head, why))
     }
 }
 
 impl Transport for Offline {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(std::future::ready(self.answer(&request)))
+    }
+}
+
+/// Why the snapshot has no answer: `failed` if the read failed when it was taken.
+fn unanswered(head: &Head, failed: Option<&str>) -> String {
+    let taken_at = shown(head.taken_at);
+    match failed {
+        Some(why) => format!("it could not be read for the snapshot of {taken_at}: {why}"),
+        None => format!(
+            "the snapshot of {taken_at} does not contain it; the next one contains everything that is declared then"
+        ),
     }
 }
 
@@ -96,13 +93,13 @@ pub(super) fn unknown(why: &str) -> SendError {
 
 /// The answer to a question. `why` words why there is none: what happened, if the read failed.
 pub(super) fn reply(
-    asked: &Parsed,
+    query: &Query,
     found: Lookup,
     head: &Head,
     why: impl Fn(Option<&str>) -> String,
 ) -> Result<WireResponse, SendError> {
     match found {
-        Some(Ok(json)) => Ok(response(asked, &json, head)),
+        Some(Ok(json)) => Ok(response(query, &json, head)),
         Some(Err(failed)) => match failed.status {
             Some(status) => Ok(refusal(status, &failed, head)),
             None => Err(unknown(&why(Some(&failed.message)))),
@@ -112,9 +109,9 @@ pub(super) fn reply(
 }
 
 /// A successful answer. A list is one page.
-fn response(asked: &Parsed, json: &Json, head: &Head) -> WireResponse {
+fn response(query: &Query, json: &Json, head: &Head) -> WireResponse {
     let mut headers = headers(head);
-    if let (Answer::List, Json::Array(entries)) = (asked.op.row().answer, json) {
+    if let (Answer::List, Json::Array(entries)) = (query.op.row().answer, json) {
         let total = entries.len();
         // A page that is not full is the last one.
         for (name, number) in [("x-page", 1), ("x-per-page", total + 1), ("x-total", total)] {
@@ -127,22 +124,19 @@ fn response(asked: &Parsed, json: &Json, head: &Head) -> WireResponse {
 /// The answer to a failed request.
 pub(super) fn refusal(status: u16, failed: &Failed, head: &Head) -> WireResponse {
     let mut headers = headers(head);
-    let mut say = |name: &'static str, value: Option<String>| {
-        if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
-            headers.insert(name, value);
-        }
-    };
-    say("x-request-id", failed.request_id.clone());
     // The sandbox has no address there.
     let home = url::Url::parse(&head.target).map(|url| url.path().trim_end_matches('/').to_owned());
     let home = home.unwrap_or_default();
-    say("location", failed.moved_to.map(|id| format!("{home}/api/v4/projects/{id}")));
-    let message = format!("{status} {}", failed.message);
-    let body: Bytes = match failed.is_route {
-        true => message.into(),
-        false => serde_json::json!({ "message": message.trim_end() }).to_string().into(),
-    };
-    WireResponse { status, headers, body: Ok(body) }
+    let location = failed.moved_to.map(|id| format!("{home}/api/v4/projects/{id}"));
+    for (name, value) in [("x-request-id", failed.request_id.clone()), ("location", location)] {
+        let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
+        headers.extend(value.map(|value| (HeaderName::from_static(name), value)));
+    }
+    let mut body = format!("{status} {}", failed.message);
+    if !failed.is_route {
+        body = serde_json::json!({ "message": body.trim_end() }).to_string();
+    }
+    WireResponse { status, headers, body: Ok(body.into()) }
 }
 
 fn headers(head: &Head) -> HeaderMap {

@@ -31,16 +31,31 @@ pub(super) struct Question {
     pub query: BTreeMap<String, String>,
 }
 
+/// The kind of thing that a request asks for.
+pub(super) enum Subject<'q> {
+    /// A group or project by itself.
+    Object(Scope),
+    /// Everything of a scope below a root (path or id); an empty root means the top level.
+    Roster(Scope, &'q str),
+    /// All projects, to search for some.
+    AllProjects,
+    /// Projects below a group, to search for some.
+    SomeProjects,
+    /// The user of this name.
+    User(&'q str),
+    Other,
+}
+
 /// A question with its operation.
 #[derive(Clone, Debug)]
-pub(super) struct Parsed {
+pub(super) struct Query {
     pub(super) op: Op<Read>,
     /// Whether it concerns a group or a project.
     pub(super) scope: Option<Scope>,
     pub(super) question: Question,
 }
 
-impl Parsed {
+impl Query {
     /// The question in a request with this path and query; `None` if no read operation matches.
     pub(super) fn read(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -76,6 +91,35 @@ impl Parsed {
     /// An argument of its path.
     pub(super) fn argument(&self, name: &str) -> &str {
         self.question.arguments.get(name).map(String::as_str).unwrap_or_default()
+    }
+
+    /// The kind of thing that the request asks for.
+    pub(super) fn subject(&self) -> Subject<'_> {
+        let query = &self.question.query;
+        let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
+        if let Some((scope, _)) = gets.into_iter().find(|(_, get)| self.is(*get)) {
+            return Subject::Object(scope);
+        }
+        if self.is(operation::GROUP_DESCENDANTS) {
+            Subject::Roster(Scope::Group, self.of())
+        } else if self.is(operation::GROUP_LIST) {
+            Subject::Roster(Scope::Group, "")
+        } else if self.is(operation::PROJECT_LIST) {
+            Subject::AllProjects
+        } else if self.is(operation::GROUP_PROJECTS) {
+            let is_whole = query.get("with_shared").is_some_and(|value| value == "false");
+            if is_whole {
+                Subject::Roster(Scope::Project, self.of())
+            } else {
+                Subject::SomeProjects
+            }
+        } else if let Some(name) = query.get("username")
+            && self.is(operation::USER_FIND)
+        {
+            Subject::User(name)
+        } else {
+            Subject::Other
+        }
     }
 
     /// Whether the operation with this id concerns a group or a project.
@@ -139,14 +183,14 @@ mod tests {
             });
             let request = request.query("x[y]", "a&b=c").query("with", "");
             let target = request.clone().query("page", 3).query("per_page", 100).target();
-            let asked = Parsed::read(&target).unwrap();
-            assert_eq!(asked.op.row().id, op.row().id);
-            assert_eq!(asked.request().path(), request.path());
-            let again = Parsed::read(&asked.request().target()).unwrap();
-            assert_eq!(again.question, asked.question);
+            let query = Query::read(&target).unwrap();
+            assert_eq!(query.op.row().id, op.row().id);
+            assert_eq!(query.request().path(), request.path());
+            let again = Query::read(&query.request().target()).unwrap();
+            assert_eq!(again.question, query.question);
         }
         for none in ["", "/", "/nothing", "/projects/%FF", "/projects/1/none/of/these"] {
-            assert!(Parsed::read(none).is_none(), "{none}");
+            assert!(Query::read(none).is_none(), "{none}");
         }
     }
 }

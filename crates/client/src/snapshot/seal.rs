@@ -32,18 +32,18 @@ const DIGEST: &str = "undrift_digest";
 const MASKED: &str = "undrift_masked";
 
 /// A section of a container at a path.
-type Place = (Scope, String, &'static str);
+type SectionKey = (Scope, String, &'static str);
 
 /// Declared sensitive values.
 #[derive(Debug, Default)]
-struct Declared {
+struct DeclaredValues {
     /// By the present and former paths of the container, and by section, with the field.
-    values: BTreeMap<Place, Vec<(String, Json)>>,
+    values: BTreeMap<SectionKey, Vec<(String, Json)>>,
     /// Whether a container has too many former paths.
     is_vague: bool,
 }
 
-impl Declared {
+impl DeclaredValues {
     /// The values of `section` in the container that is now at `path`.
     fn of(&self, section: Section, path: &str) -> &[(String, Json)] {
         let of = (section.home.scope, path.to_owned(), section.section);
@@ -91,10 +91,10 @@ impl SealedField<'_> {
             _ => value.clone(),
         };
         let scope = section.home.scope.noun();
-        let above = section.home.parent.iter().map(|parent| &parent.argument);
-        let keys = section.home.rows.keys.iter().chain(above);
-        let own: Vec<_> = keys.map(|key| raw.get(*key)).collect();
-        serde_json::json!([scope, path, section.section, own, spec.name, value])
+        let parent = section.home.parent.iter().map(|parent| &parent.argument);
+        let keys = section.home.rows.keys.iter().chain(parent);
+        let identity: Vec<_> = keys.map(|key| raw.get(*key)).collect();
+        serde_json::json!([scope, path, section.section, identity, spec.name, value])
     }
 }
 
@@ -104,20 +104,18 @@ fn url_secrets(url: &str) -> Vec<Range<usize>> {
 
 /// `url` as addresses of entries show it; `None` if what they show may still be a secret.
 fn masked(url: &str) -> Option<String> {
-    let is_plain = |c: char| c.is_ascii_graphic() && !"\"'<>`\\^{|}".contains(c);
     let is_web = url::Url::parse(url).is_ok_and(|parsed| parsed.has_host())
         && url.matches("://").count() == 1;
     let (masked, normal) = (mask_url(url), text::normal_url(url));
-    let is_secret = |part: &str| judge::may_be_secret(part, Secrecy::Sensitive);
     let is_open = is_web
-        && url.chars().all(is_plain)
+        && url.chars().all(|c| c.is_ascii_graphic() && !"\"'<>`\\^{|}".contains(c))
         && url_secrets(url).len() == url_secrets(&normal).len()
-        && !masked.split(MASK).any(is_secret);
+        && !masked.split(MASK).any(|part| judge::may_be_secret(part, Secrecy::Sensitive));
     is_open.then(|| masked.into_owned())
 }
 
-/// Whether comparisons ignore everything that the mask in `url` hides.
-fn says_all(spec: &Spec, url: &str) -> bool {
+/// True if comparisons ignore everything that the mask in `url` hides.
+fn equals_masked(spec: &Spec, url: &str) -> bool {
     spec.field.compare == Compare::Location && !text::location(url).contains(MASK)
 }
 
@@ -140,7 +138,7 @@ pub(super) struct Unsealing {
     key: Option<Key>,
     /// Stands for what a mask hides.
     nonce: String,
-    declared: Mutex<Arc<Declared>>,
+    declared: Mutex<Arc<DeclaredValues>>,
 }
 
 impl Unsealing {
@@ -152,7 +150,7 @@ impl Unsealing {
 
     /// Uses the present declarations, and the values in `secrets`, to recognise digests.
     pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
-        let mut declared = Declared::default();
+        let mut declared = DeclaredValues::default();
         for container in &desired.containers {
             // The service may have it at a former path.
             let former = desired.moves.former(&container.path);
@@ -192,8 +190,10 @@ impl Unsealing {
             Json::Object(mut raw) => {
                 for spec in section.table().specs() {
                     let Some(live) = spec.field.live_name() else { continue };
-                    let part = |part| Some(raw.get(live)?.get(part)?.as_str()?.to_owned());
-                    let (digest, masked) = (part(DIGEST), part(MASKED));
+                    let sealed = raw.get(live);
+                    let [digest, masked] = [DIGEST, MASKED].map(|part| {
+                        sealed.and_then(|sealed| Some(sealed.get(part)?.as_str()?.to_owned()))
+                    });
                     if digest.is_none() && masked.is_none() {
                         continue;
                     }
@@ -201,7 +201,7 @@ impl Unsealing {
                     let value = match self.unsealed(&field, digest.as_deref(), masked.as_deref()) {
                         Some(value) => value,
                         None if field.is_identity() => {
-                            return Err(undecided(section, live, digest.is_some()));
+                            return Err(ambiguous(section, live, digest.is_some()));
                         }
                         None => kind::withheld_field(),
                     };
@@ -220,17 +220,17 @@ impl Unsealing {
         digest: Option<&str>,
         masked: Option<&str>,
     ) -> Option<Json> {
-        let known = match (&self.key, digest, masked) {
+        let value = match (&self.key, digest, masked) {
             (Some(key), Some(digest), _) => self.value(key, field, digest),
-            (_, _, Some(url)) if says_all(field.spec, url) => Some(url.into()),
-            (_, _, Some(url)) if self.is_other(field, url) => None,
+            (_, _, Some(url)) if equals_masked(field.spec, url) => Some(url.into()),
+            (_, _, Some(url)) if self.is_undeclared(field, url) => None,
             _ => return None,
         };
-        Some(known.unwrap_or_else(|| self.stand_in(field, masked)))
+        Some(value.unwrap_or_else(|| self.stand_in(field, masked)))
     }
 
     /// The present declarations.
-    fn declared(&self) -> Arc<Declared> {
+    fn declared(&self) -> Arc<DeclaredValues> {
         Arc::clone(&lock(&self.declared))
     }
 
@@ -255,30 +255,32 @@ impl Unsealing {
             return format!("sealed:{:032x}", rand::random::<u128>()).into();
         }
         let keys = field.section.home.rows.keys.iter();
-        let own = keys.filter_map(|key| field.raw.get(*key)).map(Json::to_string);
-        let own = own.collect::<Vec<_>>().join("-");
-        let url = masked.and_then(|masked| unmasked(masked, &format!("{}-{own}", self.nonce)));
-        url.unwrap_or_else(|| format!("sealed:{own}")).into()
+        let identity = keys.filter_map(|key| field.raw.get(*key)).map(Json::to_string);
+        let identity = identity.collect::<Vec<_>>().join("-");
+        let url = masked.and_then(|masked| unmasked(masked, &format!("{}-{identity}", self.nonce)));
+        url.unwrap_or_else(|| format!("sealed:{identity}")).into()
     }
 
-    /// Whether the URL with this masked form is certainly none that its section declares below its
+    /// True if the URL with this masked form is certainly none that its section declares below its
     /// path: none of them has its host and path, apart from a final `/`.
-    fn is_other(&self, field: &SealedField<'_>, masked: &str) -> bool {
-        let place = |url: &str| {
-            let url = text::location(url);
-            let place = mask_url(&url);
-            let place = place.split(['?', '#']).next().unwrap_or_default();
-            place.trim_end_matches('/').to_owned()
-        };
-        let (own, declared) = (place(masked), self.declared());
+    fn is_undeclared(&self, field: &SealedField<'_>, masked: &str) -> bool {
+        let (endpoint, declared) = (endpoint_of(masked), self.declared());
         let values = declared.of(field.section, field.path).iter();
         let values = values.flat_map(|(_, value)| match value {
             Json::Array(urls) => urls.as_slice(),
             value => std::slice::from_ref(value),
         });
         let mut urls = values.filter_map(Json::as_str);
-        !declared.is_vague && urls.all(|url| place(url) != own)
+        !declared.is_vague && urls.all(|url| endpoint_of(url) != endpoint)
     }
+}
+
+/// The host and path of a URL without credentials.
+fn endpoint_of(url: &str) -> String {
+    let url = text::location(url);
+    let masked = mask_url(&url);
+    let endpoint = masked.split(['?', '#']).next().unwrap_or_default();
+    endpoint.trim_end_matches('/').to_owned()
 }
 
 /// Why an entry is unknown without a field.
@@ -287,10 +289,11 @@ pub(super) fn withheld(section: Section, live: &str) -> Failed {
 }
 
 /// As [`withheld`], where the key could decide.
-fn undecided(section: Section, live: &str, has_digest: bool) -> Failed {
-    let next = match has_digest {
-        true => "only a plan with UNDRIFT_SNAPSHOT_KEY, as on the default branch, can compare it",
-        false => "take the snapshot with UNDRIFT_SNAPSHOT_KEY, and plan on the default branch",
+fn ambiguous(section: Section, live: &str, has_digest: bool) -> Failed {
+    let next = if has_digest {
+        "only a plan with UNDRIFT_SNAPSHOT_KEY, as on the default branch, can compare it"
+    } else {
+        "take the snapshot with UNDRIFT_SNAPSHOT_KEY, and plan on the default branch"
     };
     Failed::because(format!("{}; {next}", withheld(section, live).message))
 }

@@ -14,9 +14,9 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use super::{
     Head, Snapshot,
     contents::{self, Contents, Failed, ObjectRow, Packed, Recorded},
-    keep::{Keep, Literals, placed},
     offline::{refusal, reply, unknown},
-    question::Parsed,
+    question::{Query, Subject},
+    reduce::{Literals, Reducer, placed},
 };
 use crate::{
     address::group_of,
@@ -30,7 +30,7 @@ use crate::{
     field::Scope,
     kind::{Place, Section},
     lock,
-    observe::{all_in, ends_everything, outermost},
+    observe::{all_in, is_fatal, outermost},
     operation::{self, Answer, Method, Op, Read, Request},
     page::{Complete, Pager, Rows},
     secret::Secrets,
@@ -47,7 +47,7 @@ const AT_ONCE: usize = 8;
 pub struct Recorder {
     client: ReadClient,
     head: Head,
-    keep: Mutex<Arc<Keep>>,
+    reducer: Mutex<Arc<Reducer>>,
     contents: Mutex<Contents>,
 }
 
@@ -62,15 +62,15 @@ impl Recorder {
     /// are removed, and secret values are kept as digests under `key`.
     pub fn new(client: ReadClient, head: Head, secrets: Arc<Secrets>, key: Option<Key>) -> Self {
         let head = Head { key: key.as_ref().map(Key::id), ..head };
-        let keep = Keep { literals: Literals::default(), secrets, key };
-        Self { client, head, keep: Mutex::new(Arc::new(keep)), contents: Mutex::default() }
+        let reducer = Reducer { literals: Literals::default(), secrets, key };
+        Self { client, head, reducer: Mutex::new(Arc::new(reducer)), contents: Mutex::default() }
     }
 
     /// Uses the present declarations.
     pub fn declare(&self, desired: &Desired) {
-        let mut keep = lock(&self.keep);
-        let (secrets, key) = (Arc::clone(&keep.secrets), keep.key.clone());
-        *keep = Arc::new(Keep { literals: Literals::of(desired), secrets, key });
+        let mut reducer = lock(&self.reducer);
+        let (secrets, key) = (Arc::clone(&reducer.secrets), reducer.key.clone());
+        *reducer = Arc::new(Reducer { literals: Literals::of(desired), secrets, key });
     }
 
     /// The snapshot as taken so far.
@@ -87,14 +87,14 @@ impl Recorder {
         lock(&self.contents)
     }
 
-    fn keep(&self) -> Arc<Keep> {
-        Arc::clone(&lock(&self.keep))
+    fn reducer(&self) -> Arc<Reducer> {
+        Arc::clone(&lock(&self.reducer))
     }
 
     async fn ask(&self, request: WireRequest) -> Result<WireResponse, SendError> {
-        let asked = Parsed::read(&request.target).filter(|_| request.method == Method::Get);
-        let Some(asked) = asked else { return Err(unknown("a snapshot has no such thing")) };
-        if let Err(error) = self.look(&asked).await {
+        let query = Query::read(&request.target).filter(|_| request.method == Method::Get);
+        let Some(query) = query else { return Err(unknown("a snapshot has no such thing")) };
+        if let Err(error) = self.fetch(&query).await {
             if !error.is_unauthorized() {
                 return Err(SendError::new(Phase::NotSent, Failure::Offline, &chain(&error)));
             }
@@ -102,48 +102,48 @@ impl Recorder {
             let failed = Failed::because(error.message().unwrap_or_default().to_owned());
             return Ok(refusal(401, &failed, &self.head));
         }
-        let found = self.contents().answer(&asked);
-        reply(&asked, found, &self.head, |why| why.unwrap_or("the service did not tell").to_owned())
+        let found = self.contents().answer(&query);
+        reply(&query, found, &self.head, |why| why.unwrap_or("the service did not tell").to_owned())
     }
 
     /// Asks the service, unless the answer is known.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too. Any other failure is stored.
-    async fn look(&self, asked: &Parsed) -> Result<()> {
-        let scope = contents::container_of(asked);
-        let is_known = {
+    async fn fetch(&self, query: &Query) -> Result<()> {
+        let subject = query.subject();
+        let is_recorded = {
             let contents = self.contents();
-            match (contents.answer(asked), scope) {
+            match (contents.answer(query), &subject) {
                 // A list lacks what was renamed; only the service redirects the old path.
-                (Some(Err(_)), Some(scope)) => {
-                    contents.missing.contains_key(&(scope, asked.of().to_lowercase()))
+                (Some(Err(_)), Subject::Object(scope)) => {
+                    contents.missing.contains_key(&(*scope, query.of().to_lowercase()))
                 }
-                (found, _) => found.is_some(),
+                (answer, _) => answer.is_some(),
             }
         };
-        match scope {
-            _ if is_known => Ok(()),
-            Some(scope) => self.object(scope, asked).await,
-            None => match (contents::roster_of(asked), contents::username(asked)) {
-                (Some((scope, root)), _) => self.roster(scope, &root, asked).await,
-                (None, Some(name)) => self.user(name, asked).await,
-                (None, None) => self.other(asked).await,
-            },
+        match subject {
+            _ if is_recorded => Ok(()),
+            Subject::Object(scope) => self.object(scope, query).await,
+            Subject::Roster(scope, root) => self.roster(scope, root, query).await,
+            Subject::User(name) => self.user(name, query).await,
+            Subject::AllProjects | Subject::SomeProjects | Subject::Other => {
+                self.other(query).await
+            }
         }
     }
 
-    async fn look_for(&self, request: Request<Read>) -> Result<()> {
-        match Parsed::read(&request.target()) {
-            Some(asked) => self.look(&asked).await,
+    async fn fetch_request(&self, request: Request<Read>) -> Result<()> {
+        match Query::read(&request.target()) {
+            Some(query) => self.fetch(&query).await,
             None => Ok(()),
         }
     }
 
-    async fn object(&self, scope: Scope, asked: &Parsed) -> Result<()> {
+    async fn object(&self, scope: Scope, query: &Query) -> Result<()> {
         let itself = catalogue::lookup(scope);
-        let request = asked.request().keeping(self.keep().wanted(scope));
-        let at = asked.of();
+        let request = query.request().keeping(self.reducer().wanted(scope));
+        let at = query.of();
         match self.client.get_known(request, &["id", itself.path]).await {
             Ok(answer) => self.add(scope, &answer.object().cloned().unwrap_or_default(), Some(at)),
             Err(error) => {
@@ -157,11 +157,11 @@ impl Recorder {
     /// Adds the object `raw` that was requested `at` a path or id, or is a row of a list; records
     /// why not, if it is not kept.
     fn add(&self, scope: Scope, raw: &Object, at: Option<&str>) {
-        let kept = self.keep().object(scope, raw);
+        let reduced = self.reducer().object(scope, raw);
         let mut contents = self.contents();
-        match kept {
-            Ok(kept) => {
-                let row = ObjectRow::of(scope, &kept, at.is_some());
+        match reduced {
+            Ok(reduced) => {
+                let row = ObjectRow::of(scope, &reduced, at.is_some());
                 row.into_iter().for_each(|row| contents.add(row, at));
             }
             Err(why) => {
@@ -171,14 +171,14 @@ impl Recorder {
         }
     }
 
-    async fn roster(&self, scope: Scope, root: &str, asked: &Parsed) -> Result<()> {
+    async fn roster(&self, scope: Scope, root: &str, query: &Query) -> Result<()> {
         let (own, _) = catalogue::container(scope);
-        let request = asked.request().query("order_by", "id").query("sort", "asc");
+        let request = query.request().query("order_by", "id").query("sort", "asc");
         let request = match scope {
             Scope::Project => request.query("include_subgroups", true),
             Scope::Group => request,
         };
-        let request = request.keeping(self.keep().wanted(scope));
+        let request = request.keeping(self.reducer().wanted(scope));
         let roster = match self.client.list_known(request, own.home.rows).await {
             Ok(rows) => {
                 rows.iter().for_each(|row| self.add(scope, row, None));
@@ -192,8 +192,8 @@ impl Recorder {
         Ok(())
     }
 
-    async fn user(&self, name: &str, asked: &Parsed) -> Result<()> {
-        match self.client.get(asked.request()).await {
+    async fn user(&self, name: &str, query: &Query) -> Result<()> {
+        match self.client.get(query.request()).await {
             Ok(answer) => {
                 let key = name.to_lowercase();
                 let mut users = answer.body.as_array().into_iter().flatten().filter_map(user);
@@ -202,41 +202,41 @@ impl Recorder {
             }
             Err(error) => {
                 let failed = Recorded::Failed(failed(error)?);
-                self.contents().answers.insert(asked.question.clone(), failed);
+                self.contents().answers.insert(query.question.clone(), failed);
             }
         }
         Ok(())
     }
 
-    async fn other(&self, asked: &Parsed) -> Result<()> {
-        let (path, keep) = (self.contents().path_of(asked), self.keep());
-        let kept = match asked.op.row().answer {
-            Answer::List => match self.client.list(asked.request()).await {
-                Ok(rows) => keep
-                    .list(asked.op, &path, &rows.map(|row| placed(asked, row)))
+    async fn other(&self, query: &Query) -> Result<()> {
+        let (path, reducer) = (self.contents().path_of(query), self.reducer());
+        let reduced = match query.op.row().answer {
+            Answer::List => match self.client.list(query.request()).await {
+                Ok(rows) => reducer
+                    .list(query.op, &path, &rows.map(|row| placed(query, row)))
                     .map(|rows| Recorded::Entries(rows.iter().map(Packed::new).collect())),
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
-            _ => match self.client.get_optional(asked.request(), &[]).await {
+            _ => match self.client.get_optional(query.request(), &[]).await {
                 Ok(answer) => {
                     let one = answer.as_ref().and_then(|answer| answer.object());
-                    let one = one.map(|raw| placed(asked, raw.clone()));
-                    let one = one.map(|raw| keep.one(asked.op, &path, &raw)).transpose();
+                    let one = one.map(|raw| placed(query, raw.clone()));
+                    let one = one.map(|raw| reducer.one(query.op, &path, &raw)).transpose();
                     one.map(|one| Recorded::One(one.map(|one| Packed::new(&Json::Object(one)))))
                 }
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
         };
-        let kept = kept.unwrap_or_else(|why| Recorded::Failed(Failed::because(why)));
+        let reduced = reduced.unwrap_or_else(|why| Recorded::Failed(Failed::because(why)));
         let mut contents = self.contents();
-        if let Recorded::Entries(entries) = &kept {
+        if let Recorded::Entries(entries) = &reduced {
             // Every member is a user.
             for (username, user) in entries.iter().filter_map(|entry| user(&entry.json())) {
                 contents.users.entry(username).or_insert(user);
             }
         }
-        let key = contents.key(asked);
-        contents.answers.insert(key, kept);
+        let key = contents.key(query);
+        contents.answers.insert(key, reduced);
         Ok(())
     }
 
@@ -246,15 +246,15 @@ impl Recorder {
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
     pub async fn widen(&self, desired: &Desired) -> Result<()> {
-        self.look_for(operation::CURRENT_USER.request()).await?;
-        self.look_for(operation::VERSION_GET.request()).await?;
+        self.fetch_request(operation::CURRENT_USER.request()).await?;
+        self.fetch_request(operation::VERSION_GET.request()).await?;
         let groups = managed(desired);
         for root in outermost(&groups) {
             self.everything_below(&root).await?;
         }
         if self.contents().sees_all() {
             let list = operation::GROUP_LIST.request().query("top_level_only", true);
-            self.look_for(list.query("all_available", true)).await?;
+            self.fetch_request(list.query("all_available", true)).await?;
         }
         self.namespaces().await?;
         self.everybody().await?;
@@ -268,13 +268,13 @@ impl Recorder {
         };
         let members = operation::GROUP_MEMBER_LIST_ALL;
         let members = groups.iter().map(|group| members.request().arg("id", group));
-        self.also(members.collect(), || {}).await?;
+        self.fetch_all(members.collect(), || {}).await?;
         let namespaces: Vec<_> = {
             let contents = self.contents();
             let groups = groups.iter().filter_map(|id| contents.objects.get(&(Scope::Group, *id)));
             groups.map(|group| operation::NAMESPACE_GET.request().arg("id", &group.path)).collect()
         };
-        self.also(namespaces, || {}).await
+        self.fetch_all(namespaces, || {}).await
     }
 
     /// Reads what [`Self::sections`] returned, and calls `each` after each answer. A section that is
@@ -282,8 +282,8 @@ impl Recorder {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn also(&self, requests: Vec<Request<Read>>, each: impl Fn()) -> Result<()> {
-        let looks = requests.into_iter().map(|request| self.look_for(request));
+    pub async fn fetch_all(&self, requests: Vec<Request<Read>>, each: impl Fn()) -> Result<()> {
+        let looks = requests.into_iter().map(|request| self.fetch_request(request));
         let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
         while let Some(looked) = looks.next().await {
             looked?;
@@ -294,22 +294,21 @@ impl Recorder {
 
     /// What was requested and could not be read, with reasons.
     pub fn incomplete(&self) -> Vec<(String, String)> {
-        let told = |(what, why): (String, &Failed)| (what, why.to_string());
-        self.contents().incomplete().map(told).collect()
+        self.contents().incomplete().map(|(what, why)| (what, why.to_string())).collect()
     }
 
     /// Reads the group at `root` and everything below it. Also checks whether rows have all fields
     /// of the object; if not, groups are read one by one.
     async fn everything_below(&self, root: &str) -> Result<()> {
-        let alone = |scope: Scope, at: &str| (catalogue::lookup(scope).get)(at);
-        self.look_for(alone(Scope::Group, root)).await?;
+        self.fetch_request((catalogue::lookup(Scope::Group).get)(root)).await?;
         if self.contents().id(Scope::Group, root).is_none() {
             return Ok(());
         }
         for scope in Scope::ALL {
-            self.look_for(all_in(scope).arg("id", root)).await?;
+            self.fetch_request(all_in(scope).arg("id", root)).await?;
         }
         for scope in Scope::ALL {
+            let get = catalogue::lookup(scope).get;
             let rows: Vec<_> = {
                 let contents = self.contents();
                 let rows = contents.objects.range((scope, 0)..=(scope, u64::MAX));
@@ -317,20 +316,20 @@ impl Recorder {
                 rows.map(|((_, id), thing)| (*id, thing.clone())).collect()
             };
             let Some((id, row)) = rows.first() else { continue };
-            if let Some(asked) = Parsed::read(&alone(scope, &id.to_string()).target()) {
-                self.object(scope, &asked).await?;
+            if let Some(query) = Query::read(&get(&id.to_string()).target()) {
+                self.object(scope, &query).await?;
             }
-            let says_all = {
+            let has_whole_rows = {
                 let mut contents = self.contents();
                 let whole = contents.objects.get(&(scope, *id)).filter(|whole| whole.by_itself);
                 let is_whole = whole.is_some_and(|whole| keys(whole).is_subset(&keys(row)));
-                let says_all = contents.whole_rows.entry(scope).or_insert(true);
-                *says_all &= is_whole;
-                *says_all
+                let has_whole_rows = contents.whole_rows.entry(scope).or_insert(true);
+                *has_whole_rows &= is_whole;
+                *has_whole_rows
             };
-            if scope == Scope::Group && !says_all {
-                let each = rows.iter().skip(1).map(|(id, _)| alone(scope, &id.to_string()));
-                self.also(each.collect(), || {}).await?;
+            if scope == Scope::Group && !has_whole_rows {
+                let each = rows.iter().skip(1).map(|(id, _)| get(&id.to_string()));
+                self.fetch_all(each.collect(), || {}).await?;
             }
         }
         Ok(())
@@ -344,13 +343,13 @@ impl Recorder {
         };
         for raw in all.iter() {
             let path = raw.get("full_path").and_then(Json::as_str).unwrap_or_default();
-            let asked = Parsed::read(&operation::NAMESPACE_GET.request().arg("id", path).target());
+            let query = Query::read(&operation::NAMESPACE_GET.request().arg("id", path).target());
             // The service would read a path of digits as an id.
-            let asked = asked.filter(|_| contents::number(path).is_none());
-            let kept = self.keep().one(operation::NAMESPACE_GET, "", raw);
-            if let (Some(asked), Ok(kept)) = (asked, kept) {
-                let kept = Recorded::One(Some(Packed::new(&Json::Object(kept))));
-                self.contents().answers.insert(asked.question, kept);
+            let query = query.filter(|_| contents::number(path).is_none());
+            let reduced = self.reducer().one(operation::NAMESPACE_GET, "", raw);
+            if let (Some(query), Ok(reduced)) = (query, reduced) {
+                let reduced = Recorded::One(Some(Packed::new(&Json::Object(reduced))));
+                self.contents().answers.insert(query.question, reduced);
             }
         }
         Ok(())
@@ -395,34 +394,21 @@ impl Recorder {
         let mut requests = Vec::new();
         for container in &desired.containers {
             let Some(id) = contents.id(container.scope, &container.path) else { continue };
-            let all_of = |section: Section| match section.home.place {
-                Place::List(op) | Place::Optional(op) => {
-                    Some(section.home.listing(op.request().arg("id", id)))
-                }
-                _ => None,
-            };
-            // The entries of a section that was read.
-            let entries = |section: Section| -> Vec<Json> {
-                let all = all_of(section).and_then(|all| Parsed::read(&all.target()));
-                match all.map(|all| contents.answer(&all)) {
-                    Some(Some(Ok(Json::Array(rows)))) => rows,
-                    _ => Vec::new(),
-                }
-            };
             for section in catalogue::sections(container.scope) {
-                let (home, Some(request)) = (section.home, all_of(section)) else { continue };
+                let Some(request) = list_request(section, id) else { continue };
+                let home = section.home;
                 match (home.parent, section.detail.and(home.operations.get)) {
                     (None, _) if !are_nested => requests.push(request),
                     (None, Some(get)) => {
                         let one = get.request().arg("id", id);
-                        let rows = entries(section).into_iter();
+                        let rows = recorded_entries(&contents, section, id).into_iter();
                         let one = rows.filter_map(|row| home.one(one.clone(), row.as_object()?));
                         requests.extend(one);
                     }
                     (Some(parent), _) if are_nested => {
                         let of = catalogue::section(container.scope, parent.section);
-                        let ids = of.into_iter().flat_map(entries);
-                        let ids = ids.filter_map(|row| row["id"].as_u64());
+                        let rows = of.map(|of| recorded_entries(&contents, of, id));
+                        let ids = rows.into_iter().flatten().filter_map(|row| row["id"].as_u64());
                         requests.extend(ids.map(|id| request.clone().arg(parent.argument, id)));
                     }
                     _ => {}
@@ -430,10 +416,25 @@ impl Recorder {
             }
         }
         requests.retain(|request| {
-            let asked = Parsed::read(&request.target());
-            asked.is_some_and(|asked| contents.answer(&asked).is_none())
+            let query = Query::read(&request.target());
+            query.is_some_and(|query| contents.answer(&query).is_none())
         });
         requests
+    }
+}
+
+/// The request for all entries of a section of the container with this `id`.
+fn list_request(section: Section, id: u64) -> Option<Request<Read>> {
+    let (Place::List(op) | Place::Optional(op)) = section.home.place else { return None };
+    Some(section.home.listing(op.request().arg("id", id)))
+}
+
+/// The entries of a section of the container with this `id`, if they were read.
+fn recorded_entries(contents: &Contents, section: Section, id: u64) -> Vec<Json> {
+    let list = list_request(section, id).and_then(|list| Query::read(&list.target()));
+    match list.and_then(|list| contents.answer(&list)) {
+        Some(Ok(Json::Array(rows))) => rows,
+        _ => Vec::new(),
     }
 }
 
@@ -464,7 +465,7 @@ fn user(raw: &Json) -> Option<(String, Option<(u64, String)>)> {
 /// # Errors
 /// The failure itself, if all further requests would fail too.
 fn failed(error: ApiError) -> Result<Failed> {
-    if ends_everything(&error) {
+    if is_fatal(&error) {
         return Err(error);
     }
     let message = error.message().filter(|_| !error.is_transient());

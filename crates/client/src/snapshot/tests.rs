@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::json;
 
-use super::keep::{Keep, Literals};
+use super::reduce::{Literals, Reducer};
 use crate::{
     absorb,
     address::Selector,
@@ -151,13 +151,13 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
     }
     for key in [None, Some(Key::new(&Secret::new("key")))] {
         let (literals, secrets) = (Literals::of(&Desired::default()), Arc::default());
-        let keep = Keep { literals, secrets, key };
+        let reducer = Reducer { literals, secrets, key };
         let within = |field: &str, value: Json| Object::from_iter([(field.to_owned(), value)]);
         let kept = match of.home.place {
-            Place::List(op) | Place::Optional(op) => keep.one(op, "acme/shop", raw),
-            Place::Object => keep.object(of.home.scope, raw),
-            Place::In(field) => keep.object(of.home.scope, &within(field, json!([raw]))),
-            Place::Part { field, .. } => keep.object(of.home.scope, &within(field, json!(raw))),
+            Place::List(op) | Place::Optional(op) => reducer.one(op, "acme/shop", raw),
+            Place::Object => reducer.object(of.home.scope, raw),
+            Place::In(field) => reducer.object(of.home.scope, &within(field, json!([raw]))),
+            Place::Part { field, .. } => reducer.object(of.home.scope, &within(field, json!(raw))),
             Place::Container => continue,
         };
         let kept = kept.map(|kept| Json::Object(kept).to_string());

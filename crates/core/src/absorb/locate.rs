@@ -1,6 +1,6 @@
 //! Finds where a goal is declared: in which document, and what to edit there.
 
-use std::rc::Rc;
+use std::{borrow::Cow, rc::Rc};
 
 use super::{
     Mode, Refusal, Text, Texts,
@@ -21,6 +21,9 @@ use crate::{
 
 /// Keys of a document that come after its sections.
 const LAST: [&str; 2] = ["unlisted", "undeclared_projects"];
+
+/// Why a declaration is not edited that is elsewhere.
+const LOST: &str = "it is not written where it was found";
 
 /// Edits with their files.
 pub(super) type Edits = Vec<(FileName, Edit)>;
@@ -43,9 +46,14 @@ pub(super) fn place(
     let Some(of) = catalogue::section(container.scope, goal.section) else { return Ok(Vec::new()) };
     let entry = container.entry(goal.section, &goal.key);
     let locator = Locator { goal, of, container, entry };
-    match (mode, entry) {
-        (Mode::AtSource, Some(entry)) => locator.at_source(entry, texts),
-        _ => locator.in_own(covered, texts),
+    match (mode, entry, &goal.what) {
+        (Mode::AtSource, Some(entry), Content::Fields(fields)) => {
+            locator.fields_at_source(entry, fields, texts)
+        }
+        (Mode::AtSource, Some(entry), _) => {
+            locator.edits(&entry.origin, |found| locator.spot_at_source(found), false, texts)
+        }
+        _ => locator.edits(&container.origin, |found| locator.spot_in_own(found), covered, texts),
     }
 }
 
@@ -62,6 +70,16 @@ struct Found {
     offset: usize,
 }
 
+/// Where a section is, or is to be written.
+struct Spot<'t> {
+    /// The mapping with its key.
+    at: Pointer,
+    map: &'t Node,
+    key: String,
+    /// The position of the entry in a list, if it is there.
+    item: Option<usize>,
+}
+
 impl Locator<'_> {
     fn refuse(&self, why: impl Into<String>, origin: &Origin) -> Refusal {
         Refusal { origin: Some(origin.clone()), ..Refusal::new(&self.goal.address, why) }
@@ -72,107 +90,106 @@ impl Locator<'_> {
         Ok(Found { offset: text.offset(origin), text })
     }
 
-    /// Edits the document of the container itself.
-    fn in_own(&self, covered: bool, texts: &mut Texts<'_>) -> Result<Edits, Refusal> {
-        let found = self.open(&self.container.origin, texts)?;
+    /// The edits at the spot that `locate` finds from `origin`, or why there is none.
+    fn edits(
+        &self,
+        origin: &Origin,
+        locate: impl Fn(&Found) -> Result<Spot<'_>, &'static str>,
+        covered: bool,
+        texts: &mut Texts<'_>,
+    ) -> Result<Edits, Refusal> {
+        let found = self.open(origin, texts)?;
+        let spot = locate(&found).map_err(|why| self.refuse(why, origin))?;
+        let is_entry = self.of.shape == Shape::List && !self.goal.key.is_empty();
+        let edits = if is_entry { self.in_list(&spot, covered) } else { self.whole_section(&spot) };
+        let edits = edits.map_err(|(why, at)| self.refuse(why, at.as_ref().unwrap_or(origin)))?;
+        Ok(edits.into_iter().map(|edit| (found.text.file.clone(), edit)).collect())
+    }
+
+    /// The section in the document of the container itself, which was `found`.
+    fn spot_in_own<'t>(&self, found: &'t Found) -> Result<Spot<'t>, &'static str> {
         let is_own =
             |node: &&Node| own(node, "path").is_some_and(|(key, _)| key.span.start == found.offset);
         let documents = &found.text.parsed.documents;
         let document = documents.iter().position(|node| is_own(&node));
-        let lost = || self.refuse("its document is not where it was", &self.container.origin);
-        let document = document.ok_or_else(lost)?;
-        let root = &documents[document];
-        let at = Pointer { document, steps: Vec::new() };
-        let edits = if self.of.shape == Shape::List && self.goal.key.is_empty() {
-            let (names, none) = (vec![self.of.section.to_owned()], Json::Array(Vec::new()));
-            Ok(vec![Edit::Put { at, names, to: New::Value(none), order: self.sections() }])
-        } else if self.of.shape == Shape::List {
-            let origin = self
-                .entry
-                .map(|entry| &entry.origin)
-                .filter(|origin| origin.layer >= Layer::Group && origin.file == found.text.file);
-            let item = origin.and_then(|origin| {
-                // It counts the lines of the text: once, not for each item.
-                let offset = found.text.offset(origin);
-                let mut items = root.get(self.of.section)?.1.items().iter();
-                items.position(|item| item.beginning() == offset)
-            });
-            self.in_list(at, root, item, covered)
-        } else {
-            self.in_mapping(at, root)
-        };
-        let edits = edits.map_err(|(why, origin)| {
-            self.refuse(why, origin.as_ref().unwrap_or(&self.container.origin))
-        })?;
-        Ok(edits.into_iter().map(|edit| (found.text.file.clone(), edit)).collect())
+        let document = document.ok_or("its document is not where it was")?;
+        let (map, key) = (&documents[document], self.of.section.to_owned());
+        let origin = self.entry.map(|entry| &entry.origin).filter(|origin| {
+            let is_here = origin.layer >= Layer::Group && origin.file == found.text.file;
+            is_here && self.of.shape == Shape::List
+        });
+        let item = origin.and_then(|origin| {
+            // It counts the lines of the text: once, not for each item.
+            let offset = found.text.offset(origin);
+            map.get(&key)?.1.items().iter().position(|item| item.beginning() == offset)
+        });
+        Ok(Spot { at: Pointer { document, steps: Vec::new() }, map, key, item })
     }
 
-    /// Edits a list in the document `root`; `item` is the entry.
-    fn in_list(
-        &self,
-        at: Pointer,
-        root: &Node,
-        item: Option<usize>,
-        covered: bool,
-    ) -> Result<Vec<Edit>, NoEdit> {
-        let section = self.of.section.to_owned();
-        let push = |fields: Vec<Item>, about: Option<String>| Edit::Push {
-            at: at.clone(),
-            key: section.clone(),
-            entry: fields,
-            about,
-            order: self.sections(),
+    /// The section with the declaration that was `found`, in whichever layer it is.
+    fn spot_at_source<'t>(&self, found: &'t Found) -> Result<Spot<'t>, &'static str> {
+        let spot = if self.of.shape == Shape::List { item_in(found) } else { key_in(found) };
+        spot.ok_or(LOST)
+    }
+
+    /// Edits an entry of a list. One that is `covered` is removed by a declaration of its absence.
+    fn in_list(&self, spot: &Spot<'_>, covered: bool) -> Result<Vec<Edit>, NoEdit> {
+        let Spot { at, map, key, item } = spot;
+        let push = |entry: Vec<Item>, about: Option<String>| {
+            let (at, key) = (at.clone(), key.clone());
+            Edit::Push { at, key, entry, about, order: self.sections() }
         };
-        let remove = item.map(|item| Edit::Remove { at: at.clone(), key: section.clone(), item });
-        match &self.goal.what {
-            Content::Fields(fields) => {
-                let Some(item) = item else {
-                    let mut items = self.identity()?;
-                    add(&mut items, fields);
-                    return Ok(vec![push(items, None)]);
-                };
-                let steps = vec![Step::Key(section.clone()), Step::Item(item)];
-                let map = root.get(&section).and_then(|(_, list)| list.items().get(item));
-                self.put(&Pointer { steps, ..at.clone() }, map, fields)
+        let remove = item.map(|item| Edit::Remove { at: at.clone(), key: key.clone(), item });
+        let remove = remove.into_iter();
+        match (&self.goal.what, *item) {
+            (Content::Fields(fields), Some(item)) => {
+                let steps = vec![Step::Key(key.clone()), Step::Item(item)];
+                let entry = map.get(key).and_then(|(_, list)| list.items().get(item));
+                self.put(&Pointer { steps, ..at.clone() }, entry, fields)
             }
-            Content::Entry(fields, about) => {
-                Ok(remove.into_iter().chain([push(items(fields), about.clone())]).collect())
+            (Content::Fields(fields), None) => {
+                let mut items = self.identity()?;
+                add(&mut items, fields);
+                Ok(vec![push(items, None)])
             }
-            Content::Gone if item.is_some() && !covered => Ok(remove.into_iter().collect()),
-            Content::Gone => {
+            (Content::Entry(fields, about), _) => {
+                Ok(remove.chain([push(items(fields), about.clone())]).collect())
+            }
+            (Content::Gone, Some(_)) if !covered => Ok(remove.collect()),
+            (Content::Gone, _) => {
                 let mut items = self.identity()?;
                 items.push(Item::value("state", "absent"));
-                Ok(remove.into_iter().chain([push(items, None)]).collect())
+                Ok(remove.chain([push(items, None)]).collect())
             }
         }
     }
 
-    /// Edits a section of the document `root` that is not a list.
-    fn in_mapping(&self, at: Pointer, root: &Node) -> Result<Vec<Edit>, NoEdit> {
-        let put = |to: New| Edit::Put {
-            at: at.clone(),
-            names: vec![self.of.section.to_owned()],
-            to,
-            order: self.sections(),
+    /// Edits a section that is not a list, or makes a list empty.
+    fn whole_section(&self, spot: &Spot<'_>) -> Result<Vec<Edit>, NoEdit> {
+        let Spot { at, map, key, .. } = spot;
+        let put = |to: New| {
+            let (at, names) = (at.clone(), vec![key.clone()]);
+            Edit::Put { at, names, to, order: self.sections() }
         };
-        let section = own(root, self.of.section).map(|(_, node)| node);
-        match &self.goal.what {
+        let section = own(map, key).map(|(_, node)| node);
+        let edit = match &self.goal.what {
+            _ if self.of.shape == Shape::List => put(New::Value(Json::Array(Vec::new()))),
             Content::Fields(fields) | Content::Entry(fields, _)
                 if self.of.shape == Shape::Switch =>
             {
-                Ok(fields.iter().map(|(_, value)| put(New::Value(value.clone()))).collect())
+                let values = fields.iter().map(|(_, value)| put(New::Value(value.clone())));
+                return Ok(values.collect());
             }
             Content::Fields(fields)
                 if section.is_some_and(|it| matches!(it.data, Data::Map(_))) =>
             {
-                let steps = vec![Step::Key(self.of.section.to_owned())];
-                self.put(&Pointer { steps, ..at.clone() }, section, fields)
+                let steps = vec![Step::Key(key.clone())];
+                return self.put(&Pointer { steps, ..at.clone() }, section, fields);
             }
-            Content::Fields(fields) | Content::Entry(fields, _) => {
-                Ok(vec![put(New::Map(items(fields)))])
-            }
-            Content::Gone => Ok(vec![put(New::Value(Json::Null))]),
-        }
+            Content::Fields(fields) | Content::Entry(fields, _) => put(New::Map(items(fields))),
+            Content::Gone => put(New::Value(Json::Null)),
+        };
+        Ok(vec![edit])
     }
 
     /// Sets `fields` in the mapping `map` at `at`.
@@ -208,59 +225,23 @@ impl Locator<'_> {
         Ok(edits)
     }
 
-    /// Edits the present declaration, in whichever layer it is.
-    fn at_source(&self, entry: &Entry, texts: &mut Texts<'_>) -> Result<Edits, Refusal> {
-        if let Content::Fields(fields) = &self.goal.what {
-            let edit = |(names, value): &(Vec<String>, Json)| {
-                let name = names.iter().find(|name| *name != EXTRA);
-                let origin = name.and_then(|name| entry.fields.origin(name));
-                let origin = origin.unwrap_or_else(|| entry.origin.clone());
-                let found = self.open(&origin, texts)?;
-                let names = names.iter().skip_while(|name| *name == EXTRA).skip(1);
-                let edit = self.key_at(&found, &origin, names.cloned().collect(), value)?;
-                Ok((origin.file.clone(), edit))
-            };
-            return fields.iter().map(edit).collect();
-        }
-        let origin = &entry.origin;
-        let found = self.open(origin, texts)?;
-        let lost = || self.refuse("it is not written where it was found", origin);
-        if self.of.shape != Shape::List {
-            let value = match &self.goal.what {
-                Content::Entry(fields, _) => New::Map(items(fields)),
-                _ => New::Value(Json::Null),
-            };
-            let (at, _, key) = key_in(&found).ok_or_else(lost)?;
-            let put = Edit::Put { at, names: vec![key], to: value, order: Vec::new() };
-            return Ok(vec![(origin.file.clone(), put)]);
-        }
-        let (document, key, item) = item_in(&found).ok_or_else(lost)?;
-        let at = Pointer { document, steps: Vec::new() };
-        let mut edits = vec![Edit::Remove { at: at.clone(), key: key.clone(), item }];
-        if let Content::Entry(fields, about) = &self.goal.what {
-            let (entry, about) = (items(fields), about.clone());
-            edits.push(Edit::Push { at, key, entry, about, order: Vec::new() });
-        }
-        Ok(edits.into_iter().map(|edit| (origin.file.clone(), edit)).collect())
-    }
-
-    /// Sets the value of the key that was `found`, or of `names` below it.
-    fn key_at(
+    /// Edits each of `fields` where it is declared, in whichever layer that is.
+    fn fields_at_source(
         &self,
-        found: &Found,
-        origin: &Origin,
-        names: Vec<String>,
-        value: &Json,
-    ) -> Result<Edit, Refusal> {
-        let lost = || self.refuse("it is not written where it was found", origin);
-        let (at, map, key) = key_in(found).ok_or_else(lost)?;
-        let names: Vec<_> = std::iter::once(key).chain(names).collect();
-        let node = templates::written(map, &names);
-        let node = node.ok_or_else(|| self.refuse("several layers say parts of it", origin))?;
-        if let Some(why) = templates::in_words(node) {
-            return Err(self.refuse(format!("it is written {why}"), origin));
-        }
-        Ok(Edit::Put { at, names, to: New::Value(value.clone()), order: Vec::new() })
+        entry: &Entry,
+        fields: &Fields,
+        texts: &mut Texts<'_>,
+    ) -> Result<Edits, Refusal> {
+        let edit = |(names, value): &(Vec<String>, Json)| {
+            let name = names.iter().find(|name| *name != EXTRA);
+            let origin = name.and_then(|name| entry.fields.origin(name));
+            let origin = origin.unwrap_or_else(|| entry.origin.clone());
+            let found = self.open(&origin, texts)?;
+            let names = names.iter().skip_while(|name| *name == EXTRA).skip(1);
+            let edit = key_edit(&found, names, value).map_err(|why| self.refuse(why, &origin))?;
+            Ok((origin.file.clone(), edit))
+        };
+        fields.iter().map(edit).collect()
     }
 
     /// The sections of a document in order, then the keys after them.
@@ -300,13 +281,28 @@ fn add(items: &mut Vec<Item>, fields: &[(Vec<String>, Json)]) {
     fields.iter().for_each(|(names, value)| nest(items, names, Item::value("", value.clone())));
 }
 
-/// The mapping with the found key, and the key.
-fn key_in(found: &Found) -> Option<(Pointer, &Node, String)> {
+/// Sets the value of the key that was `found`, or of `within` below it.
+fn key_edit<'n>(
+    found: &Found,
+    within: impl Iterator<Item = &'n String>,
+    value: &Json,
+) -> Result<Edit, Cow<'static, str>> {
+    let Spot { at, map, key, .. } = key_in(found).ok_or(LOST)?;
+    let names: Vec<_> = std::iter::once(key).chain(within.cloned()).collect();
+    let node = templates::written(map, &names).ok_or("several layers say parts of it")?;
+    if let Some(why) = templates::in_words(node) {
+        return Err(format!("it is written {why}").into());
+    }
+    Ok(Edit::Put { at, names, to: New::Value(value.clone()), order: Vec::new() })
+}
+
+/// The found key.
+fn key_in(found: &Found) -> Option<Spot<'_>> {
     let mut documents = found.text.parsed.documents.iter().enumerate();
     documents.find_map(|(document, root)| {
-        let (mut steps, map, name) = key_below(root, found.offset)?;
+        let (mut steps, map, key) = key_below(root, found.offset)?;
         steps.reverse();
-        Some((Pointer { document, steps }, map, name))
+        Some(Spot { at: Pointer { document, steps }, map, key, item: None })
     })
 }
 
@@ -324,13 +320,14 @@ fn key_below(node: &Node, offset: usize) -> Option<(Vec<Step>, &Node, String)> {
     })
 }
 
-/// The document, the section and the position of the found entry.
-fn item_in(found: &Found) -> Option<(usize, String, usize)> {
+/// The section with the found entry.
+fn item_in(found: &Found) -> Option<Spot<'_>> {
     let mut documents = found.text.parsed.documents.iter().enumerate();
-    documents.find_map(|(document, root)| {
-        own_entries(root).find_map(|(key, list)| {
-            let item = list.items().iter().position(|item| item.beginning() == found.offset)?;
-            Some((document, key.name.clone(), item))
+    documents.find_map(|(document, map)| {
+        own_entries(map).find_map(|(key, list)| {
+            let item = list.items().iter().position(|item| item.beginning() == found.offset);
+            let (at, key) = (Pointer { document, steps: Vec::new() }, key.name.clone());
+            item.map(|item| Spot { at, map, key, item: Some(item) })
         })
     })
 }

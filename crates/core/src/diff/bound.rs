@@ -1,7 +1,10 @@
 //! Compares declared values and creations with what the groups above allow, and with the release of
 //! the service.
 
-use super::{Context, Findings, Problem};
+use super::{
+    Context, Findings, Problem, Step,
+    texts::{self, Words},
+};
 use crate::{
     address::{Address, group_of},
     catalogue::{
@@ -69,17 +72,26 @@ impl<'c> Context<'c> {
                 Source::Given(outer) => format!("`{outer}` makes `{by}` in this run"),
                 Source::Live | Source::Declared => format!("is `{by}`"),
             };
-            Some(Limit::Refused(
-                "too-visible",
-                format!("`{name}` goes beyond the `{setting}` of `{group}`, which {is}"),
-                format!("declare less here, or more as `{setting}` of `{group}`"),
-            ))
+            let words: Words<'_> =
+                &[("name", &name), ("setting", setting), ("group", &group), ("is", &is)];
+            let [code, message, help] = texts::BEYOND_GROUP;
+            Some(Limit::Refused(code, texts::fill(message, words), texts::fill(help, words)))
         })
     }
 
-    /// Why a group above prevents the creation of an entry of `section`, if it does so already, and this
+    /// Why a group above prevents `step`, which adds an entry to `section`, if it does so already, and this
     /// run does not change that.
-    pub(super) fn forbidden(self, section: Section, findings: &mut Findings) -> Option<Limit> {
+    pub(super) fn forbidden(
+        self,
+        section: Section,
+        step: &Step,
+        findings: &mut Findings,
+    ) -> Option<Limit> {
+        let instead = if step.replaces {
+            "keep the entry as it is: a change removes it and adds it again"
+        } else {
+            "take the entry away"
+        };
         let rows = constraints::over(section.section, None);
         rows.filter(|_| self.target.scope == Scope::Project).find_map(|row| {
             let (groups, by) = match self.decided(row, &Json::Null, findings) {
@@ -101,7 +113,7 @@ impl<'c> Context<'c> {
                 Limit::Refused(
                     &row.code,
                     format!("`{setting}` of `{group}` {text}"),
-                    format!("change `{setting}` of `{group}` first, or take the entry away"),
+                    format!("change `{setting}` of `{group}` first, or {instead}"),
                 )
             })
         })

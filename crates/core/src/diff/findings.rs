@@ -4,7 +4,10 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Step;
+use super::{
+    Step,
+    texts::{Texts, Words, fill},
+};
 use crate::{
     address::Address, catalogue, cause::Cause, desired::Guard, live::Question, origin::Origin, text,
 };
@@ -241,6 +244,14 @@ impl Problem {
     ) -> Self {
         let (address, help, origin) = (address.clone(), Some(help.into()), origin.clone());
         Self { address, code, message, help, origin }
+    }
+
+    /// A problem with these texts, in which `words` are filled in.
+    pub(crate) fn of(texts: Texts, words: Words<'_>, address: &Address, origin: &Origin) -> Self {
+        let of_address: Words<'_> = &[("address", address), ("path", &address.path)];
+        let words = [words, of_address].concat();
+        let [code, message, help] = texts;
+        Self::new(address, code, fill(message, &words), fill(help, &words), origin)
     }
 
     /// Whether a declared container is not at its path, which `drift` reports as a difference.

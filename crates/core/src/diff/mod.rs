@@ -13,6 +13,7 @@ mod matching;
 mod step;
 #[cfg(test)]
 mod tests;
+pub(crate) mod texts;
 
 pub use bound::{Limit, Support, fit};
 pub use findings::{Findings, Held, Incomplete, Note, Problem, Reason, Refusal};
@@ -23,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use entry::Comparing;
 use matching::{Match, Matching};
+use texts::Words;
 
 use crate::{
     address::{Address, Selector},
@@ -31,8 +33,8 @@ use crate::{
     desired::{DeclaredSection, Groups, State, Unlisted, subject},
     field::{Field, Named, Secrecy},
     kind::{
-        self, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms,
-        stakes,
+        self, Fault, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act,
+        forms, stakes,
     },
     live::{Caller, Collection, Inherited},
     origin::{Origin, Sourced},
@@ -172,19 +174,15 @@ fn second(
         };
         let Some((other, why)) = names.into_iter().find(stays) else { continue };
         let address = findings.steps.remove(place).address;
-        let message = format!(
-            "a {} can have only one {what}, and `{}` stays",
-            context.target.scope.noun(),
-            text::escape(&other)
-        );
-        let help = match why {
-            Some(why) => format!("`{other}` is {why}: remove it there, or take this one away"),
-            None => format!(
-                "write `{{{}: {other}, state: absent}}` too, or take the new one away",
-                of.identity[0]
-            ),
-        };
-        findings.problems.push(Problem::new(&address, "exclusive", message, help, &entry.origin));
+        let texts = if why.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
+        let words: Words<'_> = &[
+            ("noun", &context.target.scope.noun()),
+            ("what", &what),
+            ("other", &text::escape(&other)),
+            ("why", &why.unwrap_or_default()),
+            ("identity", &of.identity[0]),
+        ];
+        findings.problems.push(Problem::of(texts, words, &address, &entry.origin));
     }
 }
 
@@ -376,6 +374,6 @@ pub fn problem(
     address: &Address,
     origin: impl Fn(&str) -> Origin,
 ) -> Option<Problem> {
-    let Unable::Because { code, message, help, field } = unable else { return None };
-    Some(Problem::new(address, code, message, help, &origin(&field)))
+    let Unable::Because(Fault { code, message, help, field, .. }) = unable else { return None };
+    Some(Problem::new(address, code, message, help, &origin(field)))
 }

@@ -221,6 +221,11 @@ impl Step {
         }
     }
 
+    /// True if the service must accept a new entry: also a replacement adds one.
+    pub fn adds_entry(&self) -> bool {
+        self.action == Action::Create || self.replaces
+    }
+
     /// Adds the live entry.
     #[must_use]
     pub fn of(self, live: &LiveEntry) -> Self {
@@ -246,11 +251,11 @@ impl Step {
         self.effects.shrink_to_fit();
         self.after.shrink_to_fit();
         for change in &mut self.changes {
-            shared.names.share(&mut change.field);
-            shared.sides.share(&mut change.before);
-            shared.sides.share(&mut change.after);
+            intern(&mut shared.names, &mut change.field);
+            intern(&mut shared.sides, &mut change.before);
+            intern(&mut shared.sides, &mut change.after);
         }
-        self.calls.iter_mut().for_each(|call| shared.bodies.share(&mut call.fields));
+        self.calls.iter_mut().for_each(|call| intern(&mut shared.bodies, &mut call.fields));
         self.sends.iter_mut().for_each(|call| call.request.shrink());
     }
 
@@ -411,27 +416,16 @@ impl References {
 /// What steps have in common, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    names: Known<str>,
-    sides: Known<Shown>,
-    bodies: Known<[String]>,
+    names: HashSet<Arc<str>>,
+    sides: HashSet<Arc<Shown>>,
+    bodies: HashSet<Arc<[String]>>,
 }
 
-#[derive(Debug)]
-struct Known<T: ?Sized>(HashSet<Arc<T>>);
-
-impl<T: ?Sized> Default for Known<T> {
-    fn default() -> Self {
-        Self(HashSet::new())
-    }
-}
-
-impl<T: Hash + Eq + ?Sized> Known<T> {
-    /// Replaces `one` by an equal one that is known already.
-    fn share(&mut self, one: &mut Arc<T>) {
-        match self.0.get(one) {
-            Some(known) => *one = Arc::clone(known),
-            None => drop(self.0.insert(Arc::clone(one))),
-        }
+/// Replaces `part` by an equal one of `shared`, or adds it there.
+fn intern<T: Hash + Eq + ?Sized>(shared: &mut HashSet<Arc<T>>, part: &mut Arc<T>) {
+    match shared.get(part) {
+        Some(equal) => *part = Arc::clone(equal),
+        None => drop(shared.insert(Arc::clone(part))),
     }
 }
 

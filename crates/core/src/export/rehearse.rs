@@ -121,7 +121,11 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     let mut named = |kind| named.remove(&kind).unwrap_or_default();
     let users = named(Named::User).into_values().map(|name| vec![Item::value("username", name)]);
     let mut projects: Vec<_> = documents.iter().filter_map(project).collect();
-    let groups = groups(documents, &projects, named(Named::Group));
+    let groups = groups(documents, &projects, named(Named::Group)).map(|(path, visibility)| {
+        let visibility = visibility.map(|word| Item::value("visibility", word));
+        std::iter::once(Item::value("path", path)).chain(visibility).collect()
+    });
+    let groups: Vec<_> = groups.collect();
     let declared: BTreeSet<_> = documents.iter().map(|own| own.path.to_lowercase()).collect();
     let others = named(Named::Project).into_iter();
     let others = others.filter(|(lower, _)| !declared.contains(lower));
@@ -137,7 +141,7 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     });
     let lists = [
         list("users", users),
-        list("groups", groups.into_values()),
+        list("groups", groups.into_iter()),
         list("projects", projects.into_iter().map(|(_, items)| items)),
         list("runners", runners),
     ];
@@ -152,53 +156,39 @@ fn list(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
     (!rows.is_empty()).then(|| Item::new(name, Node::List(rows)))
 }
 
-/// The groups of the seed by their path in lower case: those above seeded `projects`, those that apply
+/// The groups of the seed, each with its visibility: those above seeded `projects`, those that apply
 /// does not create, those that are not exported, and others that are `named`.
 fn groups(
     documents: &[Document],
     projects: &[(String, Vec<Item>)],
     named: BTreeMap<String, String>,
-) -> BTreeMap<String, Vec<Item>> {
+) -> impl Iterator<Item = (String, Option<String>)> {
     // The groups above a seeded project must exist too, and be at least as visible.
     let above: BTreeSet<String> = projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
     let exported = documents.iter().filter(|document| document.scope == Scope::Group);
     let exported: BTreeMap<String, &Document> =
         exported.map(|document| (document.path.to_lowercase(), document)).collect();
-    let mut groups: BTreeMap<String, Vec<Item>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
     let is_needed = |lower: &String, group: &Document| above.contains(lower) || !group.is_created();
     for (lower, document) in exported.iter().filter(|(lower, group)| is_needed(lower, group)) {
-        let path = Item::value("path", &*document.path);
-        let visibility = visibility(document).map(|word| Item::value("visibility", word));
-        groups.insert(lower.clone(), std::iter::once(path).chain(visibility).collect());
+        groups.insert(lower.clone(), (document.path.to_string(), visibility(document)));
     }
     // Groups that are not exported are there already, as visible as anything in them.
     for document in documents.iter().filter(|document| !document.is_personal) {
         let visible = visibility(document);
         for above in ancestors(&document.path).into_iter().filter(|it| !exported.contains_key(it)) {
-            let path = &document.path[..above.len()];
-            let items = groups.entry(above).or_insert_with(|| vec![Item::value("path", path)]);
-            raise(items, visible.as_deref());
+            let path = document.path[..above.len()].to_owned();
+            let (_, widest) = groups.entry(above).or_insert((path, None));
+            let rank = |word: &Option<String>| word.as_deref().map(visibility_rank);
+            if rank(widest) < rank(&visible) {
+                widest.clone_from(&visible);
+            }
         }
     }
     for (lower, path) in named.into_iter().filter(|(lower, _)| !exported.contains_key(lower)) {
-        groups.entry(lower).or_insert_with(|| vec![Item::value("path", path)]);
+        groups.entry(lower).or_insert((path, None));
     }
-    groups
-}
-
-/// Makes a group at least as visible as `word`.
-fn raise(group: &mut Vec<Item>, word: Option<&str>) {
-    let Some(word) = word else { return };
-    let visibility = group.iter_mut().find(|item| item.key == "visibility");
-    match visibility.map(|item| &mut item.node) {
-        Some(Node::Value(now))
-            if now.as_str().and_then(visibility_rank) < visibility_rank(word) =>
-        {
-            *now = word.into();
-        }
-        Some(_) => {}
-        None => group.push(Item::value("visibility", word)),
-    }
+    groups.into_values()
 }
 
 /// A project that apply cannot create alone, with its path: an archived one, since groups for those

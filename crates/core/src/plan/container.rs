@@ -11,7 +11,10 @@ use crate::{
     catalogue,
     cause::Cause,
     desired::{Container, DeclaredSection, State, subject},
-    diff::{self, Action, Context, Findings, Incomplete, Note, Problem, Reason, Step},
+    diff::{
+        self, Action, Context, Findings, Incomplete, Note, Problem, Reason, Step,
+        texts::{self, Words},
+    },
     field::Scope,
     kind::{Arrival, Capability, Effect, Facts, Names, Namespace, NamespaceOwner, Shape, Target},
     level::OWNER,
@@ -229,10 +232,7 @@ impl Planning<'_> {
         plan: &mut ContainerPlan,
     ) {
         let sets = section.of.home.closed_by.iter();
-        let is_off = |name: &str| match &self.live.presence {
-            Presence::Here(_, facts) => facts.disabled.contains(name),
-            _ => false,
-        };
+        let is_off = |name: &str| self.is_off(name);
         let mut lacked: Vec<_> = sets.filter_map(|set| switched(set, switches, is_off)).collect();
         lacked.extend(is_archived.then_some((Capability::Writable, true)));
         // A switch that stays off cannot be compensated by one that is turned on.
@@ -251,6 +251,14 @@ impl Planning<'_> {
                 plan.findings.notes.push(Note { fields: fields.into_iter().collect(), ..note });
             }
             None => plan.leave_out(self.at(section), reason),
+        }
+    }
+
+    /// True if the feature of the setting `name` is off.
+    fn is_off(&self, name: &str) -> bool {
+        match &self.live.presence {
+            Presence::Here(_, facts) => facts.disabled.contains(name),
+            _ => false,
         }
     }
 
@@ -289,6 +297,22 @@ impl Planning<'_> {
 
     /// Considers all steps together, and sorts them.
     fn arrange(&self, plan: &mut ContainerPlan) {
+        let (scope, caller) = (self.declared.scope, &self.settings.caller);
+        let closes = |effect: &Effect| {
+            let Effect::Capability { what, before: true, after: false } = effect else {
+                return false;
+            };
+            matches!(what, Capability::Feature(_))
+        };
+        let steps = &mut plan.findings.steps;
+        if steps.iter().flat_map(|step| &step.effects).any(closes) {
+            let closed = order::remove_closed(scope, caller, steps, |name| self.is_off(name));
+            for (name, feature) in closed {
+                if let Some(section) = self.declared.section(name) {
+                    self.close(section, feature, plan);
+                }
+            }
+        }
         self.close_with_named(plan);
         self.refuse_low_shares(plan);
         self.refuse_removed(plan);
@@ -299,7 +323,7 @@ impl Planning<'_> {
         self.note_side_effects(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
         plan.findings.extend(refused);
-        order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
+        order::arrange(scope, caller, &mut plan.findings.steps);
     }
 
     /// Drops the removals of entries whose parent is removed, and reports entries that are declared
@@ -325,13 +349,9 @@ impl Planning<'_> {
             let named = entry.fields.get(parent.field);
             let named = named.as_ref().and_then(|named| named.value.text());
             if let Some(name) = named.filter(|name| gone.contains(*name)) {
-                let noun = of.noun;
+                let words: Words<'_> = &[("noun", &of.noun), ("name", &escape(name))];
                 let address = section.address_of(entry, self.address);
-                let name = escape(name);
-                let message = format!("the {noun} `{name}` is removed, and this entry with it");
-                let help = format!("remove this entry too, or keep the {noun}");
-                let code = "unknown-entry";
-                let problem = Problem::new(&address, code, message, help, &entry.origin);
+                let problem = Problem::of(texts::PARENT_REMOVED, words, &address, &entry.origin);
                 findings.problems.push(problem);
             }
         }

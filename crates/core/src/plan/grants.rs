@@ -10,7 +10,10 @@ use crate::{
     address::Address,
     catalogue::{self, shares},
     desired::{self, DeclaredSection, Entry, State, Unlisted, subject},
-    diff::{Action, Change, Findings, Held, Note, Problem, Reason, Step},
+    diff::{
+        Action, Change, Findings, Held, Note, Problem, Reason, Step,
+        texts::{self, Words},
+    },
     field::{Compare, Named, Scope},
     kind::{Capability, Effect, LiveEntry, Section, forms},
     level::{DEVELOPER, Level},
@@ -75,12 +78,7 @@ impl Planning<'_> {
     /// or live, is missing or below developer; in a group, one that is not below it.
     pub(super) fn refuse_low_shares(&self, plan: &mut ContainerPlan) {
         let levels = self.levels_of_shares();
-        let noun = self.declared.scope.noun();
         let within = format!("{}/", self.address.path.to_lowercase());
-        let help = self.declared.scope.of(
-            "name a group below this one, or take the group out of the rule",
-            "share it as developer or more, or take the group out of the rule",
-        );
         for step in std::mem::take(&mut plan.findings.steps) {
             let (mut seen, mut is_low) = (BTreeSet::new(), false);
             for effect in &step.effects {
@@ -89,26 +87,22 @@ impl Planning<'_> {
                 };
                 let name = self.context.names.name(Named::Group, *group).unwrap_or_default();
                 let home = self.settings.moves.home(name).to_lowercase();
-                let why = match levels.get(group) {
+                let level = levels.get(group);
+                let texts = match level {
                     _ if !seen.insert(*group) => continue,
                     _ if self.declared.scope == Scope::Group && home.starts_with(&within) => {
                         continue;
                     }
-                    _ if self.declared.scope == Scope::Group => {
-                        "that is not below this one".to_owned()
-                    }
-                    Some(level) if level.number < DEVELOPER => {
-                        format!("with which the {noun} is shared as {} only", level.word)
-                    }
+                    _ if self.declared.scope == Scope::Group => texts::GROUP_OUTSIDE,
+                    Some(level) if level.number < DEVELOPER => texts::LOW_SHARE,
                     None if step.possible.is_none() && self.has_shares(&mut plan.findings) => {
-                        format!("with which the {noun} is not shared")
+                        texts::NO_SHARE
                     }
                     _ => continue,
                 };
-                let name = escape(name);
-                let message =
-                    format!("it names `{name}`, a group {why}, and the service refuses that");
-                let problem = Problem::new(&step.address, "low-share", message, help, &step.origin);
+                let level = level.map_or("", |level| level.word);
+                let words: Words<'_> = &[("name", &escape(name)), ("level", &level)];
+                let problem = Problem::of(texts, words, &step.address, &step.origin);
                 plan.findings.problems.push(problem);
                 is_low = true;
             }
@@ -202,13 +196,9 @@ impl Planning<'_> {
                 asks |= above.is_none() && path.contains('/');
             }
             let who = escape(step.address.entry.as_deref().unwrap_or_default());
-            let message = format!(
-                "it names `{who}`, whose access this run takes away: the service then takes that out of the rule"
-            );
-            let help = "take it out of the rule, or leave the access";
             found.extend(rules.iter().map(|(section, rule)| {
                 let address = section.address_of(rule, self.address);
-                Problem::new(&address, "low-share", message.clone(), help, &rule.origin)
+                Problem::of(texts::ACCESS_ENDS, &[("key", &who)], &address, &rule.origin)
             }));
         }
         if asks {

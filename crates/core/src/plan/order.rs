@@ -51,12 +51,6 @@ struct Placed {
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     let mut placed = place(scope, caller, std::mem::take(steps));
-    // A container that moves must not be more visible than its new group.
-    if placed.iter().any(|placed| placed.rank == MOVE) {
-        for placed in placed.iter_mut().filter(|placed| narrows(&placed.step)) {
-            placed.rank = placed.rank.min(NARROWED);
-        }
-    }
     placed.sort_by_key(|placed| placed.rank);
     let after: Vec<Vec<Edge>> = Edges::of(scope, &placed).collect();
     steps
@@ -100,7 +94,39 @@ fn place(scope: Scope, caller: &Caller, steps: Vec<Step>) -> Vec<Placed> {
             closer.rank = PROVIDERS;
         }
     }
+    // A container that moves must not be more visible than its new group.
+    if placed.iter().any(|placed| placed.rank == MOVE) {
+        for placed in placed.iter_mut().filter(|placed| narrows(&placed.step)) {
+            placed.rank = placed.rank.min(NARROWED);
+        }
+    }
     placed
+}
+
+/// Removes the steps in sections that an earlier step of `steps` closes, and returns these sections, each with a
+/// feature that it lacks. The earlier step cannot wait: it also opens a feature, or comes before a move.
+/// `is_off` tells which settings are off already.
+pub(super) fn remove_closed(
+    scope: Scope,
+    caller: &Caller,
+    steps: &mut Vec<Step>,
+    is_off: impl Fn(&str) -> bool,
+) -> BTreeMap<&'static str, Capability> {
+    let mut closed = BTreeMap::new();
+    let mut placed = place(scope, caller, std::mem::take(steps));
+    let early = placed.iter().filter(|placed| placed.rank < ENTRIES);
+    let taken: BTreeSet<_> = early.flat_map(|placed| &placed.takes).copied().collect();
+    let takes = |name: &&'static str| taken.contains(&Capability::Feature(name));
+    placed.retain(|placed| {
+        let mut sets = placed.home.into_iter().flat_map(|home| &home.closed_by);
+        let set = sets.find(|set| set.iter().all(|name| takes(name) || is_off(name)));
+        let feature = set.and_then(|set| set.iter().find(|name| takes(name)));
+        let feature = feature.map(|name| Capability::Feature(name));
+        closed.extend(placed.step.address.section.zip(feature));
+        feature.is_none()
+    });
+    steps.extend(placed.into_iter().map(|placed| placed.step));
+    closed
 }
 
 /// Whether a step narrows the visibility of its container.
@@ -241,31 +267,31 @@ impl<'p> Edges<'p> {
         let own = &self.placed[at];
         let mut edges = Vec::new();
         for needed in own.needed() {
-            self.providers_of(needed, at, &mut edges);
+            self.lead_to_providers(needed, at, &mut edges);
         }
         if own.rank == MOVE {
-            let narrowed = |placed: &Placed| placed.rank == NARROWED;
-            let earlier: Vec<_> = (0..at).filter(|at| narrowed(&self.placed[*at])).collect();
-            self.lead_to(
-                &earlier,
-                "it must not be too visible for the group it moves to",
-                &mut edges,
-            );
+            let narrowed = |at: &usize| self.placed[*at].rank == NARROWED;
+            let earlier: Vec<_> = (0..at).filter(narrowed).collect();
+            let reason = "it must not be too visible for the group it moves to";
+            self.lead_to(&earlier, reason, &mut edges);
         }
         if own.takes.contains(&Capability::Owner) {
-            self.providers_of(Capability::Owner, at, &mut edges);
+            self.lead_to_providers(Capability::Owner, at, &mut edges);
         }
-        for taken in &own.takes {
-            match taken {
-                // Every step needs these.
+        for taken in own.takes.iter().filter(|taken| **taken != Capability::Owner) {
+            let is_always_needed = matches!(
+                taken,
                 Capability::Writable
-                | Capability::OwnAccess
-                | Capability::Exists
-                | Capability::InPlace => {
-                    self.all_before(at, taken.reason(self.scope), &mut edges);
+                    | Capability::OwnAccess
+                    | Capability::Exists
+                    | Capability::InPlace
+            );
+            for steps in self.sections.values() {
+                // All steps of a section need the same.
+                let mut needed = steps.iter().take(1).flat_map(|at| self.placed[*at].needed());
+                if is_always_needed || needed.any(|needed| needed == *taken) {
+                    self.lead_to_earlier(steps, at, taken.reason(self.scope), &mut edges);
                 }
-                Capability::Owner => {}
-                _ => self.users_of(*taken, at, &mut edges),
             }
         }
         // Steps of its own container that it names; `connect` handles other containers.
@@ -275,43 +301,35 @@ impl<'p> Edges<'p> {
             self.lead_to(&earlier, "what it names must be there", &mut edges);
         }
         if matches!(own.rank, LEAVERS | REMOVALS) {
-            let section = self.sections.get(&own.step.address.section).into_iter();
-            let earlier = section.flat_map(|steps| self.earlier(steps, at)).collect::<Vec<_>>();
-            self.lead_to(&earlier, "create first, then remove", &mut edges);
+            if let Some(section) = self.sections.get(&own.step.address.section) {
+                self.lead_to_earlier(section, at, "create first, then remove", &mut edges);
+            }
         }
         edges
     }
 
-    fn providers_of(&self, needed: Capability, at: usize, edges: &mut Vec<Edge>) {
+    fn lead_to_providers(&self, needed: Capability, at: usize, edges: &mut Vec<Edge>) {
         for steps in self.providers.get(&needed).into_iter().flat_map(BTreeMap::values) {
-            self.lead_to(&self.earlier(steps, at), needed.reason(self.scope), edges);
+            self.lead_to_earlier(steps, at, needed.reason(self.scope), edges);
         }
     }
 
-    /// Adds edges to the steps that need `taken`, section by section.
-    fn users_of(&self, taken: Capability, at: usize, edges: &mut Vec<Edge>) {
-        for steps in self.sections.values() {
-            // All steps of a section need the same.
-            if steps
-                .first()
-                .is_some_and(|first| self.placed[*first].needed().any(|own| own == taken))
-            {
-                self.lead_to(&self.earlier(steps, at), taken.reason(self.scope), edges);
-            }
-        }
-    }
-
-    fn all_before(&self, at: usize, reason: &'static str, edges: &mut Vec<Edge>) {
-        for steps in self.sections.values() {
-            self.lead_to(&self.earlier(steps, at), reason, edges);
-        }
-    }
-
-    /// The first two of the sorted `steps` that come before the step at `at`. More would add no
-    /// further edge.
-    fn earlier(&self, steps: &[usize], at: usize) -> Vec<usize> {
-        let earlier = steps.iter().copied().take_while(|other| self.is_before(*other, at));
-        earlier.take(2).collect()
+    /// Adds an edge to those of the sorted `steps`, of one section, that come before the step at `at`.
+    fn lead_to_earlier(
+        &self,
+        steps: &[usize],
+        at: usize,
+        reason: &'static str,
+        edges: &mut Vec<Edge>,
+    ) {
+        let rank = self.placed[at].rank;
+        let is_before = |other: &usize| {
+            steps::step();
+            self.placed[*other].rank < rank
+        };
+        // More than two would add no further edge.
+        let earlier: Vec<_> = steps.iter().copied().take_while(is_before).take(2).collect();
+        self.lead_to(&earlier, reason, edges);
     }
 
     /// The position of the step with this address.
@@ -321,11 +339,6 @@ impl<'p> Edges<'p> {
             all.map(|(at, placed)| (placed.step.address.to_string(), at)).collect()
         };
         self.addresses.get_or_init(all).get(address).copied()
-    }
-
-    fn is_before(&self, other: usize, at: usize) -> bool {
-        steps::step();
-        self.placed[other].rank < self.placed[at].rank
     }
 
     /// Adds an edge to `steps` of one section: to the single step, or to the section, which then

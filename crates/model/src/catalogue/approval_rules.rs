@@ -121,18 +121,17 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
         ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array).cloned())
     };
     let (was, is) = (named(before), named(after));
-    let is_more = |(was, is): (&Option<Vec<Json>>, &Option<Vec<Json>>)| {
-        was.as_ref()
-            .zip(is.as_ref())
-            .is_some_and(|(was, is)| is.iter().any(|new| !was.contains(new)))
-    };
     // The service treats a rule without possible approvers as approved.
     let is_empty = |list: &Option<Vec<Json>>| list.as_ref().is_some_and(Vec::is_empty);
     let is_nobody = |lists: &[Option<Vec<Json>>; 2]| lists.iter().all(is_empty);
     if is_nobody(&was) {
         return found;
     }
-    if was.iter().zip(&is).any(is_more) {
+    if was.iter().zip(&is).any(|(was, is): (&Option<Vec<Json>>, &Option<Vec<Json>>)| {
+        was.as_ref()
+            .zip(is.as_ref())
+            .is_some_and(|(was, is)| is.iter().any(|new| !was.contains(new)))
+    }) {
         found.push("let more people approve");
     }
     if is_nobody(&is) {
@@ -270,7 +269,7 @@ mod tests {
         let other = json!({"name": "Security", "protected_branches": ["other"]});
         assert!(matches!(
             ids(raw(), other.clone(), &names),
-            Err(Unable::Because { code: "unknown-entry", .. })
+            Err(Unable::Because(Fault { code: "unknown-entry", .. }))
         ));
         names.insert_entries("protected_branches", Err(Cause::new("cut")));
         assert_eq!(ids(raw(), other, &names), Err(Unable::Unseen(Cause::new("cut"))));

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(as_sent(&act(of, &names, Act::Remove(&live))), as_sent(&[end()]));
         let unknown =
             of.rules.calls(&Job { names: &Names::default(), ..job(Act::Create(&declared)) });
-        assert!(matches!(unknown, Err(Unable::Because { code: "unknown-project", .. })));
+        assert!(matches!(unknown, Err(Unable::Because(Fault { code: "unknown-project", .. }))));
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl Rules for Hooks {
         };
         let has_new_url = changed.contains(&"url");
         if has_new_url && declared.contains_key(VARIABLES) {
-            return Err(Unable::of(texts::VARIABLES_LOST, "url", &[]));
+            return Err(Fault::of(texts::VARIABLES_LOST, "url").into());
         }
         let mut calls = job.plain()?;
         if has_new_url && declared.contains_key(HEADERS) {
@@ -115,7 +115,7 @@ fn without_headers(live: &LiveEntry) -> Result<Option<&'static str>, Unable> {
     if keys(shown).next().is_none() {
         return Ok(None);
     }
-    Err(Unable::of(texts::HEADERS_LOST, "url", &[]))
+    Err(Fault::of(texts::HEADERS_LOST, "url").into())
 }
 
 /// Reports a URL that the service would refuse to call. `called` is what the message calls it.

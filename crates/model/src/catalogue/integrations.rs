@@ -1,5 +1,4 @@
-//! Integrations of a project or group, by slug. Which ones and which fields is data
-//! (`integration.yaml`).
+//! Integrations of a project or group, by slug.
 //!
 //! The service keeps a row for each integration that was ever set up: one that is not active counts as
 //! absent. A PUT creates, edits and activates it, and must contain its required fields, also the
@@ -9,29 +8,15 @@
 //! PUT without `use_inherited_settings: false` changes nothing in it, and a DELETE only lasts until
 //! the next PUT of the group.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::LazyLock,
-};
-
-use serde::Deserialize;
-use serde_json::json;
-
 use super::{hooks, prelude::*};
 use crate::{
-    field::Available,
-    kind::{Spec, Table, Variant, forms},
+    field::Variant,
+    kind::{Spec, forms},
     operation::Body,
     release::{Known, Release},
-    yaml,
 };
 
-/// The name of the rules.
-pub(super) const NAME: &str = "integrations";
-
-/// The fields of integrations of projects, which are all that there are.
-static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| table(Scope::Project));
-
+const SECTION: &str = "integrations";
 const SLUG: &str = "slug";
 /// The most addresses that the service writes to.
 const MOST_RECIPIENTS: usize = 750;
@@ -39,171 +24,14 @@ const MOST_RECIPIENTS: usize = 750;
 const RECIPIENTS: &str = "recipients";
 /// The field of a secret URL to call.
 const WEBHOOK: &str = "webhook";
-/// The release that added group integrations.
-const OF_GROUPS_SINCE: Release = Release::new(17, 9);
 /// The release that added the parameter [`INHERITS`].
 const INHERITS_SINCE: Release = Release::new(17, 3);
 /// The parameter that makes an inherited integration its own, or inherits it again.
 const INHERITS: &str = "use_inherited_settings";
 
-/// The content of the data file.
-#[derive(Deserialize)]
-#[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
-struct Data {
-    entry: Field,
-    slug: Field,
-    integrations: Vec<Integration>,
-    fields: Vec<Field>,
-    events: Vec<Event>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Integration {
-    slug: &'static str,
-    /// What it is, in a sentence.
-    about: &'static str,
-    /// The only scope that has it.
-    only: Option<Scope>,
-    /// What it is, if a project can have only one of these.
-    only_one: Option<&'static str>,
-    /// The fields that each request must contain.
-    required: Vec<&'static str>,
-    #[serde(default)]
-    optional: Vec<&'static str>,
-    #[serde(default)]
-    channels: Vec<&'static str>,
-    #[serde(default)]
-    events: Vec<&'static str>,
-}
-
-impl Integration {
-    fn is_in(&self, scope: Scope) -> bool {
-        self.only.is_none_or(|only| only == scope)
-    }
-
-    /// Its fields in `scope`.
-    fn variant(&'static self, scope: Scope) -> Variant {
-        let named = [SLUG].iter().chain(&self.required).chain(&self.optional);
-        let channels = self.channels.iter().map(|name| format!("{name}_channel"));
-        let events = self.events.iter().map(|name| format!("{name}_events"));
-        Variant {
-            fields: named.map(ToString::to_string).chain(channels).chain(events).collect(),
-            needed: &self.required,
-            only_one: self.only_one.filter(|_| scope == Scope::Project),
-        }
-    }
-}
-
-/// An event, and the channel for it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Event {
-    name: &'static str,
-    channel: Option<&'static str>,
-    about: &'static str,
-}
-
-static DATA: LazyLock<Data> =
-    LazyLock::new(|| yaml::built_in!("catalogue/tables/integration_fields"));
-
-type Variants = BTreeMap<&'static str, Variant>;
-
 /// The field for the user, which the service needs for Jira unless a token is used.
 fn user(slug: &str) -> Option<&'static &'static str> {
     (slug == "jira").then_some(&"username")
-}
-
-/// The slugs of `variants` that have the field `name`, in the order of the data.
-fn slugs<'v>(
-    variants: &'v Variants,
-    name: &'v str,
-) -> impl Iterator<Item = (&'static str, &'v Variant)> + Clone {
-    let known = DATA.integrations.iter().filter_map(|of| Some((of.slug, variants.get(of.slug)?)));
-    known.filter(move |(_, variant)| variant.fields.contains(name))
-}
-
-/// The fields of all integrations of `scope`.
-pub(super) fn table(scope: Scope) -> Table {
-    let own = || DATA.integrations.iter().filter(|of| of.is_in(scope));
-    let variants: Variants = own().map(|of| (of.slug, of.variant(scope))).collect();
-    let word = |of: &Integration| {
-        let about = format!("{} Needs {}.", of.about, text::listed(&of.required)).leak();
-        Word { word: of.slug, about, since: None, until: None }
-    };
-    let slug = Field { words: own().map(word).collect(), ..DATA.slug.clone() };
-    let channel = |event: &Event| Field {
-        name: format!("{}_channel", event.channel.unwrap_or(event.name)).leak(),
-        about: format!("The channel for {}, if not `channel`.", event.about).leak(),
-        examples: vec!["#ops".into(), "#dev".into()],
-        nullable: true,
-        ..Field::default()
-    };
-    let event = |event: &Event| Field {
-        name: format!("{}_events", event.name).leak(),
-        about: format!("Whether {} trigger it.", event.about).leak(),
-        value_type: ValueType::Boolean,
-        ..Field::default()
-    };
-    let described = DATA.fields.iter().filter(|field| field.is_in(scope)).cloned();
-    let events = DATA.events.iter();
-    let all = described.chain(events.clone().map(channel)).chain(events.map(event));
-    let mut names = BTreeSet::new();
-    let all = all.filter(|field| names.insert(field.name));
-    let fields = all.filter_map(|field| of_some(field, &variants));
-    let since = (scope == Scope::Group).then_some(OF_GROUPS_SINCE);
-    let all = std::iter::once(slug).chain(fields);
-    let keys = all.map(|field| newer(field, since)).collect();
-    let entry = Field { keys, ..DATA.entry.clone() };
-    let mut table = Table::new(entry.complete());
-    table.variants = variants;
-    let beside =
-        table.specs().iter().filter_map(|spec| Some((spec.name, beside(&table, spec.name)?)));
-    table.beside = beside.collect();
-    table
-}
-
-/// The other fields of an example of an integration with the field `name`.
-fn beside(table: &Table, name: &str) -> Option<Object> {
-    let wanted = if name == SLUG { "external_wiki_url" } else { name };
-    let is_secret = |name: &str| table.field(name).secrecy() == Secrecy::Reference;
-    let secrets = |(_, of): &(&str, &Variant)| of.needed.iter().filter(|it| is_secret(it)).count();
-    // Its recipients are channels, and the examples are email addresses.
-    let takes_example = |(slug, _): &(&str, _)| (*slug, wanted) != ("irker", RECIPIENTS);
-    let fitting = slugs(&table.variants, wanted).filter(takes_example);
-    let (slug, variant) = fitting.min_by_key(secrets)?;
-    let password = (slug == "jenkins" && wanted == "username").then_some(&"password");
-    let needed = variant.needed.iter().chain(user(slug)).chain(password).map(|name| {
-        let value = match &table.get(name)?.schema["examples"][0] {
-            _ if is_secret(name) => json!({"env": name.to_uppercase()}),
-            _ if (slug, *name) == ("irker", RECIPIENTS) => "irc://a.example/b".into(),
-            example => example.clone(),
-        };
-        Some(((*name).to_owned(), value))
-    });
-    Some(std::iter::once((SLUG.to_owned(), slug.into())).chain(needed.flatten()).collect())
-}
-
-/// The field, which has existed at most since `since`.
-fn newer(field: Field, since: Option<Release>) -> Field {
-    let since = field.available.since.max(since);
-    Field { available: Available { since, ..field.available }, ..field }
-}
-
-/// The field, if one of the `variants` has it.
-fn of_some(field: Field, variants: &Variants) -> Option<Field> {
-    let all = slugs(variants, field.name);
-    all.clone().next()?;
-    let needing = all.clone().filter(|(_, of)| of.needed.contains(&field.name));
-    let others = all.clone().filter(|(_, of)| !of.needed.contains(&field.name));
-    let named = |slugs: Vec<&str>, what: &str| match slugs[..] {
-        [] => String::new(),
-        _ => format!(" {what} {}.", text::listed(&slugs)),
-    };
-    let needing = named(needing.map(|(slug, _)| slug).collect(), "Required for");
-    let others = named(others.map(|(slug, _)| slug).collect(), "For");
-    let about = [field.about, &needing, &others].concat().leak();
-    Some(Field { about, ..field })
 }
 
 pub(super) struct Integrations;
@@ -228,28 +56,31 @@ impl Rules for Integrations {
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let Some(slug) = declared.get(SLUG).and_then(Value::text) else { return };
-        let Some(variant) = OF_PROJECT.variants.get(slug) else { return };
+        // Projects have all integrations that there are.
+        let Some(section) = super::section(Scope::Project, SECTION) else { return };
+        let Some(variant) = section.table().variant(slug) else { return };
         // A value that is wrong may be meant as 1.
         let with_token = declared.get("jira_auth_type").and_then(Value::plain);
         let with_token = with_token.is_some_and(|kind| *kind != 0);
         let user = user(slug).filter(|_| !with_token);
-        let needed = variant.needed.iter().chain(user);
+        let needed = variant.needs.iter().chain(user);
         let missing: Vec<_> = needed.filter(|name| !declared.contains_key(name)).collect();
-        let specs = OF_PROJECT.specs().iter().filter(|spec| declared.contains_key(spec.name));
-        let strange: Vec<_> = specs.filter(|spec| !variant.fields.contains(spec.name)).collect();
+        let specs = section.table().specs().iter().filter(|spec| declared.contains_key(spec.name));
+        let strange = specs.filter(|spec| spec.name != SLUG && !variant.fields.contains(spec.name));
+        let strange: Vec<_> = strange.collect();
         let of = |texts, field| Fault::of(texts, field).fill("slug", slug);
         if let ([name], [spec]) = (&*missing, &*strange) {
             return report(of(texts::FIELD_IN_PLACE, spec.name).fill("name", name));
         }
         for name in missing {
-            let is_secret =
-                OF_PROJECT.get(name).is_some_and(|of| of.field.secrecy() != Secrecy::Open);
+            let is_secret = section.field(name).secrecy() != Secrecy::Open;
             let value = if is_secret { "{env: NAME}" } else { "..." };
             report(of(texts::FIELD_NEEDED, "").fill("name", name).fill("value", value));
         }
         for spec in strange {
-            let others = slugs(&OF_PROJECT.variants, spec.name).map(|(slug, _)| slug);
-            let others = text::listed(&others.collect::<Vec<_>>());
+            let others = section.field(SLUG).variants();
+            let others = others.filter(|(_, of)| of.fields.contains(spec.name));
+            let others = text::listed(&others.map(|(slug, _)| slug).collect::<Vec<_>>());
             report(of(texts::FIELD_OF_OTHERS, spec.name).fill("others", &others));
         }
         check_recipients(slug, variant, declared, report);
@@ -318,8 +149,11 @@ const BELOW_STAYS: &str =
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::{
+        catalogue,
         kind::{
             self,
             testing::{
@@ -355,15 +189,14 @@ mod tests {
     /// Every name in the data is that of a field, and every field is in the table of projects.
     #[test]
     fn the_names_of_the_data_are_fields() {
-        for (slug, variant) in &OF_PROJECT.variants {
+        let of_project = section(SECTION);
+        for (slug, variant) in of_project.field(SLUG).variants() {
             for name in &variant.fields {
-                assert!(OF_PROJECT.get(name).is_some(), "{slug}: {name}");
+                assert!(of_project.table().get(name).is_some(), "{slug}: {name}");
             }
         }
-        let known = DATA.fields.len() + 2 * DATA.events.len();
-        // No integration has a channel for commits.
-        assert_eq!(OF_PROJECT.specs().len(), known);
-        let of_group = table(Scope::Group);
+        assert_eq!(of_project.table().specs().len(), of_project.fields.len());
+        let of_group = catalogue::section(Scope::Group, SECTION).unwrap().table();
         assert!(of_group.get("jenkins_url").is_none() && of_group.get("recipients").is_some());
     }
 

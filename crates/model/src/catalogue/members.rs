@@ -47,7 +47,7 @@ impl Rules for Members {
             && Level::parse(level).is_some_and(|level| level.number == MINIMAL)
             && (job.target.scope == Scope::Project || job.target.path.contains('/'))
         {
-            return Err(Unable::of(texts::MINIMAL_ACCESS, "access_level", &[]));
+            return Err(Fault::of(texts::MINIMAL_ACCESS, "access_level").into());
         }
         fits_role(job)?;
         let (declared, user, changed) = match job.act {
@@ -119,8 +119,8 @@ fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
     if needed == has {
         return Ok(());
     }
-    let parts = [("level", has.word), ("needed", needed.word), ("role", &text::escape(role))];
-    Err(Unable::of(texts::LEVEL_OF_ROLE, "member_role", &parts))
+    let fault = Fault::of(texts::LEVEL_OF_ROLE, "member_role").fill("level", has.word);
+    Err(fault.fill("needed", needed.word).fill("role", &text::escape(role)).into())
 }
 
 /// The number of a level of access; 0 means none.
@@ -208,8 +208,10 @@ mod tests {
                 is_alone: true,
                 act: Act::Create(&declared),
             };
-            let refused =
-                matches!(Members.calls(&job), Err(Unable::Because { code: "top-level", .. }));
+            let refused = matches!(
+                Members.calls(&job),
+                Err(Unable::Because(Fault { code: "top-level", .. }))
+            );
             assert_eq!(refused, is_refused, "{path}");
         }
     }

@@ -51,7 +51,7 @@ fn rules(name: &str) -> Option<&'static dyn Rules> {
         "fork_of" => &fork_of::Relation,
         "group" => &group::Group,
         "hooks" => &hooks::Hooks,
-        integrations::NAME => &integrations::Integrations,
+        "integrations" => &integrations::Integrations,
         "members" => &members::Members,
         "project" => &project::Project,
         "protected_branches" => &protected_branches::ProtectedBranches,

@@ -6,8 +6,8 @@
 //! request accepts becomes a parameter, under its name in requests.
 
 use crate::{
-    field::{Compare, ValueType},
-    kind::Spec,
+    field::{Compare, Required, ValueType},
+    kind::{Spec, row},
     operation::{Answer, AnyOp, OPERATIONS, Operation, Parameter, Place, Type},
     release::Release,
 };
@@ -72,7 +72,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
     specs
         .filter(|(_, spec)| spec.field.accepted.on(route))
         .map(|(section, spec)| {
-            let all = parameter(&spec.schema, spec.field);
+            let all = parameter(spec.field);
             // The replacing field may not be part of this request.
             let modern = all.replaced_by.and_then(|name| section.table().get(name));
             let is_replaced = modern.is_none_or(|modern| modern.field.accepted.on(route));
@@ -106,67 +106,55 @@ fn rows(spec: &Spec, value: Type, route: Route) -> Type {
 
 /// An edit only requires the fields that it must repeat.
 fn is_required(section: Section, spec: &Spec, route: Route) -> bool {
-    if route == Route::Edit && !spec.field.with_every_edit {
-        return false;
-    }
-    let by_schema = section.table().schema["required"]
-        .as_array()
-        .is_some_and(|names| names.iter().any(|name| *name == *spec.name));
-    by_schema || section.required.contains(&spec.name)
+    let is_needed =
+        spec.field.required == Required::Always || section.required.contains(&spec.name);
+    is_needed && (route != Route::Edit || spec.field.with_every_edit)
 }
 
-fn parameter(schema: &'static Json, field: &'static Field) -> Parameter {
-    let about = schema["description"].as_str().unwrap_or_default();
+/// The parameter for a field. It is leaked once per process, like the tables.
+fn parameter(field: &'static Field) -> Parameter {
     Parameter {
         tier: field.available.tier,
         since: field.available.since,
         administrators: field.available.is_for_administrators(),
-        deprecated: schema["deprecated"] == true,
+        deprecated: field.deprecated.is_some(),
         replaced_by: field.replaced_by(),
         // A URL that responses show without its credentials often holds some.
         secret: field.secrecy() == Secrecy::Reference
             || (field.secrecy() == Secrecy::Address && field.compare == Compare::Location),
-        ..Parameter::new(Place::Body, field.sent_name(), of_field(schema, field), about)
+        ..Parameter::new(Place::Body, field.sent_name(), type_of(field), field.about)
     }
 }
 
-fn of_field(schema: &'static Json, field: &Field) -> Type {
-    match field {
-        Field { value_type: ValueType::File, .. } => Type::File,
+/// The type of a field in requests.
+fn type_of(field: &'static Field) -> Type {
+    match field.value_type {
         // Requests contain the id of the thing that manifests name.
-        Field { names: Some(_), .. } if schema["type"] == "array" => Type::Integers,
-        Field { names: Some(_), .. } => Type::Integer,
-        _ if field.is_level() => Type::Level,
-        _ if schema["format"] == "date" => Type::Date,
-        _ => value(schema),
-    }
-}
-
-/// The type of a property. It is leaked once per process, like the tables.
-fn value(schema: &'static Json) -> Type {
-    let words = schema["enum"].as_array().into_iter().flatten().filter_map(Json::as_str);
-    let words: Vec<_> = words.collect();
-    if !words.is_empty() {
-        return Type::Word(words.leak());
-    }
-    let kind = &schema["type"];
-    match kind.as_str().or_else(|| kind[0].as_str()) {
-        Some("boolean") => Type::Boolean,
-        Some("integer") => Type::Integer,
-        Some("array") => keys(&schema["items"]).map_or(Type::Texts, Type::Objects),
-        Some("object") => keys(schema).map_or(Type::Text, Type::Object),
+        ValueType::Texts if field.names.is_some() => Type::Integers,
+        _ if field.names.is_some() => Type::Integer,
+        ValueType::File => Type::File,
+        ValueType::Level | ValueType::RuleLevel => Type::Level,
+        ValueType::Date => Type::Date,
+        ValueType::Boolean => Type::Boolean,
+        ValueType::Integer => Type::Integer,
+        ValueType::Texts | ValueType::Addresses => Type::Texts,
+        ValueType::Mapping | ValueType::Spread => Type::Object(keys(field)),
+        ValueType::Rows | ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants => {
+            Type::Objects(keys(field))
+        }
+        _ if !field.words.is_empty() => {
+            Type::Word(field.words.iter().map(|word| word.word).collect::<Vec<_>>().leak())
+        }
         // Also a choice between text and a reference to a secret.
         _ => Type::Text,
     }
 }
 
-/// The keys of the mapping that `schema` describes, if it lists them.
-fn keys(schema: &'static Json) -> Option<&'static [Parameter]> {
-    let properties = schema["properties"].as_object()?.iter();
-    // A key that is only an alias in manifests is not sent.
-    let keys = properties.filter(|(_, property)| Field::of(property).replaced_by().is_none());
-    let keys = keys.map(|(_, property)| parameter(property, Field::of(property)));
-    Some(keys.collect::<Vec<_>>().leak())
+/// The keys of a mapping, or of the rows of a list. A key that is only an alias in manifests is not
+/// sent.
+fn keys(field: &'static Field) -> &'static [Parameter] {
+    let keys = row(field).keys.iter().filter(|key| key.replaced_by().is_none());
+    keys.map(parameter).collect::<Vec<_>>().leak()
 }
 
 /// Short remarks about an operation, apart from its parameters.

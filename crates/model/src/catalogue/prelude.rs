@@ -1,7 +1,7 @@
 //! Imports that most kinds need.
 
 pub(super) use crate::{
-    field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier, ValueType, Word},
+    field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier},
     kind::{
         Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, Risk, Rules, Section, Unable,
         calls::Act, texts,

@@ -62,7 +62,7 @@ impl ProtectedBranches {
         };
         let caller = job.names.caller();
         match rows.is_some_and(|rows| caller.is_some_and(|id| leave_out(&rows, id))) {
-            true => Err(Unable::of(texts::LOCKED_OUT, UNPROTECT, &[("what", what)])),
+            true => Err(Fault::of(texts::LOCKED_OUT, UNPROTECT).fill("what", what).into()),
             false => Ok(()),
         }
     }
@@ -173,7 +173,7 @@ mod tests {
             let release = Known::NotAsked;
             let (section, target) = (of, &target);
             let job = Job { section, target, names, release, is_alone: true, act };
-            matches!(of.rules.calls(&job), Err(Unable::Because { code: "locked-out", .. }))
+            matches!(of.rules.calls(&job), Err(Unable::Because(Fault { code: "locked-out", .. })))
         };
         for (rows, refused) in [
             (json!([{"user": "alice"}]), true),

@@ -90,9 +90,10 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
         since.map(|release| format!("from release {release}")),
         until.map(|release| format!("gone from release {release} on")),
     ];
-    let words = field.words.iter().flat_map(|Word { word, since, until, .. }| {
-        let since = since.map(|release| format!("`{word}` from release {release}"));
-        let until = until.map(|release| format!("`{word}` gone from release {release} on"));
+    let words = field.words.iter().flat_map(|Word { word, available, .. }| {
+        let since = available.since.map(|release| format!("`{word}` from release {release}"));
+        let until =
+            available.until.map(|release| format!("`{word}` gone from release {release} on"));
         since.into_iter().chain(until)
     });
     let is_never_read = field.read == Readback::Never && field.accepted.on(Route::Edit);

@@ -254,7 +254,8 @@ mod tests {
     fn an_unknown_parent_is_named() {
         for declared in [json!({"fork_of": "acme/none"}), json!({"members_from": "acme/none"})] {
             let unable = create_in(&new_target(NamespaceOwner::Group), declared);
-            let unknown = matches!(unable, Err(Unable::Because { code: "unknown-project", .. }));
+            let unknown =
+                matches!(unable, Err(Unable::Because(Fault { code: "unknown-project", .. })));
             assert!(unknown, "{unable:?}");
         }
     }

@@ -23,14 +23,14 @@ impl Rules for Variables {
             Act::Change(declared, live, changed) => (declared, live, changed),
             // An older service would store the value visibly.
             Act::Create(declared) if is_hidden(declared) && job.release == Known::Hidden => {
-                return Err(Unable::of(texts::MAY_BE_SHOWN, HIDDEN, &[]));
+                return Err(Fault::of(texts::MAY_BE_SHOWN, HIDDEN).into());
             }
             Act::Create(_) | Act::Remove(_) | Act::Container(_) => return job.plain(),
         };
         // Only a create request can hide a variable, and no request can make it visible again.
         if live.fields.raw().get(HIDDEN) == Some(&Json::Bool(true)) {
             if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {
-                return Err(Unable::of(texts::STAYS_HIDDEN, field, &[]));
+                return Err(Fault::of(texts::STAYS_HIDDEN, field).into());
             }
         } else if changed.contains(&HIDDEN) {
             return job.replace(declared, live);
@@ -109,8 +109,7 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.contains(char::is_whitespace) {
         return Err("must not have white space");
     }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    match raw || value.chars().all(plain) {
+    match raw || value.chars().all(|c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)) {
         true => Ok(()),
         false => Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true"),
     }
@@ -200,7 +199,7 @@ mod tests {
         shown["hidden"] = true.into();
         let unable = calls_with_duplicates(shown, "masked", Known::NotAsked);
         assert!(
-            matches!(unable, Err(Unable::Because { code: "hidden-variable", .. })),
+            matches!(unable, Err(Unable::Because(Fault { code: "hidden-variable", .. }))),
             "{unable:?}"
         );
     }

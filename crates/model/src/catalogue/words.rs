@@ -120,9 +120,9 @@ pub fn by_place<'k>(
         keys.partition(|key| of.table().get(key).is_some() || OF_ENTRIES.contains(key));
     let [only] = unknown[..] else { return None };
     let required = of.table().schema["required"].as_array()?;
-    let is_missing =
-        |field: &&str| required.iter().any(|name| name == field) && !fields.contains(field);
-    let mut missing = of.identity.iter().copied().filter(is_missing);
+    let mut missing = of.identity.iter().copied().filter(|field: &&str| {
+        required.iter().any(|name| name == field) && !fields.contains(field)
+    });
     let field = missing.next().filter(|_| missing.next().is_none() && !fields.is_empty())?;
     Some((only, field))
 }
@@ -131,11 +131,10 @@ pub fn by_place<'k>(
 /// value, or the kind of a document.
 pub fn alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
     let plain = text::snake_case(word);
-    let alias = |place: &&str| {
+    places.iter().find_map(|place: &&str| {
         let words = WORDS.get(place)?;
         words.get(word).or_else(|| words.get(&*plain)).copied()
-    };
-    places.iter().find_map(alias)
+    })
 }
 
 /// What else a property with this schema, or the section of its entries, is called.

@@ -94,12 +94,12 @@ impl<'t> Source<'t> {
     /// The text of the file `name`.
     pub fn new(name: impl Into<FileName>, text: &'t str) -> Self {
         let name = name.into();
-        let within = |layer| Arc::new(Within { file: FileName::clone(&name), layer });
         // Lines are short, so looking at each byte is faster than a search for each line.
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         Self {
-            within: Layer::ALL.map(within),
+            within: Layer::ALL
+                .map(|layer| Arc::new(Within { file: FileName::clone(&name), layer })),
             name,
             text,
             lines,

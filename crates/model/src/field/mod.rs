@@ -18,10 +18,13 @@
 
 mod words;
 
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::{
+    collections::BTreeSet,
+    sync::{LazyLock, PoisonError, RwLock},
+};
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::{
     release::Release,
@@ -275,6 +278,11 @@ impl Available {
         }
     }
 
+    /// Whether `scope` has it.
+    pub fn is_in(self, scope: Scope) -> bool {
+        self.scope().is_none_or(|only| only == scope)
+    }
+
     /// Whether only top-level groups have it.
     pub const fn is_of_top(self) -> bool {
         matches!(self.only, Only::TopLevel | Only::TopLevelAdministrators)
@@ -296,12 +304,39 @@ pub struct Word {
     /// What it means, in a sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
     pub about: &'static str,
-    /// The release that added it.
+    /// Where the service has it.
+    #[serde(default)]
     #[schemars(skip)]
-    pub since: Option<Release>,
-    /// The release that removed it.
+    pub available: Available,
+    /// For the first field of `identity`: what the entry with this word has, if entries differ.
     #[schemars(skip)]
-    pub until: Option<Release>,
+    pub entry: Option<Variant>,
+}
+
+/// What the entries of one sort have, in addition to their identity.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Variant {
+    /// The fields that each request must contain.
+    #[serde(deserialize_with = "kept")]
+    pub needs: &'static [&'static str],
+    /// Lists of the fields that it may have besides.
+    pub has: Vec<Vec<&'static str>>,
+    /// What it is, if a project can have only one of these.
+    pub only_one: Option<&'static str>,
+    /// Values of an example in the place of those of their fields; `null` for a field that no example
+    /// has alone.
+    pub example: Object,
+    /// All its fields.
+    #[serde(skip)]
+    pub fields: BTreeSet<&'static str>,
+}
+
+/// A list that lives as long as the program, like all that describes kinds.
+pub fn kept<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    list: D,
+) -> Result<&'static [T], D::Error> {
+    Vec::deserialize(list).map(|list| &*list.leak())
 }
 
 /// Whether a limited field with this value is on: unless it is `false` or unset.
@@ -328,6 +363,10 @@ impl Field {
         if self.read == Readback::As(self.name) {
             self.read = Readback::Same;
         }
+        for variant in self.words.iter_mut().filter_map(|word| word.entry.as_mut()) {
+            let names = variant.needs.iter().chain(variant.has.iter().flatten());
+            variant.fields = names.copied().collect();
+        }
         self.keys = self.keys.into_iter().map(Self::complete).collect();
         self
     }
@@ -340,6 +379,11 @@ impl Field {
             _ if self.sensitive => Secrecy::Sensitive,
             _ => Secrecy::Open,
         }
+    }
+
+    /// The words for which an entry has certain fields.
+    pub fn variants(&self) -> impl Iterator<Item = (&'static str, &Variant)> {
+        self.words.iter().filter_map(|word| Some((word.word, word.entry.as_ref()?)))
     }
 
     /// For [`Weakens::WhenLater`]: the words or numbers, from the one that protects most.
@@ -390,7 +434,7 @@ impl Field {
 
     /// Whether `scope` has it.
     pub fn is_in(&self, scope: Scope) -> bool {
-        self.available.scope().is_none_or(|only| only == scope)
+        self.available.is_in(scope)
     }
 
     /// Whether the order of its items does not matter.

@@ -4,9 +4,7 @@
 //! [`Rules::calls`](super::Rules::calls). The result is at least one call, or the reason why there
 //! are none.
 
-use super::{
-    Fault, Former, LiveEntry, Names, Section, Spec, Target, Texts, Wanted, forms, limits, texts,
-};
+use super::{Fault, Former, LiveEntry, Names, Section, Spec, Target, Wanted, forms, limits, texts};
 use crate::{
     address::Address,
     cause::Cause,
@@ -16,7 +14,7 @@ use crate::{
     planted::Bug,
     release::Known,
     text,
-    value::{Fields, Object, Value},
+    value::{Fields, Value},
 };
 
 /// A call of a step.
@@ -71,31 +69,19 @@ pub enum Unable {
     DependsOnRelease,
     /// The entry names entries of this section, whose ids were not requested yet.
     DependsOnEntries(String),
-    /// It is impossible.
-    Because {
-        /// The code of the problem.
-        code: &'static str,
-        /// What is wrong.
-        message: String,
-        /// What to do about it.
-        help: String,
-        /// The declared field with the problem; empty for the entry as a whole.
-        field: String,
-    },
+    /// It is impossible, because of a fault of the entry or of one of its fields.
+    Because(Fault),
+}
+
+impl From<Fault> for Unable {
+    fn from(fault: Fault) -> Self {
+        Self::Because(fault)
+    }
 }
 
 impl Unable {
-    /// It is impossible to do this with `field`, for the reason in `texts`, with those in `parts` for
-    /// their names in braces.
-    pub fn of(texts: Texts, field: &str, parts: &[(&str, &str)]) -> Self {
-        let fault = Fault::of_entry(texts).fill("field", field);
-        let fault = parts.iter().fold(fault, |fault, (part, text)| fault.fill(part, text));
-        let Fault { code, message, help, .. } = fault;
-        Self::Because { code, message, help, field: field.to_owned() }
-    }
-
     /// A user, group, project, runner or role that does not exist.
-    pub fn unknown(named: Named, name: &str, field: &str) -> Self {
+    pub fn unknown(named: Named, name: &str, field: &'static str) -> Self {
         let fault = match named {
             Named::User => texts::UNKNOWN_USER,
             Named::Group => texts::UNKNOWN_GROUP,
@@ -103,26 +89,23 @@ impl Unable {
             Named::Runner => texts::UNKNOWN_RUNNER,
             Named::Role => texts::UNKNOWN_ROLE,
         };
-        Self::of(fault, field, &[("name", &text::escape(name))])
+        Fault::of(fault, field).fill("name", &text::escape(name)).into()
     }
 
     /// Several things with one name.
-    pub fn several(named: Named, name: &str, ids: &[u64], field: &str) -> Self {
-        let nouns = text::plural(named.noun());
+    pub fn several(named: Named, name: &str, ids: &[u64], field: &'static str) -> Self {
         let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
-        let parts = [
-            ("nouns", &*nouns),
-            ("ids", &ids.join(", ")),
-            ("id", &ids[0]),
-            ("name", &text::escape(name)),
-        ];
-        Self::of(texts::SEVERAL_THINGS, field, &parts)
+        let fault = Fault::of(texts::SEVERAL_THINGS, field);
+        let fault = fault.fill("nouns", &text::plural(named.noun()));
+        let fault = fault.fill("ids", &ids.join(", ")).fill("id", &ids[0]);
+        fault.fill("name", &text::escape(name)).into()
     }
 
     /// An entry of another section that is neither live nor declared, or several with its name.
-    pub fn entry(section: &str, name: &str, field: &str, is_there: bool) -> Self {
+    pub fn entry(section: &str, name: &str, field: &'static str, is_there: bool) -> Self {
         let fault = if is_there { texts::SEVERAL_ENTRIES } else { texts::NO_ENTRY };
-        Self::of(fault, field, &[("section", section), ("name", &text::escape(name))])
+        let fault = Fault::of(fault, field).fill("section", section);
+        fault.fill("name", &text::escape(name)).into()
     }
 }
 
@@ -219,7 +202,20 @@ impl Job<'_> {
                 None => self.replace(declared, live)?,
             },
         };
-        Ok(self.before().into_iter().flatten().cloned().chain(calls).collect())
+        let before = self.before().into_iter().flatten().cloned();
+        Ok(self.action_before_removal().into_iter().chain(before).chain(calls).collect())
+    }
+
+    /// The action that the service requires before it removes the entry.
+    fn action_before_removal(&self) -> Option<Call> {
+        let (Act::Remove(live), Some(action)) = (self.act, self.section.before_removal) else {
+            return None;
+        };
+        let op = self.section.home.operations.others.first()?;
+        let request = self.addressed(*op, live);
+        let request =
+            action.parameter.into_iter().fold(request, |all, (name, value)| all.query(name, value));
+        Some(Call { side_effect: Some(action.note), ..request.into() })
     }
 
     /// The request that creates it as declared.
@@ -265,10 +261,10 @@ impl Job<'_> {
         // An entry that is added at its own path has its name there, and not in the body.
         let specs = self.section.table().specs();
         for handle in &self.section.home.handle {
-            let is_it = |spec: &&Spec| spec.field.live_name() == Some(handle.field);
             if let HandlePlace::Path(argument) = handle.place
                 && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
-                && let Some(spec) = specs.iter().find(is_it)
+                && let Some(spec) =
+                    specs.iter().find(|spec: &&Spec| spec.field.live_name() == Some(handle.field))
                 && let Some(Value::Plain(name)) = body.remove(spec.field.sent_name())
             {
                 request = request.arg(argument, forms::plain_text(&name));
@@ -334,9 +330,9 @@ impl Job<'_> {
 
     /// Whether a secret has to be sent again that no edit can change.
     fn renews(&self, declared: &Fields, changed: &[&str]) -> bool {
-        let renews =
-            |name: &&str| declared.get(name).is_some_and(|value| self.section.renews(name, value));
-        changed.iter().any(renews)
+        changed.iter().any(|name: &&str| {
+            declared.get(name).is_some_and(|value| self.section.renews(name, value))
+        })
     }
 
     /// The requests that add the entry with its present secrets, and then remove the old one.
@@ -344,10 +340,9 @@ impl Job<'_> {
     fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
         let Some(raw) = &live.whole else { return Err(Unable::Needless) };
         let whole = self.section.read(raw.raw(), Wanted::Known);
-        let is_kept = |spec: &&Spec| {
+        if let Some(lacking) = forms::lacking(self.section, &whole, |spec: &&Spec| {
             spec.field.accepted.on(Route::Create) && !declared.contains_key(spec.name)
-        };
-        if let Some(lacking) = forms::lacking(self.section, &whole, is_kept) {
+        }) {
             let cause = format!("{lacking}, which a new {} would not have", self.section.noun);
             return Err(Unable::Unseen(Cause::new(cause)));
         }
@@ -394,7 +389,7 @@ impl Job<'_> {
                     body.insert(self.section.table().sent_name(name).to_owned(), id.clone().into());
                 }
                 None => {
-                    let value = Value::from(rows_without_ids(value));
+                    let value = Value::from(forms::without_ids(value));
                     let (name, value) = forms::sent(self.section, name, &value, self.names)?;
                     body.insert(name, value);
                 }
@@ -432,12 +427,4 @@ impl Job<'_> {
 /// Splits a body into files and data: a form with a file cannot contain nested values.
 pub fn split_files(body: Fields) -> (Fields, Fields) {
     body.into_iter().partition(|(_, value)| matches!(value, Value::File(_)))
-}
-
-fn rows_without_ids(value: &crate::value::Json) -> crate::value::Json {
-    let mut value = value.clone();
-    for row in value.as_array_mut().into_iter().flatten() {
-        row.as_object_mut().and_then(|row: &mut Object| row.remove("id"));
-    }
-    value
 }

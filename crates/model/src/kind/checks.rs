@@ -7,7 +7,7 @@ use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 use super::{Fault, Section, Spec, Texts, limits::is_on, texts};
 use crate::{
     diagnostic::Severity,
-    field::{Compare, Secrecy},
+    field::{Compare, Secrecy, ValueType},
     level::Level,
     release::time_zone,
     secret::judge::Credential,
@@ -17,12 +17,6 @@ use crate::{
 
 /// The code of the message about a secret in plain text.
 const LITERAL: &str = "literal-secret";
-
-/// The schema format of a field with a time zone.
-pub const TIME_ZONE: &str = "time-zone";
-
-/// The schema format of a field with times that repeat.
-pub const CRON: &str = "cron";
 
 /// The fields of a cron expression with their limits.
 const CRON_FIELDS: [(&str, u32, u32); 5] = [
@@ -104,11 +98,11 @@ impl Section {
 /// The fault of a value with a form of its own.
 fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
     let text = value.text()?;
-    match &*spec.format {
-        TIME_ZONE if !time_zone::is_known(text.trim()) => {
+    match spec.field.value_type {
+        ValueType::TimeZone if !time_zone::is_known(text.trim()) => {
             Some(unknown_zone(spec.name, text.trim()))
         }
-        CRON => {
+        ValueType::Cron => {
             let why = cron(text)?;
             let name = match text {
                 _ if text.contains(['–', '—', '−']) => texts::CRON_WITH_DASH,
@@ -117,7 +111,7 @@ fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
             };
             Some(Fault::of(name, spec.name).fill("why", &why))
         }
-        "date" if !text.is_empty() && text.parse::<Date>().is_err() => {
+        ValueType::Date if !text.is_empty() && text.parse::<Date>().is_err() => {
             Some(Fault::of(texts::DATE, spec.name))
         }
         _ => None,

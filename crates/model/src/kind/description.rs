@@ -9,12 +9,13 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::{Absence, Handle, Place, Removal, Rules, Section, Shape, Table};
+use super::{Absence, Handle, Place, Removal, Rules, Shape, Table};
 use crate::{
-    field::{Available, Field, Scope},
+    field::{Accepted, Available, Field, Only, Range, Required, Scope, Valid, kept},
     level::Level,
     operation::{Answer, AnyOp, Method, Op, Read, Write},
     page::Rows,
+    text,
     value::{Json, Object},
 };
 
@@ -82,8 +83,9 @@ pub struct Kind {
     pub detail: Option<Detail>,
     /// An action that the service requires before it deletes an entry: the last part of the path of
     /// a POST request, after the path of the entry, and a parameter if it needs one.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*(\\?[a-z][a-z0-9_]*=[a-z0-9_]+)?$"), example = &"stop?force=true")]
-    pub before_removal: Option<&'static str>,
+    #[schemars(with = "Option<String>", example = &"stop?force=true")]
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*(\\?[a-z][a-z0-9_]*=[a-z0-9_]+)?$"))]
+    pub before_removal: Option<RemovalAction>,
     /// The fields of an entry.
     #[schemars(length(min = 1))]
     pub fields: Vec<Field>,
@@ -106,16 +108,79 @@ pub struct Kind {
     /// The rules, those in Rust or plain ones.
     #[serde(skip, default = "no_rules")]
     pub rules: &'static dyn Rules,
-    /// Makes the table of a home.
-    #[serde(skip, default = "no_table")]
-    pub make_table: fn(Section) -> Table,
 }
 
-/// A list that lives as long as the program, like all that describes kinds.
-fn kept<D: Deserializer<'static>, T: Deserialize<'static>>(
-    list: D,
-) -> Result<&'static [T], D::Error> {
-    Vec::deserialize(list).map(|list| &*list.leak())
+impl Kind {
+    /// An entry in `home` as a mapping.
+    pub(super) fn entry(&self, home: &Home) -> Field {
+        let of = |field: &Field| {
+            // The path contains the id of the parent.
+            let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
+            // An entry may lack a part of its identity that has a default.
+            let is_always = self.always_named().any(|name| name == field.name)
+                && !field.nullable
+                && field.default.manifest.is_none();
+            let only = match field.available.only {
+                Only::All | Only::Group if home.available.only == Only::TopLevel => Only::TopLevel,
+                only => only,
+            };
+            Field {
+                accepted: if is_parent { Accepted::Never } else { field.accepted },
+                available: Available {
+                    since: field.available.since.or(home.available.since),
+                    only,
+                    ..field.available
+                },
+                required: if is_always { Required::Always } else { field.required },
+                ..field.clone()
+            }
+        };
+        let is_here =
+            |field: &&Field| field.is_in(home.scope) && field.accepted != Accepted::ByCall;
+        let least = matches!(home.place, Place::Optional(_)).then_some(1);
+        let mut keys: Vec<_> = self.fields.iter().filter(is_here).map(of).collect();
+        describe_variants(&mut keys, home.scope);
+        Field {
+            about: self.about,
+            aliases: self.aliases.clone(),
+            keys,
+            valid: Valid { items: Range { min: least, max: None }, ..Valid::default() },
+            ..Field::default()
+        }
+    }
+}
+
+/// If entries differ by the words of their first field: limits the words to those of `scope`, and the
+/// other fields to those that such entries have, and adds to their descriptions for which they are.
+fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
+    let Some((first, others)) =
+        keys.split_first_mut().filter(|(first, _)| first.variants().next().is_some())
+    else {
+        return;
+    };
+    first.words.retain(|word| word.available.is_in(scope));
+    let listed = |about: &str, what: &str, names: &[&str]| match names {
+        [] => about.to_owned(),
+        _ => format!("{about} {what} {}.", text::listed(names)),
+    };
+    for field in others {
+        let having = first.variants().filter(|(_, of)| of.fields.contains(field.name));
+        let (needing, having): (Vec<_>, Vec<_>) =
+            having.partition(|(_, of)| of.needs.contains(&field.name));
+        let [needing, having] =
+            [needing, having].map(|of| of.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
+        let about = listed(field.about, "Required for", &needing);
+        field.about = listed(&about, "For", &having).leak();
+    }
+    for word in &mut first.words {
+        let needs = word.entry.as_ref().map_or(&[][..], |of| of.needs);
+        word.about = listed(word.about, "Needs", needs).leak();
+    }
+    let variants: Vec<_> = first.words.iter().filter_map(|word| word.entry.clone()).collect();
+    let identity = first.name;
+    keys.retain(|field| {
+        field.name == identity || variants.iter().any(|of| of.fields.contains(field.name))
+    });
 }
 
 /// The rules until those of the kind are found.
@@ -125,9 +190,25 @@ fn no_rules() -> &'static dyn Rules {
     &None
 }
 
-/// The table until that of the kind is known.
-fn no_table() -> fn(Section) -> Table {
-    |_| Table::new(Field::default())
+/// An action before a removal, as `stop?force=true`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(from = "String")]
+pub struct RemovalAction {
+    /// The last part of its path.
+    pub name: &'static str,
+    /// The name and the value of its parameter.
+    pub parameter: Option<(&'static str, &'static str)>,
+    /// The note that it precedes the removal.
+    pub note: &'static str,
+}
+
+impl From<String> for RemovalAction {
+    fn from(text: String) -> Self {
+        let note = format!("sends `POST …/{text}` first").leak();
+        let text: &'static str = text.leak();
+        let (name, parameter) = text.split_once('?').unwrap_or((text, ""));
+        Self { name, parameter: parameter.split_once('='), note }
+    }
 }
 
 /// How an entry is created.

@@ -42,9 +42,9 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
     let off = |spec: &Spec| {
         let sent = spec.field.sent_name();
         let value = body.get(sent)?;
-        let limits = |spec: &Spec| body.contains_key(spec.field.sent_name());
         if spec.schema["type"] == "boolean" {
-            let is_limited = of(section, spec.name).any(limits);
+            let is_limited =
+                of(section, spec.name).any(|spec: &Spec| body.contains_key(spec.field.sent_name()));
             let turns_on = is_limited && is_on(value) && !was_on(now(spec.name));
             return turns_on.then(|| (sent.to_owned(), Value::from(Json::Bool(false))));
         }

@@ -122,11 +122,10 @@ pub fn unmarked_path(path: &str, id: u64) -> &str {
 
 /// The first group in `path` whose own path shows that it is marked for deletion.
 pub fn marked_above(path: &str) -> Option<&str> {
-    let is_marked = |group: &&str| {
+    path.match_indices('/').map(|(at, _)| &path[..at]).find(|group: &&str| {
         let id = group.rsplit('-').next().and_then(|id| id.parse().ok());
         id.is_some_and(|id| unmarked_path(group, id) != *group)
-    };
-    path.match_indices('/').map(|(at, _)| &path[..at]).find(is_marked)
+    })
 }
 
 /// The state of contents that have not arrived.

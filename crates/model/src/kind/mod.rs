@@ -46,7 +46,6 @@ use crate::{
 
 pub use crate::field::Risk;
 pub use calls::{Call, Job, Unable};
-pub use checks::{CRON, TIME_ZONE};
 pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
@@ -57,11 +56,10 @@ pub use live::{
     marked_above, unmarked_path, withheld_field,
 };
 pub use names::{Created, Entries, Id, Names};
-pub use property::property;
+pub use property::{property, row};
 pub use reader::{Reader, Wanted};
 pub use refs::{RefRule, Weaker, weaker};
 pub use table::{Spec, Table, Unsupported, is_list, several};
-pub use variant::Variant;
 
 /// What guards check when an entry is removed, in addition to the number of removals. Descriptions
 /// may use the variants that are in the schema.
@@ -314,7 +312,7 @@ impl Kind {
 impl Section {
     /// The fields of an entry.
     pub fn table(self) -> &'static Table {
-        self.home.table.get_or_init(|| Box::leak(Box::new((self.make_table)(self))))
+        self.home.table.get_or_init(|| Box::leak(Box::new(Table::new(self.entry(self.home)))))
     }
 
     /// The treatment of a field.

@@ -91,6 +91,12 @@ impl Created {
         self.0.get(&path.to_lowercase())?.id
     }
 
+    /// The path of the `scope` with `id`, if the run created it.
+    fn path(&self, scope: Scope, id: u64) -> Option<&str> {
+        let mut all = self.0.values();
+        Some(&*all.find(|creation| creation.scope == scope && creation.id == Some(id))?.path)
+    }
+
     /// Stores the id of the container that the run created at `path`. Paths that nothing names are
     /// ignored.
     pub fn insert(&mut self, path: &str, id: u64) {
@@ -232,10 +238,11 @@ impl Names {
         self.id(named, name)?.known()
     }
 
-    /// The name of the thing with `id`, if it was looked up either way.
+    /// The name of the thing with `id`, if it was looked up either way or the run created it.
     pub fn name(&self, named: Named, id: u64) -> Option<&str> {
         let key = (named, id);
-        self.looked_up.get(&key).or_else(|| self.by_id.get(&key)).map(String::as_str)
+        let found = self.looked_up.get(&key).or_else(|| self.by_id.get(&key)).map(String::as_str);
+        found.or_else(|| self.created.path(named.scope()?, id))
     }
 }
 
@@ -252,5 +259,8 @@ mod tests {
         assert_eq!((created.known_id("acme/team"), created.known_id("other")), (Some(7), None));
         assert_eq!(created.id(Scope::Group, "acme/team"), Some(Id::Known(7)));
         assert_eq!(created.id(Scope::Project, "acme/team"), None);
+        let names = Names::default().with(&created);
+        assert_eq!(names.name(Named::Group, 7), Some("Acme/Team"));
+        assert_eq!((names.name(Named::Project, 7), names.name(Named::Group, 4)), (None, None));
     }
 }

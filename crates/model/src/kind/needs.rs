@@ -32,7 +32,7 @@ pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) 
         (Some(true), _) | (None, Some(true)) => SwitchState::Off,
         (Some(false), Some(true)) => SwitchState::TurnedOn,
         // A new entry has off what it does not declare.
-        (None, None) if live.is_none() && in_request(field).is_some() => SwitchState::Off,
+        (None, None) if live.is_none() && field.relations.sent_with.is_some() => SwitchState::Off,
         _ => SwitchState::Ready,
     }
 }
@@ -65,13 +65,8 @@ fn waits(
     field.relations.switch().filter(|_| waits)
 }
 
-/// The field that every request with `field` must also contain.
-pub const fn in_request(field: &Field) -> Option<&'static str> {
-    field.relations.sent_with
-}
-
-/// The levels of access, from the narrowest to the widest.
-const LEVELS: [&str; 4] = ["disabled", "private", "enabled", "public"];
+/// The levels of access to a part, from the narrowest to the widest.
+pub(super) const LEVELS: [&str; 4] = ["disabled", "private", "enabled", "public"];
 
 /// Whether one level of access shows more than another.
 pub fn exceeds(level: &Json, other: &Json) -> bool {
@@ -160,7 +155,7 @@ mod tests {
                         assert_eq!(found, waiting.then_some("lfs_enabled"), "{about}");
                     }
                 }
-                assert_eq!(in_request(&field), beside.then_some("lfs_enabled"));
+                assert_eq!(field.relations.sent_with, beside.then_some("lfs_enabled"));
             }
         }
     }

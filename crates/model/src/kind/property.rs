@@ -4,10 +4,9 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::json;
 
-use super::{CRON, TIME_ZONE};
 use crate::{
     field::{ALIASES, Compare, Field, Named, Required, Valid, ValueType},
-    level::{Level, RuleLevel},
+    level::{self, Level},
     schema::{self, TextOrSecret},
     secret::Reference,
     value::{Json, Object},
@@ -21,7 +20,7 @@ static ROWS: LazyLock<BTreeMap<&str, Field>> = LazyLock::new(|| {
 });
 
 /// The mapping with the keys of `field`, or of the rows of its list.
-pub(super) fn row(field: &'static Field) -> &'static Field {
+pub fn row(field: &'static Field) -> &'static Field {
     match field.value_type {
         ValueType::Grants if field.grants.deploy_keys => &ROWS["grants_with_deploy_keys"],
         ValueType::Grants => &ROWS["grants"],
@@ -127,8 +126,8 @@ fn of_type(field: &'static Field) -> Json {
             json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})
         }
         ValueType::Text | ValueType::Expression | ValueType::Word => json!({"type": "string"}),
-        ValueType::Cron => json!({"type": "string", "format": CRON}),
-        ValueType::TimeZone => json!({"type": "string", "format": TIME_ZONE}),
+        ValueType::Cron => json!({"type": "string", "format": "cron"}),
+        ValueType::TimeZone => json!({"type": "string", "format": "time-zone"}),
         ValueType::Date => {
             json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "format": "date"})
         }
@@ -154,7 +153,7 @@ fn of_type(field: &'static Field) -> Json {
             "required": ["file"],
         }),
         ValueType::Level => level(field, schema::of::<Level>().to_value()),
-        ValueType::RuleLevel => schema::of::<RuleLevel>().to_value(),
+        ValueType::RuleLevel => level::in_rules().to_value(),
         ValueType::Mapping | ValueType::Spread => rows(),
         ValueType::Rows => {
             // The description of the list says what a row is.

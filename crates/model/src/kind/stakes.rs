@@ -1,7 +1,7 @@
 //! The effects of field changes that guards check, as far as the fields declare them
 //! ([`Weakens`]).
 
-use super::{Effect, Removal, Section, Shape, forms, plain_text};
+use super::{Effect, Removal, Section, Shape, forms, needs, plain_text};
 use crate::{
     field::{Field, Risk, Secrecy, Weakens},
     text,
@@ -48,8 +48,8 @@ pub fn removing(section: Section, before: &Object) -> Vec<Effect> {
     if section.removal == Removal::Weakens {
         return vec![Effect::Risk(Risk::Weakens, format!("take the {} away", section.noun))];
     }
-    let has = |name: &&str| section.has(before, name);
-    let names: Vec<_> = protecting(section).filter(has).collect();
+    let names: Vec<_> =
+        protecting(section).filter(|name: &&str| section.has(before, name)).collect();
     changing(section, &names, before, &Object::new())
 }
 
@@ -112,15 +112,12 @@ fn shown(name: &str, was: Option<&Json>, is: &Json, is_private: bool) -> Option<
     is_more.then(|| format!("widen `{name}`{from} to {}", word(is)))
 }
 
-/// The levels of access, from the narrowest. A flag that is on counts as `enabled`; so does
-/// `internal`.
-const SEEN: [&str; 4] = ["disabled", "private", "enabled", "public"];
-
+/// The rank of a level of access. A flag that is on counts as `enabled`; so does `internal`.
 fn seen(level: &Json) -> usize {
     match level {
         Json::Bool(true) => 2,
         Json::String(word) if word == "internal" => 2,
-        Json::String(word) => SEEN.iter().position(|known| known == word).unwrap_or(0),
+        Json::String(word) => needs::LEVELS.iter().position(|known| known == word).unwrap_or(0),
         _ => 0,
     }
 }

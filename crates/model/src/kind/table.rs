@@ -6,14 +6,14 @@ use std::{
 };
 
 use crate::{
-    field::{Available, Field, Readback, Tier, ValueType, Weakens, Word},
+    field::{Available, Field, Readback, Tier, ValueType, Variant, Weakens, Word},
     level::Level,
     release::{Known, Release},
     text::alternatives,
-    value::{Json, Object, Value},
+    value::{Json, Value},
 };
 
-use super::{Variant, property};
+use super::property;
 
 /// One field of a kind: its name, its treatment and its schema.
 #[derive(Clone, Debug)]
@@ -26,15 +26,19 @@ pub struct Spec {
     pub schema: Json,
     /// The keys of a mapping, or of a row of a list, in the order of their description.
     pub parts: &'static [Field],
-    /// The format of the schema; empty if it has none.
-    pub format: String,
-    /// Whether the schema has a default, so that nobody has to write the value.
-    pub has_default: bool,
-    /// Whether its value is a mapping that is one field.
-    pub is_mapping: bool,
 }
 
 impl Spec {
+    /// Whether there is a default, so that nobody has to write the value.
+    pub const fn has_default(&self) -> bool {
+        self.field.default.manifest.is_some()
+    }
+
+    /// Whether its value is a mapping that is one field.
+    pub const fn is_mapping(&self) -> bool {
+        matches!(self.field.value_type, ValueType::Mapping | ValueType::File)
+    }
+
     /// The treatment of a key of a mapping, or of a row of a list.
     pub fn part(&self, key: &str) -> Option<&'static Field> {
         self.parts.iter().find(|part| part.name == key)
@@ -53,7 +57,7 @@ impl Spec {
         let level = value.plain().filter(|_| self.field.is_level());
         let level = level.and_then(Level::parse);
         let of_level = level.and_then(|level| Some((level.word, level.since?)));
-        let of_word = || self.word(value).and_then(|word| Some((word.word, word.since?)));
+        let of_word = || self.word(value).and_then(|word| Some((word.word, word.available.since?)));
         let rows = value.plain().filter(|_| self.has_rows()).and_then(Json::as_array);
         let is_there =
             |part: &str| rows.is_some_and(|rows| rows.iter().any(|row| !row[part].is_null()));
@@ -68,7 +72,8 @@ impl Spec {
     /// or a word.
     fn ends(&self, value: &Value) -> Option<(&str, Release)> {
         let of_field = self.field.available.until.map(|until| (self.name, until));
-        of_field.or_else(|| self.word(value).and_then(|word| Some((word.word, word.until?))))
+        of_field
+            .or_else(|| self.word(value).and_then(|word| Some((word.word, word.available.until?))))
     }
 
     /// The releases of the word in the declared `value`.
@@ -120,12 +125,10 @@ pub struct Table {
     telling_tier: Vec<usize>,
     /// Pairs of positions in `specs`: a field, and another field that has to be read with it.
     needed_with: Vec<(usize, usize)>,
+    /// The variants of entries, by the words of their first field; empty if entries do not differ.
+    variants: BTreeMap<&'static str, &'static Variant>,
     /// The schema of an entry.
     pub schema: Json,
-    /// The variants of the kind, by the first field of the identity; empty if entries do not differ.
-    pub variants: BTreeMap<&'static str, Variant>,
-    /// For each field that not every entry has, the other fields of an example with it.
-    pub beside: BTreeMap<&'static str, Object>,
 }
 
 /// The treatment of a key below `extra:`: sent unchanged, and compared if the response contains it.
@@ -161,10 +164,19 @@ impl Table {
             with_every_edit,
             telling_tier,
             needed_with,
+            variants: entry.keys.first().into_iter().flat_map(Field::variants).collect(),
             schema,
-            variants: BTreeMap::new(),
-            beside: BTreeMap::new(),
         }
+    }
+
+    /// Whether entries differ in their fields.
+    pub fn has_variants(&self) -> bool {
+        !self.variants.is_empty()
+    }
+
+    /// The variant of the entries with `word` in their first field.
+    pub fn variant(&self, word: &str) -> Option<&'static Variant> {
+        self.variants.get(word).copied()
     }
 
     /// The fields in the order of their description.
@@ -323,10 +335,7 @@ fn gather(above: Option<&str>, mapping: &'static Field, schema: &Json, specs: &m
             }
         };
         let parts = &property::row(field).keys;
-        let format = schema["format"].as_str().unwrap_or_default().to_owned();
-        let has_default = field.default.manifest.is_some();
-        let is_mapping = schema["properties"].is_object();
-        specs.push(Spec { name, field, schema, parts, format, has_default, is_mapping });
+        specs.push(Spec { name, field, schema, parts });
     }
 }
 
@@ -349,7 +358,7 @@ mod tests {
     fn a_word_is_available_in_a_range_of_releases() {
         let table = table(
             "{name: own, about: A word., type: word, weakens: never, words: [
-                {word: new, about: New., since: '17.7'}, {word: old, about: Old., until: '18.9'},
+                {word: new, about: New., available: {since: '17.7'}}, {word: old, about: Old., available: {until: '18.9'}},
             ]}",
         );
         let unfit = |word: &str, major, minor| {

@@ -1,27 +1,19 @@
-//! Kinds whose entries differ in their fields: each has its own, needs some of them, and may be the
-//! only one of its sort.
+//! Kinds whose entries differ in their fields: the word in the first field of the identity decides
+//! which fields an entry has, needs, and whether it is the only one of its sort.
 
-use std::collections::BTreeSet;
+use serde_json::json;
 
 use super::Section;
-use crate::value::Object;
-
-/// The entries of a kind with one value of the first field of the identity.
-#[derive(Debug, Default)]
-pub struct Variant {
-    /// The fields that they have, in addition to the identity.
-    pub fields: BTreeSet<String>,
-    /// The fields that they need in addition to those that all entries need.
-    pub needed: &'static [&'static str],
-    /// What such an entry is, if a container can have only one of these.
-    pub only_one: Option<&'static str>,
-}
+use crate::{
+    field::{Scope, Secrecy, Variant},
+    value::{Json, Object},
+};
 
 impl Section {
     /// The variant of an entry with these `fields`, if the kind has several and knows it.
     fn variant(self, fields: &Object) -> Option<&'static Variant> {
-        let told_by = fields.get(*self.identity.first()?)?;
-        self.table().variants.get(told_by.as_str()?)
+        let word = fields.get(*self.identity.first()?)?;
+        self.table().variant(word.as_str()?)
     }
 
     /// Whether an entry with these `fields` has the field `name`.
@@ -29,24 +21,44 @@ impl Section {
         if self.either.contains(&name) {
             return fields.get(name).is_some_and(|value| !value.is_null());
         }
-        self.table().variants.is_empty()
+        !self.table().has_variants()
             || self.identity.contains(&name)
             || self.variant(fields).is_some_and(|variant| variant.fields.contains(name))
     }
 
     /// The fields that an entry with these `fields` needs in addition to those that all need.
     pub fn needed(self, fields: &Object) -> &'static [&'static str] {
-        self.variant(fields).map_or(&[], |variant| variant.needed)
+        self.variant(fields).map_or(&[], |variant| variant.needs)
     }
 
-    /// What the entry of this name is, if a container can have only one of these.
+    /// What the entry of this name is, if a project can have only one of these.
     pub fn only_one(self, name: &str) -> Option<&'static str> {
-        self.table().variants.get(name)?.only_one
+        let variant = self.table().variant(name).filter(|_| self.home.scope == Scope::Project);
+        variant?.only_one
     }
 
-    /// The other fields of an example of an entry with the field `name`; empty if every entry can
-    /// have it.
+    /// The other fields of an example of an entry with the field `name`: of the variant that needs the
+    /// fewest secrets. Empty if every entry can have the field.
     pub fn beside(self, name: &str) -> Object {
-        self.table().beside.get(name).cloned().unwrap_or_default()
+        let is_secret = |name: &str| self.field(name).secrecy() == Secrecy::Reference;
+        let example = |name: &str| {
+            &self.table().get(name).map_or(&Json::Null, |spec| &spec.schema)["examples"][0]
+        };
+        let Some(first) = self.identity.first() else { return Object::new() };
+        let variants = self.field(first).variants().filter(|(word, of)| {
+            let is_example = name == *first && example(name) == word;
+            is_example || of.fields.contains(name) && !of.example.contains_key(name)
+        });
+        let of =
+            variants.min_by_key(|(_, of)| of.needs.iter().filter(|name| is_secret(name)).count());
+        let Some((word, of)) = of else { return Object::new() };
+        let needed = of.needs.iter().map(|name| {
+            let secret = || json!({"env": name.to_uppercase()});
+            ((*name).to_owned(), if is_secret(name) { secret() } else { example(name).clone() })
+        });
+        let mut all: Object =
+            [((*first).to_owned(), word.into())].into_iter().chain(needed).collect();
+        all.extend(of.example.clone().into_iter().filter(|(_, value)| !value.is_null()));
+        all
     }
 }

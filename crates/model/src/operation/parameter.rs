@@ -4,9 +4,12 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use crate::{field::Tier, release::Release};
+use crate::{
+    field::{Tier, kept},
+    release::Release,
+};
 
 /// A parameter of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -90,13 +93,6 @@ pub enum Type {
     Map,
     /// A file to upload.
     File,
-}
-
-/// A list that lives as long as the program.
-fn kept<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<&'static [T], D::Error> {
-    Vec::deserialize(deserializer).map(|list| &*list.leak())
 }
 
 impl Type {

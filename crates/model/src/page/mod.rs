@@ -370,10 +370,9 @@ impl Pager {
                 .get("id")
                 .and_then(Json::as_u64)
                 .filter(|id| self.last_id.is_none_or(|last| last < *id));
-            let unordered = || {
+            self.last_id = Some(id.ok_or_else(|| {
                 Contradiction(format!("the ids on page {} of the list do not ascend", self.pages))
-            };
-            self.last_id = Some(id.ok_or_else(unordered)?);
+            })?);
         }
         let entries = self.objects.len() - from;
         let size = headers.size.unwrap_or(PER_PAGE);
@@ -546,8 +545,8 @@ fn is_path(name: &str) -> bool {
 pub fn tells_apart(name: &str, value: &Json) -> bool {
     match value {
         Json::Null | Json::Object(_) => false,
-        _ if name == "id" || name.ends_with("_id") => value.is_u64(),
-        _ if is_path(name) => value.is_string(),
+        _ if matches!(name, "id" | "iid") || name.ends_with("_id") => value.is_u64(),
+        _ if is_path(name) || name == "username" => value.is_string(),
         _ => true,
     }
 }

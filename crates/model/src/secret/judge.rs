@@ -10,30 +10,31 @@ use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use percent_encoding::percent_decode_str;
+use serde::Deserialize;
 
 use crate::{
     field::Secrecy,
     text::{mask_ranges, merged},
     value::{self, Json},
+    yaml,
 };
 
-/// Words in names of secrets, in upper case.
-const WORDS: &str = "APIKEY AUTH BEARER CERT CERTIFICATE COOKIE CRED CREDENTIAL CREDENTIALS CREDS \
-    DSN JWT KEY KEYS LICENSE PASS PASSPHRASE PASSWD PASSWORD PAT PRIVATE PWD SALT SECRET SECRETS \
-    SIG SIGNATURE TOKEN";
-/// The ends of names of secrets.
-const ENDS: [&str; 5] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY"];
-/// The beginnings of tokens of well-known services. Ordinary text does not start like this.
-const TOKENS: &str = "AGE-SECRET-KEY- AIza AKIA ASIA GR1348941 SG. dckr_pat_ doo_v1_ dop_v1_ eyJ \
-    ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glagent- glcbt- gldt- glffct- glft- glimt- gloas- glpat- \
-    glptt- glrt- glrtr- glsoat- glwt- hvs. npm_ pypi- rk_live_ shpat_ sk_live_ xapp- xoxa- xoxb- xoxe- \
-    xoxp- xoxr- xoxs- ya29.";
-/// Beginnings of tokens that ordinary text may have too: the rest must be random.
-const LIKE_TOKENS: &str = "hf_ sk- sk_";
+/// What secrets look like, which is data.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
+struct Signs {
+    words: Vec<&'static str>,
+    ends: Vec<&'static str>,
+    tokens: Vec<&'static str>,
+    like_tokens: Vec<&'static str>,
+    beginnings: Vec<&'static str>,
+    addresses: Vec<&'static str>,
+}
+
+static SIGNS: LazyLock<Signs> = LazyLock::new(|| yaml::built_in!("secret/signs"));
+
 /// The minimum length of a token, and of what follows its beginning.
 const SHORTEST: [usize; 2] = [16, 10];
-/// Other beginnings of secrets, with at least 8 characters more.
-const BEGINNINGS: &str = "-----BEGIN AKIA AIza eyJ glp sk- sk_ xox";
 /// The minimum length of a value whose name is that of a secret, and of the secret in an address.
 const NAMED: usize = 8;
 /// The minimum length of a run of letters and digits that may be a secret.
@@ -42,20 +43,10 @@ const LONG: usize = 20;
 const LONG_HEX: usize = 32;
 /// The minimum entropy of a secret in bits per character.
 const BITS: f64 = 3.5;
-/// The beginnings of URLs that allow anyone who knows them to write.
-const SECRET_ADDRESSES: &str = "api.telegram.org/bot discord.com/api/webhooks/ \
-    discordapp.com/api/webhooks/ events.pagerduty.com/integration/ \
-    hooks.slack.com/services/ hooks.slack.com/triggers/ hooks.slack.com/workflows/ \
-    hooks.zapier.com/hooks/ maker.ifttt.com/trigger/ open.feishu.cn/open-apis/bot/ \
-    open.larksuite.com/open-apis/bot/ outlook.office.com/webhook/ \
-    outlook.office365.com/webhook/ webexapis.com/v1/webhooks/incoming/ \
-    webhook.office.com/webhookb2/";
-
 /// Where a part that may be a secret can begin: `://`, `=`, a key, or a token.
 static MARKERS: LazyLock<(AhoCorasick, usize)> = LazyLock::new(|| {
-    let tokens = TOKENS.split_whitespace().chain(LIKE_TOKENS.split(' '));
-    let markers: Vec<_> = ["://", "=", KEY].into_iter().chain(tokens).collect();
-    let first_like = markers.len() - LIKE_TOKENS.split(' ').count();
+    let markers = [&["://", "=", KEY], &*SIGNS.tokens, &*SIGNS.like_tokens].concat();
+    let first_like = markers.len() - SIGNS.like_tokens.len();
     // Some beginnings start with another one.
     let longest = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(markers);
     (longest.expect("a few short patterns"), first_like)
@@ -99,9 +90,8 @@ impl Credential {
 pub fn is_named_like_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| {
-        WORDS.split(' ').any(|known| known == word) || ENDS.iter().any(|end| word.ends_with(end))
-    })
+    words
+        .any(|word| SIGNS.words.contains(&word) || SIGNS.ends.iter().any(|end| word.ends_with(end)))
 }
 
 /// The parts of `text`, a value of a field with this `secrecy`, that may be secret: ordered and
@@ -188,7 +178,7 @@ fn found(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
             let is_doubtful = |word: &str| {
                 is_random(word, true)
                     || word.split('/').any(|part| {
-                        BEGINNINGS.split(' ').any(|first| is_longer(part, first, NAMED))
+                        SIGNS.beginnings.iter().any(|first| is_longer(part, first, NAMED))
                     })
             };
             let doubtful = words.filter(|word| is_doubtful(word));
@@ -255,8 +245,7 @@ fn pair(text: &str, equals: usize) -> Option<Range<usize>> {
 
 /// Whether `value` may be a secret because of its name.
 fn is_pair(name: &str, value: &str) -> bool {
-    let is_plain = |c: &char| is_of_token(*c) || ".~%@!:".contains(*c);
-    value.chars().take_while(is_plain).count() >= NAMED
+    value.chars().take_while(|c: &char| is_of_token(*c) || ".~%@!:".contains(*c)).count() >= NAMED
         && is_named_like_secret(name)
         && !is_placeholder(value)
 }
@@ -327,12 +316,11 @@ fn user(text: &str, start: usize, length: usize) -> Credential {
 /// parts after a word for hooks and, in doubt, other random parts.
 fn steps(text: &str, host: usize, query: usize, found: &mut Vec<(Credential, Range<usize>)>) {
     let whole = text[host..query].to_ascii_lowercase();
-    let is_at = |address: &&str| {
+    if let Some(rest) = SIGNS.addresses.iter().find_map(|address: &&'static str| {
         let at = whole.find(*address)?;
         (at == 0 || whole[..at].ends_with('.') && !whole[..at].contains('/'))
             .then_some(host + at + address.len())
-    };
-    if let Some(rest) = SECRET_ADDRESSES.split_whitespace().find_map(|own| is_at(&own)) {
+    }) {
         let is_open = query - rest < NAMED;
         let what = if is_open { Credential::Doubt } else { Credential::Address };
         found.extend((rest < query).then_some((what, rest..query)));
@@ -580,7 +568,7 @@ mod tests {
 
     #[test]
     fn each_beginning_of_a_token_is_found_whatever_follows() {
-        for beginning in TOKENS.split_whitespace() {
+        for beginning in &SIGNS.tokens {
             let token = format!("{beginning}plain-rest-of-a-token");
             assert_eq!(credential(&token), Some(Credential::Token), "{token}");
         }

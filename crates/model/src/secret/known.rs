@@ -319,8 +319,7 @@ impl Search<'_> {
         for chunk in bytes.utf8_chunks() {
             let begin = at;
             at += chunk.valid().len() + chunk.invalid().len();
-            let is_control = |c: char| c.is_control() && !c.is_ascii_whitespace();
-            for text in chunk.valid().split(is_control) {
+            for text in chunk.valid().split(|c: char| c.is_control() && !c.is_ascii_whitespace()) {
                 if text.len() < self.finder.shortest {
                     continue;
                 }

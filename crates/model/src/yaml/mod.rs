@@ -100,7 +100,7 @@ pub struct Parsed {
     pub is_broken: bool,
 }
 
-/// The content of a YAML file below `src`, named without its end: `built_in!("catalogue/tables/presets")`.
+/// The content of a YAML file below `src`, named without its end: `built_in!("catalogue/tables/words")`.
 #[macro_export]
 macro_rules! built_in {
     ($name:literal) => {

@@ -74,7 +74,7 @@ pub fn nest(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item) {
     }
 }
 
-/// A line and the comment after it.
+/// A line, or the value in it, and the comment after it.
 #[derive(Debug)]
 struct Line {
     text: String,
@@ -82,6 +82,18 @@ struct Line {
 }
 
 impl Line {
+    /// The line that starts with `head`, with this one as its value.
+    fn after(self, head: &str) -> Self {
+        Self { text: format!("{head}{}", self.text), ..self }
+    }
+
+    /// Adds the comment of `item`; `None` if there is a different one already.
+    fn with(self, item: &Item) -> Option<Self> {
+        let new = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
+        let is_one = new.is_none() || self.beside.is_none() || new == self.beside;
+        is_one.then(|| Self { beside: new.or(self.beside), ..self })
+    }
+
     /// Whether its comment fits after `column`.
     fn has_room(&self, column: usize) -> bool {
         self.beside.as_ref().is_none_or(|beside| column + width(beside) + 4 <= WIDTH)
@@ -234,39 +246,18 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A value on one line, with the one comment for all of it.
-struct Flow {
-    text: String,
-    beside: Option<String>,
-}
-
-impl Flow {
-    /// The line that starts with `head`.
-    fn after(self, head: &str) -> Line {
-        Line { text: format!("{head}{}", self.text), beside: self.beside }
-    }
-
-    /// Adds the comment of `item`; `None` if there is a different one already.
-    fn with(self, item: &Item) -> Option<Self> {
-        let new = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
-        let is_one = new.is_none() || self.beside.is_none() || new == self.beside;
-        is_one.then(|| Self { beside: new.or(self.beside), ..self })
-    }
-}
-
 /// `node` on one line. `None` if it contains a text with several lines, if a part has a comment
 /// above, or if parts have different comments.
-fn flow(node: &Node, within: bool) -> Option<Flow> {
-    let bare = |text: String| Flow { text, beside: None };
+fn flow(node: &Node, within: bool) -> Option<Line> {
     match node {
         Node::Value(value) if has_literal(value) => None,
-        Node::Value(value) => Some(bare(inline(value, within))),
+        Node::Value(value) => Some(plain(inline(value, within))),
         Node::Map(items) => flow_map(items),
-        Node::List(entries) => entries.is_empty().then(|| bare("[]".to_owned())),
+        Node::List(entries) => entries.is_empty().then(|| plain("[]".to_owned())),
     }
 }
 
-fn flow_map(items: &[Item]) -> Option<Flow> {
+fn flow_map(items: &[Item]) -> Option<Line> {
     let item = |item: &Item| {
         let value = flow(&item.node, true).filter(|_| item.above.is_empty())?.with(item)?;
         Some((format!("{}: {}", scalar(&item.key, true), value.text), value.beside))
@@ -275,7 +266,7 @@ fn flow_map(items: &[Item]) -> Option<Flow> {
         items.iter().map(item).collect::<Option<Vec<_>>>()?.into_iter().unzip();
     let is_one = besides.windows(2).all(|pair| pair[0] == pair[1]);
     let beside = besides.into_iter().next().flatten();
-    is_one.then(|| Flow { text: format!("{{{}}}", texts.join(", ")), beside })
+    is_one.then(|| Line { text: format!("{{{}}}", texts.join(", ")), beside })
 }
 
 /// Whether `value` contains a text with several lines.

@@ -24,7 +24,7 @@ pub struct Model {
 pub struct Image {
     tier: Tier,
     release: Release,
-    stored: image::Image,
+    content: image::Image,
 }
 
 impl Image {
@@ -50,7 +50,8 @@ impl Model {
         };
         let conditions = Conditions { profile, ..conditions };
         let service = Service::new(store, seed.tier.unwrap_or_default(), conditions);
-        seeding::prepare(&service, Some(seed), token, &Data::Memory)?;
+        let prepare = |db: &_| seeding::prepare(&service, db, Some(seed), token, &Data::Memory);
+        service.store.write(prepare)?;
         Ok(Self { service })
     }
 
@@ -60,7 +61,7 @@ impl Model {
     ///
     /// If SQLite fails.
     pub fn from_image(image: &Image, conditions: Conditions) -> rusqlite::Result<Self> {
-        let store = Store::from_image(&image.stored)?;
+        let store = Store::from_image(&image.content)?;
         Ok(Self { service: Service::new(store, image.tier, image.under(conditions)) })
     }
 
@@ -72,7 +73,7 @@ impl Model {
     ///
     /// If SQLite fails.
     pub fn reset(&mut self, image: &Image, conditions: Conditions) -> rusqlite::Result<()> {
-        self.service.store.restore(&image.stored)?;
+        self.service.store.restore(&image.content)?;
         self.service.restart(image.tier, image.under(conditions));
         Ok(())
     }
@@ -84,7 +85,7 @@ impl Model {
     /// If SQLite fails.
     pub fn image(&mut self) -> rusqlite::Result<Image> {
         let Service { tier, profile, store, .. } = &mut self.service;
-        Ok(Image { tier: *tier, release: profile.release, stored: store.image()? })
+        Ok(Image { tier: *tier, release: profile.release, content: store.image()? })
     }
 
     /// Answers a request like a running service. Its path begins with `/api/v4`; links in the
@@ -93,7 +94,7 @@ impl Model {
         let id = self.service.chance.hex();
         let mut response = dispatch::answer(&self.service, request);
         // Its clock stands still within a call.
-        dispatch::sign(response.headers_mut(), &id, Duration::ZERO);
+        dispatch::add_request_headers(response.headers_mut(), &id, Duration::ZERO);
         response
     }
 

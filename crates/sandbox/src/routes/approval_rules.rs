@@ -160,7 +160,7 @@ fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> 
     }
     let is_member =
         |id: &i64| Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0);
-    those(wanted, is_member).map(Some)
+    try_filter(wanted, is_member).map(Some)
 }
 
 /// Whether there is a group that the caller sees.
@@ -172,7 +172,7 @@ fn sees(call: &Call<'_>, id: i64) -> Result<bool> {
 /// The groups in a call that the caller sees.
 fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = ids(call, ["group_ids", "groups"])? else { return Ok(None) };
-    those(wanted, |id| sees(call, *id)).map(Some)
+    try_filter(wanted, |id| sees(call, *id)).map(Some)
 }
 
 /// The project's protected branches in a call.
@@ -210,7 +210,7 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, rule: &mut Record) ->
 fn kept_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
     match call.params.is_set("remove_hidden_groups")? {
         true => Ok(Vec::new()),
-        false => those(ids_of(rule, GROUPS), |id| Ok(!sees(call, *id)?)),
+        false => try_filter(ids_of(rule, GROUPS), |id| Ok(!sees(call, *id)?)),
     }
 }
 

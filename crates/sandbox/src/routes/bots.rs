@@ -24,8 +24,8 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64> {
     let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &call.random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
-    let new = NewUser { bot: true, ..NewUser::active(&username, name, &email) };
-    let bot = User::insert(call.db, new, call.now())?;
+    let new = User { bot: true, ..User::active(&username, name, &email) };
+    let bot = new.insert(call.db, call.now())?;
     members::insert(call, scope, bot, &Terms::level(level), None)?;
     Ok(bot)
 }

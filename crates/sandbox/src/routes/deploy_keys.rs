@@ -147,7 +147,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
     let keys = DeployKey::list(call.db, "ORDER BY k.id", [])?;
     let body = |key: &DeployKey| {
         let pushes = |id: &i64| Ok(key.can_push(call.db, *id)? == Some(true));
-        let pushing = those(key.projects(call.db)?, pushes)?.into_iter().map(|id| {
+        let pushing = try_filter(key.projects(call.db)?, pushes)?.into_iter().map(|id| {
             let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
             projects::identity(call, &project)
         });

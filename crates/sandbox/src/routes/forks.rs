@@ -45,18 +45,18 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     if let Some(own) = params.flag("mr_default_target_self")? {
         attributes.insert("mr_default_target_self".to_owned(), own.into());
     }
-    let fails = call.service.profile.import_failure.as_deref();
+    let error = call.service.profile.import_failure.as_deref();
     let new = NewProject {
         namespace: &namespace,
         name: &name,
         path: &path,
         visibility: &visibility,
-        empty_repo: upstream.empty_repo || fails.is_some(),
+        empty_repo: upstream.empty_repo || error.is_some(),
         readme: false,
         copies: Some(upstream.id),
         creator_id: user.id,
         forked_from_id: Some(upstream.id),
-        import: Import::Until { source: None, done_at: &call.import_done_at(), fails },
+        import: Some(Import { source: None, error }),
         attributes: &attributes,
     };
     let id = projects::store(call, new)?;

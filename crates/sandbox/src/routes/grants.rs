@@ -295,7 +295,7 @@ pub(super) fn is_granted<'g>(
             Grantee::User(id) => id == caller.id,
             Grantee::Group(id) => match Namespace::by_id(call.db, id)? {
                 Some(group) if is_invited(call, project.id, id)? => {
-                    call.standing()?.in_namespace(&group.traversal) > 0
+                    call.memberships()?.in_namespace(&group.traversal) > 0
                 }
                 _ => false,
             },

@@ -4,7 +4,6 @@
 use std::fmt::Display;
 use std::net::IpAddr;
 
-use super::super::stored_settings::Edit;
 use super::default_branches::{self, BRANCH, BRANCH_PROTECTION, DEFAULTS};
 use super::prelude::*;
 use super::{avatars, group_runners, instance};
@@ -45,7 +44,7 @@ pub(super) fn show(
         };
         is_shown && (group.parent_id.is_none() || !row.tops) && (!in_list || row.is_in_lists())
     };
-    for (name, value) in OF_GROUPS.shown(call.db, group.id, call.edition(), is_seen)? {
+    for (name, value) in OF_GROUPS.shown(call, group.id, is_seen)? {
         let holds = match name.as_str() {
             BRANCH_PROTECTION if !set.contains_key(BRANCH_PROTECTION) => {
                 instance::setting(call, BRANCH_PROTECTION)?
@@ -131,7 +130,7 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
 
 /// Refuses values of a wrong type before any other check.
 pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
-    OF_GROUPS.check(route, call.edition(), &call.params)?;
+    OF_GROUPS.check(call, route)?;
     avatars::check_type(&call.params)?;
     call.params.one_of("visibility", VISIBILITIES)?;
     default_branches::sent(call).map(drop)
@@ -155,9 +154,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
         dropped.push(BRANCH_PROTECTION);
     }
     let was_locked = is_share_locked(call, group.id)?;
-    let (edition, administrator) = (call.edition(), call.is_administrator());
-    let how = Edit { route, edition, administrator, dropped: &dropped };
-    OF_GROUPS.take(call.db, group.id, how, &call.params)?;
+    OF_GROUPS.take(call, group.id, route, &dropped)?;
     if call.params.get(SHARE_LOCK).is_some() && call.params.flag(SHARE_LOCK)?.is_none() {
         OF_GROUPS.put(call.db, group.id, SHARE_LOCK, Value::Null)?;
     }
@@ -183,7 +180,7 @@ pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static s
     let set = OF_GROUPS.set(call.db, group.id)?;
     let given_up = |name: &&'static str| {
         let blank = |value: &Value| value.is_null() || value == "";
-        OF_GROUPS.accepts(name, Accepts::Edit, call.edition())
+        OF_GROUPS.accepts(call, name, Accepts::Edit)
             && call.params.get(name).is_some_and(blank)
             && set.contains_key(*name)
     };
@@ -215,7 +212,7 @@ pub(super) fn check(
     let is_blank = |value: &Value| value.is_null() || value == "";
     for (name, texts) in REQUIRED {
         let is_one = (name != GRACE) == apart && call.params.get(name).is_some_and(is_blank);
-        if is_one && OF_GROUPS.accepts(name, route, call.edition()) {
+        if is_one && OF_GROUPS.accepts(call, name, route) {
             let field = if apart { field_apart(name) } else { name.to_owned() };
             texts.iter().for_each(|text| complaints.add(&field, *text));
         }
@@ -305,7 +302,7 @@ fn items(text: &str) -> Vec<&str> {
 
 /// The users exempt from the limit of project downloads, and those who are notified.
 fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let is_there = OF_GROUPS.accepts(WATCHERS, Accepts::Edit, call.edition());
+    let is_there = OF_GROUPS.accepts(call, WATCHERS, Accepts::Edit);
     if group.parent_id.is_some() || !is_there {
         return Ok(());
     }

@@ -136,7 +136,7 @@ fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
          UNION ALL SELECT n.traversal FROM shares s JOIN projects p ON p.id = s.project_id
          JOIN namespaces n ON n.id = p.namespace_id
          WHERE n.kind = 'group' AND s.invited_id IN (SELECT value FROM json_each(?3))";
-    call.many(sql, params![user, call.today(), call.standing()?.namespaces(call.db, 1)?])
+    call.many(sql, params![user, call.today(), call.memberships()?.namespaces(call.db, 1)?])
 }
 
 /// Whether a group `n` is in an archived one, and in one that is marked for deletion.
@@ -198,7 +198,7 @@ fn respond(
         if named
             && wanted(&group)
             && (least == 0
-                || call.standing()?.in_namespace(&group.traversal) >= least
+                || call.memberships()?.in_namespace(&group.traversal) >= least
                 || paths.iter().any(|path| path.starts_with(&group.traversal)))
             && call.sees_group(&group)?
         {

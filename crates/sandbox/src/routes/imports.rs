@@ -190,24 +190,20 @@ fn import(
             errors(StatusCode::UNPROCESSABLE_ENTITY, &sentences(&failure).join(", "))
         })?;
     let mut attributes = settings::presets(call.time);
-    let fails = failure(call)?;
-    let branch = fails.is_none().then_some("main");
+    let error = failure(call)?;
+    let branch = error.is_none().then_some("main");
     attributes.insert("default_branch".to_owned(), branch.into());
     let new = NewProject {
         namespace,
         name,
         path,
         visibility: "private",
-        empty_repo: fails.is_some(),
+        empty_repo: error.is_some(),
         readme: false,
         copies: None,
         creator_id: call.user()?.id,
         forked_from_id: None,
-        import: Import::Until {
-            source: Some(source),
-            done_at: &call.import_done_at(),
-            fails: fails.as_deref(),
-        },
+        import: Some(Import { source: Some(source), error: error.as_deref() }),
         attributes: &attributes,
     };
     let id = projects::store(call, new)?;

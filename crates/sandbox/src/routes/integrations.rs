@@ -237,7 +237,9 @@ fn take(call: &Call<'_>, scope: &Scope, of: &'static Integration, row: &mut Reco
     let others = ROWS.all(call, scope.holder())?;
     let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
     let is_tracker = |slug: &str| ALL.iter().any(|of| of.is_issue_tracker && of.slug == slug);
-    let is_second = of.is_issue_tracker && others.any(|other| is_tracker(other.text("slug")));
+    // A group may have several.
+    let is_limited = of.is_issue_tracker && matches!(scope, Scope::Project(_));
+    let is_second = is_limited && others.any(|other| is_tracker(other.text("slug")));
     refuse_if(is_second, || {
         let words = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
         refused("base", words)

@@ -65,7 +65,7 @@ pub(crate) mod tokens;
 mod user_rules;
 pub(crate) mod users;
 pub(crate) mod variables;
-mod view;
+pub(super) mod view;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

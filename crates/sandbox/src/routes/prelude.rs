@@ -10,7 +10,7 @@ pub(super) use super::super::access::{
     ids, level_name,
 };
 pub(super) use super::super::answer::{
-    Answer, Complaints, Failure, Result, any, extend, number_fault, refuse_if, set_if, those,
+    Answer, Complaints, Failure, Result, any, extend, number_fault, refuse_if, set_if, try_filter,
 };
 pub(super) use super::super::attributes::{
     Attribute, Kind, OnNull, Route as Accepts, Shown, TABLE, Tier, VISIBILITIES, without_comments,
@@ -33,7 +33,7 @@ pub(super) use super::super::store::repository::{
     BRANCHES, Commit, Edit, File, Reference, Repository, TAGS, id_of, is_ref_name,
 };
 pub(super) use super::super::store::stored::{Stored as _, run, stored};
-pub(super) use super::super::store::user::{NewUser, User};
+pub(super) use super::super::store::user::User;
 pub(super) use super::super::stored_settings::{OF_GROUPS, OF_USERS};
 pub(super) use super::super::urls::Reach;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls};

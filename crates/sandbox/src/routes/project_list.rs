@@ -91,7 +91,7 @@ impl Query {
     /// The number of matching projects, up to one more than are counted.
     fn count(&self, call: &Call<'_>) -> Result<i64> {
         // Counting an index is fast if there is no condition.
-        let (clause, most) = (self.conditions.clause(), page::COUNTED + 1);
+        let (clause, most) = (self.conditions.clause(), page::MAX_COUNTED + 1);
         let sql = match clause.as_str() {
             "" => "SELECT count(*) FROM projects".to_owned(),
             _ => format!("SELECT count(*) FROM (SELECT 1 FROM projects p{clause} LIMIT {most})"),
@@ -289,7 +289,7 @@ fn narrow_for(
     conditions.bind(":user", user.id);
     conditions.bind(":least", least);
     conditions.bind(":today", call.today().to_owned());
-    conditions.bind(":namespaces", call.standing()?.namespaces(call.db, least)?);
+    conditions.bind(":namespaces", call.memberships()?.namespaces(call.db, least)?);
     conditions.on(view::MEMBER_OF, ":everybody", Some(!membership));
     Ok(())
 }

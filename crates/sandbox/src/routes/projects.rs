@@ -144,8 +144,7 @@ pub(crate) fn insert(
         (None, None) => default_branches::preferred(call, namespace)?,
     };
     attributes.insert(BRANCH.to_owned(), branch);
-    let done_at = call.import_done_at();
-    let fails = call.service.profile.import_failure.as_deref();
+    let error = call.service.profile.import_failure.as_deref();
     let new = NewProject {
         namespace,
         name: &name,
@@ -156,10 +155,7 @@ pub(crate) fn insert(
         copies: contents.copies.map(|source| source.id),
         creator_id: creator.id,
         forked_from_id: None,
-        import: match contents.is_imported {
-            true => Import::Until { source: None, done_at: &done_at, fails },
-            false => Import::None,
-        },
+        import: contents.is_imported.then_some(Import { source: None, error }),
         attributes: &attributes,
     };
     let id = store(call, new)?;
@@ -237,7 +233,7 @@ pub(super) fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a st
 
 /// Inserts the project with its first members, and protects its default branch if it has one.
 pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
-    let id = Project::insert(call.db, new, &call.random_hex(), call.now())?;
+    let id = Project::insert(call, new)?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     if !new.empty_repo {
         repository::begin(call, &project, new.copies, new.readme)?;
@@ -253,8 +249,8 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
     }
     if !new.empty_repo {
         let due_at = match new.import {
-            Import::None => call.protection_due_at(),
-            Import::Until { done_at, .. } => Some(done_at.to_owned()),
+            None => call.protection_due_at(),
+            Some(_) => Some(call.import_done_at()),
         };
         protected_branches::protect_default(call, id, due_at.as_deref())?;
     }

@@ -57,7 +57,7 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, tag: &mut Record) -> 
 /// The grants of a protected tag, without those for something that no longer exists.
 fn grants_of(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
     let stored: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
-    those(stored, |grant| Ok(grants::name(call, grant.to())?.is_some()))
+    try_filter(stored, |grant| Ok(grants::name(call, grant.to())?.is_some()))
 }
 
 /// The grants of each protected tag that covers a name.

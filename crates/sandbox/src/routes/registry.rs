@@ -16,7 +16,7 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
 
 /// Every collection that the service has.
 pub(super) fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
-    own().chain(call.service.told.iter().flat_map(|told| told.collections))
+    own().chain(call.service.described.iter().flat_map(|told| told.collections))
 }
 
 fn own() -> impl Iterator<Item = &'static Collection> {

@@ -269,7 +269,7 @@ impl Collection {
     /// The place's own rows; for a collection with parents, those of the parent in the path.
     pub(super) fn stored(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
         let rows = self.rows.all(call, scope.holder())?;
-        let mut rows = those(rows, |row| self.is_known(call, row))?;
+        let mut rows = try_filter(rows, |row| self.is_known(call, row))?;
         if !self.below.is_empty() {
             let above = Value::from(call.segment_id(self.below)?);
             rows.retain(|row| row.value(self.below) == above);

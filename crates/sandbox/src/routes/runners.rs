@@ -65,7 +65,7 @@ impl Runner {
         let of_project = |id| Project::by_id(call.db, id)?.map_or(Ok(false), maintains);
         Ok(any(self.projects(call)?, of_project)?
             || match Namespace::by_any(call.db, self.group_id)? {
-                Some(group) => call.standing()?.in_namespace(&group.traversal) >= OWNER,
+                Some(group) => call.memberships()?.in_namespace(&group.traversal) >= OWNER,
                 None => false,
             })
     }
@@ -97,7 +97,7 @@ fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
 }
 
 fn list_own(call: &Call<'_>) -> Result<Answer> {
-    answer(call, those(all(call)?, |runner| runner.is_own(call))?)
+    answer(call, try_filter(all(call)?, |runner| runner.is_own(call))?)
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {
@@ -114,7 +114,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
             || runner.runner_type == TYPES[0]
             || runner.projects(call)?.contains(&project.id))
     };
-    answer(call, those(all(call)?, has)?)
+    answer(call, try_filter(all(call)?, has)?)
 }
 
 fn assign(call: &Call<'_>) -> Result<Answer> {

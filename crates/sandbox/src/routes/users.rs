@@ -1,6 +1,5 @@
 //! Users: operations that clients need in addition to those of the reference.
 
-use super::super::stored_settings::Edit;
 use super::conditions::Conditions;
 use super::prelude::*;
 use super::user_rules::{self, Requested};
@@ -167,8 +166,7 @@ fn kept(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
 /// The fields for everybody who may read users. Others see less of a blocked or banned user.
 fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     let mut body = user.brief(call);
-    let settings =
-        OF_USERS.shown(call.db, user.id, call.edition(), |row| !in_brief || row.is_in_lists())?;
+    let settings = OF_USERS.shown(call, user.id, |row| !in_brief || row.is_in_lists())?;
     extend(&mut body, Value::Object(settings));
     extend(&mut body, user.members("bot job_title work_information local_time"));
     body["job_title"] = "".into();
@@ -276,8 +274,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     identities::sent(call)?;
     let wanted = requested(call, None)?;
     let Requested { username, name, email, admin, .. } = &wanted;
-    let new = NewUser { admin: *admin, ..NewUser::active(username, name, email) };
-    let id = User::insert(call.db, new, call.now())?;
+    let new = User { admin: *admin, ..User::active(username, name, email) };
+    let id = new.insert(call.db, call.now())?;
     if instance::setting(call, "user_default_external")? == true {
         OF_USERS.put(call.db, id, EXTERNAL, true)?;
     }
@@ -297,8 +295,7 @@ fn settled(
 ) -> Result<Value> {
     let observed = call.release() >= OBSERVED;
     let dropped: &[&str] = if observed && was_external.is_none() { &["organization"] } else { &[] };
-    let how = Edit { route: Accepts::Edit, edition: call.edition(), administrator: true, dropped };
-    OF_USERS.take(call.db, id, how, &call.params)?;
+    OF_USERS.take(call, id, Accepts::Edit, dropped)?;
     if observed && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
         OF_USERS.put(call.db, id, EXTERNAL, Value::Null)?;
     }

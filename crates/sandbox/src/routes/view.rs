@@ -1,6 +1,6 @@
 //! Projects as answers: the simple and the full form (reference 1, 2.8).
 //!
-//! The attributes come from the [`Reader`]. This module adds names and URLs, which depend on the
+//! The attributes of a [`ProjectView`] come from `project_view`. This module adds names and URLs, which depend on the
 //! host that the client used, and counted or looked-up values.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::fmt::Arguments;
 
 use serde::Serialize;
 
-use super::super::reader::Reader;
+use super::super::project_view::ProjectView;
 use super::prelude::*;
 use super::{avatars, custom_attributes, group_settings, shares};
 
@@ -88,13 +88,14 @@ impl Extras {
 /// The simple form.
 pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Object> {
     let stored = attributes(call, project)?;
-    let view = View::of(call, project, wanted, &stored)?;
+    let level = call.level_in(project)?;
+    let view = ProjectView { call, project, stored: &stored, level, wanted };
     let mut body = view.simple_members()?;
     body.set_if(call.is_from(18, 2), "visibility", &project.visibility)?;
     if call.release() >= OBSERVED {
         view.repository_members(&mut body)?;
         let storage = &stored["repository_storage"];
-        body.set_if(view.reader.administrator, "repository_storage", storage)?;
+        body.set_if(call.is_administrator(), "repository_storage", storage)?;
         view.custom_members(&mut body)?;
     }
     Ok(body)
@@ -110,7 +111,8 @@ fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> 
 /// The full form.
 pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Object> {
     let stored = attributes(call, project)?;
-    let view = View::of(call, project, wanted, &stored)?;
+    let level = call.level_in(project)?;
+    let view = ProjectView { call, project, stored: &stored, level, wanted };
     let mut body = view.simple_members()?;
     view.repository_members(&mut body)?;
     let shares =
@@ -127,7 +129,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     if let Some(user) = call.caller.as_ref().filter(|_| wanted.permissions) {
         body.set("permissions", view.permissions(user)?)?;
     }
-    for (name, value) in view.reader.rest() {
+    for (name, value) in view.other_attributes() {
         body.set(name, value)?;
     }
     // A project sends no e-mails because of its own setting or that of a group above.
@@ -146,44 +148,15 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     Ok(body)
 }
 
-/// One project for one call.
-struct View<'a> {
-    call: &'a Call<'a>,
-    project: &'a Project,
-    wanted: Extras,
-    /// The project's attributes for the caller.
-    reader: Reader<'a>,
-}
-
-impl<'a> View<'a> {
-    fn of(
-        call: &'a Call<'a>,
-        project: &'a Project,
-        wanted: Extras,
-        stored: &'a Map<String, Value>,
-    ) -> Result<Self> {
-        let reader = Reader {
-            stored,
-            edition: call.edition(),
-            level: call.level_in(project)?,
-            known: call.caller.is_some(),
-            administrator: call.is_administrator(),
-            visibility: &project.visibility,
-            archived: project.archived,
-            fork: project.forked_from_id.is_some(),
-            unlisted_hidden: call.service.profile.unlisted_attributes_hidden,
-        };
-        Ok(Self { call, project, wanted, reader })
-    }
-
+impl ProjectView<'_> {
     /// The members for maintainers only.
     fn maintainers_members(&self, body: &mut Object) -> Result<()> {
         let Self { call, project, .. } = self;
-        if self.reader.level < MAINTAINER {
+        if self.level < MAINTAINER {
             return Ok(());
         }
         body.set("runners_token", &project.runners_token)?;
-        body.set("import_url", import_url(self.reader.stored))?;
+        body.set("import_url", import_url(self.stored))?;
         body.set_if(call.is_from(15, 9), "import_type", Value::Null)?;
         let error = project.import_error_at(call.now());
         body.set_if(self.wanted.import_error, "import_error", error)
@@ -209,14 +182,14 @@ impl<'a> View<'a> {
         body.set("star_count", project.star_count)?;
         body.plain("last_activity_at", format_args!("{}", project.last_activity_at));
         body.set("namespace", project.namespace.brief(base))?;
-        self.reader.brief().try_for_each(|(name, value)| body.set(name, value))?;
+        self.simple_attributes().try_for_each(|(name, value)| body.set(name, value))?;
         Ok(body)
     }
 
     /// The members for callers who may read the repository.
     fn repository_members(&self, body: &mut Object) -> Result<()> {
         let Self { call, project, .. } = self;
-        if self.reader.reads_code() {
+        if self.reads_code() {
             let readme = format!("{}/{}/-/blob/HEAD/README.md", call.base, project.full_path);
             body.set("forks_count", project.forks_count)?;
             body.set("readme_url", (!project.empty_repo).then_some(readme))?;
@@ -246,7 +219,7 @@ impl<'a> View<'a> {
         for name in ["license_url", "license"] {
             body.set_if(self.wanted.license, name, Value::Null)?;
         }
-        if self.wanted.statistics && self.reader.level >= REPORTER {
+        if self.wanted.statistics && self.level >= REPORTER {
             let observed = self.call.release() >= OBSERVED;
             let registry = observed.then_some("container_registry_size");
             let sizes = STATISTICS.split(' ').chain(registry).map(|name| (name, 0));
@@ -271,7 +244,7 @@ impl<'a> View<'a> {
         links.plain("repo_branches", format_args!("{own}/repository/branches"));
         for name in ["issues", "merge_requests", "labels", "events", "members", "cluster_agents"] {
             let is_feature = ["issues", "merge_requests"].contains(&name);
-            if !is_feature || self.reader.uses(&format!("{name}_access_level")) {
+            if !is_feature || self.uses(&format!("{name}_access_level")) {
                 links.plain(name, format_args!("{own}/{name}"));
             }
         }
@@ -282,7 +255,7 @@ impl<'a> View<'a> {
     fn permissions(&self, caller: &User) -> Result<Value> {
         let Self { call, project, .. } = self;
         let direct = call.direct_level(caller.id, project.id)?;
-        let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
+        let inherited = call.memberships()?.in_namespace(&project.namespace.traversal);
         // The notification level is the default: nobody can change it here.
         let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
         let inherited = (inherited > 0).then(|| role(inherited));

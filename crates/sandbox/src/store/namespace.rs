@@ -58,22 +58,22 @@ impl Namespace {
 
     /// Inserts a group below `new.parent`, or as a root.
     pub(crate) fn insert_group(db: &Connection, new: NewGroup<'_>, now: &str) -> Result<i64> {
-        let below = |full: Option<&str>, own: &str, join: &str| match full {
-            Some(full) => format!("{full}{join}{own}"),
-            None => own.to_owned(),
-        };
         let NewGroup { name, path, parent, visibility } = new;
-        let full_path = below(parent.map(|parent| parent.full_path.as_str()), path, "/");
-        let full_name = below(parent.map(|parent| parent.full_name.as_str()), name, " / ");
+        let (full_path, full_name) = match parent {
+            Some(parent) => {
+                (format!("{}/{path}", parent.full_path), format!("{} / {name}", parent.full_name))
+            }
+            None => (path.to_owned(), name.to_owned()),
+        };
         let parent_id = parent.map(|parent| parent.id);
         let sql = "INSERT INTO namespaces
                        (kind, name, path, parent_id, full_path, full_name, visibility, created_at)
                    VALUES ('group', ?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let group = params![name, path, parent_id, full_path, full_name, visibility, now];
         let id = db.prepare_cached(sql)?.insert(group)?;
-        let above = parent.map_or("/", |parent| parent.traversal.as_str());
+        let parent_traversal = parent.map_or("/", |parent| parent.traversal.as_str());
         let sql = "UPDATE namespaces SET traversal = ?1 WHERE id = ?2";
-        run(db, sql, params![format!("{above}{id}/"), id]).map(|()| id)
+        run(db, sql, params![format!("{parent_traversal}{id}/"), id]).map(|()| id)
     }
 
     /// The bounds of the traversals at and below this namespace: `'0'` follows `'/'`.

@@ -7,11 +7,12 @@ use std::rc::Rc;
 use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
 use serde_json::{Map, Value};
 
+use super::super::call::Call;
 use super::namespace::Namespace;
 use super::stored::{Stored as _, run, stored};
 
 /// One project with its namespace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Project {
     pub(crate) id: i64,
     pub(crate) name: String,
@@ -59,18 +60,18 @@ pub(crate) struct NewProject<'a> {
     pub(crate) copies: Option<i64>,
     pub(crate) creator_id: i64,
     pub(crate) forked_from_id: Option<i64>,
-    pub(crate) import: Import<'a>,
+    /// How it gets its contents, if not at once.
+    pub(crate) import: Option<Import<'a>>,
     pub(crate) attributes: &'a Map<String, Value>,
 }
 
-/// How a new project gets its contents.
+/// An import or fork in the background.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Import<'a> {
-    /// None, or at once.
-    None,
-    /// In the background until `done_at`. `source` is its origin, if it is shown; it `fails` for
-    /// that reason, if any.
-    Until { source: Option<&'a str>, done_at: &'a str, fails: Option<&'a str> },
+pub(crate) struct Import<'a> {
+    /// Its origin, if it is shown.
+    pub(crate) source: Option<&'a str>,
+    /// Why it will fail, if it will.
+    pub(crate) error: Option<&'a str>,
 }
 
 stored!(Project: projects p,
@@ -135,16 +136,8 @@ impl Project {
     }
 
     /// Inserts a project. Its name and path must be free.
-    pub(crate) fn insert(
-        db: &Connection,
-        new: NewProject<'_>,
-        runners_token: &str,
-        now: &str,
-    ) -> Result<i64> {
-        let (status, source, done_at, fails) = match new.import {
-            Import::None => ("none", None, None, None),
-            Import::Until { source, done_at, fails } => ("scheduled", source, Some(done_at), fails),
-        };
+    pub(crate) fn insert(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
+        let status = if new.import.is_some() { "scheduled" } else { "none" };
         let NewProject { namespace, name, path, visibility, empty_repo, creator_id, .. } = new;
         let full_path = format!("{}/{path}", namespace.full_path);
         let attributes = Value::Object(new.attributes.clone()).to_string();
@@ -161,16 +154,16 @@ impl Project {
             visibility,
             empty_repo,
             creator_id,
-            now,
-            runners_token,
+            call.now(),
+            call.random_hex(),
             new.forked_from_id,
             status,
             attributes,
-            source,
-            done_at,
-            fails,
+            new.import.and_then(|import| import.source),
+            new.import.map(|_| call.import_done_at()),
+            new.import.and_then(|import| import.error),
         ];
-        db.prepare_cached(sql)?.insert(project)
+        call.db.prepare_cached(sql)?.insert(project)
     }
 
     /// The names of its groups and its own.

@@ -1,7 +1,7 @@
 //! Repositories: commits, each with the complete tree of its files, and the branches and tags that
 //! point to them. Nothing of Git is stored; ids only look like Git's.
 
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 use sha2::{Digest, Sha256};
 
 use super::stored::{Stored as _, rows, run, stored};
@@ -95,9 +95,9 @@ impl Repository<'_> {
         );
         let (more, with) = (format!("r.name, {columns}"), params![self.project, name]);
         Commit::list_with(self.db, &more, &rest, with, |commit, row| {
-            let column = |number| Commit::WIDTH + number;
-            let (name, message) = (row.get(column(0))?, row.get(column(1))?);
-            Ok(Reference { name, message, created_at: row.get(column(2))?, commit })
+            let [name, message, created_at] =
+                [0, 1, 2].map(|column| row.get(Commit::WIDTH + column));
+            Ok(Reference { name: name?, message: message?, created_at: created_at?, commit })
         })
     }
 
@@ -129,15 +129,15 @@ impl Repository<'_> {
                  ON b.project_id = t.project_id AND b.id = t.blob_id
              WHERE t.project_id = ?1 AND t.commit_id = ?2 AND t.path = ?3",
         )?;
-        let row = |row: &Row<'_>| {
+        let file = statement.query_row(params![self.project, commit, path], |row| {
             Ok(File {
                 blob_id: row.get(0)?,
                 content: row.get(1)?,
                 executable: row.get(2)?,
                 last_commit_id: row.get(3)?,
             })
-        };
-        statement.query_row(params![self.project, commit, path], row).optional()
+        });
+        file.optional()
     }
 
     /// The paths of all files at a commit, in order, each with its blob and whether it is executable.
@@ -217,19 +217,19 @@ impl Repository<'_> {
 
 /// Whether Git accepts a name for a branch or a tag (`git check-ref-format`).
 pub(crate) fn is_ref_name(name: &str) -> bool {
-    let is_bad = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
-    let is_part = |part: &str| {
-        !part.is_empty() && !part.starts_with('.') && !part.to_ascii_lowercase().ends_with(".lock")
-    };
     name.len() <= 255
-        && name.split('/').all(is_part)
+        && name.split('/').all(|part| {
+            !part.is_empty()
+                && !part.starts_with('.')
+                && !part.to_ascii_lowercase().ends_with(".lock")
+        })
         && !name.starts_with('-')
         && !name.ends_with('.')
         && name != "@"
         && name != "HEAD"
         && !name.contains("..")
         && !name.contains("@{")
-        && !name.contains(is_bad)
+        && !name.contains(|c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c))
 }
 
 #[cfg(test)]

@@ -20,27 +20,9 @@ pub(crate) struct User {
     pub(crate) admin: bool,
     pub(crate) bot: bool,
     pub(crate) created_at: String,
-    public_email: Option<String>,
+    pub(crate) public_email: Option<String>,
     /// The file name of an uploaded picture.
-    picture: Option<String>,
-}
-
-/// What a new user needs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NewUser<'a> {
-    pub(crate) username: &'a str,
-    pub(crate) name: &'a str,
-    pub(crate) email: &'a str,
-    pub(crate) state: &'a str,
-    pub(crate) admin: bool,
-    pub(crate) bot: bool,
-}
-
-impl<'a> NewUser<'a> {
-    /// An active user without special rights.
-    pub(crate) const fn active(username: &'a str, name: &'a str, email: &'a str) -> Self {
-        Self { username, name, email, state: "active", admin: false, bot: false }
-    }
+    pub(crate) picture: Option<String>,
 }
 
 stored!(User: users u,
@@ -49,6 +31,12 @@ stored!(User: users u,
     picture = "(SELECT a.name FROM avatars a WHERE a.user_id = u.id)");
 
 impl User {
+    /// A new active user without special rights, who is not stored yet.
+    pub(crate) fn active(username: &str, name: &str, email: &str) -> Self {
+        let [username, name, email, state] = [username, name, email, "active"].map(str::to_owned);
+        Self { username, name, email, state, ..Self::default() }
+    }
+
     /// Finds it by name, ignoring case.
     pub(crate) fn by_username(db: &Connection, name: &str) -> Result<Option<Self>> {
         Self::first(db, "WHERE u.username = ?1", [name])
@@ -90,8 +78,8 @@ impl User {
 
     /// Inserts a user, who becomes a member wherever the address was invited. All users except bots
     /// get a personal namespace.
-    pub(crate) fn insert(db: &Connection, new: NewUser<'_>, now: &str) -> Result<i64> {
-        let NewUser { username, name, email, state, admin, bot } = new;
+    pub(crate) fn insert(&self, db: &Connection, now: &str) -> Result<i64> {
+        let Self { username, name, email, state, admin, bot, .. } = self;
         let sql = "INSERT INTO users (username, name, email, state, admin, bot, created_at)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let user = params![username, name, email, state, admin, bot, now];

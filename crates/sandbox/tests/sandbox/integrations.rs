@@ -455,6 +455,7 @@ async fn redmine_youtrack_and_matrix_are_known() {
     let properties =
         &world.get("olive", "/groups/acme/integrations/matrix").await.body["properties"];
     assert!(properties.get("token").is_none(), "{rule}: {properties}");
+    let group = |slug: &str| kept(format!("/groups/acme/integrations/{slug}"));
     world
         .check(vec![
             mia(
@@ -473,6 +474,8 @@ async fn redmine_youtrack_and_matrix_are_known() {
                 400,
                 NO,
             ),
+            (fact("integration-tracker"), "olive", "PUT", group("redmine"), tracker(3), 200, NO),
+            (fact("integration-tracker"), "olive", "PUT", group("youtrack"), tracker(2), 200, NO),
         ])
         .await;
 }

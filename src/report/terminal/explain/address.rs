@@ -8,7 +8,7 @@ use super::described;
 use crate::{
     address::Address,
     desired::{Container, Declared},
-    diff::{Findings, Note, Shown, Step, shown_declared, shown_live},
+    diff::{Findings, Shown, Step, shown_declared, shown_live},
     kind::{Section, Shape},
     live::Live,
     manifest::{Content, Effect, Layer, Link, Trace, schema::Known},
@@ -39,15 +39,15 @@ pub struct Subject<'d> {
 impl Subject<'_> {
     /// The address of the object, or of the object that contains it.
     pub fn address(&self) -> Address {
-        let own = self.container.address();
+        let container = self.container.address();
         match (self.of, self.entry) {
-            (None, _) => own,
+            (None, _) => container,
             (Some(of), Some((key, _))) if of.shape == Shape::List => {
-                own.section(of.section).entry(key)
+                container.section(of.section).entry(key)
             }
             // The fields of a creation belong to the container.
-            (Some(of), _) if of.shape == Shape::Container => own,
-            (Some(of), _) => own.section(of.section),
+            (Some(of), _) if of.shape == Shape::Container => container,
+            (Some(of), _) => container.section(of.section),
         }
     }
 
@@ -63,10 +63,10 @@ impl Subject<'_> {
 
     /// Whether the object at `address` is the subject, or in it.
     fn holds(&self, address: &Address) -> bool {
-        let own = self.address();
-        own.path == address.path
-            && (own.section.is_none() || own.section == address.section)
-            && (own.entry.is_none() || own.entry == address.entry)
+        let subject = self.address();
+        subject.path == address.path
+            && (subject.section.is_none() || subject.section == address.section)
+            && (subject.entry.is_none() || subject.entry == address.entry)
     }
 
     /// Whether the subject includes the field `name`.
@@ -79,37 +79,38 @@ impl Subject<'_> {
 pub fn declared(
     subject: &Subject<'_>,
     trace: &Trace,
-    known: Option<&Known>,
+    documentation: Option<&Known>,
     style: Style,
     secrets: &Secrets,
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
     canvas.line(&Line::of(Paint::Bold, subject.title()));
-    if let Some(known) = known {
-        described(&mut canvas, &known.described);
+    if let Some(documentation) = documentation {
+        described(&mut canvas, &documentation.described);
         canvas.gap();
     }
     match (subject.of, subject.entry) {
-        (None, _) => of_container(&mut canvas, subject.container, trace),
-        (Some(of), None) => of_list(&mut canvas, subject.container, of, trace),
+        (None, _) => container_layers(&mut canvas, subject.container, trace),
+        (Some(of), None) => list_entries(&mut canvas, subject.container, of, trace),
         (Some(of), Some((key, fields))) => {
             let values = fields.values();
             if let Some((name, within)) = subject.field.split_first() {
-                let field = fields.get(name);
-                let whole = field.map(|f| shown_declared(of.field(name), &f.value, &values));
+                let whole = fields
+                    .get(name)
+                    .map(|field| shown_declared(of.field(name), &field.value, &values));
                 if let Some(shown) = whole.and_then(|whole| inner(whole, within)) {
                     let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
                     canvas.line(&line.with(change::shown(&shown)));
                 }
-                let links = trace.chain(of, key, &subject.field);
-                self::links(&mut canvas, None, &links, of, &values);
+                let chain = trace.chain(of, key, &subject.field);
+                links(&mut canvas, None, &chain, of, &values);
                 return canvas.finish();
             }
             let whole = trace.chain(of, key, &[]);
             let title = (of.shape == Shape::List).then_some(of.noun);
             // The fields of a mapping show that it is declared, if it has some.
             let is_more = fields.keys().next().is_none()
-                || whole.iter().any(|it| it.setting.what != Content::Declared);
+                || whole.iter().any(|link| link.setting.what != Content::Declared);
             if title.is_some() || is_more {
                 links(&mut canvas, title, &whole, of, &values);
             }
@@ -123,16 +124,16 @@ pub fn declared(
 }
 
 /// The layers of a container, and their result.
-fn of_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
+fn container_layers(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
     canvas.line(&Line::indented(2).text("layers, the highest first:"));
     for layer in trace.layers.iter().rev() {
         canvas.line_from(Line::indented(4).text(&layer.name), &layer.origin, Overflow::Wrap);
     }
-    let section = |section: &crate::desired::DeclaredSection| match section.of.shape {
+    let sections = container.sections.iter().map(|section| match section.of.shape {
         Shape::List => format!("{} ({})", section.of.section, section.entries.len()),
         _ => section.of.section.to_owned(),
-    };
-    let sections: Vec<_> = container.sections.iter().map(section).collect();
+    });
+    let sections: Vec<_> = sections.collect();
     if !sections.is_empty() {
         canvas.line(&Line::indented(2).text("declares ").hang_here().text(sections.join(", ")));
     }
@@ -141,7 +142,7 @@ fn of_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
 }
 
 /// The entries of a list, and the policy for others.
-fn of_list(canvas: &mut Canvas<'_>, container: &Container, of: Section, trace: &Trace) {
+fn list_entries(canvas: &mut Canvas<'_>, container: &Container, of: Section, trace: &Trace) {
     let Some(section) = container.section(of.section) else { return };
     for entry in &section.entries {
         let line = Line::indented(2).text(&entry.key);
@@ -161,7 +162,7 @@ fn links(
     beside: &Fields,
 ) {
     title.iter().for_each(|title| canvas.line(&Line::indented(2).text(title)));
-    let line = |link: &Link<'_>| {
+    let lines = links.iter().map(|link| {
         let (fate, paint) = match link.fate {
             Effect::Decides => ("decides", Paint::Plain),
             Effect::Changed => ("changed", Paint::Plain),
@@ -176,8 +177,8 @@ fn links(
             [] => line,
             within => line.put(Paint::Dim, format!("  for {}", within.join("."))),
         }
-    };
-    let lines: Vec<_> = links.iter().map(line).collect();
+    });
+    let lines: Vec<_> = lines.collect();
     let column = lines.iter().map(Line::len).filter(|len| *len <= WIDEST).max().unwrap_or(0);
     let names = links.iter().map(|link| link.layer.name.width());
     let end = column + 2 + names.filter(|width| *width <= WIDEST).max().unwrap_or(0);
@@ -232,10 +233,10 @@ pub fn live(
     let steps: Vec<&Step> = findings.steps.iter().chain(&findings.watched).collect();
     let is_open = !(findings.problems.is_empty() && findings.incomplete.is_empty());
     if steps.is_empty() && !is_open {
-        let found = shown_there(subject, live).map(|shown| {
-            Line::indented(2).put(Paint::Dim, "live  ").hang_here().with(change::shown(&shown))
-        });
-        found.iter().for_each(|line| canvas.line(line));
+        if let Some(shown) = live_value(subject, live) {
+            let line = Line::indented(2).put(Paint::Dim, "live  ").hang_here();
+            canvas.line(&line.with(change::shown(&shown)));
+        }
         let verdict = if findings.notes.is_empty() { "matches its manifest" } else { "no changes" };
         canvas.line(&Line::indented(2).text(verdict));
     }
@@ -246,14 +247,16 @@ pub fn live(
         for call in step.calls.iter().filter(|call| !call.is_spare()) {
             let fields: Vec<_> = call.fields.iter().map(String::as_str).collect();
             let line = Line::indented(6).put(Paint::Dim, "sends ").hang_here();
-            let line = line.text(format!("{} {}", call.method, call.path));
-            let carried = format!(" with {}", listed(&fields));
-            canvas.line(&if fields.is_empty() { line } else { line.text(carried) });
+            let mut text = format!("{} {}", call.method, call.path);
+            if !fields.is_empty() {
+                text += &format!(" with {}", listed(&fields));
+            }
+            canvas.line(&line.text(text));
         }
     }
     if let Some(step) = findings.watched.first() {
-        let why = plan.held_until(&step.address);
-        let why = why.map_or_else(|| "watched".to_owned(), |day| format!("held until {day}"));
+        let day = plan.held_until(&step.address);
+        let why = day.map_or_else(|| "watched".to_owned(), |day| format!("held until {day}"));
         canvas.line(&Line::indented(2).text(format!("{why}: `apply` writes nothing there")));
     }
     notes::notes(&mut canvas, &findings.notes);
@@ -263,46 +266,39 @@ pub fn live(
     canvas.finish()
 }
 
-/// The part of a plan that concerns `subject`.
+/// The part of a plan that concerns `subject`. A problem of the container concerns its parts too.
 fn part(subject: &Subject<'_>, plan: &Plan) -> Findings {
-    let step = |step: &Step| {
-        let mut step = Some(step.clone()).filter(|step| subject.holds(&step.address))?;
-        step.changes.retain(|change| subject.is_about(&change.field));
-        if let Some((name, within)) = subject.field.split_first().filter(|(_, w)| !w.is_empty()) {
-            for change in &mut step.changes {
-                change.field = format!("{name}.{}", within.join(".")).into();
-                let part =
-                    |side: &Shown| Arc::new(inner(side.clone(), within).unwrap_or(Shown::Unknown));
-                (change.before, change.after) = (part(&change.before), part(&change.after));
-            }
-            step.changes.retain(|change| change.before != change.after);
-        }
-        (subject.field.is_empty() || !step.changes.is_empty()).then_some(step)
-    };
-    let note = |note: &&Note| {
+    let mut findings = plan.findings.clone();
+    for steps in [&mut findings.steps, &mut findings.watched] {
+        steps.retain_mut(|step| subject.holds(&step.address) && restrict(step, subject));
+    }
+    findings.held.retain(|held| subject.holds(&held.address));
+    findings.notes.retain(|note| {
         let is_about = note.fields.is_empty() || note.fields.iter().any(|n| subject.is_about(n));
         subject.holds(&note.address) && is_about
-    };
-    Findings {
-        steps: plan.steps.iter().filter_map(step).collect(),
-        watched: plan.watched.iter().filter_map(step).collect(),
-        held: plan.held.iter().filter(|held| subject.holds(&held.address)).cloned().collect(),
-        notes: plan.notes.iter().filter(note).cloned().collect(),
-        // A problem of the container concerns its parts too.
-        problems: plan.problems.clone(),
-        incomplete: plan.incomplete.clone(),
-        refusals: plan
-            .refusals
-            .iter()
-            .filter(|refusal| subject.holds(&refusal.address))
-            .cloned()
-            .collect(),
-        questions: Vec::new(),
+    });
+    findings.refusals.retain(|refusal| subject.holds(&refusal.address));
+    findings
+}
+
+/// Removes the changes of other fields from `step`; returns whether it is still about `subject`.
+fn restrict(step: &mut Step, subject: &Subject<'_>) -> bool {
+    let Some((name, within)) = subject.field.split_first() else { return true };
+    step.changes.retain(|change| *change.field == **name);
+    if !within.is_empty() {
+        for change in &mut step.changes {
+            change.field = format!("{name}.{}", within.join(".")).into();
+            for side in [&mut change.before, &mut change.after] {
+                *side = Arc::new(inner(Shown::clone(side), within).unwrap_or(Shown::Unknown));
+            }
+        }
+        step.changes.retain(|change| change.before != change.after);
     }
+    !step.changes.is_empty()
 }
 
 /// The live value of the field in `subject`.
-fn shown_there(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
+fn live_value(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
     let (of, (key, fields)) = (subject.of?, subject.entry?);
     let (name, within) = subject.field.split_first()?;
     let entries = live.sections.get(of.section)?.entries().ok()?;

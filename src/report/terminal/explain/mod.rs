@@ -32,20 +32,20 @@ pub fn code(name: &str, style: Style) -> Option<String> {
 pub fn fields(all: &[Known], style: Style) -> String {
     let none = Secrets::default();
     let mut canvas = Canvas::new(style, &none);
-    for known in all {
+    for field in all {
         canvas.gap();
-        let kinds = known.labels().join(", ");
-        let head = match known.name.as_str() {
+        let kinds = field.labels().join(", ");
+        let head = match field.name.as_str() {
             "" => Line::of(Paint::Bold, kinds),
             name => Line::of(Paint::Bold, name).text(format!(", in {kinds}")),
         };
         canvas.line(&head);
-        described(&mut canvas, &known.described);
-        let needs = known.needs.iter().map(String::as_str);
+        described(&mut canvas, &field.described);
+        let needs = field.needs.iter().map(String::as_str);
         needs.for_each(|needs| canvas.line(&Line::indented(2).text(needs)));
-        if !known.within.is_empty() {
+        if !field.within.is_empty() {
             let line = Line::indented(2).put(Paint::Dim, "holds   ").hang_here();
-            canvas.line(&line.text(known.within.join(", ")));
+            canvas.line(&line.text(field.within.join(", ")));
         }
     }
     canvas.finish()
@@ -57,9 +57,8 @@ fn described(canvas: &mut Canvas, described: &Described) {
     if !meaning.is_empty() {
         canvas.line(&Line::indented(2).text(meaning));
     }
-    let mut line = |title: &str, text: &str| {
+    let notes = remarks.iter().map(|remark| ("note    ", remark));
+    for (title, text) in [("value   ", value)].into_iter().chain(notes) {
         canvas.line(&Line::indented(2).put(Paint::Dim, title).hang_here().text(text));
-    };
-    line("value   ", value);
-    remarks.iter().for_each(|remark| line("note    ", remark));
+    }
 }

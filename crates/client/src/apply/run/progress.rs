@@ -13,12 +13,12 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Progress {
     /// The position of each step in the plan.
-    places: HashMap<Address, usize>,
+    positions: HashMap<Address, usize>,
     /// The positions of steps that have not succeeded, by section, with whether they failed.
     open: BTreeMap<Option<&'static str>, BTreeMap<usize, bool>>,
     /// The sections in which a step was carried out.
-    touched: BTreeSet<Option<&'static str>>,
-    /// Whether anything was sent.
+    changed: BTreeSet<Option<&'static str>>,
+    /// True if anything was sent.
     pub(super) sent: bool,
 }
 
@@ -30,72 +30,69 @@ pub(super) enum Readiness {
 }
 
 impl Progress {
-    pub(super) fn of(steps: &[&Step]) -> Self {
+    pub(super) fn new(steps: &[&Step]) -> Self {
         let mut progress = Self::default();
-        for (place, step) in steps.iter().enumerate() {
-            progress.places.insert(step.address.clone(), place);
-            progress.open.entry(step.address.section).or_default().insert(place, false);
+        for (position, step) in steps.iter().enumerate() {
+            progress.positions.insert(step.address.clone(), position);
+            progress.open.entry(step.address.section).or_default().insert(position, false);
         }
         progress
     }
 
-    /// Whether the plan has a step at `address`.
-    pub(super) fn has(&self, address: &Address) -> bool {
-        self.places.contains_key(address)
+    /// True if the plan has a step at `address`.
+    pub(super) fn contains(&self, address: &Address) -> bool {
+        self.positions.contains_key(address)
     }
 
     /// Records the result of a step.
-    pub(super) fn end(&mut self, result: &StepResult) {
-        let Some(place) = self.places.get(&result.address) else { return };
+    pub(super) fn record_result(&mut self, result: &StepResult) {
+        let Some(position) = self.positions.get(&result.address) else { return };
         let section = result.address.section;
         let open = self.open.entry(section).or_default();
-        match result.outcome.is_success() {
-            true => open.remove(place),
-            false => open.insert(*place, true),
-        };
+        if result.outcome.is_success() {
+            open.remove(position);
+        } else {
+            open.insert(*position, true);
+        }
         if result.outcome == Outcome::Done {
-            self.touched.insert(section);
+            self.changed.insert(section);
         }
     }
 
-    /// Whether a step that `step` waited for was carried out, so that the object of `step` may have
+    /// True if a step that `step` waited for was carried out, so that the object of `step` may have
     /// changed too.
-    pub(super) fn has_moved(&self, step: &Step) -> bool {
+    pub(super) fn may_have_changed(&self, step: &Step) -> bool {
         step.after.iter().any(|edge| {
             edge.address.section != step.address.section
-                && self.touched.contains(&edge.address.section)
+                && self.changed.contains(&edge.address.section)
         })
     }
 
-    /// Whether the steps before `step` have succeeded. An edge to a section stands for all its
-    /// earlier steps.
+    /// Whether the steps before `step` have succeeded. An edge to a section means all its earlier
+    /// steps.
     pub(super) fn readiness(&self, step: &Step, dependencies: &Dependencies) -> Readiness {
-        let own = self.places.get(&step.address).copied().unwrap_or(usize::MAX);
+        let position = self.positions.get(&step.address).copied().unwrap_or(usize::MAX);
         let mut waits = false;
         for edge in &step.after {
-            let failed = |address: &Address| {
-                Readiness::Blocked(format!("`{address}` must succeed first: {}", edge.reason))
+            let (has_failed, is_open) = if edge.address.path == step.address.path {
+                let before = match self.positions.get(&edge.address) {
+                    Some(position) => *position..position + 1,
+                    None if edge.address.entry.is_none() => 0..position,
+                    // Only steps of the plan are waited for.
+                    None => continue,
+                };
+                let open = self.open.get(&edge.address.section).into_iter();
+                let mut open = open.flat_map(|open| open.range(before.clone()));
+                (open.clone().any(|(_, has_failed)| *has_failed), open.next().is_some())
+            } else {
+                let state = dependencies.state(&edge.address);
+                (state == Some(Some(false)), state == Some(None))
             };
-            if edge.address.path != step.address.path {
-                match dependencies.state(&edge.address) {
-                    Some(Some(false)) => return failed(&edge.address),
-                    Some(None) => waits = true,
-                    Some(Some(true)) | None => {}
-                }
-                continue;
+            if has_failed {
+                let why = format!("`{}` must succeed first: {}", edge.address, edge.reason);
+                return Readiness::Blocked(why);
             }
-            let places = match self.places.get(&edge.address) {
-                Some(place) => *place..place + 1,
-                None if edge.address.entry.is_none() => 0..own,
-                // Only steps of the plan are waited for.
-                None => continue,
-            };
-            let open = self.open.get(&edge.address.section).into_iter();
-            let mut open = open.flat_map(|open| open.range(places.clone()));
-            if open.clone().any(|(_, has_failed)| *has_failed) {
-                return failed(&edge.address);
-            }
-            waits |= open.next().is_some();
+            waits |= is_open;
         }
         if waits { Readiness::Waits } else { Readiness::Ready }
     }
@@ -139,7 +136,7 @@ mod tests {
         let none = step("variables", "C", &[address("members", Some("z"))]);
         let [a, b] = &members;
         let steps = [a, b, &one, &all, &none];
-        let dependencies = Dependencies::of(steps.into_iter(), Created::default());
+        let dependencies = Dependencies::new(steps.into_iter(), Created::default());
         let ready = |progress: &Progress| {
             [&one, &all, &none].map(|step| match progress.readiness(step, &dependencies) {
                 Readiness::Ready => "ready",
@@ -155,15 +152,16 @@ mod tests {
             (&[(a, false), (b, true)], ["ready", "blocked", "ready"]),
             (&[(b, false)], ["blocked", "blocked", "ready"]),
         ] {
-            let mut progress = Progress::of(&steps);
+            let mut progress = Progress::new(&steps);
             for (step, succeeds) in ends {
                 let failed = || Outcome::Failed("answered 400".into());
-                progress.end(&result(step, if *succeeds { Outcome::Done } else { failed() }));
+                progress
+                    .record_result(&result(step, if *succeeds { Outcome::Done } else { failed() }));
             }
             assert_eq!(ready(&progress), expected, "{ends:?}");
-            let has_moved = ends.iter().any(|(_, succeeds)| *succeeds);
-            assert_eq!(progress.has_moved(&one), has_moved, "{ends:?}");
-            assert!(!progress.has_moved(a) && progress.has(&a.address));
+            let may_have_changed = ends.iter().any(|(_, succeeds)| *succeeds);
+            assert_eq!(progress.may_have_changed(&one), may_have_changed, "{ends:?}");
+            assert!(!progress.may_have_changed(a) && progress.contains(&a.address));
         }
     }
 }

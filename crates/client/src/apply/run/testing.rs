@@ -8,7 +8,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
-use super::{Known, Look, Run};
+use super::{LiveCache, Reading, Run};
 use crate::{
     address::Selector,
     api::{
@@ -77,7 +77,7 @@ impl Clock for StoppedClock {
 
 pub(super) const NOW: Duration = Duration::from_secs(103);
 /// When the looks were taken.
-pub(super) const LOOKED: Duration = Duration::from_secs(102);
+pub(super) const READ_AT: Duration = Duration::from_secs(102);
 
 pub(super) type Events = fn(Event);
 
@@ -115,11 +115,11 @@ pub(super) fn with_plan<T>(
     };
     let (approved, _) = plan.approve(Policy::default()).unwrap();
     let steps: Vec<_> = plan.steps.iter().collect();
-    let teller = EventSink(Mutex::new((|_| ()) as Events));
-    let dependencies = Dependencies::of(approved.steps(), Created::default());
+    let events = EventSink(Mutex::new((|_| ()) as Events));
+    let dependencies = Dependencies::new(approved.steps(), Created::default());
     let places = tokio::sync::Semaphore::new(1);
-    let run = Run::new(&apply, &approved, container, &steps, &teller, &dependencies, &places);
-    *run.known.borrow_mut() = Known::new(live.clone());
+    let run = Run::new(&apply, &approved, container, &steps, &events, &dependencies, &places);
+    *run.cache.borrow_mut() = LiveCache::new(live.clone());
     check(&run)
 }
 
@@ -128,9 +128,9 @@ pub(super) fn settings() -> Settings {
 }
 
 /// What `live` leaves to do, where the objects that `resend` names are sent again.
-pub(super) fn look(container: &Container, live: &Live, resend: &[&str]) -> Look {
+pub(super) fn reading(container: &Container, live: &Live, resend: &[&str]) -> Reading {
     let resend = resend.iter().map(|at| Selector::parse(at).unwrap()).collect();
     let plan = plan::container(container, live, &Settings { resend, ..settings() });
     let visible = Some(plan::container(container, live, &settings()));
-    Look { times: Times::at(LOOKED), plan, visible }
+    Reading { times: Times::at(READ_AT), plan, visible }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    testing::{after, before, declared, look, with_plan},
+    testing::{after, before, declared, reading, with_plan},
     *,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 fn a_changed_container_is_reported_at_one_of_its_steps() {
     let container = declared();
     let live = here(&container, &before());
-    let planned = || look(&container, &live, &[]).plan;
+    let planned = || reading(&container, &live, &[]).plan;
     let settings = || container.address().section("settings");
     let variable = || container.address().section("variables").entry("A@*");
     let problem = |address: Address| Problem {
@@ -50,9 +50,9 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
         }));
         plan
     };
-    for (name, known, fresh, expected) in [
+    for (name, cache, fresh, expected) in [
         ("the same", None, planned(), None),
-        ("done", None, look(&container, &here(&container, &after()), &[]).plan, None),
+        ("done", None, reading(&container, &here(&container, &after()), &[]).plan, None),
         (
             "a problem of a step",
             None,
@@ -109,7 +109,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
         (
             "another value",
             None,
-            look(
+            reading(
                 &container,
                 &here(
                     &container,
@@ -121,7 +121,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
             Some((settings(), "changed", "someone changed it")),
         ),
     ] {
-        let found = with_plan(&container, &plan(known), &live, |run| run.moved(&fresh));
+        let found = with_plan(&container, &plan(cache), &live, |run| run.first_stale_step(&fresh));
         let found = found.map(|(address, outcome)| {
             let word = match outcome {
                 Outcome::ChangedMeanwhile(_) => "changed",
@@ -145,12 +145,12 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
 fn a_possible_step_never_exceeds_the_plan() {
     let container = declared();
     let live = here(&container, &before());
-    let variable = look(&container, &live, &[]).plan.findings.steps.remove(1);
+    let variable = reading(&container, &live, &[]).plan.findings.steps.remove(1);
     let possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
     let entry = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value, "variable_type": "env_var", "protected": true, "masked": false, "raw": false});
     let at = |entries: Json| {
         let there = json!({"settings": {"merge_method": "ff"}, "variables": entries});
-        look(&container, &here(&container, &there), &[]).plan
+        reading(&container, &here(&container, &there), &[]).plan
     };
     let refusal = |objects: usize| {
         let guard = crate::desired::Guard::Protection;
@@ -170,7 +170,7 @@ fn a_possible_step_never_exceeds_the_plan() {
     let unread = || {
         let mut live = here(&container, &after());
         live.sections.insert("variables", Collection::Unreadable(Cause::new("503")));
-        look(&container, &live, &[]).plan
+        reading(&container, &live, &[]).plan
     };
     // The same step as it would be planned now.
     let replanned = |change: &dyn Fn(&mut Step)| {
@@ -250,7 +250,7 @@ fn a_possible_step_never_exceeds_the_plan() {
             by: None,
             is_new: false,
         }));
-        let found = with_plan(&container, &plan, &live, |run| run.at_most(&planned, &now));
+        let found = with_plan(&container, &plan, &live, |run| run.replanned_within(&planned, &now));
         let found = match found {
             Ok(step) => format!("{:?}", step.action),
             Err(Outcome::Already) => "already".to_owned(),

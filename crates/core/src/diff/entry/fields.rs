@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use super::Comparing;
 use crate::{
     catalogue::constraints,
-    diff::{Change, Context, Findings, Reason, Shown, Support, fit, shown_declared, shown_live},
+    diff::{
+        Change, Context, Findings, Reason, Shown, Support, fit, shown_declared, shown_live,
+        texts::{self, Words},
+    },
     field::{Accepted, Compare, Readback, Tier},
     kind::{
         LiveEntry, Shape, forms, is_readable,
@@ -64,30 +67,36 @@ impl Comparing<'_> {
         Some(later)
     }
 
-    /// Whether the service would refuse these changes because an undeclared field would then show
-    /// more than allowed. Adds the problems.
+    /// True if the service would refuse these changes because a field would then show more than its limit.
+    /// Adds the problems.
     pub(super) fn shows_too_much(
         &self,
         live: &LiveEntry,
         changes: &[Change],
         findings: &mut Findings,
     ) -> bool {
-        let known = |name: &str| {
+        let value = |name: &str| {
             let declared = self.values.get(name).and_then(Value::plain);
             declared.or_else(|| live.fields.raw().get(name)).cloned()
         };
         let is_changed = |name: &str| changes.iter().any(|change| &*change.field == name);
-        let exceeding = needs::exceeding(self.section, known);
+        let exceeding = needs::exceeding(self.section, value);
         let problems: Vec<_> = exceeding
-            .filter(|(_, _, most, _)| is_changed(most))
-            .map(|(name, own, most, limit)| {
-                let own = forms::plain_text(&own);
-                let limit = forms::plain_text(&limit);
-                let message =
-                    format!("`{name}` is `{own}`, and may not show more than `{most}`: `{limit}`");
-                let help =
-                    format!("declare `{name}: {limit}` too; the service takes both together");
-                self.problem("too-visible", message, help, most)
+            .filter(|(name, _, most, _)| is_changed(most) || is_changed(name))
+            .map(|(name, value, most, limit)| {
+                let [value, limit] = [value, limit].map(|of| forms::plain_text(&of));
+                // What the manifest declares stays; the other field has to follow.
+                let (at, other, needed) =
+                    if is_changed(most) { (most, name, &limit) } else { (name, most, &value) };
+                let words: Words<'_> = &[
+                    ("name", &name),
+                    ("value", &value),
+                    ("most", &most),
+                    ("limit", &limit),
+                    ("other", &other),
+                    ("needed", needed),
+                ];
+                self.problem(texts::TOO_VISIBLE, words, at)
             })
             .collect();
         let any = !problems.is_empty();

@@ -7,6 +7,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use super::{
     Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Step, Support, fit,
     problem, removal, subject_id,
+    texts::{self, Texts, Words},
 };
 use crate::{
     address::Address,
@@ -16,7 +17,7 @@ use crate::{
     field::{Compare, Field},
     kind::{
         Call, Effect, Identity, Job, LiveEntry, Section, Spec, Unable, calls::Act, forms,
-        is_readable, needs, stakes,
+        is_readable, stakes,
     },
     level::Level,
     live::Question,
@@ -172,29 +173,19 @@ impl<'a> Comparing<'a> {
     /// The problem that a nearly identical entry is live.
     pub(super) fn near(&self, live: &LiveEntry) -> Problem {
         let name = self.section.name(live.fields.raw());
-        let message = format!(
-            "the {} `{}` (id {}) is live and differs only in a `/` at the end",
-            self.section.noun,
-            text::escape(&name),
-            live.handle_text()
-        );
-        let help = "write the URL as it is live; to change it, list the old one in `previously`";
-        let field = self.section.identity.last().copied().unwrap_or_default();
-        self.problem("nearly-the-same", message, help, field)
+        let words: Words<'_> = &[("name", &text::escape(&name)), ("id", &live.handle_text())];
+        self.problem(texts::NEAR, words, self.section.identity.last().copied().unwrap_or_default())
     }
 
     fn origin(&self, field: &str) -> Origin {
         self.entry.fields.origin(field).unwrap_or_else(|| self.entry.origin.clone())
     }
 
-    fn problem(
-        &self,
-        code: &'static str,
-        message: String,
-        help: impl Into<String>,
-        field: &str,
-    ) -> Problem {
-        Problem::new(&self.address, code, message, help, &self.origin(field))
+    /// A problem of the field `field`. The texts may name the noun and the key of the entry.
+    fn problem(&self, texts: Texts, words: Words<'_>, field: &str) -> Problem {
+        let key = text::escape(&self.entry.key);
+        let of_entry: Words<'_> = &[("noun", &self.section.noun), ("key", &key)];
+        Problem::of(texts, &[words, of_entry].concat(), &self.address, &self.origin(field))
     }
 
     /// Whether the service lacks a declared field.
@@ -243,7 +234,8 @@ impl<'a> Comparing<'a> {
             self.section.check(&self.all_exposed(), false, &mut |fault| {
                 if is_secret(fault.field) {
                     let message = self.context.secrets.redact(&fault.message);
-                    let problem = self.problem(fault.code, message, fault.help, fault.field);
+                    let (at, origin) = (&self.address, self.origin(fault.field));
+                    let problem = Problem::new(at, fault.code, message, fault.help, &origin);
                     findings.problems.push(problem);
                 }
             });
@@ -278,9 +270,7 @@ impl<'a> Comparing<'a> {
         // are declared as absent.
         if let Some(why) = live.protected {
             if self.section.detail.is_some() {
-                let message = format!("`{}` is {why}", text::escape(&self.entry.key));
-                let help = "remove it there, or declare it here to change it";
-                findings.problems.push(self.problem("inherited", message, help, ""));
+                findings.problems.push(self.problem(texts::INHERITED, &[("why", &why)], ""));
             } else {
                 findings.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
             }
@@ -316,7 +306,7 @@ impl<'a> Comparing<'a> {
             forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
         };
         let goes_along = |name: &String| {
-            let needs_it = |change: &&str| needs::in_request(self.field(change)) == Some(&**name);
+            let needs_it = |change: &&str| self.field(change).relations.sent_with == Some(&**name);
             !live.fields.raw().contains_key(name) && changed.iter().any(needs_it)
         };
         let forgotten = sent.keys().filter(|name| {
@@ -351,14 +341,8 @@ impl<'a> Comparing<'a> {
         let missing: Vec<_> = self.section.required.iter().filter(is_missing).collect();
         if !missing.is_empty() {
             let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
-            let message = format!(
-                "the {} does not exist, and cannot be created without {}",
-                self.section.noun,
-                names.join(", ")
-            );
-            let help = "add what is missing, or remove the entry";
-            findings.problems.push(self.problem("missing-field", message, help, ""));
-            return;
+            let words: Words<'_> = &[("names", &names.join(", "))];
+            return findings.problems.push(self.problem(texts::MISSING_FIELD, words, ""));
         }
         let mut needed = self.section.required.iter();
         if let Some((name, why)) = needed.find_map(|name| Some((name, self.waits(name, None)?))) {
@@ -453,8 +437,9 @@ impl<'a> Comparing<'a> {
                 }
             }
         }
-        let is_new = step.action == Action::Create && step.possible.is_none();
-        let forbidden = is_new.then(|| self.context.forbidden(self.section, findings)).flatten();
+        let adds = step.adds_entry() && step.possible.is_none();
+        let forbidden =
+            adds.then(|| self.context.forbidden(self.section, &step, findings)).flatten();
         match forbidden.map(|limit| limit.problem(&self.address, &self.entry.origin)) {
             Some(Ok(problem)) => findings.problems.push(problem),
             _ => findings.steps.push(step),
@@ -463,12 +448,7 @@ impl<'a> Comparing<'a> {
 
     fn below_inherited(&self, declared: Level, above: u8) -> Problem {
         let above = Level::parse(&above.into()).map_or("a higher level", |level| level.word);
-        let message = format!(
-            "`{}` is already {above} through the group above, and the service refuses {} here",
-            text::escape(&self.entry.key),
-            declared.word
-        );
-        let help = format!("write `access_level: {above}` or more, or take the entry away");
-        self.problem("inherited-access", message, help, "access_level")
+        let words: Words<'_> = &[("above", &above), ("level", &declared.word)];
+        self.problem(texts::BELOW_INHERITED, words, "access_level")
     }
 }

@@ -350,7 +350,7 @@ fn is_needed(section: Section, name: &str) -> bool {
 
 /// True if the field `name` has a value that nobody has to write.
 fn has_default(section: Section, name: &str) -> bool {
-    section.table().get(name).is_some_and(|spec| spec.has_default)
+    section.table().get(name).is_some_and(Spec::has_default)
 }
 
 /// The place of the field `name` of an entry, or else of its start.
@@ -361,7 +361,7 @@ fn field_spot(entry: &Entry, name: &str) -> Spot {
 
 /// Fields with the current names of nested keys. Deprecated names were reported before.
 fn use_current_names(section: Section, fields: Declared) -> Declared {
-    let is_mapping = |name: &str| section.table().get(name).filter(|spec| spec.is_mapping);
+    let is_mapping = |name: &str| section.table().get(name).filter(|spec| spec.is_mapping());
     if !fields.keys().any(|name| is_mapping(name).is_some()) {
         return fields;
     }

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use super::{Check, is_below, path};
 use crate::{
     desired::Declared,
-    field::{Field, Named, Required, Secrecy, Tier, is_on},
+    field::{Field, Named, Required, Secrecy, Tier, ValueType, is_on},
     kind::{Section, Spec, needs, several},
     manifest::{
         config,
@@ -48,7 +48,7 @@ impl Check<'_> {
     /// The field must exist in the declared tier.
     fn check_tier(&mut self, section: Section, spec: &'static Spec, field: &Sourced<Value>) {
         let value = field.value.plain();
-        if spec.has_default && value.is_some() && value == spec.schema.get("default") {
+        if spec.has_default() && value.is_some() && value == spec.schema.get("default") {
             return;
         }
         // A section that the tier lacks is reported once.
@@ -259,7 +259,7 @@ impl Check<'_> {
 
     /// The end of an access should not be in the past: the service refuses to create such an entry.
     fn check_expiry(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let is_end = spec.format == "date" && spec.name.ends_with("expires_at");
+        let is_end = spec.field.value_type == ValueType::Date && spec.name.ends_with("expires_at");
         let text = field.value.text().filter(|_| is_end);
         let day = text.and_then(|day| day.parse::<Date>().ok());
         if day.is_some_and(|day| day < self.context.today) {

@@ -32,7 +32,10 @@ use crate::{
         constraints::{self, Constraint, How, Setting},
         settings,
     },
-    diff::{Action, Change, Edge, Problem, Shown, Step},
+    diff::{
+        Action, Change, Edge, Problem, Shown, Step,
+        texts::{self, Words},
+    },
     field::Scope,
     kind::{Capability, Effect, VISIBILITIES},
     value::Json,
@@ -188,11 +191,8 @@ fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
             if moved.contains(&address) {
                 step.after.push(Edge { address, reason: "it has to move first" });
             } else {
-                let message =
-                    format!("`{address}` has to move first, and this run does not move it");
-                let help = format!("select it too (`--only {address}`), or resolve its problem");
-                let (address, origin) = (&step.address, &step.origin);
-                problems.push(Problem::new(address, "previously", message, help, origin));
+                let (words, origin): (Words<'_>, _) = (&[("first", &address)], &step.origin);
+                problems.push(Problem::of(texts::MOVE_NEEDED, words, &step.address, origin));
             }
         }
     }
@@ -203,14 +203,11 @@ fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
 /// from each other.
 fn circular(steps: &[Step]) -> Vec<Problem> {
     let circles = Graph::of(steps).circles().into_iter();
-    circles.map(|(at, other)| waits_for_itself(&steps[at], &steps[other])).collect()
-}
-
-fn waits_for_itself(step: &Step, next: &Step) -> Problem {
-    let (address, other) = (&step.address, &next.address);
-    let message = format!("`{address}` comes after `{other}`, which comes after `{address}`");
-    let help = "correct one of them, or do one of them in an earlier run";
-    Problem::new(address, "circular", message, help, &step.origin)
+    let problem = |(at, other): (usize, usize)| {
+        let (step, words): (_, Words<'_>) = (&steps[at], &[("other", &steps[other].address)]);
+        Problem::of(texts::CIRCULAR, words, &step.address, &step.origin)
+    };
+    circles.map(problem).collect()
 }
 
 /// Refuses visibility above what the same run gives the group. A new group that does not declare it is
@@ -238,18 +235,14 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
 }
 
 fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Problem {
-    let word = |rank: usize| VISIBILITIES[rank];
+    let words: Words<'_> = &[
+        ("visibility", &VISIBILITIES[own]),
+        ("group", &group.address.path),
+        ("most", &VISIBILITIES[most]),
+    ];
     let change = step.change("visibility");
-    let message = format!(
-        "it would be {} in the group `{}`, which would be {}: the service refuses that",
-        word(own),
-        group.address.path,
-        word(most)
-    );
-    let help =
-        format!("write `visibility: {}`, or `visibility: {}` for the group", word(most), word(own));
     let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
-    Problem::new(&step.address, "more-visible", message, help, origin)
+    Problem::of(texts::MORE_VISIBLE, words, &step.address, origin)
 }
 
 fn visible(steps: &[Step]) -> Vec<Later> {
@@ -355,7 +348,7 @@ fn is_over(row: &Constraint, step: &Step) -> bool {
     let section = step.address.section.unwrap_or(settings::SECTION);
     match &row.over.field {
         _ if row.over.section == "create" => step.provides(Capability::Exists),
-        None => *section == row.over.section && step.action == Action::Create,
+        None => *section == row.over.section && step.adds_entry(),
         Some(name) => *section == row.over.section && step.change(name).is_some(),
     }
 }

@@ -6,7 +6,10 @@ use std::collections::{BTreeSet, HashMap};
 use super::above;
 use crate::{
     address::{Address, groups_above},
-    diff::{Edge, Note, Problem, Reason, Step},
+    diff::{
+        Edge, Note, Problem, Reason, Step,
+        texts::{self, Words},
+    },
     field::Scope,
     kind::{Capability, Effect},
     level::Level,
@@ -105,12 +108,9 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
         }
         let names: Vec<_> = names.into_iter().collect();
         let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
-        let (names, path) = (text::listed(&names), &step.address.path);
-        let message = format!(
-            "it names {names}, who {have} no access to `{path}`, and the service refuses that"
-        );
-        let help = format!("add {names} to the members, or take the {user} out of the rule");
-        Some(Problem::new(&step.address, "low-share", message, help, &step.origin))
+        let words: Words<'_> =
+            &[("names", &text::listed(&names)), ("have", &have), ("user", &user)];
+        Some(Problem::of(texts::OUTSIDERS, words, &step.address, &step.origin))
     };
     steps.iter().filter_map(outsiders).collect()
 }
@@ -203,15 +203,8 @@ fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
 
 fn below_granted(step: &Step, level: u8, grant: &Grant) -> Problem {
     let word = |level: u8| Level::parse(&level.into()).map_or("a level", |level| level.word);
-    let who = step.address.entry.as_deref().unwrap_or_default();
-    let message = format!(
-        "this run makes `{}` {} of the group `{}` above, and the service then refuses {} here",
-        text::escape(who),
-        word(grant.after),
-        grant.address.path,
-        word(level)
-    );
-    let help =
-        format!("write `access_level: {}` or more, or take the entry away", word(grant.after));
-    Problem::new(&step.address, "inherited-access", message, help, &step.origin)
+    let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
+    let (above, level, group) = (word(grant.after), word(level), &grant.address.path);
+    let words: Words<'_> = &[("key", &key), ("above", &above), ("group", group), ("level", &level)];
+    Problem::of(texts::BELOW_GRANTED, words, &step.address, &step.origin)
 }

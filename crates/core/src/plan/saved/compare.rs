@@ -139,12 +139,10 @@ fn beyond(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)>
     };
     if saved.possible {
         let is_other_way = !now.replaces && now.action != saved.action;
+        let fields = differing(saved, now, |saved, now| saved.after == now.after);
         let is_within = now.action != Action::Delete
             && (now.replaces == saved.replaces || is_other_way)
-            && now.changes.iter().all(|change| {
-                saved.change(&change.field).is_some_and(|saved| saved.after == change.after)
-            });
-        let fields = differing(saved, now, |saved, now| saved.after == now.after);
+            && fields.is_empty();
         return (!is_within)
             .then(|| ("it would change more than the saved plan shows".to_owned(), fields));
     }

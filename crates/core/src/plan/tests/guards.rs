@@ -621,6 +621,7 @@ fn shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> 
     let declared = shop(&json!({"shares": declared}), Unlisted::Report);
     let share = |id: u64, name: &str| json!({"group_id": id, "group_full_path": name, "group_access_level": 40, "expires_at": null});
     let live = here(&declared, &json!({"shares": [share(7, "team"), share(8, "crew")]}));
+    let live = Live { group_above: Some(Arc::default()), ..live };
     let mut names = Names::default();
     names.insert(Named::Group, "team", Some(7));
     names.insert(Named::Group, "crew", Some(8));

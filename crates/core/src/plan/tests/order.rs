@@ -28,6 +28,36 @@ fn entries_are_created_before_others_are_removed() {
     assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "create first, then remove"));
 }
 
+/// One request opens and closes features, so entries of what it closes cannot come before it.
+#[test]
+fn entries_of_a_feature_that_must_be_closed_first_are_closed_as_declared() {
+    let labels = json!([{"name": "bug", "color": "#112233"}, {"name": "old", "state": "absent"}]);
+    let environments = json!([{"name": "production"}]);
+    let live = json!({
+        "labels": [{"name": "old", "color": "#112233"}], "environments": [],
+        "settings": {"issues_access_level": "enabled", "merge_requests_access_level": "enabled", "builds_access_level": "disabled"},
+    });
+    let plan = |closed: &[&str]| {
+        let mut settings = json!({"builds_access_level": "enabled"});
+        closed.iter().for_each(|name| settings[name] = json!("disabled"));
+        plan_of(
+            &json!({"labels": labels, "environments": environments, "settings": settings}),
+            &live,
+        )
+    };
+    let is_planned = |plan: &ContainerPlan, section: &str| {
+        plan.steps.iter().any(|step| step.address.section.is_some_and(|name| name == section))
+    };
+    let one = plan(&["issues_access_level"]);
+    assert!(is_planned(&one, "labels"), "merge requests still have labels");
+    let both = plan(&["issues_access_level", "merge_requests_access_level"]);
+    assert!(!is_planned(&both, "labels") && is_planned(&both, "environments"));
+    let closed = |note: &Note| matches!(note.reason, Reason::Closed { .. });
+    let closed: Vec<_> = both.findings.notes.iter().filter(|note| closed(note)).collect();
+    assert_eq!(closed.len(), 1);
+    assert_eq!(closed[0].address.to_string(), "acme/shop#labels");
+}
+
 /// The step with this `action` on `address` and these `effects`.
 fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
     let (path, rest) = address.split_once('#').unwrap_or((address, ""));

@@ -194,23 +194,21 @@ impl Check<'_> {
 
     fn field(&mut self, at: &str, field: &Field) {
         let name = field.name;
-        let is_of_both = |other: &&Field| {
+        let mut of_name = self.description.fields.iter().filter(|other| other.name == name);
+        let first = of_name.find(|other: &&Field| {
             let scopes = other.available.scope().zip(field.available.scope());
             scopes.is_none_or(|(one, other)| one == other)
-        };
-        let mut of_name = self.description.fields.iter().filter(|other| other.name == name);
-        let first = of_name.find(is_of_both);
+        });
         if first.is_some_and(|first| !std::ptr::eq(first, field)) {
             self.add_about(format!("{at}/name"), "field_twice", name);
         }
         if words::OF_ENTRIES.contains(&name) {
             self.add_about(format!("{at}/name"), "field_of_entries", name);
         }
-        let is_taken = |alias: &&&str| {
+        if let Some(alias) = field.aliases.iter().find(|alias: &&&str| {
             let means_other = |other: &Field| other.name != name && other.aliases.contains(alias);
             self.of(alias).is_some() || self.description.fields.iter().any(means_other)
-        };
-        if let Some(alias) = field.aliases.iter().find(is_taken) {
+        }) {
             self.add_about(format!("{at}/aliases"), "alias_twice", alias);
         }
         let written = self.written.pointer(&format!("/{at}")).unwrap_or(&Json::Null);
@@ -246,10 +244,10 @@ impl Check<'_> {
         } else if words.len() < field.words.len() {
             self.add(format!("{at}/words"), "word_twice");
         }
-        let is_level = |word: &&str| Level::parse(&Json::from(*word)).is_some();
         let of_levels =
             [ValueType::Grants, ValueType::Approvals, ValueType::Level].contains(&field.value_type);
-        if of_levels && !words.iter().all(is_level) {
+        if of_levels && !words.iter().all(|word: &&str| Level::parse(&Json::from(*word)).is_some())
+        {
             self.add(format!("{at}/words"), "word_of_no_level");
         }
     }

@@ -7,7 +7,7 @@ use crate::{
     field::{Accepted, Field, Route, Scope},
     kind::{
         Home, Kind, Shape,
-        description::{Create, Edit, Operations, Trait},
+        description::{Create, Edit, Operations, RemovalAction, Trait},
     },
     operation::{
         Again, Answer, AnyOp, List, Method, Op, Operation, Parameter, Place, Read, Type, Write,
@@ -97,7 +97,7 @@ impl Collection<'_> {
     }
 
     fn act_before_removal(&self) -> Option<Op<Write>> {
-        let (act, parameter) = make::act_before(self.kind)?;
+        let RemovalAction { name: act, parameter, .. } = self.kind.before_removal?;
         let about = "Without it, the service refuses some entries.";
         let of = |(name, _)| Parameter::new(Place::Query, name, Type::Text, about);
         let row = self.row(act, Method::Post, Answer::Unsaid, parameter.map(of));
@@ -110,10 +110,9 @@ impl Collection<'_> {
             let field = self.kind.fields.iter().find(|of| of.name == field);
             field.map_or("", |field| field.about)
         };
-        let of = |(name, field): &(&'static str, &str)| {
+        let by_query = self.path.addresses.iter().map(|(name, field): &(&'static str, &str)| {
             Parameter::new(Place::Query, name, Type::Text, about(field))
-        };
-        let by_query = self.path.addresses.iter().map(of);
+        });
         write(self.row("delete", Method::Delete, Answer::Nothing, by_query))
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::Deserialize;
 
-use crate::{field::ValueType, operation::collection::NoPath, value::Json, yaml};
+use crate::{field::ValueType, value::Json, yaml};
 
 /// A fault of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +43,6 @@ pub(super) struct Fit {
 
 pub(super) static DATA: LazyLock<Data> =
     LazyLock::new(|| yaml::built_in!("catalogue/description/faults"));
-
-/// The fault of a path that is not that of a collection.
-pub(super) fn no_path(at: String, why: NoPath) -> Fault {
-    fault(at, "no_path", why)
-}
 
 /// The fault called `name`, about something.
 pub(super) fn fault(at: impl Into<String>, name: &str, about: &str) -> Fault {

@@ -3,13 +3,12 @@
 //!
 //! A kind lives as long as the program and is made once.
 
-use super::{Described, convention, rules::DescribedRules};
+use super::{Described, convention};
 use crate::{
-    catalogue::{self, Registry, integrations},
-    field::{Accepted, Available, Field, Named, Only, Range, Required, Scope, Valid, ValueType},
+    catalogue::{self, Registry},
+    field::{Field, Named, Required, Scope, ValueType},
     kind::{
-        Create, Handle, HandlePlace, Home, Kind, Operations, Parent, Place, Removal, Section,
-        Shape, Table,
+        Create, Handle, HandlePlace, Home, Kind, Operations, Parent, Place, Removal, Section, Shape,
     },
     operation::{
         Op, Read,
@@ -46,18 +45,14 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
         }
         resolve(&kind, home, path.as_ref(), parents);
     }
-    kind.homes = homes;
     if kind.fields.iter().any(|field| field.value_type == ValueType::Grants) {
         kind.removal = Removal::ByKind;
     }
     kind.rules = match kind.hooks {
         Some(name) => catalogue::rules(name).expect("a test reads every file"),
-        None => Box::leak(Box::new(DescribedRules::of(&kind))),
+        None => Box::leak(Box::new(kind.clone())),
     };
-    kind.make_table = match kind.hooks {
-        Some(integrations::NAME) => |of| integrations::table(of.home.scope),
-        _ => |of| Table::new(entry(of.kind, of.home)),
-    };
+    kind.homes = homes;
     Ok(Described { kind: Box::leak(Box::new(kind)), operations })
 }
 
@@ -75,15 +70,6 @@ fn from_table(kind: &Kind, of: &mut Operations) {
         Shape::Mapping => of.edit = of.edit.or(of.create),
         Shape::List => {}
     }
-}
-
-/// An action before a removal, or a text about it, with the name and the value of its parameter.
-pub(super) type ActBefore = (&'static str, Option<(&'static str, &'static str)>);
-
-pub(super) fn act_before(kind: &Kind) -> Option<ActBefore> {
-    let text = kind.before_removal?;
-    let (act, parameter) = text.split_once('?').unwrap_or((text, ""));
-    Some((act, parameter.split_once('=')))
 }
 
 /// The parents of a collection, their section, and the request for one of them.
@@ -220,39 +206,4 @@ pub(super) fn addressing(kind: &Kind, name: &'static str) -> &'static str {
 fn comes_with(field: &Field, home: &Home) -> bool {
     let since = field.available.since.or(home.available.since);
     field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())
-}
-
-/// An entry of `home` as a mapping.
-fn entry(kind: &Kind, home: &Home) -> Field {
-    let of = |field: &Field| {
-        // The path contains the id of the parent.
-        let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
-        // An entry may lack a part of its identity that has a default.
-        let is_always = kind.always_named().any(|name| name == field.name)
-            && !field.nullable
-            && field.default.manifest.is_none();
-        let only = match field.available.only {
-            Only::All | Only::Group if home.available.only == Only::TopLevel => Only::TopLevel,
-            only => only,
-        };
-        Field {
-            accepted: if is_parent { Accepted::Never } else { field.accepted },
-            available: Available {
-                since: field.available.since.or(home.available.since),
-                only,
-                ..field.available
-            },
-            required: if is_always { Required::Always } else { field.required },
-            ..field.clone()
-        }
-    };
-    let is_here = |field: &&Field| field.is_in(home.scope) && field.accepted != Accepted::ByCall;
-    let least = matches!(home.place, Place::Optional(_)).then_some(1);
-    Field {
-        about: kind.about,
-        aliases: kind.aliases.clone(),
-        keys: kind.fields.iter().filter(is_here).map(of).collect(),
-        valid: Valid { items: Range { min: least, max: None }, ..Valid::default() },
-        ..Field::default()
-    }
 }

@@ -44,7 +44,7 @@ impl Described {
         if !faults.is_empty() {
             return Err(faults);
         }
-        make::make(kind, known).map_err(|why| vec![fault::no_path("homes".into(), why)])
+        make::make(kind, known).map_err(|why| vec![fault::fault("homes", "no_path", why)])
     }
 }
 

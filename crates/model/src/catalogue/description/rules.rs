@@ -1,84 +1,22 @@
 //! The rules of kinds without rules in Rust: all that a description says about them.
 
-use super::make::act_before;
 use crate::{
     catalogue::{members, protected_branches::effects},
     field::{Named, ValueType},
-    kind::{
-        Capability, Effect, Fault, FieldOf, Identity, Job, Kind, Risk, Rules, Section, Unable,
-        calls::{Act, Call},
-        forms, texts,
-    },
+    kind::{Capability, Effect, Fault, Kind, Risk, Rules, texts},
     text,
     value::{self, Fields, Json, Object},
 };
 
-/// What a description adds to the rules of a plain collection.
-pub(super) struct DescribedRules {
-    noun: &'static str,
-    grants: &'static [&'static str],
-    /// Whether rules name its entries, which must grant something by then.
-    is_named: bool,
-    /// The fields of the identity of which each entry has one.
-    either: &'static [&'static str],
-    /// The field with the level of access that an entry gives. undrift does not know which people
-    /// get it.
-    level: Option<&'static str>,
-    name_field: Option<&'static str>,
-    /// The field with the name or pattern of what is protected, if an entry grants something.
-    pattern: &'static str,
-    /// The fields that grant something, each with the verb for what they allow.
-    lets: &'static [(&'static str, &'static str)],
-    /// The fields that require approvals, each with the verb for what needs them.
-    approves: &'static [(&'static str, &'static str)],
-    /// The note that another call precedes the removal.
-    before_removal: Option<super::make::ActBefore>,
-    /// Whether its entries are runners.
-    takes_jobs: bool,
-}
-
-impl DescribedRules {
-    /// The rules of `kind`.
-    pub(super) fn of(kind: &Kind) -> Self {
-        let lists_of = |value| -> &'static [_] {
-            let of = kind.fields.iter().filter(|field| field.value_type == value);
-            let of = of.filter_map(|field| Some((field.name, field.grants.lets?)));
-            of.collect::<Vec<_>>().leak()
-        };
-        let level = kind.fields.iter().find(|field| field.value_type == ValueType::Level);
-        Self {
-            noun: kind.noun,
-            name_field: kind.name_field,
-            takes_jobs: kind.fields.iter().any(|of| of.names == Some(Named::Runner)),
-            pattern: kind.identity.first().copied().unwrap_or_default(),
-            lets: lists_of(ValueType::Grants),
-            approves: lists_of(ValueType::Approvals),
-            grants: kind.grants,
-            is_named: kind.called_by.is_some(),
-            either: kind.either,
-            level: level.map(|field| field.name),
-            before_removal: kind.before_removal.map(|text| {
-                let parameter = act_before(kind).and_then(|(_, parameter)| parameter);
-                (&*String::leak(format!("sends `POST …/{text}` first")), parameter)
-            }),
-        }
+impl Kind {
+    /// The lists of this type, each with the verb for what it allows, or for what needs approvals.
+    fn lists_of(&self, value_type: ValueType) -> Vec<(&'static str, &'static str)> {
+        let lists = self.fields.iter().filter(|field| field.value_type == value_type);
+        lists.filter_map(|field| Some((field.name, field.grants.lets?))).collect()
     }
 }
 
-impl Rules for DescribedRules {
-    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
-        let plain = forms::identify(section, field);
-        let name = self.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
-        match name.filter(|name| !name.is_empty()) {
-            Some(name) => Identity {
-                name: crate::secret::judge::masked_name(&name),
-                service_name: Some(name),
-                ..plain
-            },
-            None => plain,
-        }
-    }
-
+impl Rules for Kind {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let has_one = self.either.iter().any(|name| declared.contains_key(name));
         if let Some(first) = self.either.first().filter(|_| !has_one) {
@@ -87,7 +25,7 @@ impl Rules for DescribedRules {
                 Fault::of(texts::NONE_OF_SEVERAL, first).fill("one", &one).fill("names", &names),
             );
         }
-        for (list, _) in self.approves {
+        for (list, _) in self.lists_of(ValueType::Approvals) {
             let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
             let has_one =
                 |row: &Json| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1;
@@ -99,56 +37,47 @@ impl Rules for DescribedRules {
     }
 
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let is_new = before.is_empty();
-        let gives = |fields: &Object, name: &str| fields.get(name).is_some_and(|it| *it != false);
         // The stake of a switch suffices.
-        let given = |name: &&&str| is_new && after.get(**name).is_some_and(|it| !it.is_boolean());
-        let given = self.grants.iter().filter(given);
+        let is_given =
+            |name: &str| before.is_empty() && after.get(name).is_some_and(|it| !it.is_boolean());
         // A new project has to say whose job tokens it accepts, but not whose code runs its jobs.
-        let given = given.map(|_| match self.takes_jobs {
-            true => Effect::Risk(Risk::Opens, format!("add a {}", self.noun)),
-            false => Effect::Risk(Risk::Weakens, format!("add a {}", self.noun)),
+        let takes_jobs = || self.fields.iter().any(|field| field.names == Some(Named::Runner));
+        let given = self.grants.iter().filter(|name| is_given(name)).map(|_| {
+            let risk = if takes_jobs() { Risk::Opens } else { Risk::Weakens };
+            Effect::Risk(risk, format!("add a {}", self.noun))
         });
-        let lists: Vec<_> = self.lets.iter().chain(self.approves).map(|(list, _)| *list).collect();
+        let (lets, approves) =
+            (self.lists_of(ValueType::Grants), self.lists_of(ValueType::Approvals));
         let list = |fields: &Object, name: &str| fields.get(name).and_then(Json::as_array).cloned();
-        let fewer = self.approves.iter().filter(|(name, _)| {
+        let fewer = approves.iter().filter(|(name, _)| {
             list(before, name).zip(list(after, name)).is_some_and(|(was, is)| are_fewer(&was, &is))
         });
         let fewer = fewer.map(|(_, does)| {
             Effect::Risk(Risk::Weakens, format!("require fewer approvals to {does}"))
         });
-        let rule = || effects(self.pattern, before, after, self.lets, &lists, false);
-        let access = self.level.map(|name| Effect::Share {
+        let lists: Vec<_> = lets.iter().chain(&approves).map(|(list, _)| *list).collect();
+        // An entry that grants something has the name or pattern of what is protected.
+        let pattern = self.identity.first().filter(|_| !lists.is_empty());
+        let rules = pattern.map(|name| effects(name, before, after, &lets, &lists, false));
+        // undrift does not know which people get the level.
+        let level = self.fields.iter().find(|field| field.value_type == ValueType::Level);
+        let access = level.map(|level| Effect::Share {
             group: None,
-            before: members::level(before, name),
-            after: members::level(after, name),
+            before: members::level(before, level.name),
+            after: members::level(after, level.name),
             ends: false,
         });
-        let rules = (!lists.is_empty()).then(rule).into_iter().flatten();
-        let any = |fields: &Object| self.grants.iter().any(|name| gives(fields, name));
-        let [had, has] = [any(before), any(after)];
-        let people = (self.is_named && had != has).then_some(Effect::Capability {
+        let gives = |fields: &Object, name: &str| fields.get(name).is_some_and(|it| *it != false);
+        let [had, has] =
+            [before, after].map(|fields| self.grants.iter().any(|name| gives(fields, name)));
+        // Rules name its entries, which must grant something by then.
+        let people = (self.called_by.is_some() && had != has).then_some(Effect::Capability {
             what: Capability::People,
             before: had,
             after: has,
         });
+        let rules = rules.into_iter().flatten();
         given.chain(access).chain(rules).chain(fewer).chain(people).collect()
-    }
-
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        let mut calls = job.plain()?;
-        if let Act::Remove(live) = job.act {
-            let before = job.section.home.operations.others.iter().zip(self.before_removal);
-            let before = before.map(|(op, (side_effect, parameter))| {
-                let request = job.addressed(*op, live);
-                let request = parameter
-                    .into_iter()
-                    .fold(request, |request, (name, value)| request.query(name, value));
-                Call { side_effect: Some(side_effect), ..request.into() }
-            });
-            calls.splice(..0, before);
-        }
-        Ok(calls)
     }
 }
 

@@ -21,7 +21,8 @@ use crate::{
 };
 
 /// The identity of an entry. Names are compared in any case, other texts by the comparison of their
-/// field. Values that may contain a credential are shown without it.
+/// field. Values that may contain a credential are shown without it. An entry with a name that the
+/// service stores ([`Kind::name_field`](crate::kind::Kind::name_field)) is called by it.
 pub fn identify(section: Section, field: FieldOf<'_>) -> Identity {
     let part = |name: &&str| {
         let value = field(name).filter(|value| !value.is_null())?;
@@ -39,7 +40,10 @@ pub fn identify(section: Section, field: FieldOf<'_>) -> Identity {
         Some((judge::masked(&shown, field.secrecy()).into_owned(), key))
     };
     let (shown, keys): (Vec<_>, Vec<_>) = section.identity.iter().filter_map(part).unzip();
-    Identity { keys: vec![keys.join("@")], name: shown.join("@"), ..Identity::default() }
+    let stored = section.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
+    let service_name = stored.filter(|name| !name.is_empty());
+    let name = service_name.as_deref().map_or_else(|| shown.join("@"), judge::masked_name);
+    Identity { keys: vec![keys.join("@")], name, service_name, ..Identity::default() }
 }
 
 /// The normal form of a text: equal for all texts that `compare` treats as equal.

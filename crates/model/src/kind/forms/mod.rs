@@ -25,6 +25,7 @@ pub use request::{
     add_needed, body, credential, edit_body, entry_id, is_hidden, is_kept_back, is_reset,
     is_secret, lacking, named_id, naming, repeated, send_single_level, sensitive, sent,
 };
+pub use rows::without_ids;
 
 /// The things that a value names by `spec`: alone, in a list, or in the rows of a list. `key` gives
 /// the name of a part of a row.
@@ -49,9 +50,9 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
     let mut names = Vec::new();
     for (name, value) in declared {
         let Some((spec, value)) = section.table().get(name).zip(value.plain()) else { continue };
-        let text =
-            |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned()));
-        names.extend(named(spec, value, |part| part.name).filter_map(text));
+        names.extend(named(spec, value, |part| part.name).filter_map(
+            |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned())),
+        ));
     }
     names
 }

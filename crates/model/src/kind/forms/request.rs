@@ -4,7 +4,7 @@ use super::plain_text;
 use crate::{
     cause::Cause,
     field::{Compare, Field, Named, Route, Secrecy},
-    kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on, needs},
+    kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on},
     level::Level,
     planted::Bug,
     secret::judge::{self, Credential},
@@ -95,7 +95,7 @@ pub fn add_needed(
 ) -> Result<(), Unable> {
     for spec in section.table().specs() {
         let is_carried = |_: &&str| body.contains_key(spec.field.sent_name());
-        let switch = needs::in_request(spec.field).filter(is_carried);
+        let switch = spec.field.relations.sent_with.filter(is_carried);
         let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
         if body.contains_key(switch.field.sent_name()) {
             continue;
@@ -220,17 +220,17 @@ pub fn sent(
     let sent_name = section.table().sent_name(name).to_owned();
     let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
     let sent = match (field.names, plain) {
-        (Some(named), Json::String(text)) => named_id(named, text, names, name)?.sent(),
+        (Some(named), Json::String(text)) => named_id(named, text, names, field.name)?.sent(),
         (Some(named), Json::Array(items)) => items
             .iter()
             .map(|item| match item {
-                Json::String(text) => named_id(named, text, names, name).map(|id| id.sent()),
+                Json::String(text) => named_id(named, text, names, field.name).map(|id| id.sent()),
                 id => Ok(id.clone()),
             })
             .collect::<Result<_, _>>()?,
         (None, Json::Array(items)) => {
             match (field.relations.names_entries, section.table().get(name)) {
-                (Some(section), _) => entries_sent(section, items, names, name)?,
+                (Some(section), _) => entries_sent(section, items, names, field.name)?,
                 (None, Some(spec)) if spec.has_rows() => spec.rows_sent(items, names)?,
                 _ => plain.clone(),
             }
@@ -245,16 +245,25 @@ pub fn sent(
 ///
 /// # Errors
 /// If the service does not have it, or has several.
-pub fn named_id(named: Named, name: &str, names: &Names, field: &str) -> Result<Id, Unable> {
-    let why = || match names.several(named, name) {
+pub fn named_id(
+    named: Named,
+    name: &str,
+    names: &Names,
+    field: &'static str,
+) -> Result<Id, Unable> {
+    names.id(named, name).ok_or_else(|| match names.several(named, name) {
         Some(ids) => Unable::several(named, name, ids, field),
         None => Unable::unknown(named, name, field),
-    };
-    names.id(named, name).ok_or_else(why)
+    })
 }
 
 /// The ids of entries of another section.
-fn entries_sent(section: &str, named: &[Json], names: &Names, field: &str) -> Result<Json, Unable> {
+fn entries_sent(
+    section: &str,
+    named: &[Json],
+    names: &Names,
+    field: &'static str,
+) -> Result<Json, Unable> {
     let id = |name: &Json| entry_id(section, &plain_text(name), names, field).map(Id::sent);
     named.iter().map(id).collect::<Result<Vec<_>, _>>().map(Json::Array)
 }
@@ -267,7 +276,7 @@ pub fn entry_id<'n>(
     section: &str,
     name: &str,
     names: &'n Names,
-    field: &str,
+    field: &'static str,
 ) -> Result<&'n Id, Unable> {
     match names.entries(section) {
         None => Err(Unable::DependsOnEntries(section.to_owned())),
@@ -317,7 +326,7 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            Call, Job,
+            Call, Fault, Job,
             calls::Act,
             forms::tests::names,
             testing::{as_sent, fields, live, object, section, target, update, with_flags},
@@ -352,8 +361,8 @@ mod tests {
             ),
         ] {
             match calls(section(of), Act::Create(&fields(declared.clone()))) {
-                Err(Unable::Because { code: found, field, .. }) => {
-                    assert_eq!((found, &*field), (code, at), "{declared}");
+                Err(Unable::Because(Fault { code: found, field, .. })) => {
+                    assert_eq!((found, field), (code, at), "{declared}");
                 }
                 other => panic!("{declared}: {other:?}"),
             }

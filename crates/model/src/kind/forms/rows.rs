@@ -67,12 +67,11 @@ impl Spec {
         let readable = self.parts.iter().filter(|field| is_readable(field));
         let fields = readable.filter_map(|field| {
             let value = row.get(field.name)?;
-            let entry = |section: &str| {
-                entry_id(section, value.as_str()?, names, field.name).ok().map(Id::sent)
-            };
             let id = match field.names {
                 Some(named) => Some(super::comparable_name(named, value, names)),
-                None => field.relations.names_entries.and_then(entry),
+                None => field.relations.names_entries.and_then(|section: &str| {
+                    entry_id(section, value.as_str()?, names, field.name).ok().map(Id::sent)
+                }),
             };
             Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
         });
@@ -208,6 +207,12 @@ impl Spec {
         let parts = self.parts.iter().filter(|field| is_set(field.sent_name()));
         parts.map(|field| field.available.tier).max()
     }
+}
+
+/// Live rows without their ids; another value as it is.
+pub fn without_ids(value: &Json) -> Json {
+    let row = |row: &Json| if row.is_object() { without_id(row).into() } else { row.clone() };
+    value.as_array().map_or_else(|| value.clone(), |rows| rows.iter().map(row).collect())
 }
 
 /// A row without the id that the service gives it.

@@ -130,11 +130,11 @@ impl EntryPath {
         let path = self.collection();
         let parts: Vec<_> = path.split('/').collect();
         let other: Vec<_> = operation.path.split('/').collect();
-        let meets = |(part, other): (&&str, &&str)| {
-            part == other || part.starts_with(':') || other.starts_with(':')
-        };
         let is_of_entry = !is_document && other.len() == parts.len() + 1;
-        (other.len() == parts.len() || is_of_entry) && parts.iter().zip(&other).all(meets)
+        (other.len() == parts.len() || is_of_entry)
+            && parts.iter().zip(&other).all(|(part, other): (&&str, &&str)| {
+                part == other || part.starts_with(':') || other.starts_with(':')
+            })
     }
 }
 

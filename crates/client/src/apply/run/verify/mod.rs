@@ -3,15 +3,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use super::{Ended, Run};
+use super::{Run, RunState};
 use crate::{
     apply::{Event, Mismatch, MismatchReason, StepResult},
     catalogue::constraints,
     cause::Cause,
     desired::DeclaredSection,
-    diff::{Change, Shown, Step},
+    diff::{Shown, Step},
     field::Tier,
     live::Presence,
     plan::ContainerPlan,
@@ -21,159 +19,171 @@ use crate::{
 
 impl<F: FnMut(Event)> Run<'_, F> {
     /// Records what does not match, after reading what the answers to writes did not show.
-    pub(super) async fn verify(&self, ended: &mut Ended<'_>) {
-        let sent = ended.progress.sent;
+    pub(super) async fn verify(&self, state: &mut RunState<'_>) {
+        let sent = state.progress.sent;
         if sent && Bug::SkipReadBack.is_planted() {
             return;
         }
-        if sent && (self.is_over() || ended.error.is_some()) {
-            ended.mismatches = self.refuted(ended);
+        if sent && (self.is_over() || state.error.is_some()) {
+            state.mismatches = self.unsaved_by_answers(state);
             return;
         }
         let container = self.container.address();
-        let stale = self.known.borrow().stale.clone();
-        let is_all = self.known.borrow().is_all();
-        let look = if is_all {
-            let live = self.known.borrow().live.clone();
-            self.look_at(live).await
+        let stale = self.cache.borrow().stale.clone();
+        let is_current = self.cache.borrow().is_current();
+        let reading = if is_current {
+            let live = self.cache.borrow().live.clone();
+            self.replan(live).await
         } else {
-            self.look(&stale).await
+            self.reread(&stale).await
         };
-        ended.mismatches = match look {
+        state.mismatches = match reading {
             Err(error) => vec![Mismatch::unread(container.clone(), Cause::from(&error))],
-            Ok(look) => self.mismatches(look.seen(), ended),
+            Ok(reading) => self.find_mismatches(reading.visible_plan(), state),
         };
         if sent {
-            let mismatches = ended.mismatches.clone();
-            self.teller.tell(Event::Verified { container, mismatches });
+            let mismatches = state.mismatches.clone();
+            self.events.emit(Event::Verified { container, mismatches });
         }
     }
 
     /// What was not saved according to the answers to the writes themselves, if nothing can be read
     /// any more.
-    fn refuted(&self, ended: &Ended<'_>) -> Vec<Mismatch> {
-        let known = self.known.borrow();
-        let seen = self.seen(&known.live, self.settings());
-        let heard = seen.steps.iter().filter(|left| known.is_certain(&left.address));
-        let mismatches = heard.filter_map(|left| self.mismatch(left, ended));
+    fn unsaved_by_answers(&self, state: &RunState<'_>) -> Vec<Mismatch> {
+        let cache = self.cache.borrow();
+        let plan = self.plan_visible(&cache.live, self.settings());
+        let certain = plan.steps.iter().filter(|step| cache.is_certain(&step.address));
+        let mismatches = certain.filter_map(|step| self.mismatch(step, state));
         mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
     }
 
     /// What does not match, or is not known to match, after the steps.
-    fn mismatches(&self, left: &ContainerPlan, ended: &Ended<'_>) -> Vec<Mismatch> {
-        let mut mismatches: Vec<_> = left
-            .incomplete
-            .iter()
+    fn find_mismatches(&self, plan: &ContainerPlan, state: &RunState<'_>) -> Vec<Mismatch> {
+        let incomplete = plan.incomplete.iter();
+        let mut mismatches: Vec<_> = incomplete
             .map(|scope| Mismatch::unread(scope.address.clone(), scope.reason.clone()))
             .collect();
-        let done = || {
-            self.steps.iter().copied().filter(|step| {
-                ended.results.get(&step.address).is_some_and(|result| result.outcome.is_success())
-            })
-        };
+        let succeeded = self.steps.iter().copied().filter(|step| {
+            state.results.get(&step.address).is_some_and(|result| result.outcome.is_success())
+        });
         // A closed container cannot be read any more; it was verified before.
-        let closed = done().any(Step::closes);
-        for step in done() {
-            let told = mismatches.iter().any(|known| {
-                known.address.section.is_none_or(|section| step.address.section == Some(section))
+        let is_closed = succeeded.clone().any(Step::closes);
+        for step in succeeded {
+            let is_reported = mismatches.iter().any(|other| {
+                other.address.section.is_none_or(|section| step.address.section == Some(section))
             });
             // The section of a switch that was turned off was last seen in the answers to its own
             // writes.
-            let shut = step.address.section.is_some_and(|section| left.is_shut(section));
-            let is_seen = (!closed || step.closes()) && !shut;
-            if !told && let Some(doubt) = left.doubt(step).filter(|_| is_seen) {
+            let is_shut = step.address.section.is_some_and(|section| plan.is_shut(section));
+            if is_reported || is_shut || (is_closed && !step.closes()) {
+                continue;
+            }
+            if let Some(doubt) = plan.doubt(step) {
                 mismatches.push(Mismatch::unread(step.address.clone(), doubt));
             }
         }
-        mismatches.extend(left.steps.iter().filter_map(|step| self.mismatch(step, ended)));
+        mismatches.extend(plan.steps.iter().filter_map(|step| self.mismatch(step, state)));
         mismatches
     }
 
     /// The mismatch for a step that is still needed after the run; `None` if its own result
     /// explains it, or if it had to wait.
-    fn mismatch(&self, left: &Step, ended: &Ended<'_>) -> Option<Mismatch> {
+    fn mismatch(&self, remaining: &Step, state: &RunState<'_>) -> Option<Mismatch> {
         // A container is created together with parts of its own object.
-        let section = left.address.section.and_then(|name| self.container.section(name));
+        let section = remaining.address.section.and_then(|name| self.container.section(name));
         let is_part = section.is_some_and(|section| section.of.comes_with_container());
-        let created = ended.results.values();
+        let created = state.results.values();
         let created = created.filter(|_| is_part).find(|result| result.address.section.is_none());
-        let closes = |step: &&Step| step.closes() && step.address == left.address;
-        // The section became visible only after a step of this run.
-        let was_possible =
-            |step: &&Step| step.possible.is_some() && step.address.section == left.address.section;
-        let reason = match ended.results.get(&left.address).or(created) {
-            Some(result) if result.outcome.is_success() => match self.sent(left, result) {
-                sent if sent.is_empty() => MismatchReason::NotPlanned,
-                sent => {
-                    let help = self.late(left, &sent);
-                    let (address, reason) = (left.address.clone(), MismatchReason::NotSaved);
-                    return Some(Mismatch { address, fields: sent, reason, help });
+        let reason = match state.results.get(&remaining.address).or(created) {
+            Some(result) if result.outcome.is_success() => {
+                let fields = self.written_fields(remaining, result);
+                if !fields.is_empty() {
+                    let help = self.explain_unsaved(remaining, &fields);
+                    let mismatch = Mismatch::new(remaining, MismatchReason::NotSaved);
+                    return Some(Mismatch { fields, help, ..mismatch });
                 }
-            },
+                MismatchReason::NotPlanned
+            }
             Some(_) => return None,
-            None if self.steps.iter().any(closes) => return None,
-            None if self.steps.iter().any(was_possible) => MismatchReason::NotPlanned,
-            None => MismatchReason::ChangedMeanwhile,
+            None => {
+                let mut steps = self.steps.iter();
+                if steps.any(|step| step.closes() && step.address == remaining.address) {
+                    return None;
+                }
+                // The section became visible only after a step of this run.
+                let is_newly_visible = self.steps.iter().any(|step| {
+                    step.possible.is_some() && step.address.section == remaining.address.section
+                });
+                if is_newly_visible {
+                    MismatchReason::NotPlanned
+                } else {
+                    MismatchReason::ChangedMeanwhile
+                }
+            }
         };
-        let fields = left.changes.iter().map(|change| change.field.to_string()).collect();
-        Some(Mismatch { address: left.address.clone(), fields, reason, help: None })
+        Some(Mismatch::new(remaining, reason))
     }
 
-    /// The fields of `left` that the step with this `result` set: a new container may have to wait with
-    /// others.
-    fn sent(&self, left: &Step, result: &StepResult) -> Vec<String> {
-        let fields = left.changes.iter().map(|change| &change.field);
+    /// The fields of `remaining` that the step with this `result` set: a new container may have to
+    /// wait with others.
+    fn written_fields(&self, remaining: &Step, result: &StepResult) -> Vec<String> {
         let created = self.steps.iter().find(|step| step.address == result.address);
-        let created = created.filter(|_| left.address != result.address);
-        let is_sent = |field: &&Arc<str>| {
+        let created = created.filter(|_| remaining.address != result.address);
+        let fields = remaining.changes.iter().map(|change| &change.field);
+        let written = fields.filter(|field| {
             created.is_none_or(|step| step.changes.iter().any(|change| change.field == **field))
-        };
-        fields.filter(is_sent).map(ToString::to_string).collect()
+        });
+        written.map(ToString::to_string).collect()
     }
 
     /// Why the service may not have saved `fields`.
-    fn late(&self, left: &Step, fields: &[String]) -> Option<String> {
-        let section = self.container.section(left.address.section?)?;
-        let late = fields.iter().filter_map(|name| self.why_dropped(left, section, name));
-        let late: Vec<_> = late.collect();
-        (!late.is_empty()).then(|| late.join("; "))
+    fn explain_unsaved(&self, remaining: &Step, fields: &[String]) -> Option<String> {
+        let section = self.container.section(remaining.address.section?)?;
+        let reasons = fields.iter().filter_map(|name| self.why_dropped(remaining, section, name));
+        let reasons: Vec<_> = reasons.collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
     /// Why the service may not have saved the field `name`: too old a release, too low a tier, a
     /// limit of a group above, or a flag.
-    fn why_dropped(&self, left: &Step, section: &DeclaredSection, name: &str) -> Option<String> {
+    fn why_dropped(
+        &self,
+        remaining: &Step,
+        section: &DeclaredSection,
+        name: &str,
+    ) -> Option<String> {
         let spec = section.of.table().get(name)?;
-        let known = self.known.borrow();
-        let has = match &known.live.presence {
+        let cache = self.cache.borrow();
+        let live_tier = match &cache.live.presence {
             Presence::Here(_, facts) => facts.tier,
             _ => Tier::Free,
         };
         let since = spec.field.available.since.filter(|since| since.is_late());
-        if let Some(since) = since.filter(|since| !known.live.release.has(*since)) {
+        if let Some(since) = since.filter(|since| !cache.live.release.has(*since)) {
             return Some(format!("`{name}` needs release {since} of the service or later"));
         }
-        if spec.field.available.tier > has {
+        if spec.field.available.tier > live_tier {
             return Some(format!("`{name}` needs the {} tier", spec.field.available.tier));
         }
-        let key = left.address.entry.as_deref().unwrap_or_default();
+        let key = remaining.address.entry.as_deref().unwrap_or_default();
         let entry = section.entries.iter().find(|entry| *entry.key == *key);
         let rows = entry.and_then(|entry| entry.fields.get(name));
         let rows = rows.map(|rows| spec.tiers_of_rows(&rows.value)).unwrap_or_default();
-        if let Some((part, tier)) = rows.into_iter().find(|(_, tier)| *tier > has) {
+        if let Some((part, tier)) = rows.into_iter().find(|(_, tier)| *tier > live_tier) {
             return Some(format!("`{part}` in `{name}` needs the {tier} tier"));
         }
-        let mut decides = constraints::over(section.of.section, Some(name));
-        if let Some(row) = decides.find(|_| self.container.path.contains('/')) {
+        let mut constraints = constraints::over(section.of.section, Some(name));
+        if let Some(row) = constraints.find(|_| self.container.path.contains('/')) {
             let (by, of) = (&row.by.field, &row.by.section);
             return Some(format!(
                 "`{by}` in the `{of}` of a group above may decide about `{name}`"
             ));
         }
-        let is_unset =
-            |change: &Change| *change.field == *name && *change.before == Shown::Value(Json::Null);
-        left.changes
+        let is_unset = remaining
+            .changes
             .iter()
-            .any(is_unset)
+            .any(|change| *change.field == *name && *change.before == Shown::Value(Json::Null));
+        is_unset
             .then(|| format!("`{name}` is not available here: the service drops it; take it out"))
     }
 }

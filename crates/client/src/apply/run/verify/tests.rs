@@ -10,7 +10,7 @@ use crate::{
         Outcome,
         run::{
             progress::Progress,
-            testing::{after, before, declared, look, with_run},
+            testing::{after, before, declared, reading, with_run},
         },
     },
     desired::Container,
@@ -22,8 +22,8 @@ use crate::{
 };
 
 /// How the steps of a run ended, with nothing that does not match.
-fn ends(run: &Run<'_, impl FnMut(Event)>, outcomes: &[Outcome]) -> Ended<'static> {
-    let mut ended = Ended { progress: Progress::of(run.steps), ..Ended::default() };
+fn ends(run: &Run<'_, impl FnMut(Event)>, outcomes: &[Outcome]) -> RunState<'static> {
+    let mut ended = RunState { progress: Progress::new(run.steps), ..RunState::default() };
     for (step, outcome) in run.steps.iter().zip(outcomes) {
         run.end(&mut ended, step, outcome.clone());
     }
@@ -35,11 +35,11 @@ fn ends(run: &Run<'_, impl FnMut(Event)>, outcomes: &[Outcome]) -> Ended<'static
 fn nothing_is_read_after_an_error_that_ends_the_run() {
     let container = declared();
     let live = here(&container, &before());
-    let steps = look(&container, &live, &[]).plan.findings.steps;
+    let steps = reading(&container, &live, &[]).plan.findings.steps;
     with_run(&container, steps, &live, |run| {
         let mut ended = ends(run, &[Outcome::Done, Outcome::Done]);
         ended.progress.sent = true;
-        run.steps.iter().for_each(|step| run.known.borrow_mut().doubt(step, &container));
+        run.steps.iter().for_each(|step| run.cache.borrow_mut().invalidate(step, &container));
         ended.error = Some(ApiError::answered(HOOK_CREATE.row(), 401));
         run.verify(&mut ended).now_or_never().expect("nothing is read");
         assert_eq!(ended.mismatches, []);
@@ -52,7 +52,7 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
     use MismatchReason::{ChangedMeanwhile, NotPlanned, NotSaved};
     let container = declared();
     let live = here(&container, &before());
-    let steps = look(&container, &live, &[]).plan.findings.steps;
+    let steps = reading(&container, &live, &[]).plan.findings.steps;
     let [first, other] = &steps[..] else { panic!("{steps:?}") };
     let failed = || Outcome::Failed(Cause::new("refused"));
     let possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
@@ -92,7 +92,7 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
             let ended = ends(run, &outcomes);
             let mut plan = ContainerPlan::default();
             plan.findings.steps.push(left.clone());
-            run.mismatches(&plan, &ended)
+            run.find_mismatches(&plan, &ended)
         });
         let found: Vec<_> = found.into_iter().map(|mismatch| mismatch.reason).collect();
         let seen = |reason: &MismatchReason| !matches!(reason, MismatchReason::Unreadable(_));
@@ -107,16 +107,16 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
 fn an_unreadable_result_is_reported_once() {
     let container = declared();
     let live = here(&container, &before());
-    let steps = look(&container, &live, &[]).plan.findings.steps;
+    let steps = reading(&container, &live, &[]).plan.findings.steps;
     let unread = |sections: &[&'static str]| {
         let mut live = here(&container, &after());
         for section in sections {
             live.sections.insert(section, Collection::Unreadable(Cause::new("503")));
         }
-        look(&container, &live, &[]).plan
+        reading(&container, &live, &[]).plan
     };
     let bare = || {
-        look(
+        reading(
             &container,
             &here(&container, &json!({"settings": {}, "variables": after()["variables"]})),
             &[],
@@ -129,7 +129,7 @@ fn an_unreadable_result_is_reported_once() {
     if let Presence::Here(_, facts) = &mut archived.presence {
         facts.archived = true;
     }
-    let archived = || look(&container, &archived, &[]).plan;
+    let archived = || reading(&container, &archived, &[]).plan;
     let archive = Step {
         address: container.address().section("archived"),
         effects: vec![Effect::takes(Capability::Writable)],
@@ -178,7 +178,7 @@ fn an_unreadable_result_is_reported_once() {
     ] {
         let found = with_run(&container, planned, &live, |run| {
             let ended = ends(run, &outcomes);
-            run.mismatches(&left, &ended)
+            run.find_mismatches(&left, &ended)
         });
         let unreadable = found.iter().filter(|m| matches!(m.reason, MismatchReason::Unreadable(_)));
         let found: Vec<_> = unreadable.map(|mismatch| mismatch.address.to_string()).collect();
@@ -190,7 +190,7 @@ fn an_unreadable_result_is_reported_once() {
 fn an_unsaved_field_names_the_missing_release_tier_or_group() {
     let container = declared();
     let live = here(&container, &before());
-    let steps = look(&container, &live, &[]).plan.findings.steps;
+    let steps = reading(&container, &live, &[]).plan.findings.steps;
     let top = Container { path: "shop".into(), ..container.clone() };
     let jira = "prevent_merge_without_jira_issue";
     for (container, fields, expected) in [
@@ -227,7 +227,8 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
         ),
     ] {
         let names: Vec<_> = fields.into_iter().map(str::to_owned).collect();
-        let found = with_run(container, steps.clone(), &live, |run| run.late(&steps[0], &names));
+        let found =
+            with_run(container, steps.clone(), &live, |run| run.explain_unsaved(&steps[0], &names));
         assert_eq!(found.as_deref(), expected, "{names:?}");
     }
     // What the service is known to have is no reason.
@@ -237,7 +238,8 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
         facts.tier = Tier::Ultimate;
     }
     let names = [jira, "approvals_before_merge"].map(str::to_owned);
-    let found = with_run(&container, steps.clone(), &newer, |run| run.late(&steps[0], &names));
+    let found =
+        with_run(&container, steps.clone(), &newer, |run| run.explain_unsaved(&steps[0], &names));
     assert_eq!(found, None);
 }
 
@@ -248,7 +250,7 @@ fn a_missing_tier_explains_an_unsaved_field_before_a_group_above_does() {
     let sections = json!({"approvals": {field: true}});
     let container = crate::desired::testing::shop(&sections, crate::desired::Unlisted::Report);
     let live = here(&container, &json!({"approvals": {field: false}}));
-    let steps = look(&container, &live, &[]).plan.findings.steps;
+    let steps = reading(&container, &live, &[]).plan.findings.steps;
     for (tier, expected) in
         [(Tier::Free, "needs the premium tier"), (Tier::Ultimate, "group above")]
     {
@@ -257,7 +259,9 @@ fn a_missing_tier_explains_an_unsaved_field_before_a_group_above_does() {
             facts.tier = tier;
         }
         let names = [field.to_owned()];
-        let found = with_run(&container, steps.clone(), &live, |run| run.late(&steps[0], &names));
+        let found = with_run(&container, steps.clone(), &live, |run| {
+            run.explain_unsaved(&steps[0], &names)
+        });
         assert!(found.as_deref().unwrap_or_default().contains(expected), "{found:?}");
     }
 }
@@ -267,17 +271,19 @@ fn a_missing_tier_explains_an_unsaved_field_before_a_group_above_does() {
 fn answers_show_unsaved_fields_without_a_read() {
     let container = declared();
     let live = here(&container, &before());
-    let steps = look(&container, &live, &[]).plan.findings.steps;
+    let steps = reading(&container, &live, &[]).plan.findings.steps;
     for (doubted, expected) in [(&[][..], 2), (&[0], 1), (&[0, 1], 0)] {
         let found = with_run(&container, steps.clone(), &live, |run| {
             for at in doubted {
-                run.known.borrow_mut().doubt(&steps[*at], &container);
+                run.cache.borrow_mut().invalidate(&steps[*at], &container);
             }
-            run.refuted(&ends(run, &[Outcome::Done, Outcome::Done]))
+            run.unsaved_by_answers(&ends(run, &[Outcome::Done, Outcome::Done]))
         });
         assert_eq!(found.len(), expected, "{doubted:?}");
         assert!(found.iter().all(|mismatch| mismatch.reason == MismatchReason::NotSaved));
-        let found = with_run(&container, steps.clone(), &live, |run| run.refuted(&ends(run, &[])));
+        let found = with_run(&container, steps.clone(), &live, |run| {
+            run.unsaved_by_answers(&ends(run, &[]))
+        });
         assert_eq!(found, [], "what was not sent is no part of it");
     }
 }
@@ -287,7 +293,7 @@ fn answers_show_unsaved_fields_without_a_read() {
 fn only_an_unsaved_field_has_an_explanation() {
     let container = declared();
     let live = here(&container, &before());
-    let step = look(&container, &live, &[]).plan.findings.steps.remove(0);
+    let step = reading(&container, &live, &[]).plan.findings.steps.remove(0);
     let field = "approvals_before_merge";
     let change = Change::new(field, Shown::Absent, Shown::Value(json!(2)), None);
     let step = Step { changes: vec![change], ..step };

@@ -1,95 +1,95 @@
-//! Which attributes of a project a caller can read.
+//! The attributes of a project that a caller can read.
 //!
-//! The rows of [`attributes`] name the conditions; this module evaluates them. It also has values
-//! that depend on several attributes, or have no row.
+//! The rows of [`attributes`] name the conditions, and this module evaluates them. It also has
+//! values that depend on several attributes, or have no row.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
 use super::access::{GUEST, MAINTAINER, REPORTER};
-use super::attributes::{self, Attribute, Edition, Kind, OVERRIDE_ROLE, RESTRICTED, Reads, Shown};
-use super::settings::ROLE_ALONE;
+use super::attributes::{self, Attribute, Kind, OVERRIDE_ROLE, RESTRICTED, Reads, Shown};
+use super::call::Call;
+use super::routes::view::Extras;
+use super::settings::ROLE_ONLY_SINCE;
+use super::store::project::Project;
 use undrift_release::Release;
 
-/// A project's attributes for one caller.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+/// A project for the caller of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct ProjectView<'a> {
+    pub(crate) call: &'a Call<'a>,
+    pub(crate) project: &'a Project,
+    /// The effective attributes.
     pub(crate) stored: &'a Map<String, Value>,
-    pub(crate) edition: Edition,
     /// The caller's level; 0 for none.
     pub(crate) level: i64,
-    /// Whether the caller is known.
-    pub(crate) known: bool,
-    pub(crate) administrator: bool,
-    pub(crate) visibility: &'a str,
-    pub(crate) archived: bool,
-    pub(crate) fork: bool,
-    /// The dialect with only the attributes in the reference.
-    pub(crate) unlisted_hidden: bool,
+    /// The optional members of the answer.
+    pub(crate) wanted: Extras,
 }
 
 /// A key of an answer with its value.
 type Member<'a> = (&'static str, Cow<'a, Value>);
 
-impl<'a> Reader<'a> {
+impl<'a> ProjectView<'a> {
     /// The members of the simple form.
-    pub(crate) fn brief(&self) -> impl Iterator<Item = Member<'a>> {
+    pub(crate) fn simple_attributes(&self) -> impl Iterator<Item = Member<'a>> {
         let tags = self.stored.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
-        self.rows(true).chain(tags)
+        self.visible_attributes(true).chain(tags)
     }
 
     /// The members that only the full form has.
-    pub(crate) fn rest(&self) -> impl Iterator<Item = Member<'a>> {
-        self.rows(false).chain(self.derived())
+    pub(crate) fn other_attributes(&self) -> impl Iterator<Item = Member<'a>> {
+        self.visible_attributes(false).chain(self.derived_attributes())
     }
 
     /// The existing attributes that this caller can see: those of the simple form, or the others.
-    fn rows(&self, simple: bool) -> impl Iterator<Item = Member<'a>> {
-        let reader = *self;
-        attributes::of(self.edition)
+    fn visible_attributes(&self, simple: bool) -> impl Iterator<Item = Member<'a>> {
+        let view = *self;
+        let release = self.call.release();
+        let hides_unlisted = self.call.service.profile.unlisted_attributes_hidden;
+        attributes::of(self.call.edition())
             .filter(move |row| (row.reads == Reads::Simple) == simple)
             .filter(move |row| {
-                let is_open = reader.edition.release < row.guarded_since;
-                row.is_shown_at(reader.edition.release) && (is_open || reader.sees(row.seen))
+                let is_open = release < row.guarded_since;
+                row.is_shown_at(release) && (is_open || view.sees(row.seen))
             })
-            .filter(move |row| !(reader.unlisted_hidden && row.reads == Reads::Unlisted))
+            .filter(move |row| !(hides_unlisted && row.reads == Reads::Unlisted))
             // From then on it depends on the groups above.
-            .filter(move |row| {
-                row.name != "emails_disabled" || reader.edition.release < Release::new(16, 3)
-            })
+            .filter(move |row| row.name != "emails_disabled" || release < Release::new(16, 3))
             .map(move |row| {
                 let key = match row.reads {
                     Reads::As(key) => key,
                     _ => row.name,
                 };
-                (key, reader.value(row))
+                (key, view.value(row))
             })
     }
 
     fn value(&self, row: &'static Attribute) -> Cow<'a, Value> {
-        let flag = |on| Cow::Owned(Value::Bool(on));
-        match row.kind {
-            Kind::TwinOf(target) => flag(self.uses(target)),
-            Kind::OppositeOf(target) => flag(!self.is_on(target)),
+        let is_on = match row.kind {
+            Kind::TwinOf(target) => self.uses(target),
+            Kind::OppositeOf(target) => !self.is_on(target),
             // Merge trains need merged results, and skipping them needs merge commits.
-            _ if row.name == "merge_trains_enabled" => flag(self.has_trains()),
-            _ if row.name == "merge_trains_skip_train_allowed" => flag(
-                self.has_trains()
+            _ if row.name == "merge_trains_enabled" => self.has_merge_trains(),
+            _ if row.name == "merge_trains_skip_train_allowed" => {
+                self.has_merge_trains()
                     && self.is_on(row.name)
-                    && self.stored.get("merge_method") != Some(&"ff".into()),
-            ),
-            _ if row.name == RESTRICTED && self.edition.release >= ROLE_ALONE => {
-                flag(self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer"))
+                    && self.stored.get("merge_method") != Some(&"ff".into())
+            }
+            _ if row.name == RESTRICTED && self.call.release() >= ROLE_ONLY_SINCE => {
+                self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer")
             }
             // If it was stored before the attribute existed, the preset applies.
-            _ => Cow::Borrowed(self.stored.get(row.name).unwrap_or(row.preset)),
-        }
+            _ => return Cow::Borrowed(self.stored.get(row.name).unwrap_or(row.preset)),
+        };
+        Cow::Owned(Value::Bool(is_on))
     }
 
     /// Members without an attribute.
-    fn derived(&self) -> impl Iterator<Item = Member<'a>> {
-        let reader = *self;
+    fn derived_attributes(&self) -> impl Iterator<Item = Member<'a>> {
+        let view = *self;
+        let is_open = self.call.caller.is_some() && !self.project.archived;
         [
             (Shown::Always, "requirements_enabled", self.uses("requirements_access_level").into()),
             (
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
             (
                 Shown::Always,
                 "can_create_merge_request_in",
-                (self.sees(Shown::WithMergeRequests) && self.known && !self.archived).into(),
+                (self.sees(Shown::WithMergeRequests) && is_open).into(),
             ),
             (Shown::Always, "compliance_frameworks", json!([])),
             (Shown::WithIssues, "open_issues_count", json!(0)),
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
             (Shown::By(MAINTAINER), "runner_token_expiration_interval", Value::Null),
         ]
         .into_iter()
-        .filter(move |(seen, ..)| reader.sees(*seen))
+        .filter(move |(seen, ..)| view.sees(*seen))
         .map(|(_, key, value)| (key, Cow::Owned(value)))
     }
 
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
         self.stored.get(name) == Some(&Value::Bool(true))
     }
 
-    fn has_trains(&self) -> bool {
+    fn has_merge_trains(&self) -> bool {
         self.is_on("merge_pipelines_enabled") && self.is_on("merge_trains_enabled")
     }
 
@@ -125,11 +125,11 @@ impl<'a> Reader<'a> {
         self.stored.get(feature).and_then(Value::as_str).unwrap_or("enabled")
     }
 
-    /// Whether a feature, by its access level, is open to the caller.
+    /// True if a feature is open to the caller, by its access level.
     pub(crate) fn uses(&self, feature: &str) -> bool {
         let least = match feature {
             "merge_requests_access_level" | "container_registry_access_level" => REPORTER,
-            "repository_access_level" if self.visibility == "private" => REPORTER,
+            "repository_access_level" if self.project.visibility == "private" => REPORTER,
             _ => GUEST,
         };
         match self.level_of(feature) {
@@ -139,10 +139,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the caller may read the repository: in a private project not as a guest.
+    /// True if the caller may read the repository: in a private project not as a guest.
     pub(crate) fn reads_code(&self) -> bool {
         self.uses("repository_access_level")
-            && (self.visibility != "private" || self.level >= REPORTER)
+            && (self.project.visibility != "private" || self.level >= REPORTER)
     }
 
     pub(crate) fn sees(&self, seen: Shown) -> bool {
@@ -154,12 +154,12 @@ impl<'a> Reader<'a> {
                 self.uses("merge_requests_access_level") && self.reads_code()
             }
             Shown::ByHelpers => {
-                self.level >= REPORTER && !self.archived && self.sees(Shown::WithIssues)
+                self.level >= REPORTER && !self.project.archived && self.sees(Shown::WithIssues)
             }
             Shown::WhileMirroring => self.is_on("mirror"),
-            Shown::InForks => self.fork,
+            Shown::InForks => self.project.forked_from_id.is_some(),
             Shown::By(level) => self.level >= level,
-            Shown::ByAdministrators => self.administrator,
+            Shown::ByAdministrators => self.call.is_administrator(),
         }
     }
 }

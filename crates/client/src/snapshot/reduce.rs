@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    question::Parsed,
+    question::Query,
     seal::{SealedField, withheld},
 };
 use crate::{
@@ -51,12 +51,12 @@ const OF_COPIES: [&str; 4] = ["id", "created_at", "updated_at", "next_run_at"];
 
 /// Sensitive values that manifests declare in plain text, by container and section, with entry and
 /// field.
-type Plain = BTreeMap<(Scope, String, &'static str), Vec<(String, String, Json)>>;
+type PlainValues = BTreeMap<(Scope, String, &'static str), Vec<(String, String, Json)>>;
 
 /// The parts of manifests that decide what is kept.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Literals {
-    plain: Plain,
+    plain: PlainValues,
     /// Declared fields that are not in any table.
     extra: BTreeMap<(Scope, &'static str), BTreeSet<String>>,
 }
@@ -92,19 +92,17 @@ impl Literals {
     }
 }
 
-/// Why something is not kept, as a fragment of a sentence.
-pub(super) type Withheld = String;
-
-/// Decides what is kept.
+/// Reduces answers to what a snapshot keeps. Its errors are why nothing is kept, as a fragment of a
+/// sentence.
 #[derive(Debug)]
-pub(super) struct Keep {
+pub(super) struct Reducer {
     pub(super) literals: Literals,
     pub(super) secrets: Arc<Secrets>,
     /// The key for digests of secret values, if there is one.
     pub(super) key: Option<Key>,
 }
 
-impl Keep {
+impl Reducer {
     /// The fields to request of objects of `scope`.
     pub(super) fn wanted(&self, scope: Scope) -> KeyFilter {
         let (container, _) = catalogue::container(scope);
@@ -121,32 +119,32 @@ impl Keep {
     ///
     /// # Errors
     /// Why nothing is kept.
-    pub(super) fn object(&self, scope: Scope, raw: &Object) -> Result<Object, Withheld> {
+    pub(super) fn object(&self, scope: Scope, raw: &Object) -> Result<Object, String> {
         let (container, itself) = catalogue::container(scope);
         let path = itself.path_in(raw).to_lowercase();
-        let mut kept = Object::new();
+        let mut reduced = Object::new();
         for name in container.looked_at {
             if let Some(value) = raw.get(*name) {
                 let is_sign = itself.signs.contains(name);
                 let value = if is_sign { Json::Null } else { self.plain(value) };
-                kept.insert((*name).to_owned(), value);
+                reduced.insert((*name).to_owned(), value);
             }
         }
         for section in catalogue::sections(scope) {
             match section.home.place {
-                Place::Object => kept.extend(self.entry(section, &path, raw)?),
+                Place::Object => reduced.extend(self.entry(section, &path, raw)?),
                 Place::In(field) | Place::Part { field, .. } => {
-                    kept.extend(self.within(section, &path, raw, field)?);
+                    reduced.extend(self.within(section, &path, raw, field)?);
                     if let Place::Part { sign, .. } = section.home.place
                         && let Some(value) = raw.get(sign)
                     {
-                        kept.entry(sign).or_insert_with(|| bones(value));
+                        reduced.entry(sign).or_insert_with(|| strip_values(value));
                     }
                 }
                 Place::Container | Place::List(_) | Place::Optional(_) => {}
             }
         }
-        Ok(kept)
+        Ok(reduced)
     }
 
     /// The kept part of the entries of `section` in the field `field` of an object.
@@ -156,9 +154,9 @@ impl Keep {
         path: &str,
         raw: &Object,
         field: &str,
-    ) -> Result<Option<(String, Json)>, Withheld> {
+    ) -> Result<Option<(String, Json)>, String> {
         let Some(value) = raw.get(field) else { return Ok(None) };
-        let kept = match value {
+        let reduced = match value {
             Json::Array(rows) => {
                 let rows = rows.iter().filter_map(Json::as_object);
                 let rows = rows.map(|row| self.entry(section, path, row).map(Json::Object));
@@ -167,7 +165,7 @@ impl Keep {
             Json::Object(part) => Json::Object(self.entry(section, path, part)?),
             _ => Json::Null,
         };
-        Ok(Some((field.to_owned(), kept)))
+        Ok(Some((field.to_owned(), reduced)))
     }
 
     /// The kept part of the entries of a list, read by `op` for the container at `path`.
@@ -179,36 +177,36 @@ impl Keep {
         op: Op<Read>,
         path: &str,
         rows: &[Object],
-    ) -> Result<Vec<Json>, Withheld> {
-        let kept = rows.iter().map(|row| self.one(op, path, row).map(Json::Object));
-        let kept: Vec<_> = kept.collect::<Result<_, _>>()?;
+    ) -> Result<Vec<Json>, String> {
+        let reduced = rows.iter().map(|row| self.one(op, path, row).map(Json::Object));
+        let reduced: Vec<_> = reduced.collect::<Result<_, _>>()?;
         let twice = section_of(op).filter(|section| section.may_come_twice());
         let mut seen = BTreeMap::new();
-        for (section, (row, kept)) in twice
+        for (section, (row, reduced)) in twice
             .into_iter()
-            .flat_map(|section| rows.iter().zip(&kept).map(move |of| (section, of)))
+            .flat_map(|section| rows.iter().zip(&reduced).map(move |of| (section, of)))
         {
-            let rest = |name: &&String| {
-                kept.get(name.as_str()).is_none_or(kind::is_withheld)
+            let mut removed = row.clone();
+            removed.retain(|name, _| {
+                reduced.get(name).is_none_or(kind::is_withheld)
                     && !COMPUTED.contains(&name.as_str())
-            };
-            let rest: Object = row.iter().filter(|(name, _)| rest(name)).map(own).collect();
+            });
             let name = section.name(section.read(row, Wanted::All).fields.raw());
-            if seen.insert(name, rest.clone()).is_some_and(|other| other != rest) {
+            if seen.insert(name, removed.clone()).is_some_and(|other| other != removed) {
                 return Err(format!(
                     "two {} are alike in all that is kept",
                     text::plural(section.noun)
                 ));
             }
         }
-        Ok(kept)
+        Ok(reduced)
     }
 
     /// The kept part of one object, or entry, read by `op` for the container at `path`.
     ///
     /// # Errors
     /// Why nothing is kept.
-    pub(super) fn one(&self, op: Op<Read>, path: &str, raw: &Object) -> Result<Object, Withheld> {
+    pub(super) fn one(&self, op: Op<Read>, path: &str, raw: &Object) -> Result<Object, String> {
         if op.row() == operation::USER_PROJECTS.row() {
             return self.object(Scope::Project, raw);
         }
@@ -227,67 +225,67 @@ impl Keep {
         let mut keys: BTreeSet<&str> =
             others.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
         for section in catalogue::everywhere() {
-            if let Some(beside) =
-                catalogue::side_list(section).filter(|beside| beside.list.row() == op.row())
-            {
-                keys.extend(beside.rows.keys.iter().chain(beside.rows.also));
+            let side = catalogue::side_list(section);
+            if let Some(side) = side.filter(|side| side.list.row() == op.row()) {
+                keys.extend(side.rows.keys.iter().chain(side.rows.also));
                 keys.extend(section.looked_at);
             }
         }
-        let kept = raw.iter().filter(|(name, _)| keys.contains(name.as_str()));
-        Ok(kept.map(|(name, value)| (name.clone(), self.plain(value))).collect())
+        let reduced = raw.iter().filter(|(name, _)| keys.contains(name.as_str()));
+        Ok(reduced.map(|(name, value)| (name.clone(), self.plain(value))).collect())
     }
 
     /// The kept part of an entry of `section`.
-    fn entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, Withheld> {
-        let mut kept = Object::new();
+    fn entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, String> {
+        let mut reduced = Object::new();
         let (home, raw) = (section.home, &*section.flat(raw));
         let extra = self.literals.extra.get(&(home.scope, section.section));
         let extra = extra.into_iter().flatten().map(String::as_str);
         for name in extra.filter(|_| !matches!(home.place, Place::Container)) {
             let value = raw.get(name).filter(|value| !self.may_be_secret(value));
-            kept.extend(value.map(|value| (name.to_owned(), value.clone())));
+            reduced.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
         for spec in section.table().specs() {
             let modern = spec.field.replaced_by();
             let modern = modern.filter(|name| section.table().get(name).is_none());
             let modern = modern.and_then(|name| Some((name, raw.get(name)?)));
             let modern = modern.filter(|(_, value)| !self.may_be_secret(value));
-            kept.extend(modern.map(|(name, value)| (name.to_owned(), value.clone())));
+            reduced.extend(modern.map(|(name, value)| (name.to_owned(), value.clone())));
             let Some(live) = spec.field.live_name() else { continue };
             let Some(value) = raw.get(live) else { continue };
             let field = SealedField { section, path, spec, raw };
-            let value = match self.is_sensitive(&field, value) {
-                false => open(spec, value),
-                true => match self.sealed(&field, value) {
-                    Some(sealed) => sealed,
-                    None if field.is_identity() => return Err(withheld(section, live).message),
-                    None => kind::withheld_field(),
-                },
+            let value = if !self.is_sensitive(&field, value) {
+                readable_value(spec, value)
+            } else if let Some(sealed) = self.sealed(&field, value) {
+                sealed
+            } else if field.is_identity() {
+                return Err(withheld(section, live).message);
+            } else {
+                kind::withheld_field()
             };
-            kept.insert(live.to_owned(), value);
+            reduced.insert(live.to_owned(), value);
         }
-        let sensitive = |name: &str| {
-            let mut specs = section.table().specs().iter();
-            specs.any(|spec| spec.field.live_name() == Some(name))
-        };
         let copies = OF_COPIES.iter().filter(|_| section.may_come_twice());
         let handles = home.handle.iter().map(|handle| &handle.field);
-        let tells = home.inherited.iter().map(|of| &of.field);
+        let inherited = home.inherited.iter().map(|inherited| &inherited.field);
         let needed = home.rows.keys.iter().chain(home.rows.also).chain(section.looked_at);
-        for name in needed.chain(handles).chain(tells).chain(copies) {
-            if let Some(value) = raw.get(*name).filter(|_| !sensitive(name)) {
-                kept.entry(*name).or_insert_with(|| self.plain(value));
+        for name in needed.chain(handles).chain(inherited).chain(copies) {
+            let mut specs = section.table().specs().iter();
+            if let Some(value) = raw.get(*name)
+                && !specs.any(|spec| spec.field.live_name() == Some(name))
+            {
+                reduced.entry(*name).or_insert_with(|| self.plain(value));
             }
         }
-        Ok(kept)
+        Ok(reduced)
     }
 
     /// What is kept of the sensitive `value` of a field.
     fn sealed(&self, field: &SealedField<'_>, value: &Json) -> Option<Json> {
-        let is_alone = !field.section.is_in_object() && field.spec.field.secrecy() != Secrecy::Open;
-        let sealed = || field.sealed(self.key.as_ref(), value, !self.holds_secret(value));
-        is_alone.then(sealed).flatten()
+        if field.section.is_in_object() || field.spec.field.secrecy() == Secrecy::Open {
+            return None;
+        }
+        field.sealed(self.key.as_ref(), value, !self.holds_secret(value))
     }
 
     /// Whether a text of unknown meaning may be secret.
@@ -311,31 +309,30 @@ impl Keep {
             Secrecy::Open | Secrecy::Address => judge::holds_secret(value, secrecy),
             Secrecy::Sensitive | Secrecy::Reference => !value.is_null(),
         };
+        if !may_be {
+            return false;
+        }
         let key = (section.home.scope, path.to_owned(), section.section);
         let is_identity = field.is_identity();
-        let is_declared = || {
-            let name = section.name(section.read(raw, Wanted::All).fields.raw());
-            let mut plain = self.literals.plain.get(&key).into_iter().flatten();
-            // Responses do not contain the parent.
-            let is_nested = section.home.parent.is_some();
-            let is_it = |entry: &str| match entry.strip_suffix(&*name) {
-                Some(rest) => rest.is_empty() || (is_nested && rest.ends_with('@')),
-                None => false,
-            };
-            plain.any(|(entry, field, declared)| {
-                *field == spec.name
-                    && (is_identity || is_it(entry))
-                    && forms::same(compare, declared, value)
-            })
-        };
-        may_be && !is_declared()
+        let name = section.name(section.read(raw, Wanted::All).fields.raw());
+        let mut declared = self.literals.plain.get(&key).into_iter().flatten();
+        // Responses do not contain the parent.
+        let is_nested = section.home.parent.is_some();
+        !declared.any(|(entry, field, declared)| {
+            let is_entry = entry
+                .strip_suffix(&*name)
+                .is_some_and(|rest| rest.is_empty() || (is_nested && rest.ends_with('@')));
+            *field == spec.name
+                && (is_identity || is_entry)
+                && forms::same(compare, declared, value)
+        })
     }
 
-    /// A value of unknown meaning: text without what may be secret, and only the [`bones`] of an
-    /// object.
+    /// A value of unknown meaning: text without what may be secret, and objects without their
+    /// [values](strip_values).
     fn plain(&self, value: &Json) -> Json {
         match value {
-            Json::Object(_) | Json::Array(_) => bones(value),
+            Json::Object(_) | Json::Array(_) => strip_values(value),
             Json::String(text) => self.secrets.redact(text).into(),
             other => other.clone(),
         }
@@ -343,38 +340,34 @@ impl Keep {
 }
 
 /// The value of a field that is not sensitive. Names in it are kept by id.
-fn open(spec: &Spec, value: &Json) -> Json {
-    let names = spec.field.names.is_some() || spec.field.compare == Compare::Rows;
-    match value {
-        Json::Array(rows) if spec.field.relations.names_entries.is_some() => {
-            let row = |row: &Json| serde_json::json!({ "id": row["id"], "name": row["name"] });
-            rows.iter().map(row).collect()
-        }
-        Json::Array(rows) if spec.has_secret_rows() || spec.has_named_rows() => {
-            rows.iter().map(|row| readable(spec, row)).collect()
-        }
-        Json::Array(rows) if names && rows.iter().all(Json::is_object) => bones(value),
-        _ => value.clone(),
+fn readable_value(spec: &Spec, value: &Json) -> Json {
+    let Json::Array(rows) = value else { return value.clone() };
+    let has_names = spec.field.names.is_some() || spec.field.compare == Compare::Rows;
+    if spec.field.relations.names_entries.is_some() {
+        let rows = rows.iter();
+        rows.map(|row| serde_json::json!({ "id": row["id"], "name": row["name"] })).collect()
+    } else if spec.has_secret_rows() || spec.has_named_rows() {
+        rows.iter().map(|row| readable_row(spec, row)).collect()
+    } else if has_names && rows.iter().all(Json::is_object) {
+        strip_values(value)
+    } else {
+        value.clone()
     }
 }
 
 /// The parts of a row that names nobody.
-fn readable(spec: &Spec, row: &Json) -> Json {
+fn readable_row(spec: &Spec, row: &Json) -> Json {
     let parts = spec.parts.iter().filter(|part| kind::is_readable(part));
     let shown = parts.filter_map(|part| Some((part.name.to_owned(), row.get(part.name)?.clone())));
     Json::Object(shown.collect())
 }
 
-fn own<'j>((name, value): (&'j String, &'j Json)) -> (String, Json) {
-    (name.clone(), value.clone())
-}
-
 /// The sections whose live entries `op` brings.
 fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
     catalogue::everywhere().filter(move |section| match section.home.place {
-        Place::List(own) | Place::Optional(own) => {
+        Place::List(all) | Place::Optional(all) => {
             let one = section.detail.and(section.home.operations.get);
-            own == op || one == Some(op)
+            all == op || one == Some(op)
         }
         Place::Container | Place::Object | Place::In(_) | Place::Part { .. } => false,
     })
@@ -390,11 +383,11 @@ pub(super) fn nested(op: Op<Read>) -> impl Iterator<Item = (Section, &'static Pa
     sections_of(op).filter_map(|section| Some((section, section.home.parent?)))
 }
 
-/// The response to `asked` with the id of the parent in each entry, which distinguishes entries of
+/// The response to `query` with the id of the parent in each entry, which distinguishes entries of
 /// different parents.
-pub(super) fn placed(asked: &Parsed, mut raw: Object) -> Object {
-    for (section, parent) in nested(asked.op) {
-        let id = Json::from(asked.argument(parent.argument));
+pub(super) fn placed(query: &Query, mut raw: Object) -> Object {
+    for (section, parent) in nested(query.op) {
+        let id = Json::from(query.argument(parent.argument));
         match section.home.within {
             None => drop(raw.insert(parent.argument.to_owned(), id)),
             Some(field) => {
@@ -409,15 +402,12 @@ pub(super) fn placed(asked: &Parsed, mut raw: Object) -> Object {
 }
 
 /// `value` without nulls in objects and without texts, except single words such as types.
-fn bones(value: &Json) -> Json {
+fn strip_values(value: &Json) -> Json {
     match value {
-        Json::Array(items) => items.iter().map(bones).collect(),
+        Json::Array(items) => items.iter().map(strip_values).collect(),
         Json::Object(object) => {
-            let part = |(name, value): (&String, &Json)| {
-                let value = bones(value);
-                (!value.is_null()).then(|| (name.clone(), value))
-            };
-            Json::Object(object.iter().filter_map(part).collect())
+            let parts = object.iter().map(|(name, value)| (name.clone(), strip_values(value)));
+            Json::Object(parts.filter(|(_, value)| !value.is_null()).collect())
         }
         Json::String(text) => {
             let is_word = text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -435,10 +425,10 @@ mod tests {
 
     /// The live fields of the entry `raw`, from a snapshot and from the service.
     fn both(op: Op<Read>, raw: &Json) -> [kind::LiveFields; 2] {
-        let keep = Keep { literals: Literals::default(), secrets: Arc::default(), key: None };
+        let reducer = Reducer { literals: Literals::default(), secrets: Arc::default(), key: None };
         let raw = raw.as_object().unwrap();
-        let kept = keep.one(op, "acme/shop", raw).unwrap();
-        [&kept, raw].map(|raw| section_of(op).unwrap().read(raw, Wanted::Known).fields)
+        let reduced = reducer.one(op, "acme/shop", raw).unwrap();
+        [&reduced, raw].map(|raw| section_of(op).unwrap().read(raw, Wanted::Known).fields)
     }
 
     #[test]
@@ -455,20 +445,20 @@ mod tests {
             (operation::GROUP_HOOK_LIST, hook),
             (operation::SCHEDULE_LIST, schedule),
         ] {
-            let [kept, live] = both(op, &raw);
-            assert_eq!(kept.raw(), live.raw());
+            let [reduced, live] = both(op, &raw);
+            assert_eq!(reduced.raw(), live.raw());
         }
     }
 
     #[test]
     fn a_withheld_field_is_unknown_under_its_old_name_too() {
-        let keep = Keep { literals: Literals::default(), secrets: Arc::default(), key: None };
+        let reducer = Reducer { literals: Literals::default(), secrets: Arc::default(), key: None };
         let raw = json!({"id": 1, "topics": ["https://bot:hunter2@h.example.org"]});
         let raw = raw.as_object().unwrap();
-        let kept = keep.object(Scope::Project, raw).unwrap();
+        let reduced = reducer.object(Scope::Project, raw).unwrap();
         let settings =
             catalogue::sections(Scope::Project).find(|of| of.section == "settings").unwrap();
-        let live = settings.read(&kept, Wanted::Known).fields;
+        let live = settings.read(&reduced, Wanted::Known).fields;
         for name in ["topics", "tag_list"] {
             assert!(live.is_withheld(name) && !live.raw().contains_key(name), "{name}");
         }

@@ -1,9 +1,9 @@
-//! What is known about a container while its steps run: the last reading, updated by the answers to
+//! The live state of a container while its steps run: the last reading, updated by the answers to
 //! writes.
 //!
 //! What the answer to a write shows need not be read again. What it does not show, such as the
-//! entries left after a removal, becomes stale and is read again before anything is concluded from
-//! it.
+//! entries that remain after a removal, becomes stale and is read again before anything is concluded
+//! from it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,16 +16,16 @@ use crate::{
     desired::{Container, DeclaredSection},
     diff::{Action, Step},
     field::{Readback, Scope},
-    kind::{LiveEntry, Place, Target, Wanted},
+    kind::{LiveEntry, Place, Section, Target, Wanted},
     live::{Collection, Live, Presence},
-    observe::part_of,
+    observe::{part_of, same_path},
     operation::{Request, Write},
     planted::Bug,
     value::{Json, Object},
 };
 
 /// A live state that follows the writes.
-pub(super) struct Known {
+pub(super) struct LiveCache {
     pub(super) live: Live,
     /// The sections that must be read again.
     pub(super) stale: BTreeSet<&'static str>,
@@ -39,14 +39,14 @@ pub(super) struct Known {
     began: Duration,
     /// When this run created the container. Since then only this run and the service itself put
     /// anything into it.
-    pub(super) created: Option<Duration>,
-    /// Whether the place or the properties of the container are uncertain after a write.
-    pub(super) is_out_of_sight: bool,
-    /// Whether something in a group was written, by id, since its path was last read.
-    is_unplaced: bool,
+    pub(super) created_at: Option<Duration>,
+    /// True if the path or the properties of the container are uncertain after a write.
+    pub(super) is_object_stale: bool,
+    /// True if something in a group was written, by id, since its path was last read.
+    is_path_stale: bool,
 }
 
-impl Known {
+impl LiveCache {
     pub(super) const fn new(live: Live) -> Self {
         Self {
             live,
@@ -55,14 +55,14 @@ impl Known {
             ids: BTreeMap::new(),
             written: BTreeSet::new(),
             began: Duration::ZERO,
-            created: None,
-            is_out_of_sight: false,
-            is_unplaced: false,
+            created_at: None,
+            is_object_stale: false,
+            is_path_stale: false,
         }
     }
 
     /// Starts a reading at `now`, and returns the state to read on from.
-    pub(super) fn begin(&mut self, now: Duration) -> Live {
+    pub(super) fn begin_reading(&mut self, now: Duration) -> Live {
         self.written.clear();
         self.began = now;
         self.live.clone()
@@ -70,94 +70,96 @@ impl Known {
 
     /// Adds the result of reading the sections in `read`, and everything that it shows in addition,
     /// such as all parts of the container's own object. For sections written to during the reading,
-    /// the answers to those writes are kept: the reading may be older, and another step may wait
+    /// the answers to those writes are retained: the reading may be older, and another step may wait
     /// for ids in the answers. Such a section must be read again, unless the reading left it out:
     /// then the answers are all that happened to it.
-    pub(super) fn renew(&mut self, mut live: Live, read: &BTreeSet<&'static str>) {
+    pub(super) fn merge_reading(&mut self, mut live: Live, read: &BTreeSet<&'static str>) {
         let was_here = matches!(self.live.presence, Presence::Here(..));
-        let is_whole = self.is_out_of_sight || !was_here;
-        let is_in_object = |name: &str| {
-            Scope::ALL
-                .into_iter()
-                .filter_map(|scope| catalogue::section(scope, name))
-                .any(crate::kind::Section::is_in_object)
-        };
+        let is_whole = self.is_object_stale || !was_here;
         // The reading may have left out the container's own object.
         let has_object = is_whole || live.times.object.began >= self.began;
         if was_here && matches!(live.presence, Presence::Here(..)) {
-            let (others, written) = (std::mem::take(&mut self.live.sections), &self.written);
-            let heard = |name: &str| written.contains(name) || (!has_object && is_in_object(name));
-            live.sections.extend(others.into_iter().filter(|(name, _)| heard(name)));
+            let mut others = std::mem::take(&mut self.live.sections);
+            others.retain(|name, _| {
+                self.written.contains(name) || (!has_object && is_in_object(name))
+            });
+            live.sections.extend(others);
             if !has_object {
                 live.presence = self.live.presence.clone();
             }
         }
         self.live = live;
-        self.is_out_of_sight = false;
-        self.is_unplaced &= !self.written.is_empty();
+        self.is_object_stale = false;
+        self.is_path_stale &= !self.written.is_empty();
         self.stale.retain(|section| !read.contains(section));
-        let is_doubtful =
-            |name: &&str| is_whole || read.contains(name) || (has_object && is_in_object(name));
-        self.stale.extend(self.written.iter().copied().filter(is_doubtful));
+        self.stale.extend(
+            self.written.iter().copied().filter(|name| {
+                is_whole || read.contains(name) || (has_object && is_in_object(name))
+            }),
+        );
     }
 
-    /// Whether the state of the object at `address` is the latest answer of the service.
+    /// True if the state of the object at `address` is the latest answer of the service.
     pub(super) fn is_certain(&self, address: &Address) -> bool {
         let is_stale = address.section.is_some_and(|section| self.stale.contains(section));
-        !self.is_out_of_sight && (!is_stale || self.shown.contains(address))
+        !self.is_object_stale && (!is_stale || self.shown.contains(address))
     }
 
-    /// Whether nothing must be read again. A group is read once more after the last write that did
+    /// True if nothing must be read again. A group is read once more after the last write that did
     /// not show it, because another one may have got its path. For projects this is not done: the
     /// service has the lowest limit for those reads.
-    pub(super) fn is_all(&self) -> bool {
-        self.stale.is_empty() && !self.is_out_of_sight && !self.is_unplaced
+    pub(super) fn is_current(&self) -> bool {
+        self.stale.is_empty() && !self.is_object_stale && !self.is_path_stale
     }
 
     /// Marks the section of `step` as uncertain.
-    pub(super) fn doubt(&mut self, step: &Step, container: &Container) {
+    pub(super) fn invalidate(&mut self, step: &Step, container: &Container) {
         self.shown.remove(&step.address);
         match step.address.section {
             Some(section) => drop(self.stale.insert(section)),
-            None => self.lose_sight(container),
+            None => self.invalidate_all(container),
         }
     }
 
     /// Marks the whole container as uncertain.
-    fn lose_sight(&mut self, container: &Container) {
+    fn invalidate_all(&mut self, container: &Container) {
         self.stale.extend(container.section_names());
-        self.is_out_of_sight = true;
+        self.is_object_stale = true;
     }
 
     /// The id of the entry at `address`: as read, or from the response to its creation.
     pub(super) fn id_of(&self, container: &Container, address: &str) -> Option<u64> {
-        let own = container.address();
+        let prefix = container.address();
         let read = self.live.sections.iter().find_map(|(name, collection)| {
             let of = catalogue::section(container.scope, name)?;
-            let at = |entry: &LiveEntry| own.section(of.section).entry(of.name(entry.fields.raw()));
             let mut entries = collection.entries().ok()?.iter();
-            of.id_of(entries.find(|entry| at(entry).to_string() == address)?)
+            of.id_of(entries.find(|entry| {
+                let name = of.name(entry.fields.raw());
+                prefix.section(of.section).entry(name).to_string() == address
+            })?)
         });
-        let created = || self.ids.iter().find(|(created, _)| created.to_string() == address);
-        read.or_else(|| created().map(|(_, id)| *id))
+        read.or_else(|| {
+            let mut created = self.ids.iter();
+            created.find(|(created, _)| created.to_string() == address).map(|(_, id)| *id)
+        })
     }
 
-    /// Adds the answer to a call of `step`.
-    pub(super) fn hear(
+    /// Adds the answer to a call of `step` in the container with this `id`.
+    pub(super) fn record_response(
         &mut self,
         container: &Container,
         step: &Step,
         request: &Request<Write>,
         answer: &Json,
-        own: Option<u64>,
+        id: Option<u64>,
         now: Duration,
     ) {
         let body = answer.as_object().filter(|_| request.operation.shows);
         self.shown.remove(&step.address);
         self.written.extend(step.address.section);
-        self.is_unplaced = container.scope == Scope::Group;
+        self.is_path_stale = container.scope == Scope::Group;
         let Some(section) = step.address.section.and_then(|name| container.section(name)) else {
-            return self.hear_object(container, body, own, Some(now));
+            return self.record_object(container, body, id, Some(now));
         };
         let name = section.of.section;
         if let (Action::Create, Some(id)) = (step.action, answer.get("id").and_then(Json::as_u64)) {
@@ -173,11 +175,11 @@ impl Known {
         }
         // Responses do not contain the parent.
         let is_flat = section.of.home.parent.is_none();
-        let shown = body.filter(|body| is_flat && shows(section, body));
+        let shown = body.filter(|body| is_flat && shows_declared(section, body));
         match (section.of.home.place, shown) {
-            (Place::Object, _) => self.hear_object(container, body, own, None),
+            (Place::Object, _) => self.record_object(container, body, id, None),
             (Place::List(_), Some(body)) => {
-                let entry = read(section, body);
+                let entry = read_entry(section, body);
                 match self.live.sections.get_mut(name).and_then(Collection::written) {
                     Some(entries) => {
                         entries.retain(|other| {
@@ -190,7 +192,7 @@ impl Known {
                 }
             }
             (Place::Optional(_), Some(body)) => {
-                let entry = Some(read(section, body));
+                let entry = Some(read_entry(section, body));
                 self.live.sections.insert(name, Collection::One(entry.map(Box::new)));
             }
             _ if Bug::TrustBareAnswers.is_planted() => {}
@@ -198,24 +200,24 @@ impl Known {
         }
     }
 
-    /// Adds the container's own object, if it has the id `own`. `created`: nothing was known about
+    /// Adds the container's own object, if it has this `id`. `created_at`: nothing was known about
     /// it before.
-    fn hear_object(
+    fn record_object(
         &mut self,
         container: &Container,
         body: Option<&Object>,
-        own: Option<u64>,
-        created: Option<Duration>,
+        id: Option<u64>,
+        created_at: Option<Duration>,
     ) {
         let itself = catalogue::lookup(container.scope);
-        let is_it = |body: &&Object| {
-            let id = body.get("id").and_then(Json::as_u64);
-            itself.path_in(body).to_lowercase() == container.path.to_lowercase()
-                && id.is_some_and(|id| own.is_none_or(|own| own == id))
-        };
-        let Some(body) = body.filter(is_it) else {
-            self.created = self.created.or(created);
-            self.lose_sight(container);
+        let body = body.filter(|body| {
+            let shown_id = body.get("id").and_then(Json::as_u64);
+            same_path(itself.path_in(body), &container.path)
+                && shown_id.is_some_and(|shown| id.is_none_or(|id| id == shown))
+        });
+        let Some(body) = body else {
+            self.created_at = self.created_at.or(created_at);
+            self.invalidate_all(container);
             return;
         };
         let mut facts = container.facts(body);
@@ -232,12 +234,12 @@ impl Known {
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
         self.live.presence = Presence::Here(target, facts);
-        self.created = self.created.or(created.filter(|_| is_new));
-        self.is_unplaced = false;
+        self.created_at = self.created_at.or(created_at.filter(|_| is_new));
+        self.is_path_stale = false;
         for section in &container.sections {
             let name = section.of.section;
-            let found = match section.of.home.place {
-                Place::Object => part_of(section, body).filter(|_| shows(section, body)),
+            let part = match section.of.home.place {
+                Place::Object => part_of(section, body).filter(|_| shows_declared(section, body)),
                 // Another step may be writing to it, and this answer may be older.
                 Place::In(_) | Place::Part { .. } if !is_new => continue,
                 Place::In(_) | Place::Part { .. } => part_of(section, body),
@@ -245,9 +247,9 @@ impl Known {
                 Place::List(_) | Place::Optional(_) if is_new => Some(Collection::Fresh),
                 Place::List(_) | Place::Optional(_) | Place::Container => continue,
             };
-            match found {
-                Some(found) => {
-                    self.live.sections.insert(name, found);
+            match part {
+                Some(part) => {
+                    self.live.sections.insert(name, part);
                     self.stale.remove(name);
                 }
                 None => drop(self.stale.insert(name)),
@@ -256,25 +258,33 @@ impl Known {
     }
 }
 
-fn read(section: &DeclaredSection, body: &Object) -> LiveEntry {
+/// True if the section `name` is part of the own object of groups or projects.
+fn is_in_object(name: &str) -> bool {
+    let mut sections = Scope::ALL.into_iter().filter_map(|scope| catalogue::section(scope, name));
+    sections.any(Section::is_in_object)
+}
+
+fn read_entry(section: &DeclaredSection, body: &Object) -> LiveEntry {
     let names: BTreeSet<_> = section.names().collect();
     section.of.read(body, Wanted::Only(&names))
 }
 
-/// Whether an answer shows as much as a reading: the identity, and every declared field that the
+/// True if an answer shows as much as a reading: the identity, and every declared field that the
 /// service returns.
-fn shows(section: &DeclaredSection, body: &Object) -> bool {
-    let is_there = |name: &str| {
-        let field = section.of.field(name);
-        let may_lack = matches!(field.read, Readback::Never | Readback::IfPresent);
-        may_lack || section.of.table().live_name(name).is_none_or(|live| body.contains_key(live))
-    };
+fn shows_declared(section: &DeclaredSection, body: &Object) -> bool {
     let rows = section.of.home.rows;
-    let rows_there = match section.of.home.place {
+    let has_keys = match section.of.home.place {
         Place::List(_) => rows.keys.iter().chain(rows.also).all(|key| body.contains_key(*key)),
         _ => true,
     };
-    rows_there && section.of.mistyped(body).is_none() && section.names().all(is_there)
+    has_keys
+        && section.of.mistyped(body).is_none()
+        && section.names().all(|name| {
+            let may_lack =
+                matches!(section.of.field(name).read, Readback::Never | Readback::IfPresent);
+            let live = section.of.table().live_name(name);
+            may_lack || live.is_none_or(|live| body.contains_key(live))
+        })
 }
 
 #[cfg(test)]
@@ -319,28 +329,28 @@ mod tests {
             let live = Live::of(Presence::Here(target.clone(), Facts::default()), Duration::ZERO);
             Live { sections: sections.into_iter().collect(), ..live }
         };
-        let mut known = Known::new(read());
-        known.begin(Duration::ZERO);
+        let mut cache = LiveCache::new(read());
+        cache.begin_reading(Duration::ZERO);
         let create = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
         let answer =
             json!({"id": 5, "name": "v*", "push_access_levels": [], "merge_access_levels": []});
         let branches = step(&container, "protected_branches");
-        known.hear(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
+        cache.record_response(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
         // A reading of labels alone says nothing about branches.
-        known.renew(read(), &BTreeSet::from(["labels"]));
-        assert_eq!(known.live.sections["protected_branches"].entries().unwrap().len(), 1);
-        assert!(known.stale.is_empty());
-        known.begin(Duration::ZERO);
-        known.hear(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
-        known.renew(read(), &BTreeSet::from(["protected_branches", "labels"]));
-        let kept = known.live.sections["protected_branches"].entries().unwrap();
+        cache.merge_reading(read(), &BTreeSet::from(["labels"]));
+        assert_eq!(cache.live.sections["protected_branches"].entries().unwrap().len(), 1);
+        assert!(cache.stale.is_empty());
+        cache.begin_reading(Duration::ZERO);
+        cache.record_response(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
+        cache.merge_reading(read(), &BTreeSet::from(["protected_branches", "labels"]));
+        let kept = cache.live.sections["protected_branches"].entries().unwrap();
         assert_eq!(kept.len(), 1);
-        assert_eq!(known.stale, BTreeSet::from(["protected_branches"]));
+        assert_eq!(cache.stale, BTreeSet::from(["protected_branches"]));
         // The next reading begins after it.
-        known.begin(Duration::ZERO);
-        known.renew(read(), &BTreeSet::from(["protected_branches"]));
-        assert!(known.live.sections["protected_branches"].entries().unwrap().is_empty());
-        assert!(known.stale.is_empty());
+        cache.begin_reading(Duration::ZERO);
+        cache.merge_reading(read(), &BTreeSet::from(["protected_branches"]));
+        assert!(cache.live.sections["protected_branches"].entries().unwrap().is_empty());
+        assert!(cache.stale.is_empty());
     }
 
     /// A reading without the container's own object does not make an edit of that uncertain.
@@ -357,15 +367,15 @@ mod tests {
             "id": 1, "path_with_namespace": &*container.path, "description": "new", "name": "Shop",
         });
         for (object_read_at, stale) in [(0, &[][..]), (2, &["settings"])] {
-            let mut known = Known::new(read(0));
-            known.begin(Duration::from_secs(1));
+            let mut cache = LiveCache::new(read(0));
+            cache.begin_reading(Duration::from_secs(1));
             let (step, edit) =
                 (step(&container, "settings"), PROJECT_UPDATE.request().arg("id", 1));
-            known.hear(&container, &step, &edit, &answer, Some(1), Duration::ZERO);
-            known.renew(read(object_read_at), &BTreeSet::from(["labels"]));
-            assert_eq!(known.stale.iter().copied().collect::<Vec<_>>(), stale);
-            assert!(known.live.sections["settings"].entries().is_ok());
-            let Presence::Here(_, facts) = &known.live.presence else { panic!("it is there") };
+            cache.record_response(&container, &step, &edit, &answer, Some(1), Duration::ZERO);
+            cache.merge_reading(read(object_read_at), &BTreeSet::from(["labels"]));
+            assert_eq!(cache.stale.iter().copied().collect::<Vec<_>>(), stale);
+            assert!(cache.live.sections["settings"].entries().is_ok());
+            let Presence::Here(_, facts) = &cache.live.presence else { panic!("it is there") };
             assert_eq!(facts.name.is_some(), object_read_at == 0, "the latest answer");
         }
     }
@@ -376,13 +386,13 @@ mod tests {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let facts = Facts { id: Some(1), level: Some(40), ..Facts::default() };
-        let mut known = Known::new(Live::of(Presence::Here(target, facts), Duration::ZERO));
+        let mut cache = LiveCache::new(Live::of(Presence::Here(target, facts), Duration::ZERO));
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let answer =
             json!({"id": 1, "path_with_namespace": &*container.path, "description": "new"});
         let settings = step(&container, "settings");
-        known.hear(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
-        let Presence::Here(_, facts) = &known.live.presence else { panic!("it is there") };
+        cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
+        let Presence::Here(_, facts) = &cache.live.presence else { panic!("it is there") };
         assert_eq!(facts.level, Some(40));
     }
 
@@ -396,12 +406,12 @@ mod tests {
             let target =
                 Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
             let here = Presence::Here(target, Facts::default());
-            let mut known = Known::new(Live::of(here, Duration::ZERO));
+            let mut cache = LiveCache::new(Live::of(here, Duration::ZERO));
             let edit = PROJECT_UPDATE.request().arg("id", 1);
             let answer = json!({"id": id, "path_with_namespace": path, "description": "new"});
             let settings = step(&container, "settings");
-            known.hear(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
-            assert_eq!(known.live.sections.contains_key("settings"), is_it, "{id} {path}");
+            cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
+            assert_eq!(cache.live.sections.contains_key("settings"), is_it, "{id} {path}");
         }
     }
 
@@ -424,26 +434,26 @@ mod tests {
                 Scope::Group => (GROUP_VARIABLE_CREATE, GROUP_UPDATE),
                 Scope::Project => (VARIABLE_CREATE, PROJECT_UPDATE),
             };
-            let mut known = Known::new(read());
-            assert!(known.is_all());
-            let hear = |known: &mut Known, section, op: Op<Write>, answer: &Json| {
+            let mut cache = LiveCache::new(read());
+            assert!(cache.is_current());
+            let record_response = |cache: &mut LiveCache, section, op: Op<Write>, answer: &Json| {
                 let (step, request) = (step(&container, section), op.request().arg("id", 1));
-                known.hear(&container, &step, &request, answer, Some(1), Duration::ZERO);
+                cache.record_response(&container, &step, &request, answer, Some(1), Duration::ZERO);
             };
-            hear(&mut known, "variables", variable, &new());
-            assert!(known.stale.is_empty(), "the answer shows it");
-            assert_eq!(known.is_all(), scope == Scope::Project);
+            record_response(&mut cache, "variables", variable, &new());
+            assert!(cache.stale.is_empty(), "the answer shows it");
+            assert_eq!(cache.is_current(), scope == Scope::Project);
             // A reading that began before that answer proves nothing.
-            known.renew(read(), &BTreeSet::from(["variables"]));
-            assert!(!known.is_all());
-            known.begin(Duration::ZERO);
-            known.renew(read(), &BTreeSet::from(["variables"]));
-            assert!(known.is_all());
+            cache.merge_reading(read(), &BTreeSet::from(["variables"]));
+            assert!(!cache.is_current());
+            cache.begin_reading(Duration::ZERO);
+            cache.merge_reading(read(), &BTreeSet::from(["variables"]));
+            assert!(cache.is_current());
             // The answer to an edit of the group itself shows its path.
-            hear(&mut known, "variables", variable, &new());
+            record_response(&mut cache, "variables", variable, &new());
             let answer = json!({"id": 1, itself.path: "acme", "description": "new"});
-            hear(&mut known, "settings", edit, &answer);
-            assert!(known.is_all(), "{scope:?} {:?}", known.stale);
+            record_response(&mut cache, "settings", edit, &answer);
+            assert!(cache.is_current(), "{scope:?} {:?}", cache.stale);
         }
     }
 
@@ -462,11 +472,18 @@ mod tests {
             ),
         ] {
             let here = Presence::Here(target.clone(), Facts::default());
-            let mut known = Known::new(Live::of(here, Duration::ZERO));
+            let mut cache = LiveCache::new(Live::of(here, Duration::ZERO));
             let step = Step { action, ..step(&container, "pipeline_schedules") };
             let request = op.request().arg("id", 1).arg("pipeline_schedule_id", 4);
-            known.hear(&container, &step, &request, &Json::Null, Some(1), Duration::ZERO);
-            assert_eq!(known.stale.iter().copied().collect::<Vec<_>>(), stale, "{action:?}");
+            cache.record_response(
+                &container,
+                &step,
+                &request,
+                &Json::Null,
+                Some(1),
+                Duration::ZERO,
+            );
+            assert_eq!(cache.stale.iter().copied().collect::<Vec<_>>(), stale, "{action:?}");
         }
     }
 
@@ -478,7 +495,7 @@ mod tests {
         let here = Presence::Here(target, Facts::default());
         let empty = Collection::Written(Vec::new());
         let sections = BTreeMap::from([("variables", empty)]);
-        let mut known = Known::new(Live { sections, ..Live::of(here, Duration::ZERO) });
+        let mut cache = LiveCache::new(Live { sections, ..Live::of(here, Duration::ZERO) });
         for (key, value, expected) in [
             ("A", "x", vec!["A x"]),
             ("B", "x", vec!["A x", "B x"]),
@@ -486,11 +503,11 @@ mod tests {
         ] {
             let answer = json!({"key": key, "value": value, "environment_scope": "*"});
             let (step, request) = (step(&container, "variables"), VARIABLE_CREATE.request());
-            known.hear(&container, &step, &request, &answer, Some(1), Duration::ZERO);
+            cache.record_response(&container, &step, &request, &answer, Some(1), Duration::ZERO);
             let text = |entry: &LiveEntry, name: &str| {
                 entry.fields.raw()[name].as_str().unwrap().to_owned()
             };
-            let entries = known.live.sections["variables"].entries().unwrap().iter();
+            let entries = cache.live.sections["variables"].entries().unwrap().iter();
             let found: Vec<_> =
                 entries.map(|entry| [text(entry, "key"), text(entry, "value")].join(" ")).collect();
             assert_eq!(found, expected);
@@ -507,13 +524,20 @@ mod tests {
         let sections = BTreeMap::from([("variables", empty)]);
         let live = Live { sections, ..Live::of(here, Duration::ZERO) };
         for (presence, kept) in [(live.presence.clone(), 1), (Presence::Missing(target), 0)] {
-            let mut known = Known::new(live.clone());
-            known.begin(Duration::ZERO);
+            let mut cache = LiveCache::new(live.clone());
+            cache.begin_reading(Duration::ZERO);
             let request = VARIABLE_CREATE.request().arg("id", 1);
             let variables = step(&container, "variables");
-            known.hear(&container, &variables, &request, &Json::Null, Some(1), Duration::ZERO);
-            known.renew(Live::of(presence, Duration::ZERO), &BTreeSet::from(["variables"]));
-            assert_eq!(known.live.sections.len(), kept);
+            cache.record_response(
+                &container,
+                &variables,
+                &request,
+                &Json::Null,
+                Some(1),
+                Duration::ZERO,
+            );
+            cache.merge_reading(Live::of(presence, Duration::ZERO), &BTreeSet::from(["variables"]));
+            assert_eq!(cache.live.sections.len(), kept);
         }
     }
 
@@ -523,12 +547,12 @@ mod tests {
         let container =
             shop(&json!({"settings": {"description": "new"}, "shares": []}), Unlisted::Delete);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let mut known =
-            Known::new(Live::of(Presence::Here(target, Facts::default()), Duration::ZERO));
+        let mut cache =
+            LiveCache::new(Live::of(Presence::Here(target, Facts::default()), Duration::ZERO));
         let removal = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);
         let shares = step(&container, "shares");
-        known.hear(&container, &shares, &removal, &Json::Null, Some(1), Duration::ZERO);
-        assert_eq!(known.stale, BTreeSet::from(["shares"]));
+        cache.record_response(&container, &shares, &removal, &Json::Null, Some(1), Duration::ZERO);
+        assert_eq!(cache.stale, BTreeSet::from(["shares"]));
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let share = json!({"group_id": 4, "group_full_path": "acme/x", "group_access_level": 30});
         let answer = json!({
@@ -536,8 +560,8 @@ mod tests {
             "shared_with_groups": [share],
         });
         let settings = step(&container, "settings");
-        known.hear(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
-        assert_eq!(known.stale, BTreeSet::from(["shares"]));
-        assert!(matches!(known.live.sections["settings"], Collection::One(Some(_))));
+        cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
+        assert_eq!(cache.stale, BTreeSet::from(["shares"]));
+        assert!(matches!(cache.live.sections["settings"], Collection::One(Some(_))));
     }
 }

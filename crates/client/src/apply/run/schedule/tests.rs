@@ -8,7 +8,7 @@ use crate::{
     api::retry::MAX_RETRIES,
     apply::run::{
         progress::Progress,
-        testing::{LOOKED, NOW, look, with_run},
+        testing::{NOW, READ_AT, reading, with_run},
     },
     desired::{Container, Unlisted, testing::shop},
     kind::Arrival,
@@ -23,15 +23,15 @@ use crate::{
 };
 
 /// The first step of a section, as it starts.
-fn walk(look: &Look) -> Walk {
-    Walk {
-        step: look.plan.steps[0].clone(),
-        read: ReadTime::default(),
+fn task(reading: &Reading) -> Task {
+    Task {
+        step: reading.plan.steps[0].clone(),
+        read_time: ReadTime::default(),
         at: 0,
         attempt: 1,
-        resent: false,
-        moved: false,
-        failed: None,
+        is_resent: false,
+        may_have_changed: false,
+        failure: None,
     }
 }
 
@@ -120,7 +120,7 @@ enum Found {
 }
 
 impl Case {
-    fn look(&self, found: Found) -> Result<Look> {
+    fn reading(&self, found: Found) -> Result<Reading> {
         let raw = match found {
             Found::Applied => &self.applied,
             Found::Other => &self.other,
@@ -133,7 +133,7 @@ impl Case {
             let unread = || Collection::Unreadable(Cause::new("503"));
             live.sections.values_mut().for_each(|section| *section = unread());
         }
-        Ok(look(&self.container, &live, self.resend))
+        Ok(reading(&self.container, &live, self.resend))
     }
 }
 
@@ -143,29 +143,29 @@ fn the_live_state_decides_after_a_lost_answer() {
     let since = Duration::from_millis(100_200);
     for case in cases() {
         let before = here(&case.container, &case.before);
-        let first = walk(&look(&case.container, &before, case.resend));
+        let first = task(&reading(&case.container, &before, case.resend));
         let request = &first.step.sends[0].request;
         assert_eq!((request.again(), request.goes_stale()), (case.again, case.goes_stale));
         for found in [Applied, NotApplied, Other, Unread, Failed, Ended] {
-            for looks in 1..=LOOKS.len() {
+            for rereads in 1..=REREAD_AFTER.len() {
                 for (resent, attempt) in
                     [(false, 1), (true, 2), (false, MAX_RETRIES), (false, MAX_RETRIES + 1)]
                 {
                     let about =
-                        format!("{} {found:?} {looks} {resent} {attempt}", first.step.address);
-                    let walk = Walk {
+                        format!("{} {found:?} {rereads} {resent} {attempt}", first.step.address);
+                    let task = Task {
                         step: first.step.clone(),
-                        resent,
+                        is_resent: resent,
                         attempt,
-                        ..walk(&case.look(NotApplied).unwrap())
+                        ..task(&case.reading(NotApplied).unwrap())
                     };
-                    let look = case.look(found);
-                    let wait = Wait::Lost { error: error(502), since, looks };
-                    let (walk, next) =
+                    let reading = case.reading(found);
+                    let wait = Wait::Lost { error: error(502), since, rereads };
+                    let (task, next) =
                         with_run(&case.container, vec![first.step.clone()], &before, |run| {
-                            run.after_look(walk, wait, &look)
+                            run.after_reading(task, wait, &reading)
                         });
-                    let last = looks == LOOKS.len();
+                    let last = rereads == REREAD_AFTER.len();
                     let again = found == NotApplied
                         && match case.again {
                             Again::Same => case.goes_stale && attempt <= MAX_RETRIES,
@@ -173,45 +173,50 @@ fn the_live_state_decides_after_a_lost_answer() {
                             _ => last && !resent,
                         };
                     match next {
-                        Some(Next::Ended(Outcome::Done, None)) => {
+                        Some(Next::Finished(Outcome::Done, None)) => {
                             assert_eq!(found, Applied, "{about}");
                         }
-                        Some(Next::Ended(Outcome::ChangedMeanwhile(why), None)) => {
+                        Some(Next::Finished(Outcome::ChangedMeanwhile(why), None)) => {
                             assert_eq!(found, Other, "{about}");
                             assert!(why.message.contains("neither the old nor the new"), "{why}");
                         }
-                        Some(Next::Ended(Outcome::Unknown(why), Some(_))) => {
+                        Some(Next::Finished(Outcome::Unknown(why), Some(_))) => {
                             assert_eq!(found, Ended, "{about}");
                             assert!(why.transient && why.message.contains("read back"), "{why}");
                         }
-                        Some(Next::Ended(Outcome::Unknown(why), None)) => {
+                        Some(Next::Finished(Outcome::Unknown(why), None)) => {
                             assert!(last && matches!(found, Unread | Failed), "{about}");
                             assert!(why.transient && why.message.contains("503"), "{why}");
                         }
-                        Some(Next::Ended(Outcome::Failed(why), None)) => {
+                        Some(Next::Finished(Outcome::Failed(why), None)) => {
                             assert!(last && found == NotApplied && !again, "{about}");
                             assert!(why.transient, "{why}");
                         }
-                        Some(Next::Waits(due, Wait::Lost { since: began, looks: taken, .. })) => {
+                        Some(Next::Waits(due, Wait::Lost { since: began, rereads: taken, .. })) => {
                             assert!(!last && !again, "{about}");
                             assert!(matches!(found, NotApplied | Unread | Failed), "{about}");
                             // Not before now, and on a whole second.
-                            let expected =
-                                (since + *LOOKS.get(looks).unwrap() + Duration::from_millis(800))
-                                    .max(NOW);
+                            let expected = (since
+                                + *REREAD_AFTER.get(rereads).unwrap()
+                                + Duration::from_millis(800))
+                            .max(NOW);
                             assert_eq!(
                                 (due, began, taken),
-                                (expected, since, looks + 1),
+                                (expected, since, rereads + 1),
                                 "{about}"
                             );
                         }
                         None => {
                             assert!(again, "{about}");
-                            assert_eq!(walk.attempt, attempt + 1, "{about}");
-                            assert_eq!(walk.resent, resent || case.again != Again::Same, "{about}");
+                            assert_eq!(task.attempt, attempt + 1, "{about}");
+                            assert_eq!(
+                                task.is_resent,
+                                resent || case.again != Again::Same,
+                                "{about}"
+                            );
                             // What it repeats, or would create a second of, is as it was read last.
-                            let read = if case.goes_stale { LOOKED } else { Duration::ZERO };
-                            assert_eq!((walk.at, walk.read.ended), (0, read), "{about}");
+                            let read = if case.goes_stale { READ_AT } else { Duration::ZERO };
+                            assert_eq!((task.at, task.read_time.ended), (0, read), "{about}");
                         }
                         _ => panic!("{about}"),
                     }
@@ -223,7 +228,7 @@ fn the_live_state_decides_after_a_lost_answer() {
 
 /// What a step ends with, in a word and the text of its cause.
 fn ended(next: &Next) -> (&'static str, String, bool) {
-    let Next::Ended(outcome, error) = next else { return ("waits", String::new(), false) };
+    let Next::Finished(outcome, error) = next else { return ("waits", String::new(), false) };
     let word = match outcome {
         Outcome::Done => "done",
         Outcome::Already => "already",
@@ -246,15 +251,15 @@ impl Case {
     }
 
     /// The step, before anything was sent.
-    fn first(&self) -> Walk {
-        walk(&look(&self.container, &self.live(), self.resend))
+    fn first(&self) -> Task {
+        task(&reading(&self.container, &self.live(), self.resend))
     }
 
-    /// What comes next for `walk`, which waited for `wait`, once this was found.
-    fn after(&self, walk: Walk, wait: Wait, found: Found) -> (Walk, Option<Next>) {
-        let look = self.look(found);
-        with_run(&self.container, vec![walk.step.clone()], &self.live(), |run| {
-            run.after_look(walk, wait, &look)
+    /// What comes next for `task`, which waited for `wait`, once this was found.
+    fn after(&self, task: Task, wait: Wait, found: Found) -> (Task, Option<Next>) {
+        let reading = self.reading(found);
+        with_run(&self.container, vec![task.step.clone()], &self.live(), |run| {
+            run.after_reading(task, wait, &reading)
         })
     }
 }
@@ -278,15 +283,15 @@ fn resent() -> Case {
 #[test]
 fn a_write_only_field_is_resent_only_on_request() {
     let case = resent();
-    let lost = |looks| Wait::Lost { error: error(502), since: Duration::from_secs(100), looks };
-    let (walk, next) = case.after(case.first(), lost(1), Found::Applied);
-    assert!(next.is_none() && walk.attempt == 2, "it is in the new plan");
+    let lost = |rereads| Wait::Lost { error: error(502), since: Duration::from_secs(100), rereads };
+    let (task, next) = case.after(case.first(), lost(1), Found::Applied);
+    assert!(next.is_none() && task.attempt == 2, "it is in the new plan");
     // Nothing is known of the section: the look that comes next may show it.
     let (_, next) = case.after(case.first(), lost(1), Found::Unread);
     assert_eq!(ended(&next.unwrap()).0, "waits");
     // Nobody asks for it any more: nothing can be found out.
     let case = Case { resend: &[], ..case };
-    let (_, next) = case.after(resent().first(), lost(LOOKS.len()), Found::Applied);
+    let (_, next) = case.after(resent().first(), lost(REREAD_AFTER.len()), Found::Applied);
     let (word, why, _) = ended(&next.unwrap());
     assert!(word == "unknown" && why.contains("does not return `token`"), "{word} {why}");
 }
@@ -303,7 +308,7 @@ fn the_live_state_decides_after_a_null_answer() {
             (Failed, "failed", "could not be read again", false),
             (Ended, "failed", "could not be read again", true),
         ] {
-            let (_, next) = case.after(case.first(), Wait::Unsaid, found);
+            let (_, next) = case.after(case.first(), Wait::NullAnswer, found);
             let (is, why, ended) = ended(&next.unwrap());
             assert_eq!((is, ended), (word, ends), "{found:?} {why}");
             assert!(why.contains(part), "{found:?} {why}");
@@ -324,8 +329,8 @@ fn a_refused_create_may_exist_already() {
                 (Failed, "failed", false),
                 (Ended, "failed", true),
             ] {
-                let walk = Walk { resent, ..case.first() };
-                let (_, next) = case.after(walk, Wait::Refused(error(409)), found);
+                let task = Task { is_resent: resent, ..case.first() };
+                let (_, next) = case.after(task, Wait::Refused(error(409)), found);
                 let (is, why, ended) = ended(&next.unwrap());
                 assert_eq!((is, ended), (word, ends), "{found:?} {resent} {why}");
                 assert!(is != "failed" || why.contains("409"), "{why}");
@@ -342,19 +347,26 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
     for (is_new, found, goes_on) in
         [(true, Found::Other, true), (true, Found::NotApplied, false), (false, Found::Other, false)]
     {
-        let look = case.look(found);
-        let (walk, next) =
+        let reading = case.reading(found);
+        let (task, next) =
             with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
                 if is_new {
                     let create = Step { address: case.container.address(), ..first.step.clone() };
                     let request = PROJECT_CREATE.request();
-                    let mut known = run.known.borrow_mut();
-                    known.hear(&case.container, &create, &request, &Json::Null, None, NOW);
+                    let mut cache = run.cache.borrow_mut();
+                    cache.record_response(
+                        &case.container,
+                        &create,
+                        &request,
+                        &Json::Null,
+                        None,
+                        NOW,
+                    );
                 }
-                run.after_look(case.first(), Wait::Refused(error(400)), &look)
+                run.after_reading(case.first(), Wait::Refused(error(400)), &reading)
             });
         assert_eq!(next.is_none(), goes_on, "{is_new} {found:?}");
-        assert_eq!(walk.step.action == Action::Update, goes_on, "{is_new} {found:?}");
+        assert_eq!(task.step.action == Action::Update, goes_on, "{is_new} {found:?}");
     }
 }
 
@@ -363,7 +375,7 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
 fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
     let case = &cases()[0];
     let live = Live::of(Presence::Missing(testing::target(&case.container)), NOW);
-    let create = |at| Walk {
+    let create = |at| Task {
         step: Step {
             address: case.container.address(),
             action: Action::Create,
@@ -372,9 +384,9 @@ fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
         at,
         ..case.first()
     };
-    let update = Walk { step: Step { action: Action::Update, ..create(0).step }, ..create(0) };
+    let update = Task { step: Step { action: Action::Update, ..create(0).step }, ..create(0) };
     let answer = |name: &str, path: &str| json!({"id": 9, name: path});
-    for (walk, answer, expected) in [
+    for (task, answer, expected) in [
         (create(0), answer("path_with_namespace", "acme/shop"), Some(9)),
         (create(0), answer("full_path", "/Acme/Shop"), Some(9)),
         (create(0), answer("full_path", "acme/other"), None),
@@ -385,11 +397,11 @@ fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
         (update, answer("path_with_namespace", "acme/shop"), None),
         (case.first(), answer("path_with_namespace", "acme/shop"), None),
     ] {
-        let id = with_run(&case.container, vec![walk.step.clone()], &live, |run| {
-            run.hear(&walk, &PROJECT_FORK.request(), &answer);
+        let id = with_run(&case.container, vec![task.step.clone()], &live, |run| {
+            run.record_response(&task, &PROJECT_FORK.request(), &answer);
             run.id.get().copied()
         });
-        assert_eq!(id, expected, "{answer} to {:?} of {}", walk.step.action, walk.step.address);
+        assert_eq!(id, expected, "{answer} to {:?} of {}", task.step.action, task.step.address);
     }
 }
 
@@ -405,9 +417,9 @@ fn a_step_planned_again_is_sent_only_as_shown() {
             (Failed, "failed", false),
             (Ended, "failed", true),
         ] {
-            let (walk, next) = case.after(case.first(), Wait::Rebuild, found);
+            let (task, next) = case.after(case.first(), Wait::Rebuild, found);
             let Some(next) = next else {
-                assert_eq!((found, walk.read.ended), (NotApplied, LOOKED));
+                assert_eq!((found, task.read_time.ended), (NotApplied, READ_AT));
                 continue;
             };
             let (is, why, ended) = ended(&next);
@@ -428,16 +440,20 @@ fn a_step_partly_done_by_this_run_is_rebuilt() {
             &json!({"settings": {"description": description, "merge_method": "merge"}}),
         )
     };
-    let first = walk(&look(&container, &live("old"), &[]));
-    for moved in [false, true] {
-        let look = Ok(look(&container, &live("new"), &[]));
-        let walk = Walk { step: first.step.clone(), moved, ..walk(look.as_ref().unwrap()) };
-        let (walk, next) = with_run(&container, vec![first.step.clone()], &live("old"), |run| {
-            run.after_look(walk, Wait::Rebuild, &look)
+    let first = task(&reading(&container, &live("old"), &[]));
+    for is_affected in [false, true] {
+        let reading = Ok(reading(&container, &live("new"), &[]));
+        let task = Task {
+            step: first.step.clone(),
+            may_have_changed: is_affected,
+            ..task(reading.as_ref().unwrap())
+        };
+        let (task, next) = with_run(&container, vec![first.step.clone()], &live("old"), |run| {
+            run.after_reading(task, Wait::Rebuild, &reading)
         });
-        assert_eq!(next.is_none(), moved);
-        let fields: Vec<_> = walk.step.sends[0].request.names().collect();
-        assert_eq!(fields.len(), if moved { 1 } else { 2 }, "{fields:?}");
+        assert_eq!(next.is_none(), is_affected);
+        let fields: Vec<_> = task.step.sends[0].request.names().collect();
+        assert_eq!(fields.len(), if is_affected { 1 } else { 2 }, "{fields:?}");
     }
 }
 
@@ -447,25 +463,25 @@ fn waiting_steps_end_with_the_run() {
     let since = Duration::from_secs(100);
     for (wait, at, word, part) in [
         (
-            Wait::Lost { error: error(502), since, looks: 1 },
+            Wait::Lost { error: error(502), since, rereads: 1 },
             0,
             "unknown",
             "the run ended before this could be read back",
         ),
         (Wait::Refused(error(409)), 0, "failed", "409"),
         (Wait::Arrives { since }, 1, "unknown", "before its contents were imported"),
-        (Wait::Unsaid, 0, "unknown", "`null`"),
+        (Wait::NullAnswer, 0, "unknown", "`null`"),
         (Wait::Rebuild, 0, "not started", ""),
         (Wait::Rebuild, 1, "failed", "the run ended before its last call"),
     ] {
         let first = case.first();
         let address = first.step.address.clone();
         let outcome = with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
-            let mut ended = Ended { progress: Progress::of(run.steps), ..Ended::default() };
-            run.give_up(vec![(NOW, Walk { at, ..first }, wait)], &mut ended);
+            let mut ended = RunState { progress: Progress::new(run.steps), ..RunState::default() };
+            run.end_waiting(vec![(NOW, Task { at, ..first }, wait)], &mut ended);
             ended.results.remove(&address).unwrap().outcome
         });
-        let (is, why, _) = ended(&Next::Ended(outcome, None));
+        let (is, why, _) = ended(&Next::Finished(outcome, None));
         assert!(is == word && why.contains(part), "{is} {why}");
     }
 }
@@ -491,10 +507,10 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
     use Found::{Applied, NotApplied, Other};
     let case = replaced();
     let gone = Case { before: json!({"protected_tags": []}), ..replaced() };
-    let lost = |looks| Wait::Lost { error: error(502), since: Duration::from_secs(100), looks };
-    let last = LOOKS.len();
+    let lost = |rereads| Wait::Lost { error: error(502), since: Duration::from_secs(100), rereads };
+    let last = REREAD_AFTER.len();
     // The call, the live state, and the expected next action; "next" is the call after it.
-    for (at, is_gone, found, looks, word) in [
+    for (at, is_gone, found, rereads, word) in [
         (0, false, NotApplied, 1, "waits"),
         (0, false, NotApplied, last, "again"),
         (0, true, NotApplied, 1, "next"),
@@ -505,19 +521,19 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
         (2, true, NotApplied, 1, "again"),
         (2, false, NotApplied, 1, "done"),
     ] {
-        let look = if is_gone { gone.look(found) } else { case.look(found) };
-        let walk = Walk { at, ..case.first() };
-        assert_eq!(walk.step.sends.len(), 3);
-        let (walk, next) =
-            with_run(&case.container, vec![walk.step.clone()], &case.live(), |run| {
-                run.after_look(walk, lost(looks), &look)
+        let reading = if is_gone { gone.reading(found) } else { case.reading(found) };
+        let task = Task { at, ..case.first() };
+        assert_eq!(task.step.sends.len(), 3);
+        let (task, next) =
+            with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
+                run.after_reading(task, lost(rereads), &reading)
             });
         let is = match next {
-            None if walk.at == at => "again",
+            None if task.at == at => "again",
             None => "next",
             Some(next) => ended(&next).0,
         };
-        assert_eq!(is, word, "{at} {is_gone} {found:?} {looks}");
+        assert_eq!(is, word, "{at} {is_gone} {found:?} {rereads}");
     }
 }
 
@@ -533,11 +549,11 @@ fn a_refused_call_of_a_replacement_follows_the_live_state() {
         (2, Applied, "already", ""),
         (2, NotApplied, "done", ""),
     ] {
-        let (walk, next) =
-            case.after(Walk { at, ..case.first() }, Wait::Refused(error(400)), found);
+        let (task, next) =
+            case.after(Task { at, ..case.first() }, Wait::Refused(error(400)), found);
         let (is, why, _) = ended(&next.unwrap());
         assert!(is == word && why.contains(part), "{at} {found:?}: {is} {why}");
-        assert_eq!(walk.at == 3, found == NotApplied, "{at} {found:?}");
+        assert_eq!(task.at == 3, found == NotApplied, "{at} {found:?}");
     }
 }
 
@@ -568,22 +584,26 @@ fn a_failed_step_takes_back_its_changes_once() {
         (&hook, 1, failed(), unknown(), "failed", "refused; turning it off again failed (lost)"),
     ] {
         for (is_over, has_error) in [(false, false), (true, false), (false, true)] {
-            let mut walk = Walk { at, failed: earlier.clone(), ..case.first() };
-            let taken = with_run(&case.container, vec![walk.step.clone()], &case.live(), |run| {
+            let mut task = Task { at, failure: earlier.clone(), ..case.first() };
+            let taken = with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
                 if is_over {
                     run.apply.writer.reads().interrupt();
                 }
                 let error = has_error.then(|| error(401));
-                run.put_back(&mut walk, outcome.clone(), &Ended { error, ..Ended::default() })
+                run.restore_after_failure(
+                    &mut task,
+                    outcome.clone(),
+                    &RunState { error, ..RunState::default() },
+                )
             });
             let about = format!("{at} {earlier:?} {outcome:?} {is_over} {has_error}");
             match taken {
                 None => {
                     assert!(word == "goes on" && !is_over && !has_error, "{about}");
-                    assert_eq!((walk.at, walk.failed), (2, failed()), "{about}");
+                    assert_eq!((task.at, task.failure), (2, failed()), "{about}");
                 }
                 Some(outcome) => {
-                    let (is, why, _) = ended(&Next::Ended(outcome, None));
+                    let (is, why, _) = ended(&Next::Finished(outcome, None));
                     let word = if word == "goes on" { "failed" } else { word };
                     assert!(is == word && why.contains(part), "{about}: {is} {why}");
                 }
@@ -629,17 +649,17 @@ fn the_error_decides_after_a_failed_call() {
         (&edit, answered(&edit, 400), 0, false, "failed", 0),
     ] {
         let case = &cases()[0];
-        let mut walk = Walk { at, resent, ..case.first() };
+        let mut task = Task { at, is_resent: resent, ..case.first() };
         let about = format!("{error} {at} {resent}");
-        let ends = ends_everything(&error);
-        let next = with_run(&case.container, vec![walk.step.clone()], &case.live(), |run| {
-            run.after_error(&mut walk, &of.0, error.clone())
+        let ends = is_fatal(&error);
+        let next = with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
+            run.after_error(&mut task, &of.0, error.clone())
         });
-        assert_eq!(walk.attempt, 1 + u32::from(word == "rebuild" && due == 110), "{about}");
+        assert_eq!(task.attempt, 1 + u32::from(word == "rebuild" && due == 110), "{about}");
         match next {
             Next::Waits(at, wait) => {
                 let is = match wait {
-                    Wait::Lost { since, looks: 1, .. } => {
+                    Wait::Lost { since, rereads: 1, .. } => {
                         assert_eq!(since, seconds(102), "{about}");
                         "lost"
                     }
@@ -676,11 +696,12 @@ fn imported_contents_are_awaited_while_they_can_be_read() {
         if let Presence::Here(_, facts) = &mut live.presence {
             facts.arrival = arrival;
         }
-        let look = status.map_or_else(|| case.look(Found::NotApplied), |status| Err(error(status)));
-        let walk = Walk { at, ..case.first() };
+        let reading =
+            status.map_or_else(|| case.reading(Found::NotApplied), |status| Err(error(status)));
+        let task = Task { at, ..case.first() };
         let wait = Wait::Arrives { since: Duration::from_secs(100) };
         let (_, next) = with_run(&case.container, vec![first.step.clone()], &live, |run| {
-            run.after_look(walk, wait, &look)
+            run.after_reading(task, wait, &reading)
         });
         match next {
             None => assert_eq!("next", word, "{about}"),

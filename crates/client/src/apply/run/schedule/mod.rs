@@ -1,0 +1,501 @@
+//! Sends the steps of one container along their edges. A step waits if an answer was lost or a live
+//! value is stale, and continues with the result of the next reading ([`wait`]).
+
+#[cfg(test)]
+mod tests;
+mod wait;
+
+use std::time::Duration;
+
+use futures_util::{
+    FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered,
+};
+
+use wait::Wait;
+
+use super::{Reading, Run, RunState, progress::Readiness};
+use crate::{
+    api::{ApiError, Freshness, Result, message_of_success},
+    apply::{Event, Outcome, arrival::next_poll, lost::REREAD_AFTER},
+    catalogue::{self, settings},
+    cause::Cause,
+    diff::{Action, Step},
+    kind::{Call, limits},
+    live::{ReadTime, Times},
+    observe::{is_fatal, same_path},
+    operation::{Again, Request, Write},
+    planted::Bug,
+    text,
+    value::Json,
+};
+
+/// How long live values that an edit repeats count as current. Any wait makes them stale.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// The status of a delete that was refused because what it removes changed.
+const CHANGED_MEANWHILE: u16 = 412;
+
+/// A step that is being carried out.
+struct Task {
+    /// The step from the latest plan.
+    step: Step,
+    /// When the live state for it was read.
+    read_time: ReadTime,
+    /// The position of the next call.
+    at: usize,
+    /// The number of its next sending, from 1.
+    attempt: u32,
+    /// True if it was sent once more after a reading found nothing.
+    is_resent: bool,
+    /// True if steps of this run may have changed its object.
+    may_have_changed: bool,
+    /// The failure after which a removed object is being put back.
+    failure: Option<Cause>,
+}
+
+/// What happens to a step next.
+enum Next {
+    /// It ended.
+    Finished(Outcome, Option<ApiError>),
+    /// It continues after the next reading of its section that begins at this instant or later.
+    Waits(Duration, Wait),
+}
+
+/// Work of a container that ended.
+#[expect(clippy::large_enum_variant, reason = "there is one for each project that is processed")]
+enum Completed {
+    Calls(Task, Next),
+    Reread(Vec<(Task, Wait)>, Result<Reading>),
+}
+
+/// The steps of a container that have not ended.
+struct Schedule<'r> {
+    /// Those that have not started.
+    ready: Vec<Step>,
+    /// Steps in flight, and a reading in progress.
+    in_flight: FuturesUnordered<LocalBoxFuture<'r, Completed>>,
+    /// Steps that wait for a reading, each for one that begins at an instant or later.
+    waiting: Vec<(Duration, Task, Wait)>,
+    /// True if a reading is in progress.
+    is_reading: bool,
+}
+
+impl<'r> Schedule<'r> {
+    fn spawn(&mut self, work: impl Future<Output = Completed> + 'r) {
+        self.in_flight.push(work.boxed_local());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.in_flight.is_empty() && self.waiting.is_empty()
+    }
+
+    /// When the next reading is due; there is only one at a time.
+    fn due(&self) -> Option<Duration> {
+        self.waiting.iter().map(|(due, ..)| *due).min().filter(|_| !self.is_reading)
+    }
+}
+
+impl<'a, F: FnMut(Event)> Run<'a, F> {
+    /// Carries out `steps`, planned from what was read at these `times`, along their edges.
+    pub(super) async fn run_steps(
+        &self,
+        steps: Vec<Step>,
+        times: &Times,
+        state: &mut RunState<'a>,
+    ) {
+        let (in_flight, waiting) = (FuturesUnordered::new(), Vec::new());
+        let mut schedule = Schedule { ready: steps, in_flight, waiting, is_reading: false };
+        loop {
+            self.start_ready(&mut schedule, times, state);
+            if schedule.is_empty() {
+                return;
+            }
+            if let Some(completed) = self.next_completed(&mut schedule, state).await {
+                self.handle(completed, &mut schedule, state);
+            }
+        }
+    }
+
+    /// Waits until some work ends. Returns `None` if a reading just became due, or if the wait was
+    /// for another container.
+    async fn next_completed<'r>(
+        &'r self,
+        schedule: &mut Schedule<'r>,
+        state: &mut RunState<'a>,
+    ) -> Option<Completed> {
+        let Some(due) = schedule.due() else {
+            if !schedule.in_flight.is_empty() {
+                return schedule.in_flight.next().await;
+            }
+            // The remaining steps wait for another container, or were blocked in this round; go
+            // round once more.
+            if schedule.ready.iter().any(|step| self.waits_for_another(step)) {
+                self.wait_for_another(&mut schedule.ready, state).await;
+            }
+            return None;
+        };
+        let wait = self.apply.writer.reads().wait_until(due);
+        let goes_on = if schedule.in_flight.is_empty() {
+            self.without_slot(state, wait).await
+        } else {
+            tokio::select! { biased; completed = schedule.in_flight.next() => return completed, goes_on = wait => goes_on }
+        };
+        let waiting = std::mem::take(&mut schedule.waiting);
+        if goes_on {
+            let now = self.now().max(due);
+            let (now_due, later) = waiting.into_iter().partition(|(instant, ..)| *instant <= now);
+            (schedule.waiting, schedule.is_reading) = (later, true);
+            schedule.spawn(self.reread_for_due(now_due));
+        } else {
+            self.end_waiting(waiting, state);
+        }
+        None
+    }
+
+    /// Continues the steps that some completed work concerns.
+    fn handle<'r>(
+        &'r self,
+        completed: Completed,
+        schedule: &mut Schedule<'r>,
+        state: &mut RunState<'_>,
+    ) {
+        match completed {
+            Completed::Calls(task, Next::Waits(due, reason)) => {
+                schedule.waiting.push((due, task, reason));
+            }
+            Completed::Calls(mut task, Next::Finished(outcome, error)) => {
+                state.error = state.error.take().or(error);
+                match self.restore_after_failure(&mut task, outcome, state) {
+                    None => schedule.spawn(self.advance(task)),
+                    Some(outcome) => self.end(state, &task.step, outcome),
+                }
+            }
+            Completed::Reread(mut due, reading) => {
+                schedule.is_reading = false;
+                // Those that began to wait meanwhile need no reading of their own, if this one
+                // certainly began after they became due: at the same instant is not certain.
+                if let Ok(Reading { times, .. }) = &reading {
+                    let served = schedule.waiting.extract_if(.., |(due, task, _)| {
+                        times.of(task.step.address.section).began > *due
+                    });
+                    due.extend(served.map(|(_, task, reason)| (task, reason)));
+                }
+                for (task, reason) in due {
+                    match self.after_reading(task, reason, &reading) {
+                        (task, None) => schedule.spawn(self.advance(task)),
+                        (task, Some(next)) => {
+                            self.handle(Completed::Calls(task, next), schedule, state);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Starts the steps that can start, ends those that never can, and leaves the others.
+    fn start_ready<'r>(
+        &'r self,
+        schedule: &mut Schedule<'r>,
+        times: &Times,
+        state: &mut RunState<'_>,
+    ) {
+        for step in std::mem::take(&mut schedule.ready) {
+            match self.readiness(&step, state) {
+                Readiness::Blocked(why) => self.end(state, &step, Outcome::Skipped(why.into())),
+                Readiness::Waits => schedule.ready.push(step),
+                Readiness::Ready if self.is_over() || state.error.is_some() => {
+                    self.end(state, &step, Outcome::NotStarted);
+                }
+                Readiness::Ready => {
+                    let task = self.start(step, times, state);
+                    if task.may_have_changed {
+                        schedule.waiting.push((self.now(), task, Wait::Rebuild));
+                    } else {
+                        schedule.spawn(self.advance(task));
+                    }
+                }
+            }
+        }
+    }
+
+    fn start(&self, step: Step, times: &Times, state: &mut RunState<'_>) -> Task {
+        let (address, action) = (step.address.clone(), step.action);
+        self.events.emit(Event::Started { address, action });
+        state.progress.sent = true;
+        let mut read_time = times.of(step.address.section);
+        // A container created by this run is known to be empty since then.
+        if let Some(created) = self.cache.borrow().created_at
+            && created > read_time.ended
+        {
+            read_time = ReadTime { began: created, ended: created };
+        }
+        // A removal needs only the address of its object, and a create needs nothing; for closing,
+        // the container was just read.
+        let may_have_changed = step.action == Action::Update
+            && !step.closes()
+            && state.progress.may_have_changed(&step);
+        let (at, attempt, is_resent, failure) = (0, 1, false, None);
+        Task { step, read_time, at, attempt, is_resent, may_have_changed, failure }
+    }
+
+    /// True if `step` waits for a step of another container.
+    fn waits_for_another(&self, step: &Step) -> bool {
+        step.after.iter().any(|edge| {
+            edge.address.path != step.address.path
+                && self.dependencies.state(&edge.address) == Some(None)
+        })
+    }
+
+    /// Waits until a step of another container ends. If the run ends, no step starts any more.
+    async fn wait_for_another(&self, ready: &mut Vec<Step>, state: &mut RunState<'a>) {
+        let over = self.apply.writer.reads().wait_for_end();
+        let goes_on = self.without_slot(state, async {
+            tokio::select! { biased; () = self.dependencies.changes() => true, () = over => false }
+        });
+        if !goes_on.await {
+            for step in std::mem::take(ready) {
+                self.end(state, &step, Outcome::NotStarted);
+            }
+        }
+    }
+
+    pub(super) fn readiness(&self, step: &Step, state: &RunState<'_>) -> Readiness {
+        state.progress.readiness(step, self.dependencies)
+    }
+
+    async fn advance(&self, mut task: Task) -> Completed {
+        let next = self.send_calls(&mut task).await;
+        Completed::Calls(task, next)
+    }
+
+    /// Sends the calls of a step in order, as far as possible.
+    async fn send_calls(&self, task: &mut Task) -> Next {
+        while let Some(call) = task.step.sends.get(task.at).cloned() {
+            if call.is_spare() && task.failure.is_none() {
+                task.next_call();
+                continue;
+            }
+            let request = call.request.with_ids(self.id.get().copied(), |path| self.id_of(path));
+            let request = match request {
+                Ok(request) => request,
+                Err(path) => {
+                    let path = text::escape(&path);
+                    return failed(Cause::new(format!("the id of `{path}` is not known")));
+                }
+            };
+            let ReadTime { began: read_at, ended } = task.read_time;
+            let until = ended.saturating_add(FRESH);
+            let freshness = Freshness { until, attempt: task.attempt, read_at };
+            let answer = match self.apply.writer.send_fresh(request.clone(), freshness).await {
+                Ok(answer) => answer.body,
+                Err(error) => {
+                    self.cache.borrow_mut().invalidate(&task.step, &self.container);
+                    return self.after_error(task, &request, error);
+                }
+            };
+            self.record_response(task, &request, &answer);
+            if let Some(cause) = partial_refusal(&answer) {
+                return failed(self.with_remedy(cause, task, &request));
+            }
+            if request.operation.shows && answer.is_null() {
+                return Next::Waits(self.now(), Wait::NullAnswer);
+            }
+            if let Some(cause) = self.missing_limit(task, &request, &answer) {
+                let undo = task.step.sends.get(task.at + 1).filter(|call| call.undoes);
+                if undo.is_none() || self.is_over() {
+                    return failed(cause.and("it is in effect without that"));
+                }
+                task.failure = Some(cause);
+            } else if call.undoes {
+                break;
+            }
+            // The next request needs the id, which the answer may lack.
+            let awaits = call.awaits || (task.step.creates_container() && self.id.get().is_none());
+            task.next_call();
+            if awaits {
+                return poll_arrival(self.now(), Duration::ZERO);
+            }
+        }
+        Next::Finished(Outcome::Done, None)
+    }
+
+    /// Why a write that turned a switch on did not succeed: the answer lacks the limit that was
+    /// sent with it.
+    fn missing_limit(&self, task: &Task, request: &Request<Write>, answer: &Json) -> Option<Cause> {
+        let section = task.step.address.section.unwrap_or(settings::SECTION);
+        let of = catalogue::section(self.container.scope, section)?;
+        let shown = answer.as_object().filter(|_| request.operation.shows)?;
+        let missing = limits::unlimited(of, request.body_fields()?, shown);
+        let (switch, _) = missing.first()?;
+        let limits = missing.iter().filter(|(on, _)| on == switch);
+        let limits: Vec<_> = limits.map(|(_, limit)| limit.as_str()).collect();
+        let what = text::listed(&limits);
+        Some(Cause::new(format!("the service did not save {what}, which limits `{switch}`")))
+    }
+
+    /// The id of what this run created: the container at this path, or the entry of this container
+    /// with this address.
+    fn id_of(&self, address: &str) -> Option<u64> {
+        if !address.contains('#') {
+            return self.dependencies.created().known_id(address);
+        }
+        self.cache.borrow().id_of(&self.container, address)
+    }
+
+    fn record_response(&self, task: &Task, request: &Request<Write>, answer: &Json) {
+        let (now, id) = (self.now(), self.id.get().copied());
+        let mut cache = self.cache.borrow_mut();
+        cache.record_response(&self.container, &task.step, request, answer, id, now);
+        self.record_id(Some(&cache.live.presence));
+        // The answer to a fork or an import shows only its id.
+        if task.at == 0 && task.step.creates_container() {
+            let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
+            let path = path.and_then(Json::as_str).unwrap_or_default().trim_start_matches('/');
+            if same_path(path, &self.container.path)
+                && let Some(id) = answer.get("id").and_then(Json::as_u64)
+            {
+                self.id.get_or_init(|| id);
+            }
+        }
+    }
+
+    /// What happens after a failed call.
+    fn after_error(&self, task: &mut Task, request: &Request<Write>, error: ApiError) -> Next {
+        let is_over = error.is_over();
+        let fatal = is_fatal(&error).then(|| error.clone());
+        if let Some(since) = error.in_doubt_since() {
+            if is_over {
+                return Next::Finished(Outcome::Unknown(Cause::from(&error)), fatal);
+            }
+            let retry_at = error.retry_at().unwrap_or_default();
+            let due = round_up_to_second(since.saturating_add(REREAD_AFTER[0]).max(retry_at));
+            return Next::Waits(due, Wait::Lost { error, since, rereads: 1 });
+        }
+        if let Some(instant) = error.retry_at() {
+            task.attempt += 1;
+            return Next::Waits(instant, Wait::Rebuild);
+        }
+        if error.is_stale() {
+            let stale = task.read_time.ended.saturating_add(FRESH);
+            return Next::Waits(stale.min(self.now()), Wait::Rebuild);
+        }
+        let calls = task.step.sends.iter().filter(|call| !call.is_spare()).count();
+        let sent = format!("{} of {}", task.at, text::count(calls, "call"));
+        if is_over {
+            let cause = Cause::new(format!("the run ended after {sent}")).transient();
+            let is_sent = task.at > 0 || task.is_resent;
+            let outcome = if is_sent { Outcome::Failed(cause) } else { Outcome::NotStarted };
+            return Next::Finished(outcome, fatal);
+        }
+        if request.operation.conditional && error.status() == Some(CHANGED_MEANWHILE) {
+            let why = Cause::from(&error).context("it changed after it was read");
+            return Next::Finished(Outcome::ChangedMeanwhile(why), fatal);
+        }
+        let may_exist = matches!(request.operation.again, Again::Refused | Again::Second)
+            && matches!(error.status(), Some(400 | 409 | 422));
+        if may_exist && fatal.is_none() {
+            return Next::Waits(self.now(), Wait::Refused(error));
+        }
+        let mut cause = self.with_remedy(Cause::from(&error), task, request);
+        if task.at > 0 && task.failure.is_none() {
+            cause = cause.and(format!("{sent} succeeded, and stays in effect"));
+        }
+        Next::Finished(Outcome::Failed(cause), fatal)
+    }
+
+    /// Adds to `cause` what to do about a call that no later run repeats, because nothing shows
+    /// that it is missing.
+    fn with_remedy(&self, cause: Cause, task: &Task, request: &Request<Write>) -> Cause {
+        let is_seen = task.at == 0 || request.body_fields().is_some();
+        if task.step.address.section.is_some() || is_seen {
+            return cause;
+        }
+        cause.help(format!("a later run does not repeat this: `{}`", request.as_command()))
+    }
+
+    /// Continues with the call that puts back what a failed step had removed. Returns how the step
+    /// ends if there is none.
+    fn restore_after_failure(
+        &self,
+        task: &mut Task,
+        outcome: Outcome,
+        state: &RunState<'_>,
+    ) -> Option<Outcome> {
+        if let Some(failure) = task.failure.take() {
+            let undoes = task.step.sends.get(task.at).is_some_and(|call| call.undoes);
+            let why = outcome.cause().map_or_else(String::new, ToString::to_string);
+            let cause = match outcome {
+                Outcome::Done | Outcome::Already if undoes => {
+                    failure.and("it was turned off again")
+                }
+                _ if undoes => failure.and(format!("turning it off again failed ({why})")),
+                Outcome::Done => failure.context("what was there was put back"),
+                Outcome::Already => failure.context(
+                    "someone else added it anew, perhaps without what its manifest leaves out",
+                ),
+                _ => failure
+                    .context(format!("what was there is gone, and putting it back failed ({why})")),
+            };
+            return Some(Outcome::Failed(cause));
+        }
+        let next = task.step.sends.get(task.at + 1).filter(|_| task.at > 0);
+        match outcome {
+            Outcome::Failed(cause)
+                if next.is_some_and(|call| call.restores)
+                    && !Bug::LeaveRemoved.is_planted()
+                    && !self.is_over()
+                    && state.error.is_none() =>
+            {
+                task.next_call();
+                task.failure = Some(cause);
+                None
+            }
+            outcome => Some(outcome),
+        }
+    }
+
+    async fn reread_for_due(&self, due: Vec<(Duration, Task, Wait)>) -> Completed {
+        let reading = self.reread_for(due.iter().map(|(_, task, _)| &task.step)).await;
+        let due = due.into_iter().map(|(_, task, reason)| (task, reason));
+        Completed::Reread(due.collect(), reading)
+    }
+}
+
+impl Task {
+    fn next_call(&mut self) {
+        (self.at, self.attempt, self.is_resent) = (self.at + 1, 1, false);
+    }
+
+    /// True if only calls that put something back remain.
+    fn is_done(&self) -> bool {
+        self.step.sends.iter().skip(self.at).all(Call::is_spare)
+    }
+
+    /// True if its present call is the only one.
+    fn is_only_call(&self) -> bool {
+        self.step.sends.iter().filter(|call| !call.is_spare()).count() == 1
+    }
+}
+
+fn failed(cause: Cause) -> Next {
+    Next::Finished(Outcome::Failed(cause), None)
+}
+
+/// Reads again, some time after `passed`, for contents requested at `since`.
+fn poll_arrival(since: Duration, passed: Duration) -> Next {
+    let due = round_up_to_second(since.saturating_add(next_poll(passed)));
+    Next::Waits(due, Wait::Arrives { since })
+}
+
+/// Why a write failed in spite of a status of success: some answers report a refused part only in
+/// the body.
+fn partial_refusal(answer: &Json) -> Option<Cause> {
+    let status = answer.get("status").filter(|_| answer.get("id").is_none())?;
+    (status == "error")
+        .then(|| Cause::new(message_of_success(answer)).context("the service refused a part of it"))
+}
+
+/// Rounds up to a whole second, so that one reading serves all steps due in it.
+fn round_up_to_second(instant: Duration) -> Duration {
+    Duration::from_secs(instant.as_secs() + u64::from(instant.subsec_nanos() > 0))
+}

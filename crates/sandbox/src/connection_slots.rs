@@ -1,0 +1,168 @@
+//! Limits the number of connections, so that slow clients cannot keep all slots.
+//!
+//! A connection keeps its slot only while a completely received request is answered. Otherwise it
+//! waits, for its client or for memory for a body. If all slots are taken, a new connection gets
+//! the slot of the one that has waited longest.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// The connection slots of a service.
+#[derive(Debug)]
+pub(crate) struct ConnectionSlots {
+    limit: usize,
+    table: Mutex<SlotTable>,
+    /// A connection ended, or began to wait.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct SlotTable {
+    connections: BTreeMap<u64, Connection>,
+    /// Counts events, to find out who waits longer.
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Connection {
+    waiting_since: Option<u64>,
+    eviction: Arc<Notify>,
+}
+
+impl SlotTable {
+    fn next_number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    /// Drops the connection that has waited longest; false if none waits.
+    fn evict_longest_waiting(&mut self) -> bool {
+        let waiting = self
+            .connections
+            .iter()
+            .filter_map(|(number, connection)| Some((connection.waiting_since?, *number)));
+        let connection = waiting.min().and_then(|(_, number)| self.connections.remove(&number));
+        if let Some(connection) = &connection {
+            connection.eviction.notify_one();
+        }
+        connection.is_some()
+    }
+}
+
+impl ConnectionSlots {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, table: Mutex::default(), changed: Notify::new() })
+    }
+
+    /// Takes a slot, as soon as one is free or its connection waits. A new connection waits for
+    /// its client.
+    pub(crate) async fn acquire(self: &Arc<Self>) -> ConnectionSlot {
+        loop {
+            if let Some(slot) = self.try_acquire() {
+                return slot;
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    fn try_acquire(self: &Arc<Self>) -> Option<ConnectionSlot> {
+        let mut table = self.lock();
+        if table.connections.len() >= self.limit && !table.evict_longest_waiting() {
+            return None;
+        }
+        let (number, eviction) = (table.next_number(), Arc::new(Notify::new()));
+        table.connections.insert(
+            number,
+            Connection { waiting_since: Some(number), eviction: Arc::clone(&eviction) },
+        );
+        Some(ConnectionSlot { slots: Arc::clone(self), number, eviction })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SlotTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The slot of one connection. Dropping it frees the slot.
+#[derive(Debug)]
+pub(crate) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
+    number: u64,
+    eviction: Arc<Notify>,
+}
+
+impl ConnectionSlot {
+    /// Marks the connection as waiting: from now on it may be evicted.
+    pub(crate) fn mark_waiting(&self) {
+        let mut table = self.slots.lock();
+        let now = table.next_number();
+        if let Some(connection) = table.connections.get_mut(&self.number) {
+            connection.waiting_since = Some(now);
+        }
+        drop(table);
+        self.slots.changed.notify_one();
+    }
+
+    /// Marks the connection as answering: until the next_number [`ConnectionSlot::mark_waiting`] it keeps its slot. False
+    /// if it was evicted already.
+    pub(crate) fn mark_busy(&self) -> bool {
+        let mut table = self.slots.lock();
+        let connection = table.connections.get_mut(&self.number);
+        connection.map(|connection| connection.waiting_since = None).is_some()
+    }
+
+    /// Completes when the connection must close.
+    pub(crate) async fn evicted(&self) {
+        self.eviction.notified().await;
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        self.slots.lock().connections.remove(&self.number);
+        self.slots.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn is_evicted(slot: &ConnectionSlot) -> bool {
+        slot.evicted().now_or_never().is_some()
+    }
+
+    #[test]
+    fn a_new_connection_replaces_the_longest_idle_one() {
+        let slots = ConnectionSlots::new(2);
+        let (first, second) =
+            (slots.try_acquire().expect("free"), slots.try_acquire().expect("free"));
+        assert!(first.mark_busy());
+        first.mark_waiting();
+        let third = slots.try_acquire().expect("the second has waited longer than the first");
+        assert!(is_evicted(&second) && !is_evicted(&first));
+        assert!(!second.mark_busy(), "it is too late");
+        drop(second);
+        assert!(slots.lock().connections.len() == 2, "its slot was table already");
+        let fourth = slots.try_acquire().expect("the first waits");
+        assert!(is_evicted(&first) && !is_evicted(&third) && !is_evicted(&fourth));
+    }
+
+    #[tokio::test]
+    async fn a_connection_being_answered_is_not_replaced() {
+        let slots = ConnectionSlots::new(2);
+        let (first, second) = (slots.acquire().await, slots.acquire().await);
+        assert!(first.mark_busy() && second.mark_busy());
+        assert!(slots.acquire().now_or_never().is_none());
+        second.mark_waiting();
+        let third = slots.acquire().await;
+        assert!(is_evicted(&second) && !is_evicted(&first) && third.mark_busy());
+        assert!(slots.acquire().now_or_never().is_none());
+        drop(first);
+        assert!(slots.acquire().now_or_never().is_some() && !is_evicted(&third));
+    }
+}
