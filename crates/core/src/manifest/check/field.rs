@@ -217,9 +217,10 @@ impl Check<'_> {
             Reference::Env(variable) if !is_variable(variable) => {
                 let message = format!("`{name}` names no environment variable");
                 let wrong = self.faults.error("reference", message, at);
-                wrong.help(match variable.starts_with('$') {
-                    true => "write the name without `$`, as in `{env: NAME}`",
-                    false => "names are made of letters, digits and `_`, and do not start with a digit; the secret itself never stands here",
+                wrong.help(match variable.chars().next() {
+                    Some('$' | '%') => "write only the name, without `$`, `%` and braces, as in `{env: NAME}`",
+                    Some(' ') => "write the name directly after the colon, as in `{env:NAME}`: in a text, a blank is a part of the name",
+                    _ => "write the name of a variable, which has letters, digits and `_` and starts with no digit; never write the secret itself here",
                 });
             }
             Reference::Env(variable) if is_reserved(variable) => {

@@ -93,6 +93,10 @@ pub(super) fn help(path: &str) -> Option<String> {
     if let Some(path) = of_address(path) {
         return Some(format!("write only the path: `{path}`"));
     }
+    let trimmed = path.trim_matches('/').trim_end_matches(".git");
+    if trimmed != path && trimmed.contains('/') && check(Scope::Project, trimmed, false).is_ok() {
+        return Some(format!("write `{trimmed}`"));
+    }
     let help = if path.contains("{{") || path.contains('$') {
         "write the path itself: expressions of other tools are not filled in"
     } else if path.contains('*') {

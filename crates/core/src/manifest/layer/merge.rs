@@ -23,7 +23,10 @@ use crate::{
     kind::{self, Shape, forms::CONDITION},
     manifest::{
         faults::{Faults, NO_REFERENCE, Spot},
-        read::document::{Body, Part, Section, Sound, State, identity},
+        read::{
+            document::{Body, Part, Section, Sound, State, identity},
+            layers::BUILT_IN,
+        },
         schema::refused,
     },
     origin::{Layer, Origin, Sourced},
@@ -379,6 +382,16 @@ fn keeps_dollar(template: &str) -> bool {
     signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'))
 }
 
+/// Whether `template` has a name in double braces, which fill in nothing.
+fn keeps_braces(template: &str) -> bool {
+    template.match_indices("{{").any(|(at, braces)| {
+        let inner = template[at + braces.len()..].split("}}").next().unwrap_or_default();
+        let is_expression = inner.strip_prefix(' ').is_some_and(|name| text::is_name(name.trim()));
+        let is_meant = is_expression || BUILT_IN.contains(&inner);
+        is_meant && !template[..at].ends_with(['$', '%', '{'])
+    })
+}
+
 /// Fills in every template in the field `name`. Returns whether the result is valid.
 fn fill(
     of: kind::Section,
@@ -396,26 +409,36 @@ fn fill(
     if !is_open && !is_named {
         return true;
     }
-    let keeps_dollar = json.is_some_and(|json| keeps_dollar(&json.to_string()));
+    let template = json.map(ToString::to_string).unwrap_or_default();
     let (code, message, help) = match words.fill_field(of, name, field) {
         Err(unfilled) if words.is_missed(&unfilled) => return false,
         Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
         Ok(()) if is_named || spec.is_none() => return true,
         Ok(()) => {
             let written = as_written(&field.value);
+            let is_list = spec.is_some_and(|spec| kind::is_list(&spec.schema));
+            if is_list && written.as_ref().is_some_and(|json| lists(json).any(Json::is_object)) {
+                // It is reported where it is read.
+                return false;
+            }
             let wrong =
                 written.and_then(|json| lists(&json).find_map(|json| refused(of, name, json)));
             let Some(why) = wrong else {
-                if keeps_dollar {
+                if keeps_braces(&template) {
+                    let message = "`{{` and `}}` are braces, which fill in nothing";
+                    let help = "write one brace on each side of the name to fill it in";
+                    faults.warning("template", message, Spot::key(&field.origin)).help(help);
+                } else if keeps_dollar(&template) {
                     let message = "a `$` or `%` stays in front of what `{...}` fills in";
                     let help = "take it away; write `${{NAME}}` for a variable that jobs expand";
                     faults.warning("template", message, Spot::key(&field.origin)).help(help);
                 }
                 return true;
             };
-            let help = field.value.plain().is_some_and(has_reference);
+            let is_secret = field.value.plain().is_some_and(has_reference);
+            let help = if is_secret { NO_REFERENCE } else { "correct the text or its parameters" };
             let message = format!("`{name}` is wrong once it is filled in: {why}");
-            ("value", message, help.then(|| NO_REFERENCE.to_owned()))
+            ("value", message, Some(help.to_owned()))
         }
     };
     let wrong = faults.error(code, message, Spot::key(&field.origin));

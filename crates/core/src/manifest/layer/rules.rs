@@ -433,12 +433,12 @@ pub(super) fn ambiguous(
     second: &Origin,
     faults: &mut Faults,
 ) {
-    let message = format!("`{what}` is said in two ways, and neither outranks the other");
+    let message = format!("`{what}` has two values, and neither outranks the other");
     faults
         .error("ambiguous-layers", message, Spot::key(first.min(second)))
-        .related(Spot::key(first.max(second)), "said here too")
+        .related(Spot::key(first.max(second)), "the other value")
         .label(format!("for `{path}`"))
-        .help("make one `match` more literal, or say it in the document itself");
+        .help("make one `match` more literal, or write the value in the document itself");
 }
 
 #[cfg(test)]

@@ -126,7 +126,8 @@ impl<'w> Words<'w> {
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
             if let Some(after) = rest.strip_prefix(brace) {
-                self.expression(brace, after)?;
+                let before = &template[..template.len() - after.len() - 2];
+                self.expression(before, brace, after)?;
                 filled.push(Piece::Shown(brace.to_owned()));
                 rest = after;
                 continue;
@@ -151,12 +152,13 @@ impl<'w> Words<'w> {
         Ok(filled.value())
     }
 
-    /// Refuses `{{ name }}` where `{name}` stands for something.
-    fn expression(&self, brace: &str, after: &str) -> Result<(), Unfilled> {
+    /// Refuses `{{ name }}`, which other tools fill in.
+    fn expression(&self, before: &str, brace: &str, after: &str) -> Result<(), Unfilled> {
         let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
-        let name = inner.trim();
-        if brace == "{" && inner.starts_with(' ') && self.word(name).is_some() {
-            let message = "`{{` stands for a brace, and fills in nothing";
+        let name = inner.trim().split([' ', '|', '.']).next().unwrap_or_default();
+        let is_meant = inner.starts_with(' ') && !before.ends_with(['{', '$', '%']);
+        if brace == "{" && is_meant && self.word(name).is_some() {
+            let message = "`{{` is a brace, and fills in nothing";
             return Err(Unfilled::new(message, format!("write `{{{name}}}`")));
         }
         Ok(())
@@ -525,7 +527,7 @@ mod tests {
         let words = Words::new(&path, &layers);
         for (template, message) in [
             ("{port}", "there is no parameter `port`"),
-            ("{{ name }}", "`{{` stands for a brace, and fills in nothing"),
+            ("{{ name }}", "`{{` is a brace, and fills in nothing"),
             ("{Name}", "there is no parameter `Name`"),
             ("{group}", "`{group}` stands for nothing"),
             ("{a b}", "what stands between `{` and `}` is no parameter"),

@@ -140,7 +140,11 @@ impl<'d> Located<'d> {
             scalar(self.node.items().first().unwrap_or(self.node)).filter(|text| is_shown(text));
         let piece = piece.unwrap_or_default();
         let fits = |name: &str| self.fitting(name, properties.get(name)?, &piece);
-        let mut names = properties.keys().map(String::as_str);
+        // Those that the mapping around it has, such as the sections of a document, come first.
+        let is_beside = |name: &&str| self.parent.is_some_and(|(of, _)| of.get(name).is_some());
+        let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
+        names.sort_by_key(|name| !is_beside(name));
+        let mut names = names.into_iter();
         let has_options = |name: &&str| properties[*name].get("enum").is_some();
         let switch = Some("enabled").filter(|name| fits(name).is_some());
         let name = (switch.or_else(|| self.schema["required"][0].as_str()))
@@ -189,7 +193,9 @@ fn pieces(node: &Node) -> (Option<String>, Option<String>) {
         return (None, plain(node).map(|text| text.trim_start_matches('@').to_owned()));
     };
     let Some((key, value)) = entries.first() else { return (None, None) };
-    let is_group = value.entries().iter().any(|(_, inner)| matches!(inner.data, Data::Map(_)));
+    let is_open = |inner: &Node| inner.get("env").is_none() && inner.get("file").is_none();
+    let is_mapping = |inner: &Node| matches!(inner.data, Data::Map(_)) && is_open(inner);
+    let is_group = value.entries().iter().any(|(_, inner)| is_mapping(inner));
     let is_odd = matches!(value.data, Data::List(_) | Data::Bool(_)) || is_group;
     let is_key = !is_odd && is_name(&key.name.replace('/', "."));
     (is_key.then(|| key.name.clone()), plain(value))

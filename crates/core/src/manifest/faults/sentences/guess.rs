@@ -60,6 +60,11 @@ impl<'d> Located<'d> {
                     ![node.entries(), self.inside()].iter().any(|of| is_written(identity, of));
                 is_missing.then(|| identity.to_owned())
             }
+            "twin" => {
+                let property = |key: &Key| &self.schema["properties"][&*key.name];
+                let is_it = |key: &Key| words::aliases(property(key)).any(|of| of == self.subject);
+                node.entries().iter().find(|(key, _)| is_it(key)).map(|(key, _)| key.name.clone())
+            }
             "removable" => section()?.is_removable().then(|| self.section.clone()),
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
@@ -225,8 +230,17 @@ impl Located<'_> {
                 near.map(str::to_owned)
             }
             "address" => self.guarded().map(str::to_owned),
+            "dashed" => {
+                let dashed = text.trim().to_lowercase().replace(' ', "-");
+                (dashed != text && self.takes(&dashed)).then_some(dashed)
+            }
             "many" => (self.options.len() > MOST_NAMES).then(|| alternatives(self.options)),
-            "with_hash" => Some(format!("#{text}")).filter(|text| self.takes(text)),
+            "with_hash" => {
+                let digits = text.trim_start_matches('#');
+                let count = if digits.len() == 3 { 2 } else { 1 };
+                let digits: String = digits.chars().flat_map(|c| vec![c; count]).collect();
+                Some(format!("#{digits}")).filter(|text| self.takes(text))
+            }
             "unwanted" => {
                 let is_open = Field::of(self.schema).secrecy() == Secrecy::Open;
                 let is_shown = is_open && text.len() <= 255;
@@ -244,7 +258,7 @@ impl Located<'_> {
     }
 
     /// The number for one that is written with other units, as in `1h 30m`, and the unit of the field.
-    fn in_unit(&self, text: &str) -> Option<String> {
+    pub(super) fn in_unit(&self, text: &str) -> Option<String> {
         let about = self.schema["description"].as_str()?;
         let is_in = |base: &str| about.contains(base.trim_start_matches("in "));
         let (base, units) = UNITS.iter().find(|(base, _)| is_in(base))?;

@@ -63,6 +63,7 @@ fn as_list(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     let items = value.entries().iter().map(|(key, inner)| {
         let Data::Map(fields) = &inner.data else { return None };
         let is_entry = properties.get(&key.name).is_none()
+            && !matches!(&fields[..], [(only, _)] if ["env", "file"].contains(&&*only.name))
             && fields.iter().all(|(key, value)| {
                 properties.get(&key.name).is_some() || !matches!(value.data, Data::Map(_))
             });
@@ -224,7 +225,9 @@ impl Located<'_> {
             let shape = || spot.instead(&[expected]).map(|shape| format!("{help}, and {shape}"));
             let option = || spot.option().map(|option| format!("write `{field}: {option}`"));
             let is_open = Field::of(schema).secrecy() == Secrecy::Open;
-            let whole = if is_list || is_mapping { shape() } else { option() };
+            let number = || Some(format!("{help}, and write {}", spot.in_unit(node.text()?)?));
+            let scalar = || option().or_else(number);
+            let whole = if is_list || is_mapping { shape() } else { scalar() };
             return whole.filter(|_| is_open).unwrap_or(help);
         }
         let number = || Some(Level::parse(&node.to_json())?.word);
@@ -293,6 +296,9 @@ impl Located<'_> {
                 "; write a rule without `for: Group` for projects"
             }
             Scope::Project if !self.is_item => BY_RULE,
+            Scope::Group if self.depth == 0 || !self.is_item => {
+                "; declare it in the document of the group, with `kind: Group`"
+            }
             _ => "",
         };
         let what = if self.depth == 0 { "section" } else { "field" };
