@@ -93,16 +93,14 @@ pub(super) fn help(path: &str) -> Option<String> {
     if let Some(path) = of_address(path) {
         return Some(format!("write only the path: `{path}`"));
     }
-    let trimmed = path.trim_matches('/').trim_end_matches(".git");
-    if trimmed != path && trimmed.contains('/') && check(Scope::Project, trimmed, false).is_ok() {
-        return Some(format!("write `{trimmed}`"));
-    }
     let help = if path.contains("{{") || path.contains('$') {
         "write the path itself: expressions of other tools are not filled in"
     } else if path.contains('*') {
         "for many at once, write `kind: Defaults` with `match: {path: ...}`"
     } else if path.contains(['“', '”', '„', '‘', '’']) {
         "write `'` or `\"` around it, or no quotes: others are part of the text"
+    } else if path.contains('#') {
+        "write a space before `#`: without it, it starts no comment"
     } else if path.contains(['%', '\\']) {
         "write `/` between the parts of the path, and nothing encoded"
     } else if path.contains(' ') || !path.is_ascii() {
@@ -113,18 +111,18 @@ pub(super) fn help(path: &str) -> Option<String> {
     Some(help.to_owned())
 }
 
-/// The path in the address of a group or project, or of its repository, or behind an `@`.
+/// The path in the address of a group or project, or of its repository, without what is around it.
 fn of_address(text: &str) -> Option<&str> {
     let of_ssh =
         || text.split_once('@').map(|(_, rest)| rest.split_once(':').map_or(rest, |of| of.1));
     let path = match text.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?.1,
-        None => of_ssh()?,
+        None => of_ssh().unwrap_or(text),
     };
     let path = path.split("/-/").next()?.trim_matches('/');
     let path = path.strip_prefix("groups/").unwrap_or(path);
     let path = path.strip_suffix(".git").unwrap_or(path);
-    check(Scope::Group, path, false).is_ok().then_some(path)
+    Some(path).filter(|path| *path != text && check(Scope::Group, path, false).is_ok())
 }
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ impl<'d> Located<'d> {
     fn shape_of(&self, field: &str) -> Option<String> {
         let (key, node) = self.node.get(self.subject)?;
         let at = self.at(key, node, field);
-        let kind = at.schema["type"].as_str()?;
+        let kind = at.schema["type"].as_str().or_else(|| at.schema["type"][0].as_str())?;
         let is_other = matches!(node.data, Data::List(_)) && kind != "array";
         let is_open = Field::of(at.schema).secrecy() == Secrecy::Open;
         at.instead(&[kind]).filter(|_| is_other && is_open)
@@ -231,7 +231,7 @@ impl Located<'_> {
             }
             "address" => self.guarded().map(str::to_owned),
             "dashed" => {
-                let dashed = text.trim().to_lowercase().replace(' ', "-");
+                let dashed = text.trim().to_lowercase().replace([' ', '/'], "-");
                 (dashed != text && self.takes(&dashed)).then_some(dashed)
             }
             "many" => (self.options.len() > MOST_NAMES).then(|| alternatives(self.options)),
