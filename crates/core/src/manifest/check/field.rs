@@ -201,13 +201,11 @@ impl Check<'_> {
         let texts = match reference {
             // Why its name is not filled in is reported where that is tried.
             _ if reference.is_template() => return,
-            Reference::Env(variable) if !is_variable(variable) => {
-                if variable.starts_with('$') {
-                    texts::DOLLAR_VARIABLE
-                } else {
-                    texts::NO_VARIABLE
-                }
-            }
+            Reference::Env(variable) if !is_variable(variable) => match variable.chars().next() {
+                Some('$' | '%') => texts::DOLLAR_VARIABLE,
+                Some(' ') => texts::BLANK_VARIABLE,
+                _ => texts::NO_VARIABLE,
+            },
             Reference::Env(variable) if is_reserved(variable) => {
                 let words = words![variable, reserved = alternatives(&RESERVED)];
                 self.faults.report(texts::RESERVED_VARIABLE, at, words);

@@ -31,7 +31,15 @@ impl Check<'_> {
                     (false, true) => texts::MISPLACED_FILE,
                     (false, false) => texts::MISSING_FILE,
                 };
-                self.faults.report(texts, at, words![why]).label(address.to_string());
+                let fault = self.faults.report(texts, at, words![why]);
+                fault.label(address.to_string());
+                if path.contains('\\') {
+                    fault.help("write `/` between the folders, also on Windows");
+                } else if path.starts_with('~') {
+                    fault.help(
+                        "write a path inside the folder of the manifests: `~` is not filled in",
+                    );
+                }
             }
         }
         self.check_masked_files(container);

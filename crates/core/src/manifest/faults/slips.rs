@@ -419,7 +419,10 @@ impl<'t> Context<'t> {
         let near = near.min_by_key(|column| column.abs_diff(written))?;
         let blanks = count(near, "space");
         finding.message = "the indentation does not fit the lines above".to_owned();
-        finding.help(format!("indent line {} by {blanks}, as what is beside it", self.number + 1));
+        finding.help(match near {
+            0 => format!("take the blanks in front of line {} away", self.number + 1),
+            _ => format!("indent line {} by {blanks}, as what is beside it", self.number + 1),
+        });
         Some(false)
     }
 }

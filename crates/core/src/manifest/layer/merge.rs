@@ -23,7 +23,10 @@ use crate::{
     kind::{self, Shape, forms::CONDITION},
     manifest::{
         faults::{Faults, Spot, texts, words},
-        read::document::{Body, Part, Section, State, Validity, identity},
+        read::{
+            document::{Body, Part, Section, State, Validity, identity},
+            layers::BUILT_IN,
+        },
         schema::refused,
     },
     origin::{Layer, Origin, Sourced},
@@ -370,6 +373,15 @@ fn keeps_dollar(template: &str) -> bool {
     signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'))
 }
 
+/// True if `template` has a name in double braces, which fill in nothing.
+fn keeps_braces(template: &str) -> bool {
+    template.match_indices("{{").any(|(at, braces)| {
+        let inner = template[at + braces.len()..].split("}}").next().unwrap_or_default();
+        let is_expression = inner.strip_prefix(' ').is_some_and(|name| text::is_name(name.trim()));
+        (is_expression || BUILT_IN.contains(&inner)) && !template[..at].ends_with(['$', '%', '{'])
+    })
+}
+
 /// Fills in every template in the field `name`. Returns whether the result is valid.
 fn fill_templates(
     of: kind::Section,
@@ -387,7 +399,7 @@ fn fill_templates(
     if !is_open && !is_named {
         return true;
     }
-    let keeps_dollar = json.is_some_and(|json| keeps_dollar(&json.to_string()));
+    let template = json.map(ToString::to_string).unwrap_or_default();
     let at = Spot::key(&field.origin);
     let fault = match filler.fill_field(of, name, field) {
         Err(unfilled) if filler.is_missed(&unfilled) => return false,
@@ -395,10 +407,19 @@ fn fill_templates(
         Ok(()) if is_named || spec.is_none() => return true,
         Ok(()) => {
             let written = visible_to_schema(&field.value);
+            let is_list = spec.is_some_and(|spec| kind::is_list(&spec.schema));
+            if is_list
+                && written.as_ref().is_some_and(|json| list_values(json).any(Json::is_object))
+            {
+                // It is reported where it is read.
+                return false;
+            }
             let why = written
                 .and_then(|json| list_values(&json).find_map(|json| refused(of, name, json)));
             let Some(why) = why else {
-                if keeps_dollar {
+                if keeps_braces(&template) {
+                    faults.report(texts::KEPT_BRACES, at, &[]);
+                } else if keeps_dollar(&template) {
                     faults.report(texts::DOLLAR_BEFORE_TEMPLATE, at, &[]);
                 }
                 return true;

@@ -122,7 +122,8 @@ impl<'w> Filler<'w> {
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
             if let Some(after) = rest.strip_prefix(brace) {
-                self.refuse_expression(brace, after, origin)?;
+                let before = &template[..template.len() - after.len() - 2];
+                self.refuse_expression(before, brace, after, origin)?;
                 filled.push(Piece::Shown(brace.to_owned()));
                 rest = after;
                 continue;
@@ -147,11 +148,18 @@ impl<'w> Filler<'w> {
         Ok(filled.value())
     }
 
-    /// Refuses `{{ name }}` if `{name}` is a parameter.
-    fn refuse_expression(&self, brace: &str, after: &str, origin: &Origin) -> Result<(), Unfilled> {
+    /// Refuses `{{ name }}`, which other tools fill in.
+    fn refuse_expression(
+        &self,
+        before: &str,
+        brace: &str,
+        after: &str,
+        origin: &Origin,
+    ) -> Result<(), Unfilled> {
         let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
-        let name = inner.trim();
-        if brace == "{" && inner.starts_with(' ') && self.resolve(name).is_some() {
+        let name = inner.trim().split([' ', '|', '.']).next().unwrap_or_default();
+        let is_expression = inner.starts_with(' ') && !before.ends_with(['{', '$', '%']);
+        if brace == "{" && is_expression && self.resolve(name).is_some() {
             return Err(Unfilled::new(texts::DOUBLE_BRACES, origin, words![param = name]));
         }
         Ok(())
@@ -519,7 +527,7 @@ mod tests {
         let filler = Filler::new(&path, &layers);
         for (template, message) in [
             ("{port}", "there is no parameter `port`"),
-            ("{{ name }}", "`{{` stands for a brace, and fills in nothing"),
+            ("{{ name }}", "`{{` is a brace, and fills in nothing"),
             ("{Name}", "there is no parameter `Name`"),
             ("{group}", "`{group}` stands for nothing"),
             ("{a b}", "what stands between `{` and `}` is no parameter"),

@@ -140,7 +140,10 @@ impl<'d> Located<'d> {
         let first = self.node.items().first().unwrap_or(self.node);
         let piece = scalar(first).filter(|text| is_shown(text)).unwrap_or_default();
         let fits = |name: &str| self.fit_value(name, properties.get(name)?, &piece);
-        let mut names = properties.keys().map(String::as_str);
+        // Those that the mapping around it has, such as the sections of a document, come first.
+        let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
+        names.sort_by_key(|name| self.parent.is_none_or(|(of, _)| of.get(name).is_none()));
+        let mut names = names.into_iter();
         let has_options = |name: &&str| properties[*name].get("enum").is_some();
         let switch = Some("enabled").filter(|name| fits(name).is_some());
         let name = (switch.or_else(|| self.schema["required"][0].as_str()))
@@ -190,7 +193,10 @@ fn written_pair(node: &Node) -> (Option<String>, Option<String>) {
         return (None, quotable_scalar(node).map(|text| text.trim_start_matches('@').to_owned()));
     };
     let Some((key, value)) = entries.first() else { return (None, None) };
-    let is_group = value.entries().iter().any(|(_, inner)| matches!(inner.data, Data::Map(_)));
+    let is_group = value.entries().iter().any(|(_, inner)| {
+        let is_reference = inner.get("env").is_some() || inner.get("file").is_some();
+        matches!(inner.data, Data::Map(_)) && !is_reference
+    });
     let is_odd = matches!(value.data, Data::List(_) | Data::Bool(_)) || is_group;
     let is_key = !is_odd && is_name(&key.name.replace('/', "."));
     (is_key.then(|| key.name.clone()), quotable_scalar(value))

@@ -56,6 +56,14 @@ impl<'d> Located<'d> {
                     node.entries().iter().chain(self.inner_entries()).map(|(key, _)| &key.name);
                 (!keys.any(|key| key == identity)).then(|| identity.to_owned())
             }
+            "twin" => {
+                let mut keys = node.entries().iter().map(|(key, _)| &key.name);
+                let twin = keys.find(|name| {
+                    let mut aliases = words::aliases(&self.schema["properties"][&***name]);
+                    aliases.any(|alias| alias == self.subject)
+                });
+                twin.cloned()
+            }
             "removable" => self.find_section()?.is_removable().then(|| self.section.clone()),
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
@@ -144,7 +152,7 @@ impl<'d> Located<'d> {
     fn suggest_shape(&self, field: &str) -> Option<String> {
         let (key, node) = self.node.get(self.subject)?;
         let at = self.at(key, node, field);
-        let kind = at.schema["type"].as_str()?;
+        let kind = at.schema["type"].as_str().or_else(|| at.schema["type"][0].as_str())?;
         let is_other = matches!(node.data, Data::List(_)) && kind != "array";
         let is_open = Field::of(at.schema).secrecy() == Secrecy::Open;
         at.suggest_form(&[kind]).filter(|_| is_other && is_open)
@@ -223,8 +231,17 @@ impl Located<'_> {
                 (!goes_on).then(|| near.to_owned())
             }
             "address" => self.address_after_guard().map(str::to_owned),
+            "dashed" => {
+                let dashed = text.trim().to_lowercase().replace([' ', '/'], "-");
+                (dashed != text && self.accepts(&dashed)).then_some(dashed)
+            }
             "many" => (self.options.len() > MOST_NAMES).then(|| alternatives(self.options)),
-            "with_hash" => Some(format!("#{text}")).filter(|text| self.accepts(text)),
+            "with_hash" => {
+                let digits = text.trim_start_matches('#');
+                let count = if digits.len() == 3 { 2 } else { 1 };
+                let digits: String = digits.chars().flat_map(|c| vec![c; count]).collect();
+                Some(format!("#{digits}")).filter(|text| self.accepts(text))
+            }
             "unwanted" => {
                 let is_open = Field::of(self.schema).secrecy() == Secrecy::Open;
                 let shown = Some(text).filter(|text| is_open && text.len() <= 255);
@@ -247,7 +264,7 @@ impl Located<'_> {
     }
 
     /// The number for one that is written with other units, as in `1h 30m`, and the unit of the field.
-    fn convert_units(&self, text: &str) -> Option<String> {
+    pub(super) fn convert_units(&self, text: &str) -> Option<String> {
         let about = self.schema["description"].as_str()?;
         let mut units = UNITS.iter();
         let (base, units) =

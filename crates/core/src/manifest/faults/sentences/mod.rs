@@ -63,6 +63,7 @@ fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     let items = value.entries().iter().map(|(key, inner)| {
         let Data::Map(fields) = &inner.data else { return None };
         let is_entry = properties.get(&key.name).is_none()
+            && !matches!(&fields[..], [(only, _)] if ["env", "file"].contains(&&*only.name))
             && fields.iter().all(|(key, value)| {
                 properties.get(&key.name).is_some() || !matches!(value.data, Data::Map(_))
             });
@@ -226,7 +227,10 @@ impl Located<'_> {
             } else if is_list || is_mapping {
                 spot.suggest_form(&[expected]).map(|shape| format!("{help}, and {shape}"))
             } else {
-                spot.suggest_option().map(|option| format!("write `{field}: {option}`"))
+                let option = spot.suggest_option();
+                option.map(|option| format!("write `{field}: {option}`")).or_else(|| {
+                    Some(format!("{help}, and write {}", spot.convert_units(node.text()?)?))
+                })
             };
             return whole.unwrap_or(help);
         }
@@ -299,6 +303,9 @@ impl Located<'_> {
                 "; write a rule without `for: Group` for projects"
             }
             Scope::Project if !self.is_item => BY_RULE,
+            Scope::Group if self.depth == 0 || !self.is_item => {
+                "; declare it in the document of the group, with `kind: Group`"
+            }
             _ => "",
         };
         let what = if self.depth == 0 { "section" } else { "field" };

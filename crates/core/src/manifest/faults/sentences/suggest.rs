@@ -247,7 +247,8 @@ impl<'d> Located<'d> {
             Data::Map(entries) => entries.iter().find_map(|(name, value)| {
                 let places = [self.key_name(), "change", words::ANY];
                 let alias = words::alias_in(self.schema, &places, &name.name)?;
-                let is_whole = matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
+                let is_text = NAMES.contains(&&*name.name);
+                let is_whole = !is_text && matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
                 (is_whole || matches!(value.data, Data::List(_))).then_some(alias)
             }),
             Data::List(items) if !items.is_empty() => self.alias_of("[...]"),
