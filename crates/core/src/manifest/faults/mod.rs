@@ -245,7 +245,7 @@ impl Findings {
         let read = Glob::over_paths(node.text()?).map_err(|why| {
             let message = format!("this is no glob over {what}: {why}");
             self.error("glob", message, node.span.clone()).help(format!(
-                "write a path in which `*` and `**` stand for something, such as `{example}`"
+                "write a path, in which `*` and `**` may be wildcards, such as `{example}`"
             ));
         });
         read.ok()

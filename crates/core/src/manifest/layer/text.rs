@@ -134,7 +134,7 @@ impl<'w> Words<'w> {
             }
             let name = rest.split_once('}').filter(|_| brace == "{");
             let Some((name, after)) = name else {
-                let what = if brace == "{" { "is never closed" } else { "stands for nothing" };
+                let what = if brace == "{" { "is never closed" } else { "closes nothing" };
                 let help = "write `{{` and `}}` for braces; `{name}` fills in what it names";
                 return Err(Unfilled::new(format!("a `{brace}` that {what}"), help));
             };
@@ -166,7 +166,7 @@ impl<'w> Words<'w> {
 
     fn unknown(&self, name: &str) -> Unfilled {
         if name == "group" {
-            return Unfilled::new("`{group}` stands for nothing", "there is no group above it");
+            return Unfilled::new("`{group}` has no value", "there is no group above it");
         }
         let params = self.layers.params.keys().take(FEW).map(|name| &**name);
         let known: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
@@ -194,7 +194,7 @@ impl<'w> Words<'w> {
         let message = match is_name(name) {
             true => format!("there is no parameter `{name}`"),
             false if name.contains('{') => "a `{` that is never closed".to_owned(),
-            false => "what stands between `{` and `}` is no parameter".to_owned(),
+            false => "what is between `{` and `}` is no parameter".to_owned(),
         };
         Unfilled { message, help, lacks: Some(name.to_owned()) }
     }
@@ -529,12 +529,12 @@ mod tests {
             ("{port}", "there is no parameter `port`"),
             ("{{ name }}", "`{{` is a brace, and fills in nothing"),
             ("{Name}", "there is no parameter `Name`"),
-            ("{group}", "`{group}` stands for nothing"),
-            ("{a b}", "what stands between `{` and `}` is no parameter"),
-            ("{}", "what stands between `{` and `}` is no parameter"),
+            ("{group}", "`{group}` has no value"),
+            ("{a b}", "what is between `{` and `}` is no parameter"),
+            ("{}", "what is between `{` and `}` is no parameter"),
             ("{open", "a `{` that is never closed"),
-            ("shut}", "a `}` that stands for nothing"),
-            ("{{x}", "a `}` that stands for nothing"),
+            ("shut}", "a `}` that closes nothing"),
+            ("{{x}", "a `}` that closes nothing"),
         ] {
             assert_eq!(
                 words.fill(template, &path.origin).unwrap_err().message,
