@@ -33,7 +33,7 @@ impl Check<'_> {
                 let beside = Path::new(&*origin.file).with_file_name(&path);
                 missing.help(match beside.is_file() {
                     _ if path.contains('\\') => "write `/` between the folders, also on Windows",
-                    _ if path.starts_with('~') => "write a path inside the folder of the manifests: `~` is not filled in",
+                    _ if path.starts_with(['~', '$']) => "write a path inside the folder of the manifests: `~` and `$` are not filled in",
                     true => "correct the path: it begins at the folder of all manifests, not at that of this file",
                     false if is_secret => "correct the path, which begins at the folder of the manifests, or make sure that the file is there when `apply` runs",
                     false => "correct the path: it begins at the folder of the manifests",
