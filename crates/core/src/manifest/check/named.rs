@@ -35,9 +35,9 @@ impl Check<'_> {
                 fault.label(address.to_string());
                 if path.contains('\\') {
                     fault.help("write `/` between the folders, also on Windows");
-                } else if path.starts_with('~') {
+                } else if path.starts_with(['~', '$']) {
                     fault.help(
-                        "write a path inside the folder of the manifests: `~` is not filled in",
+                        "write a path inside the folder of the manifests: `~` and `$` are not filled in",
                     );
                 }
             }

@@ -199,7 +199,7 @@ impl<'w> Filler<'w> {
         if name.contains('{') {
             unfilled.fault.message = "a `{` that is never closed".to_owned();
         } else if !is_name(name) {
-            unfilled.fault.message = "what stands between `{` and `}` is no parameter".to_owned();
+            unfilled.fault.message = "what is between `{` and `}` is no parameter".to_owned();
         }
         Unfilled { lacks: Some(name.to_owned()), ..unfilled }
     }
@@ -529,12 +529,12 @@ mod tests {
             ("{port}", "there is no parameter `port`"),
             ("{{ name }}", "`{{` is a brace, and fills in nothing"),
             ("{Name}", "there is no parameter `Name`"),
-            ("{group}", "`{group}` stands for nothing"),
-            ("{a b}", "what stands between `{` and `}` is no parameter"),
-            ("{}", "what stands between `{` and `}` is no parameter"),
+            ("{group}", "`{group}` has no value"),
+            ("{a b}", "what is between `{` and `}` is no parameter"),
+            ("{}", "what is between `{` and `}` is no parameter"),
             ("{open", "a `{` that is never closed"),
-            ("shut}", "a `}` that stands for nothing"),
-            ("{{x}", "a `}` that stands for nothing"),
+            ("shut}", "a `}` that closes nothing"),
+            ("{{x}", "a `}` that closes nothing"),
         ] {
             assert_eq!(
                 filler.fill(template, &path.origin).unwrap_err().fault.message,

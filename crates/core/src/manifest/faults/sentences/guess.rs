@@ -56,14 +56,7 @@ impl<'d> Located<'d> {
                     node.entries().iter().chain(self.inner_entries()).map(|(key, _)| &key.name);
                 (!keys.any(|key| key == identity)).then(|| identity.to_owned())
             }
-            "twin" => {
-                let mut keys = node.entries().iter().map(|(key, _)| &key.name);
-                let twin = keys.find(|name| {
-                    let mut aliases = words::aliases(&self.schema["properties"][&***name]);
-                    aliases.any(|alias| alias == self.subject)
-                });
-                twin.cloned()
-            }
+            "twin" => self.find_twin(),
             "removable" => self.find_section()?.is_removable().then(|| self.section.clone()),
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
@@ -103,6 +96,15 @@ impl<'d> Located<'d> {
             }
             _ => None,
         }
+    }
+
+    /// The written field that has the unknown key as another name.
+    fn find_twin(&self) -> Option<String> {
+        let mut names = self.node.entries().iter().map(|(key, _)| &*key.name);
+        let twin = names.find(|name| {
+            words::aliases(&self.schema["properties"][name]).any(|alias| alias == self.subject)
+        });
+        twin.map(str::to_owned)
     }
 
     /// The section that it is in.
