@@ -77,7 +77,7 @@ pub struct Managed {
 }
 
 impl Managed {
-    /// Whether these manifests may declare `section` there.
+    /// True if these manifests may declare `section` there.
     pub(super) fn has(&self, section: &str) -> bool {
         self.sections.as_ref().is_none_or(|sections| sections.iter().any(|name| name == section))
     }
@@ -136,17 +136,17 @@ impl Manages {
         }
     }
 
-    /// Whether these manifests may declare the group or project at `path`.
+    /// True if these manifests may declare the group or project at `path`.
     pub fn holds(&self, path: &str) -> bool {
         !self.holding(path).is_empty()
     }
 
-    /// Whether these manifests may declare every section of the group or project at `path`.
+    /// True if these manifests may declare every section of the group or project at `path`.
     pub fn holds_all_sections(&self, path: &str) -> bool {
         self.holding(path).iter().any(|managed| managed.sections.is_none())
     }
 
-    /// Whether these manifests may declare `section` of the group or project at `path`.
+    /// True if these manifests may declare `section` of the group or project at `path`.
     pub fn holds_section(&self, path: &str, section: &str) -> bool {
         self.holding(path).iter().any(|managed| managed.has(section))
     }
@@ -338,7 +338,7 @@ fn content(
     config
 }
 
-/// Whether `glob` was meant as a regular expression.
+/// True if `glob` was meant as a regular expression.
 pub(super) fn is_expression(glob: &str) -> bool {
     glob.contains(".*") || glob.starts_with('^') || glob.ends_with('$')
 }

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Surroundings,
-    faults::{Findings, texts, words},
+    faults::{Finding, Findings, texts, words},
     read::files,
     schema::{self, DESCRIPTION},
     surroundings::Root,
@@ -90,7 +90,8 @@ fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option
         Err(faults) => {
             for fault in faults {
                 let at = place_of(document, &fault.at);
-                findings.error("kind-description", fault.message, at).help(fault.help);
+                let finding = Finding::error("kind-description", fault.message, at);
+                findings.push(finding).help(fault.help);
             }
             None
         }

@@ -25,45 +25,45 @@ impl Trace {
         let Body { unlisted, watch, .. } = &merged.body;
         let mut items = vec![
             Item::value("kind", merged.scope.document()),
-            self.value("path", &*merged.path.value, &merged.path.origin),
+            self.item_at("path", &*merged.path.value, &merged.path.origin),
         ];
-        items.extend(self.life());
-        items.extend(watch.iter().map(|watch| self.value("watch", watch.value, &watch.origin)));
+        items.extend(self.lifecycle_items());
+        items.extend(watch.iter().map(|watch| self.item_at("watch", watch.value, &watch.origin)));
         for of in catalogue::sections(merged.scope) {
             let section = merged.body.sections.iter().find(|s| s.of.section == of.section);
-            items.extend(section.map(|section| self.section(section)));
+            items.extend(section.map(|section| self.section_item(section)));
         }
         if !unlisted.is_empty() {
             let policies = unlisted.iter();
             let policies = policies
-                .map(|(name, policy)| self.value(*name, policy.value.word(), &policy.origin));
+                .map(|(name, policy)| self.item_at(*name, policy.value.word(), &policy.origin));
             items.push(Item::new("unlisted", Node::Map(policies.collect())));
         }
         write::document(&items)
     }
 
     /// The fields of the whole container.
-    fn life(&self) -> Vec<Item> {
+    fn lifecycle_items(&self) -> Vec<Item> {
         let life = &self.merged.life;
         let mut items = Vec::new();
         if let Some(first) = life.previously.first() {
             let paths: Vec<Json> =
                 life.previously.iter().map(|path| (*path.value).into()).collect();
-            items.push(self.value("previously", paths, &first.origin));
+            items.push(self.item_at("previously", paths, &first.origin));
         }
         if let Some(state) = &life.state {
             let is_absent = state.value == desired::State::Absent;
             let word = if is_absent { "absent" } else { "present" };
-            items.push(self.value("state", word, &state.origin));
+            items.push(self.item_at("state", word, &state.origin));
         }
         items
     }
 
-    fn section(&self, section: &Section) -> Item {
+    fn section_item(&self, section: &Section) -> Item {
         let (of, mut hidden) = (section.of, Vec::new());
         let node = match (of.shape, section.parts.first()) {
             (Shape::List, _) => {
-                Node::List(section.parts.iter().map(|part| self.entry(of, part)).collect())
+                Node::List(section.parts.iter().map(|part| self.entry_items(of, part)).collect())
             }
             (Shape::Container, Some(part)) if part.state == State::Absent => {
                 Node::Value(false.into())
@@ -73,12 +73,12 @@ impl Trace {
             }
             (_, Some(part)) if part.state == State::Absent => Node::Value(Json::Null),
             (Shape::Mapping | Shape::Container, Some(part)) => {
-                let (items, hidden_fields) = self.fields(of, part);
+                let (items, hidden_fields) = self.field_items(of, part);
                 hidden = hidden_fields;
                 Node::Map(items)
             }
             (Shape::Switch, Some(part)) => {
-                let value = part.fields.get(of.section).map(|field| written(&field.value));
+                let value = part.fields.get(of.section).map(|field| as_json(&field.value));
                 Node::Value(value.unwrap_or_default())
             }
             (_, None) => Node::Map(Vec::new()),
@@ -89,24 +89,24 @@ impl Trace {
             Node::Map(items) => items.is_empty(),
             Node::List(entries) => entries.is_empty(),
         };
-        let beside = is_alone.then(|| self.place(&section.origin));
+        let beside = is_alone.then(|| self.describe_place(&section.origin));
         Item { above: hidden, beside, ..Item::new(of.section, node) }
     }
 
     /// A list entry with its comment.
-    fn entry(&self, of: kind::Section, part: &Part) -> (Vec<Item>, Option<String>) {
-        let (mut items, hidden) = self.fields(of, part);
+    fn entry_items(&self, of: kind::Section, part: &Part) -> (Vec<Item>, Option<String>) {
+        let (mut items, hidden) = self.field_items(of, part);
         let state = match part.state {
             State::Present => None,
             State::Absent => Some("absent"),
             State::Unmanaged => Some("unmanaged"),
         };
-        items.extend(state.map(|state| self.value("state", state, &part.origin)));
+        items.extend(state.map(|state| self.item_at("state", state, &part.origin)));
         (items, (!hidden.is_empty()).then(|| hidden.join("; ")))
     }
 
     /// The fields of an entry, and the names of fields that are not shown.
-    fn fields(&self, of: kind::Section, part: &Part) -> (Vec<Item>, Vec<String>) {
+    fn field_items(&self, of: kind::Section, part: &Part) -> (Vec<Item>, Vec<String>) {
         let (mut items, mut extra, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
@@ -117,14 +117,14 @@ impl Trace {
         for name in names {
             let Some(field) = part.fields.get(name) else { continue };
             let Some(spec) = of.table().get(name) else {
-                extra.push(self.value(name, written(&field.value), &field.origin));
+                extra.push(self.item_at(name, as_json(&field.value), &field.origin));
                 continue;
             };
             let default = spec.schema.get("default");
             if default.is_some() && default == field.value.plain() && of.identity.contains(&name) {
                 continue;
             }
-            let value = match shown(spec.field, &field.value, &values) {
+            let value = match visible_value(spec.field, &field.value, &values) {
                 Ok(value) => value,
                 Err(why) => {
                     hidden.push(format!("{name}: {why}"));
@@ -138,7 +138,7 @@ impl Trace {
             }
             let names = [name.to_owned()];
             let entry = part.key(of);
-            let node = self.leaves(of, entry, &names, &spec.schema, value, &field.origin);
+            let node = self.field_item(of, entry, &names, &spec.schema, value, &field.origin);
             nest(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
         if !extra.is_empty() {
@@ -148,7 +148,7 @@ impl Trace {
     }
 
     /// A value. In a mapping that several layers may set, each leaf has its own place.
-    fn leaves(
+    fn field_item(
         &self,
         of: kind::Section,
         entry: &str,
@@ -163,24 +163,24 @@ impl Trace {
                 let leaves = object.into_iter().map(|(name, value)| {
                     let schema = &schema["properties"][&name];
                     let names: Vec<_> = names.iter().cloned().chain([name]).collect();
-                    self.leaves(of, entry, &names, schema, value, origin)
+                    self.field_item(of, entry, &names, schema, value, origin)
                 });
                 Item::new(key, Node::Map(leaves.collect()))
             }
             value => {
                 let deciding = self.deciding_origin(of.section, entry, names).unwrap_or(origin);
-                self.value(key, value, deciding)
+                self.item_at(key, value, deciding)
             }
         }
     }
 
     /// A value with the origin `origin`.
-    fn value(&self, key: impl Into<String>, value: impl Into<Json>, origin: &Origin) -> Item {
-        Item::value(key, value).beside(self.place(origin))
+    fn item_at(&self, key: impl Into<String>, value: impl Into<Json>, origin: &Origin) -> Item {
+        Item::value(key, value).beside(self.describe_place(origin))
     }
 
     /// The place of a value: file and line, and the rule if it comes from one.
-    fn place(&self, origin: &Origin) -> String {
+    fn describe_place(&self, origin: &Origin) -> String {
         let (file, line) = (&origin.file, origin.line);
         match self.rule_at(origin) {
             Some(rule) => format!("{file}:{line} {}", rule.name),
@@ -190,7 +190,7 @@ impl Trace {
 }
 
 /// A declared value in the form that may be shown, or the reason why it must not be shown.
-fn shown(field: &Field, value: &Value, beside: &Fields) -> Result<Json, &'static str> {
+fn visible_value(field: &Field, value: &Value, beside: &Fields) -> Result<Json, &'static str> {
     match value {
         Value::Plain(value) if forms::is_secret(field, value, beside) => {
             Err("not shown: it may be a secret")
@@ -198,12 +198,12 @@ fn shown(field: &Field, value: &Value, beside: &Fields) -> Result<Json, &'static
         Value::Plain(Json::String(url)) if field.secrecy() == Secrecy::Address => {
             Ok(mask_url(url).into())
         }
-        value => Ok(written(value)),
+        value => Ok(as_json(value)),
     }
 }
 
 /// A value as manifests write it.
-fn written(value: &Value) -> Json {
+fn as_json(value: &Value) -> Json {
     match value {
         Value::Plain(json) => json.clone(),
         Value::Secret(reference) => reference.written(),

@@ -83,7 +83,7 @@ impl Includes {
         })
     }
 
-    /// How manifests treat `path`. `desired` has the former paths of declared containers.
+    /// The class of `path` in the manifests. `desired` has the former paths of declared containers.
     fn classify(&self, desired: &Desired, scope: Scope, path: &str) -> Treatment {
         let home = desired.moves.home(path);
         let lower = home.to_lowercase();

@@ -92,16 +92,16 @@ pub(super) fn apply(
     let paths = paths();
     let mut found = Warnings::default();
     let all = std::mem::take(diagnostics).into_iter();
-    let globs = globs(lints);
+    let globs = compile_globs(lints);
     diagnostics.extend(all.filter_map(|diagnostic| {
         if diagnostic.severity == Severity::Error {
             return Some(diagnostic);
         }
         let file = diagnostic.place.as_ref().and_then(|place| paths.get(&place.file));
         let file = file.cloned().unwrap_or_default();
-        let level = level(lints, &globs, diagnostic.code, &file);
+        let level = find_level(lints, &globs, diagnostic.code, &file);
         found.0.push((diagnostic.clone(), file, level));
-        at_level(diagnostic, level)
+        set_level(diagnostic, level)
     }));
     found
 }
@@ -120,11 +120,11 @@ impl Warnings {
 
     /// The warnings at the stricter level of both sides, the branch and a base with these `lints`.
     pub(super) fn with_base(self, lints: &[Lint]) -> Diagnostics {
-        let globs = globs(lints);
+        let globs = compile_globs(lints);
         let found = self.0.into_iter().filter_map(|(warning, file, branch)| {
-            let base = level(lints, &globs, warning.code, &file);
+            let base = find_level(lints, &globs, warning.code, &file);
             let help = format!("this branch lowers it in `{FILE}`; at the base it counts");
-            let warning = at_level(warning, branch.max(base))?;
+            let warning = set_level(warning, branch.max(base))?;
             Some(if base > branch { warning.help(help) } else { warning })
         });
         found.collect()
@@ -132,13 +132,13 @@ impl Warnings {
 }
 
 /// The globs of `lints`. A broken glob matches nothing.
-fn globs(lints: &[Lint]) -> Vec<Option<Glob>> {
+fn compile_globs(lints: &[Lint]) -> Vec<Option<Glob>> {
     let files = lints.iter().map(|lint| lint.files.as_deref());
     files.map(|files| Glob::over_paths(files?).ok()).collect()
 }
 
 /// The level in the last of `lints` that matches the code and the file.
-fn level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> Level {
+fn find_level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> Level {
     let last = lints.iter().zip(globs).rfind(|(lint, glob)| {
         lint.code == code
             && (lint.files.is_none() || glob.as_ref().is_some_and(|glob| glob.matches(file)))
@@ -146,7 +146,7 @@ fn level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> Leve
     last.map_or(Level::Warn, |(lint, _)| lint.level)
 }
 
-fn at_level(warning: Diagnostic, level: Level) -> Option<Diagnostic> {
+fn set_level(warning: Diagnostic, level: Level) -> Option<Diagnostic> {
     match level {
         Level::Allow => None,
         Level::Warn => Some(warning),

@@ -39,7 +39,7 @@ pub use report::counted;
 pub use surroundings::Surroundings;
 
 use check::Context;
-use faults::{Findings, texts};
+use faults::{Finding, Findings, texts};
 use jiff::civil::Date;
 use mask::Quality;
 use read::{File, files};
@@ -104,7 +104,7 @@ impl Loaded {
         self.files.iter().cloned().zip(self.paths.iter().cloned()).collect()
     }
 
-    /// The same below the root.
+    /// The paths of the files below the root by their names in messages.
     pub fn paths_below_root(&self) -> FilePaths {
         let paths = self.files.iter().cloned().zip(&self.paths);
         let paths =
@@ -213,7 +213,7 @@ pub fn of_texts(
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
 
-/// Whether something new may have `path`.
+/// True if something new may have `path`.
 pub fn may_be_created(scope: Scope, path: &str) -> bool {
     check::path::check(scope, path, true).is_ok()
 }
@@ -254,7 +254,7 @@ pub fn faults_of(
         } else if let [document] = &parsed.documents[..] {
             drop(findings.add_schema(document, &Checker::new(schema)));
             if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
-                findings.error("value", message, at);
+                findings.push(Finding::error("value", message, at));
             }
         } else {
             let at = parsed.documents.get(1).map_or(0, |second| second.span.start);
@@ -280,7 +280,9 @@ fn read_layer_check(
 ) -> Read {
     let (mut documents, mut counts) = (Vec::new(), locate::Counts::new());
     let (mut is_partial, mut described) = (false, Vec::new());
-    for (file, read) in files.iter().zip(parallel::for_each(files.iter().collect(), read::file)) {
+    for (file, read) in
+        files.iter().zip(parallel::for_each(files.iter().collect(), read::read_file))
+    {
         if !read.diagnostics.is_empty() {
             counts.insert(file.name.clone(), (read.diagnostics.len(), read.more));
         }

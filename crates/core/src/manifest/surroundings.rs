@@ -23,7 +23,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// The working directory of this process, and today.
     pub fn of_process() -> Self {
         let folder = std::env::current_dir().unwrap_or_default();
         Self { folder, today: Timestamp::now().to_zoned(TimeZone::UTC).date() }
@@ -122,7 +122,7 @@ fn shown<'p>(parts: impl Iterator<Item = Component<'p>>) -> String {
     if text.is_empty() { ".".to_owned() } else { text }
 }
 
-/// Whether something exists at `path`. An error counts as yes: reading it reports the reason.
+/// True if something exists at `path`. An error counts as yes: reading it reports the reason.
 fn may_exist(path: &Path) -> bool {
     !path
         .symlink_metadata()

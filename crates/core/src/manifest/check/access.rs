@@ -49,11 +49,8 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                     if is_row || low.level.is_none() {
                         let (noun, level) = (scope.noun(), low.level.unwrap_or_default());
                         let words = words![noun, name = low.name, level];
-                        faults.report_pair(
-                            low.texts,
-                            [Spot::item(&field.origin, name), Spot::value(&low.origin)],
-                            words,
-                        );
+                        let at = [Spot::item(&field.origin, name), Spot::value(&low.origin)];
+                        faults.report_pair(low.texts, at, words);
                     }
                 }
             }

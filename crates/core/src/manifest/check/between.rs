@@ -204,11 +204,8 @@ pub(super) fn check_circular_sources(declared: &DeclaredPaths<'_>, faults: &mut 
             // Once, and a project that names itself is another fault.
             if is_back && first < *path {
                 let words = words![name, first];
-                faults.report_pair(
-                    texts::CIRCULAR,
-                    [&source.origin, &other.origin].map(Spot::value),
-                    words,
-                );
+                let at = [&source.origin, &other.origin].map(Spot::value);
+                faults.report_pair(texts::CIRCULAR, at, words);
             }
         }
     }
@@ -253,11 +250,8 @@ pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults)
                 let first = firsts.entry((id, spec.name)).or_insert_with(|| field.clone());
                 if first.value != field.value {
                     let words = words![name = spec.name, noun = section.of.noun];
-                    faults.report_pair(
-                        texts::NOT_SHARED,
-                        [&field.origin, &first.origin].map(Spot::value),
-                        words,
-                    );
+                    let at = [&field.origin, &first.origin].map(Spot::value);
+                    faults.report_pair(texts::NOT_SHARED, at, words);
                 }
             }
         }

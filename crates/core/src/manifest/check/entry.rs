@@ -22,76 +22,75 @@ use crate::{
 impl Check<'_> {
     /// The entry and its identity. Its kind checks it only if its schema accepts it and nothing is
     /// missing.
-    pub(super) fn entry(&mut self, of: Section, part: Part) -> (Entry, Identity) {
-        self.check_fields(of, &part.fields);
-        let is_complete = self.check_required(of, &part);
+    pub(super) fn convert_entry(&mut self, section: Section, part: Part) -> (Entry, Identity) {
+        self.check_fields(section, &part.fields);
+        let is_complete = self.check_required(section, &part);
         let values = part.fields.values();
         let state = match part.state {
             State::Absent | State::Unmanaged => {
                 // That it cannot be absent is reported.
-                if !of.only_edits() {
-                    self.check_identity_only(of, &part, "absent");
+                if !section.only_edits() {
+                    self.check_identity_only(section, &part, "absent");
                 }
                 desired::State::Absent
             }
             State::Present => {
                 if is_complete && part.validity != Validity::Refused {
-                    self.check_rules(of, &part, &values);
+                    self.check_rules(section, &part, &values);
                 }
                 desired::State::Present
             }
         };
-        let identity = match of.shape {
-            Shape::List => identity(of, &|name| values.get(name).cloned()),
+        let identity = match section.shape {
+            Shape::List => identity(section, &|name| values.get(name).cloned()),
             Shape::Container | Shape::Mapping | Shape::Switch => Identity::default(),
         };
         let Part { origin, fields, .. } = part;
-        let fields = modern(of, fields);
+        let fields = use_current_names(section, fields);
         (Entry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
-    /// Whether two entries are the fields of one, each with a `- ` in front; that is reported.
-    pub(super) fn is_split(&mut self, of: Section, parts: &[Part]) -> bool {
-        if of.shape != Shape::List {
+    /// True if two entries are the fields of one, each with a `- ` in front; that is reported.
+    pub(super) fn is_split(&mut self, section: Section, parts: &[Part]) -> bool {
+        if section.shape != Shape::List {
             return false;
         }
-        let mut pairs = parts.windows(2);
-        let split = pairs.find(|pair| {
-            let (first, second) = (only_field(of, &pair[0]), only_field(of, &pair[1]));
-            first.is_some_and(|first| {
-                second.is_some_and(|second| {
-                    first != second && (is_needed(of, first) || is_needed(of, second))
-                })
-            })
+        let split = parts.windows(2).find(|pair| {
+            match (only_field(section, &pair[0]), only_field(section, &pair[1])) {
+                (Some(first), Some(second)) => {
+                    first != second && (is_needed(section, first) || is_needed(section, second))
+                }
+                _ => false,
+            }
         });
         let Some(pair) = split else { return false };
         let at = Spot::key(&pair[1].origin);
-        let words = words![noun = of.noun];
+        let words = words![noun = section.noun];
         self.faults.report_pair(texts::SPLIT_ENTRY, [at, Spot::key(&pair[0].origin)], words);
         true
     }
 
-    /// Whether all required fields are declared. An absent entry only needs its identity.
-    fn check_required(&mut self, of: Section, part: &Part) -> bool {
-        if of.shape != Shape::List && part.state == State::Absent {
+    /// True if all required fields are declared. An absent entry only needs its identity.
+    fn check_required(&mut self, section: Section, part: &Part) -> bool {
+        if section.shape != Shape::List && part.state == State::Absent {
             return true;
         }
         // Its fields are those of something else, which is reported.
         if part.validity == Validity::Refused
-            && part.fields.keys().all(|name| has_default(of, name))
+            && part.fields.keys().all(|name| has_default(section, name))
         {
             return false;
         }
-        let schema = &of.table().schema;
+        let schema = &section.table().schema;
         let names = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
         let missed: Vec<_> = names
-            .filter(|name| part.state == State::Present || of.identity.contains(name))
+            .filter(|name| part.state == State::Present || section.identity.contains(name))
             .filter(|name| !part.fields.contains_key(name))
             .collect();
         for name in &missed {
             let fault = missing(name, schema, Spot::key(&part.origin));
             let fault = self.faults.push(fault);
-            if of.shape == Shape::List {
+            if section.shape == Shape::List {
                 fault.label("in this entry");
             }
         }
@@ -100,9 +99,9 @@ impl Check<'_> {
 
     /// Reports the faults that its kind finds. If its schema refuses a value, only those that depend on
     /// no other value are certain.
-    fn check_rules(&mut self, of: Section, part: &Part, values: &Fields) {
-        self.check_dots(of, part, values);
-        of.check(values, true, &mut |fault| {
+    fn check_rules(&mut self, section: Section, part: &Part, values: &Fields) {
+        self.check_dots(section, part, values);
+        section.check(values, true, &mut |fault| {
             let of_one = ["expression", "missing", "time-zone", "unknown-field"];
             if part.validity != Validity::Whole && !of_one.contains(&fault.code) {
                 return;
@@ -127,12 +126,12 @@ impl Check<'_> {
 
     /// No URL can contain `.` or `..` as a segment of its path, so such an entry could be created, but
     /// neither be changed nor removed.
-    fn check_dots(&mut self, of: Section, part: &Part, values: &Fields) {
-        for handle in &of.home.handle {
+    fn check_dots(&mut self, section: Section, part: &Part, values: &Fields) {
+        for handle in &section.home.handle {
             if !matches!(handle.place, AddressKeyIn::Path(_)) {
                 continue;
             }
-            let specs = of.table().specs().iter();
+            let specs = section.table().specs().iter();
             let mut specs = specs.filter(|spec| spec.field.live_name() == Some(handle.field));
             let Some((name, text)) =
                 specs.find_map(|spec| Some((spec.name, values.get(spec.name)?.text()?)))
@@ -148,12 +147,12 @@ impl Check<'_> {
     }
 
     /// The names of entries that others manage.
-    pub(super) fn unmanaged_names(&mut self, of: Section, part: &Part) -> Option<Glob> {
-        self.check_identity_only(of, part, "unmanaged");
-        if !self.check_required(of, part) {
+    pub(super) fn unmanaged_names(&mut self, section: Section, part: &Part) -> Option<Glob> {
+        self.check_identity_only(section, part, "unmanaged");
+        if !self.check_required(section, part) {
             return None;
         }
-        let identity = identity(of, &|name| part.fields.get(name).map(|field| field.value));
+        let identity = identity(section, &|name| part.fields.get(name).map(|field| field.value));
         let glob = Glob::over_names(&identity.name);
         if let Err(why) = &glob {
             self.faults.report(texts::IDENTITY_GLOB, Spot::key(&part.origin), words![why]);
@@ -162,57 +161,55 @@ impl Check<'_> {
     }
 
     /// An entry with this `state` only declares its identity.
-    fn check_identity_only(&mut self, of: Section, part: &Part, state: &str) {
+    fn check_identity_only(&mut self, section: Section, part: &Part, state: &str) {
         for (name, field) in part.fields.iter() {
-            let spec = of.table().get(name);
+            let spec = section.table().get(name);
             // Fields that are never sent also belong to the identity, such as former URLs of a hook.
-            let is_identity =
-                |spec: &Spec| of.identity.contains(&name) || spec.field.accepted == Accepted::Never;
+            let is_identity = |spec: &Spec| {
+                section.identity.contains(&name) || spec.field.accepted == Accepted::Never
+            };
             if spec.is_some_and(is_identity) {
                 continue;
             }
             // Keys below `extra:` may be anything and are not quoted.
             let name = if spec.is_some() { name } else { "extra" };
-            let words = words![name, state, noun = of.noun];
+            let words = words![name, state, noun = section.noun];
             self.faults.report(texts::NOT_IDENTITY, Spot::key(&field.origin), words);
         }
     }
 
     /// Reports values that the service takes for one entry only, at both places.
-    fn check_unique_values(&mut self, of: Section, entries: &[Entry]) {
-        for spec in of.table().specs().iter().filter(|spec| spec.field.among == Among::Unique) {
+    fn check_unique_values(&mut self, section: Section, entries: &[Entry]) {
+        for spec in section.table().specs().iter().filter(|spec| spec.field.among == Among::Unique)
+        {
             let values = entries.iter().filter_map(|entry| {
                 let field = entry.fields.get(spec.name)?;
                 Some((field.value.plain()?.to_string(), field.origin))
             });
             for (first, at) in repeats(values) {
-                let words = words![nouns = plural(of.noun), name = spec.name];
+                let words = words![nouns = plural(section.noun), name = spec.name];
                 self.faults.report_pair(texts::SAME_VALUE, [&at, &first].map(Spot::value), words);
             }
         }
     }
 
     /// Reports entries of which the service takes only one, at both places.
-    fn check_exclusive(&mut self, of: Section, entries: &[Entry]) {
+    fn check_exclusive(&mut self, section: Section, entries: &[Entry]) {
         let exclusive = entries.iter().filter(|entry| entry.state == desired::State::Present);
-        let exclusive =
-            exclusive.filter_map(|entry| of.only_one(&entry.key).map(|what| (what, (what, entry))));
+        let exclusive = exclusive
+            .filter_map(|entry| section.only_one(&entry.key).map(|what| (what, (what, entry))));
         for ((what, first), (_, entry)) in repeats(exclusive) {
             if first.key != entry.key {
-                let at = field_spot(entry, of.identity[0]);
                 let words = words![noun = self.scope.noun(), what];
-                self.faults.report_pair(
-                    texts::ONLY_ONE,
-                    [at, field_spot(first, of.identity[0])],
-                    words,
-                );
+                let at = [entry, first].map(|of| field_spot(of, section.identity[0]));
+                self.faults.report_pair(texts::ONLY_ONE, at, words);
             }
         }
     }
 
     /// Warns of URLs that differ only in a `/` at the end, at both places.
-    fn check_nearly_equal(&mut self, of: Section, entries: &[Entry], identities: &[Identity]) {
-        if of.identity.last().is_none_or(|name| of.field(name).compare != Compare::Url) {
+    fn check_nearly_equal(&mut self, section: Section, entries: &[Entry], identities: &[Identity]) {
+        if section.identity.last().is_none_or(|name| section.field(name).compare != Compare::Url) {
             return;
         }
         let mut seen = HashSet::new();
@@ -222,19 +219,20 @@ impl Check<'_> {
         });
         for ((first, _), (entry, is_new)) in repeats(urls) {
             if is_new {
-                let at = Spot::key(&entry.origin);
-                let words = words![nouns = plural(of.noun)];
-                self.faults.report_pair(
-                    texts::NEARLY_THE_SAME,
-                    [at, Spot::key(&first.origin)],
-                    words,
-                );
+                let words = words![nouns = plural(section.noun)];
+                let at = [&entry.origin, &first.origin].map(Spot::key);
+                self.faults.report_pair(texts::NEARLY_THE_SAME, at, words);
             }
         }
     }
 
     /// Reports former identities that are those of other entries, which keep them.
-    fn check_former_identities(&mut self, of: Section, entries: &[Entry], identities: &[Identity]) {
+    fn check_former_identities(
+        &mut self,
+        section: Section,
+        entries: &[Entry],
+        identities: &[Identity],
+    ) {
         if identities.iter().all(|identity| identity.keys.len() < 2) {
             return;
         }
@@ -249,7 +247,7 @@ impl Check<'_> {
             let mut former = identity.keys.iter().skip(1);
             let Some(other) = former.find_map(|former| current.get(former)) else { continue };
             let at = field_spot(entry, "previously");
-            let words = words![noun = of.noun];
+            let words = words![noun = section.noun];
             self.faults.report_pair(texts::FORMER_ENTRY, [at, Spot::key(&other.origin)], words);
         }
     }
@@ -257,17 +255,17 @@ impl Check<'_> {
     /// Reports two entries with one identity, at both places.
     pub(super) fn check_duplicates(
         &mut self,
-        of: Section,
+        section: Section,
         entries: &[Entry],
         identities: Vec<Identity>,
     ) {
         if entries.len() < 2 {
             return;
         }
-        self.check_unique_values(of, entries);
-        self.check_exclusive(of, entries);
-        self.check_former_identities(of, entries, &identities);
-        self.check_nearly_equal(of, entries, &identities);
+        self.check_unique_values(section, entries);
+        self.check_exclusive(section, entries);
+        self.check_former_identities(section, entries, &identities);
+        self.check_nearly_equal(section, entries, &identities);
         // By the name in manifests, and by the identity on the service.
         let mut seen: [HashMap<Cow<'_, str>, &Entry>; 2] = Default::default();
         let all = entries.iter().zip(identities).filter(|(entry, _)| !entry.key.is_empty());
@@ -282,19 +280,25 @@ impl Check<'_> {
                 (!std::ptr::eq(first, entry)).then_some((first, on_service))
             });
             if let Some((first, on_service)) = twice {
-                let skipped = if on_service { of.identity.len().saturating_sub(1) } else { 0 };
-                let names = &of.identity[skipped..];
-                self.report_duplicate(of, names, [first, entry], is_named && !on_service);
+                let skipped = if on_service { section.identity.len().saturating_sub(1) } else { 0 };
+                let names = &section.identity[skipped..];
+                self.report_duplicate(section, names, [first, entry], is_named && !on_service);
             }
         }
     }
 
     /// Reports two entries with one identity, the fields `names`. If manifests name them, they may have
     /// different URLs.
-    fn report_duplicate(&mut self, of: Section, names: &[&str], pair: [&Entry; 2], is_named: bool) {
+    fn report_duplicate(
+        &mut self,
+        section: Section,
+        names: &[&str],
+        pair: [&Entry; 2],
+        is_named: bool,
+    ) {
         let [first, entry] = pair;
         let standard = names.iter().find_map(|name| {
-            let value = of.table().get(name)?.schema.get("default")?.as_str()?;
+            let value = section.table().get(name)?.schema.get("default")?.as_str()?;
             let declared = entry.fields.get(name);
             let is_standard = declared.is_none_or(|field| field.value.text() == Some(value));
             is_standard.then(|| format!(": without `{name}` it is `{value}`"))
@@ -311,7 +315,7 @@ impl Check<'_> {
             _ if entry.state != first.state => texts::TWICE_AND_ABSENT,
             _ if spelling(entry) != spelling(first) => texts::TWICE_IN_OTHER_CASE,
             [_, ..] if is_named && url(entry) != url(first) => texts::TWICE_BY_NAME,
-            [name] if of.field(name).compare == Compare::PublicKey => texts::KEY_TWICE,
+            [name] if section.field(name).compare == Compare::PublicKey => texts::KEY_TWICE,
             _ => texts::TWICE,
         };
         let name = names.first().copied().unwrap_or_default();
@@ -322,7 +326,7 @@ impl Check<'_> {
         }
         let [at, other] = places;
         let words = words![
-            what = with_article(of.noun),
+            what = with_article(section.noun),
             name,
             names = alternatives(names).replace(" or ", " and "),
             standard = standard.unwrap_or_default()
@@ -332,20 +336,21 @@ impl Check<'_> {
 }
 
 /// The only field of an entry that has no default, if it is the only one.
-fn only_field(of: Section, part: &Part) -> Option<&str> {
-    let mut names = part.fields.keys().filter(|name| !has_default(of, name));
+fn only_field(section: Section, part: &Part) -> Option<&str> {
+    let mut names = part.fields.keys().filter(|name| !has_default(section, name));
     names.next().filter(|_| names.next().is_none())
 }
 
-/// Whether each entry of `of` has the field `name`.
-fn is_needed(of: Section, name: &str) -> bool {
-    let required = of.table().schema["required"].as_array();
-    of.identity.contains(&name) || required.is_some_and(|all| all.iter().any(|one| one == name))
+/// True if each entry of `section` has the field `name`.
+fn is_needed(section: Section, name: &str) -> bool {
+    let required = section.table().schema["required"].as_array();
+    section.identity.contains(&name)
+        || required.is_some_and(|all| all.iter().any(|one| one == name))
 }
 
-/// Whether the field `name` has a value that nobody has to write.
-fn has_default(of: Section, name: &str) -> bool {
-    of.table().get(name).is_some_and(Spec::has_default)
+/// True if the field `name` has a value that nobody has to write.
+fn has_default(section: Section, name: &str) -> bool {
+    section.table().get(name).is_some_and(Spec::has_default)
 }
 
 /// The place of the field `name` of an entry, or else of its start.
@@ -355,8 +360,8 @@ fn field_spot(entry: &Entry, name: &str) -> Spot {
 }
 
 /// Fields with the current names of nested keys. Deprecated names were reported before.
-fn modern(of: Section, fields: Declared) -> Declared {
-    let is_mapping = |name: &str| of.table().get(name).filter(|spec| spec.is_mapping());
+fn use_current_names(section: Section, fields: Declared) -> Declared {
+    let is_mapping = |name: &str| section.table().get(name).filter(|spec| spec.is_mapping());
     if !fields.keys().any(|name| is_mapping(name).is_some()) {
         return fields;
     }

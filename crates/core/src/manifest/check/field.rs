@@ -22,19 +22,19 @@ use crate::{
 
 impl Check<'_> {
     /// Checks the fields that the table of the kind has.
-    pub(super) fn check_fields(&mut self, of: Section, fields: &Declared) {
+    pub(super) fn check_fields(&mut self, section: Section, fields: &Declared) {
         for (name, field) in fields.iter() {
             let field = &field;
             for reference in field.value.sources() {
                 self.check_reference(name, &reference, Spot::key(&field.origin));
             }
-            let Some(spec) = of.table().get(name) else { continue };
-            self.check_tier(of, spec, field);
-            self.check_release(of, spec, field);
+            let Some(spec) = section.table().get(name) else { continue };
+            self.check_tier(section, spec, field);
+            self.check_release(section, spec, field);
             let modern = spec.field.replaced_by();
             match modern.and_then(|modern| Some((modern, fields.origin(modern)?))) {
                 Some((modern, twin)) => self.report_both_spellings(spec, field, modern, &twin),
-                None => self.check_deprecated(of, spec, field),
+                None => self.check_deprecated(section, spec, field),
             }
             self.check_mapping(spec, field);
             self.check_related_fields(spec, field, fields);
@@ -46,18 +46,18 @@ impl Check<'_> {
     }
 
     /// The field must exist in the declared tier.
-    fn check_tier(&mut self, of: Section, spec: &'static Spec, field: &Sourced<Value>) {
+    fn check_tier(&mut self, section: Section, spec: &'static Spec, field: &Sourced<Value>) {
         let value = field.value.plain();
         if spec.has_default() && value.is_some() && value == spec.schema.get("default") {
             return;
         }
         // A section that the tier lacks is reported once.
-        if spec.field.available.tier > of.tier() {
+        if spec.field.available.tier > section.tier() {
             self.require_tier(spec.name, spec.field.available.tier, Spot::key(&field.origin));
             return;
         }
         for (part, needed) in spec.row_tiers(&field.value) {
-            if needed > of.tier() {
+            if needed > section.tier() {
                 self.require_tier(part, needed, part_spot(field, Part::Within(part)));
             }
         }
@@ -71,12 +71,12 @@ impl Check<'_> {
     }
 
     /// The field must exist in the declared release.
-    fn check_release(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
+    fn check_release(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
         let Some(release) = self.context.release else { return };
         // A section that the release lacks is reported once.
-        let unfit = of.table().unfit(spec, &field.value, release);
+        let unfit = section.table().unfit(spec, &field.value, release);
         if let Some(unfit) = unfit
-            && of.since().is_none_or(|since| since <= release)
+            && section.since().is_none_or(|since| since <= release)
         {
             self.report_release(&unfit.message, &unfit.help, release, Spot::key(&field.origin));
         }
@@ -114,11 +114,8 @@ impl Check<'_> {
             && off.value.plain().is_some_and(needs::is_off)
         {
             let words = words![name, switch];
-            self.faults.report_pair(
-                texts::SWITCHED_OFF,
-                [&field.origin, &off.origin].map(Spot::key),
-                words,
-            );
+            let at = [&field.origin, &off.origin].map(Spot::key);
+            self.faults.report_pair(texts::SWITCHED_OFF, at, words);
         }
         if let Some(most) = spec.field.relations.at_most
             && let Some(limit) = fields.get(most)
@@ -169,13 +166,13 @@ impl Check<'_> {
     }
 
     /// Warns of a deprecated field, also within a value. The field that replaces it must exist.
-    fn check_deprecated(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
+    fn check_deprecated(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
         let (release, until) = (self.context.release, spec.field.available.until);
         if release.zip(until).is_some_and(|(release, until)| release >= until) {
             // An error already says so.
             return;
         }
-        let modern = spec.field.replaced_by().and_then(|name| of.table().get(name));
+        let modern = spec.field.replaced_by().and_then(|name| section.table().get(name));
         let since =
             modern.and_then(|modern| modern.field.available.since).filter(|since| since.is_late());
         if let (Some(modern), Some(since)) = (modern, since) {
@@ -204,13 +201,11 @@ impl Check<'_> {
         let texts = match reference {
             // Why its name is not filled in is reported where that is tried.
             _ if reference.is_template() => return,
-            Reference::Env(variable) if !is_variable(variable) => {
-                if variable.starts_with('$') {
-                    texts::DOLLAR_VARIABLE
-                } else {
-                    texts::NO_VARIABLE
-                }
-            }
+            Reference::Env(variable) if !is_variable(variable) => match variable.chars().next() {
+                Some('$' | '%') => texts::DOLLAR_VARIABLE,
+                Some(' ') => texts::BLANK_VARIABLE,
+                _ => texts::NO_VARIABLE,
+            },
             Reference::Env(variable) if is_reserved(variable) => {
                 let words = words![variable, reserved = alternatives(&RESERVED)];
                 self.faults.report(texts::RESERVED_VARIABLE, at, words);
@@ -303,8 +298,8 @@ fn find_deprecated(
     }
 }
 
-/// What names a group or project by something else than its full path in a `value` of `schema`, whose
-/// field has `names`. They are passed because it takes long to read them out of a schema.
+/// The name of a group or project in a `value` of `schema` that is not a full path. The `names` of its
+/// field are passed because it takes long to read them out of a schema.
 fn find_wrong_path<'v>(names: Option<Named>, schema: &Json, value: &'v Json) -> Option<&'v str> {
     let is_path = matches!(names, Some(Named::Group | Named::Project));
     match value {
@@ -326,7 +321,7 @@ fn find_wrong_path<'v>(names: Option<Named>, schema: &Json, value: &'v Json) -> 
     }
 }
 
-/// Whether `name` is a valid name of an environment variable.
+/// True if `name` is a valid name of an environment variable.
 fn is_variable(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())

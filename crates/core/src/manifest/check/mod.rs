@@ -63,7 +63,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Whether these manifests may declare the group or project at `path`.
+    /// True if these manifests may declare the group or project at `path`.
     pub(super) fn manages(&self, path: &str) -> bool {
         self.manages.as_ref().is_none_or(|managed| !managed.holding(path).is_empty())
     }
@@ -130,7 +130,7 @@ pub(super) fn check_included(included: Included, context: &Context) -> (Containe
 
 fn check_container(merged: Box<document::Container>, context: &Context) -> (Container, Faults) {
     let mut check = Check { context, scope: merged.scope, faults: Faults::default() };
-    let container = check.container(merged);
+    let container = check.convert_container(merged);
     access::check_grantees(&container, &mut check.faults);
     (container, check.faults)
 }
@@ -155,7 +155,7 @@ fn declared_values<'s>(
     section.entries.iter().filter_map(|entry| Some((entry, entry.fields.get(spec.name)?)))
 }
 
-/// Each item with the key of an earlier one, behind the first that has this key.
+/// Each item with the key of an earlier one, after the first that has this key.
 fn repeats<K: Eq + Hash, T: Clone>(
     items: impl IntoIterator<Item = (K, T)>,
 ) -> impl Iterator<Item = (T, T)> {
@@ -184,7 +184,7 @@ struct Check<'c> {
 }
 
 impl Check<'_> {
-    fn container(&mut self, merged: Box<document::Container>) -> Container {
+    fn convert_container(&mut self, merged: Box<document::Container>) -> Container {
         let document::Container { scope, path, mut life, body, .. } = *merged;
         let Body { mut sections, mut unlisted, watch, .. } = body;
         self.check_absent(&life, &sections, &unlisted);
@@ -195,7 +195,7 @@ impl Check<'_> {
         self.check_creation(create_section, &sections);
         let create =
             sections.extract_if(.., |section| section.of.section == create_section.section).next();
-        let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
+        let create = create.map_or(Creation::Forbidden, |section| self.convert_creation(section));
         let is_new = create.fields().is_some()
             || life.previously.iter().any(|former| path::is_renamed(&former.value, &path.value));
         if let Err(why) = path::check(scope, &path.value, is_new) {
@@ -207,7 +207,7 @@ impl Check<'_> {
             .into_iter()
             .map(|section| {
                 let policy = unlisted.remove(section.of.section);
-                self.section(section, policy)
+                self.convert_section(section, policy)
             })
             .collect();
         self.drop_self_entry(&path.value, &mut sections);
@@ -314,13 +314,9 @@ impl Check<'_> {
                 None => part.state == State::Absent && along.of.section == name,
             };
             if conflicts {
-                let at = Spot::key(&field.origin);
                 let words = words![create = create_section.section, name];
-                self.faults.report_pair(
-                    texts::CREATE_CONFLICT,
-                    [at, Spot::key(&along.origin)],
-                    words,
-                );
+                let at = [&field.origin, &along.origin].map(Spot::key);
+                self.faults.report_pair(texts::CREATE_CONFLICT, at, words);
             }
         }
     }
@@ -342,7 +338,7 @@ impl Check<'_> {
     }
 
     /// Whether the container may be created, and with which fields.
-    fn creation(&mut self, section: Section) -> Creation {
+    fn convert_creation(&mut self, section: Section) -> Creation {
         let part = section.parts.into_iter().next();
         let Some(part) = part.filter(|part| part.state == State::Present) else {
             return Creation::Forbidden;
@@ -351,7 +347,11 @@ impl Check<'_> {
         Creation::Allowed(part.fields)
     }
 
-    fn section(&mut self, section: Section, policy: Option<Sourced<Unlisted>>) -> DeclaredSection {
+    fn convert_section(
+        &mut self,
+        section: Section,
+        policy: Option<Sourced<Unlisted>>,
+    ) -> DeclaredSection {
         let Section { of, origin, parts } = section;
         self.require_tier(of.section, of.tier(), Spot::key(&origin));
         if let (Some(release), Some(since)) = (self.context.release, of.since())
@@ -370,7 +370,7 @@ impl Check<'_> {
                     unmanaged.extend(self.unmanaged_names(of, &part));
                     return None;
                 }
-                let (entry, identity) = self.entry(of, part);
+                let (entry, identity) = self.convert_entry(of, part);
                 identities.push(identity);
                 Some(entry)
             })

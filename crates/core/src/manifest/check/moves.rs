@@ -68,7 +68,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     moves
 }
 
-/// Whether the path `former` is that of the container itself, or of a group above a group, which is
+/// True if the path `former` is that of the container itself, or of a group above a group, which is
 /// reported.
 fn leads_to_itself(container: &Container, former: &Sourced<Arc<str>>, faults: &mut Faults) -> bool {
     let path = container.path.to_lowercase();
@@ -154,27 +154,29 @@ impl<'f> Paths<'f> {
 
     /// The first former path in a text of `value`.
     fn first_in(&self, value: &Json) -> Option<&'f str> {
-        self.numbers(value).map(|number| self.paths[number])
+        self.find_first(value).map(|number| self.paths[number])
     }
 
-    fn numbers(&self, value: &Json) -> Option<usize> {
+    fn find_first(&self, value: &Json) -> Option<usize> {
         match value {
             Json::String(text) => {
                 let found = self.automaton.as_ref()?.find_overlapping_iter(text);
                 let named = found.inspect(|_| steps::step());
-                let named = named.filter(|found| is_named(text, found.range()));
+                let named = named.filter(|found| is_path_at(text, found.range()));
                 named.map(|found| found.pattern().as_usize()).min()
             }
-            Json::Array(items) => items.iter().filter_map(|item| self.numbers(item)).min(),
-            Json::Object(fields) => fields.values().filter_map(|field| self.numbers(field)).min(),
+            Json::Array(items) => items.iter().filter_map(|item| self.find_first(item)).min(),
+            Json::Object(fields) => {
+                fields.values().filter_map(|field| self.find_first(field)).min()
+            }
             _ => None,
         }
     }
 }
 
-/// Whether the match at `span` of `text` is a path. A single word only counts if more of a path
+/// True if the match at `span` of `text` is a path. A single word only counts if more of a path
 /// follows.
-fn is_named(text: &str, span: Range<usize>) -> bool {
+fn is_path_at(text: &str, span: Range<usize>) -> bool {
     let path = &text[span.clone()];
     let before = text[..span.start].chars().next_back();
     let after = text[span.end..].chars().next();
@@ -183,7 +185,7 @@ fn is_named(text: &str, span: Range<usize>) -> bool {
     is_part && is_path
 }
 
-/// Whether a name goes on with this character.
+/// True if a name goes on with this character.
 fn continues_word(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
 }

@@ -31,7 +31,15 @@ impl Check<'_> {
                     (false, true) => texts::MISPLACED_FILE,
                     (false, false) => texts::MISSING_FILE,
                 };
-                self.faults.report(texts, at, words![why]).label(address.to_string());
+                let fault = self.faults.report(texts, at, words![why]);
+                fault.label(address.to_string());
+                if path.contains('\\') {
+                    fault.help("write `/` between the folders, also on Windows");
+                } else if path.starts_with(['~', '$']) {
+                    fault.help(
+                        "write a path inside the folder of the manifests: `~` and `$` are not filled in",
+                    );
+                }
             }
         }
         self.check_masked_files(container);
@@ -71,7 +79,7 @@ impl Check<'_> {
     }
 }
 
-/// Whether `path` stays inside the folder that it is relative to, and has no odd characters.
+/// True if `path` stays inside the folder that it is relative to, and has no odd characters.
 pub(in crate::manifest) fn is_below(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     !path.is_empty()

@@ -15,7 +15,7 @@ const RESERVED_AT_THE_TOP: &str = "\
     - admin api assets dashboard explore files groups health_check help import jwt login oauth \
     profile projects public s search sitemap snippets unsubscribes uploads users v2";
 
-/// Whether a move from `former` to `path` gives a new name, or one at another level, where other
+/// True if a move from `former` to `path` gives a new name, or one at another level, where other
 /// names are reserved.
 pub(super) fn is_renamed(former: &str, path: &str) -> bool {
     let name_of = |path: &str| {
@@ -98,6 +98,8 @@ pub(super) fn help(path: &str) -> Option<String> {
         "for many at once, write `kind: Defaults` with `match: {path: ...}`"
     } else if path.contains(['“', '”', '„', '‘', '’']) {
         "write `'` or `\"` around it, or no quotes: others are part of the text"
+    } else if path.contains('#') {
+        "write a space before `#`: without it, it starts no comment"
     } else if path.contains(['%', '\\']) {
         "write `/` between the parts of the path, and nothing encoded"
     } else if path.contains(' ') || !path.is_ascii() {
@@ -108,19 +110,17 @@ pub(super) fn help(path: &str) -> Option<String> {
     Some(help.to_owned())
 }
 
-/// The path in the address of a group or project, or of its repository, or behind an `@`.
+/// The path in the address of a group or project, or of its repository, without what is around it.
 fn path_in_address(text: &str) -> Option<&str> {
-    let path = match text.split_once("://") {
-        Some((_, rest)) => rest.split_once('/')?.1,
-        None => {
-            let (_, rest) = text.split_once('@')?;
-            rest.split_once(':').map_or(rest, |(_, path)| path)
-        }
+    let path = match (text.split_once("://"), text.split_once('@')) {
+        (Some((_, rest)), _) => rest.split_once('/')?.1,
+        (None, Some((_, rest))) => rest.split_once(':').map_or(rest, |(_, path)| path),
+        (None, None) => text,
     };
     let path = path.split("/-/").next()?.trim_matches('/');
     let path = path.strip_prefix("groups/").unwrap_or(path);
     let path = path.strip_suffix(".git").unwrap_or(path);
-    check(Scope::Group, path, false).is_ok().then_some(path)
+    Some(path).filter(|path| *path != text && check(Scope::Group, path, false).is_ok())
 }
 
 #[cfg(test)]

@@ -138,11 +138,8 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
     let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
     for list in lists.iter().filter_map(|name| container.section(name)) {
         let words = words![section = list.of.section];
-        faults.report_pair(
-            texts::IDLE_ALLOWLIST,
-            [Spot::key(&list.origin), Spot::value(&scope.origin)],
-            words,
-        );
+        let at = [Spot::key(&list.origin), Spot::value(&scope.origin)];
+        faults.report_pair(texts::IDLE_ALLOWLIST, at, words);
     }
 }
 

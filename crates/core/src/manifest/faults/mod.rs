@@ -36,7 +36,7 @@ pub(super) mod texts {
 /// The severity, the code, the message and the help of a fault, and the label of its related place.
 pub(super) type Texts = [&'static str; 5];
 
-/// What the names in braces of a text stand for: made by [`words!`].
+/// The values of the names in braces of a text: made by [`words!`].
 pub(super) type Words<'w> = [(&'w str, &'w dyn Display)];
 
 /// The [`Words`] of a text, as in `words![noun, path = group.path]`.
@@ -193,7 +193,7 @@ impl<A> Default for Faults<A> {
 }
 
 impl<A> Faults<A> {
-    /// Whether there are none.
+    /// True if there are none.
     pub(super) const fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
@@ -207,16 +207,6 @@ impl<A> Faults<A> {
     pub(super) fn report_pair(&mut self, texts: Texts, at: [A; 2], words: &Words<'_>) {
         let [at, related] = at;
         self.report(texts, at, words).related = Some(related);
-    }
-
-    /// Adds an error.
-    pub(super) fn error(
-        &mut self,
-        code: &'static str,
-        message: impl Into<String>,
-        at: A,
-    ) -> &mut Finding<A> {
-        self.push(Finding::error(code, message, at))
     }
 
     /// Adds a fault.
@@ -265,7 +255,7 @@ impl More {
 }
 
 impl Findings {
-    /// How many more can be shown.
+    /// The number of faults that can still be shown.
     const fn room(&self) -> usize {
         MOST.saturating_sub(self.found.len())
     }
@@ -286,13 +276,13 @@ impl Findings {
 
     /// The glob over `what` that `node` is, or a fault with an `example`.
     pub(super) fn glob(&mut self, node: &Node, what: &str, example: &str) -> Option<Glob> {
-        let read = Glob::over_paths(node.text()?).map_err(|why| {
-            let message = format!("this is no glob over {what}: {why}");
-            self.error("glob", message, node.span.clone()).help(format!(
-                "write a path in which `*` and `**` stand for something, such as `{example}`"
-            ));
-        });
-        read.ok()
+        match Glob::over_paths(node.text()?) {
+            Ok(glob) => Some(glob),
+            Err(why) => {
+                self.report(texts::GLOB, node.span.clone(), words![what, why, example]);
+                None
+            }
+        }
     }
 
     /// Adds the faults of the YAML.
@@ -313,14 +303,14 @@ impl Findings {
             return BTreeSet::new();
         }
         // What is below a wrong name, or in a wrong form, is checked too: all can be mended at once.
-        let repaired = sentences::repaired(document, &checker.schema);
+        let repaired = sentences::repair_document(document, &checker.schema);
         let [refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
             let mut refused = BTreeSet::new();
             let errors = checker.errors(document).take(2 * MOST);
             for (at, error) in errors.filter(|(at, _)| at.matches('/').count() >= depth) {
                 let is_new = refused.insert(at.clone());
                 if let Some(place) = locate::locate(&at, document, &checker.schema) {
-                    place.explain(&error, is_new, self);
+                    place.report_error(&error, is_new, self);
                 }
             }
             refused
@@ -345,7 +335,7 @@ impl Findings {
         content.ok()
     }
 
-    /// What `read` makes of a file that holds one document of `schema`, and the faults of the file.
+    /// The result of `read` for a file that holds one document of `schema`, and the faults of the file.
     pub(super) fn of_file<T>(
         name: FileName,
         text: &str,

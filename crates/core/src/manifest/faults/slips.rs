@@ -71,7 +71,7 @@ impl Pattern {
         self.compiled.get_or_init(|| Regex::new(text).ok()).as_ref()
     }
 
-    /// What it finds in `text`, or its part that is called `at` or is the first in parentheses.
+    /// The part of `text` that it finds, or of this the part that is called `at` or is the first in parentheses.
     pub(super) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         if self.text.is_none() {
             return Some(&text[..0]);
@@ -89,7 +89,7 @@ impl Pattern {
         Some(self.compiled()?.replace(text, by).into_owned())
     }
 
-    /// Whether it can be compiled.
+    /// True if it can be compiled.
     #[cfg(test)]
     pub(super) fn is_valid(&self) -> bool {
         self.text.is_none() || self.compiled().is_some()
@@ -122,7 +122,7 @@ const CAUSED: [&str; 5] = ["missing", "null", "reference", "type", "unknown-fiel
 /// Parts of a text with this many bytes or more are not searched.
 const LONG: usize = 1_000;
 
-/// How many lines above a fault may be its cause.
+/// The number of lines above a fault that may be its cause.
 const FAR: usize = 40;
 
 /// The longest document that is read again with something mended.
@@ -194,7 +194,7 @@ impl Findings {
         true
     }
 
-    /// Leaves out the faults of the lines behind one that is no YAML, which makes a text of all of them.
+    /// Drops the faults of the lines after one that is no YAML: it makes a text of all of them.
     fn drop_consequences(&mut self, text: &str) {
         let mut ends = Vec::new();
         for finding in self.found.iter().filter(|finding| finding.code == "document") {
@@ -237,7 +237,7 @@ impl Findings {
 /// The lines of a text around a fault.
 struct Context<'t> {
     text: &'t str,
-    /// Where the fault is.
+    /// The byte of the fault.
     at: usize,
     lines: Vec<&'t str>,
     /// The number of its line.
@@ -256,12 +256,12 @@ impl<'t> Context<'t> {
         Some(Self { text, at: at.start, lines, number, before })
     }
 
-    /// The line with this number, from 0; behind the last one an empty one at the end of the text.
+    /// The line with this number, from 0; after the last one an empty one at the end of the text.
     fn line(&self, number: usize) -> &'t str {
         self.lines.get(number).copied().unwrap_or(&self.text[self.text.len()..])
     }
 
-    /// Where a part of the text starts.
+    /// The byte at which a part of the text starts.
     fn start(&self, part: &str) -> usize {
         part.as_ptr().addr() - self.text.as_ptr().addr()
     }
@@ -344,13 +344,13 @@ impl<'t> Context<'t> {
         Some(slip.alone)
     }
 
-    /// Whether the text can be read further with `part` written as the slip wants it.
+    /// True if the text can be read further with `part` written as the slip wants it.
     fn is_mended(&self, slip: &Slip, part: &str) -> bool {
         let mut mended = slip.mends.iter().filter_map(|mend| slip.line.replace(part, mend));
         slip.mends.is_empty() || mended.any(|mended| self.reads_with(part, &mended))
     }
 
-    /// Whether nothing is wrong up to the end of the line once `part` is written as `mended`.
+    /// True if nothing is wrong up to the end of the line once `part` is written as `mended`.
     fn reads_with(&self, part: &str, mended: &str) -> bool {
         let (line, end) = (self.line(self.number), self.end());
         let Range { start: above, end: below } = self.document();
@@ -358,7 +358,7 @@ impl<'t> Context<'t> {
         if below - above > MOST_READ || !(above..=below).contains(&start) || rest > below {
             return false;
         }
-        // Beside what is mended itself, more may be wrong behind the fault.
+        // Apart from the mended part, more may be wrong after the fault.
         let wrong = if rest <= self.start(line) { self.at } else { end };
         let mended = [&self.text[above..start], mended, &self.text[rest..below]].concat();
         let faults = yaml::parse(&mended).faults;
@@ -380,7 +380,7 @@ impl<'t> Context<'t> {
             .or_else(|| self.explain_by_list("last", finding))
     }
 
-    /// A text behind `|` or `>` that is not indented.
+    /// Explains a text after `|` or `>` that is not indented.
     fn explain_unindented(&self, finding: &mut Finding) -> Option<bool> {
         let head = (0..self.number).rev().find(|number| is_block_head(self.line(*number)))?;
         let first = (head + 1..=self.number)
@@ -399,7 +399,7 @@ impl<'t> Context<'t> {
         Some(false)
     }
 
-    /// A line that is a little less or more indented than one above that it belongs beside.
+    /// Explains a line that is indented a little less or more than one above that it belongs beside.
     fn explain_indentation(&self, finding: &mut Finding) -> Option<bool> {
         let line = self.line(self.number);
         let written = width(line);
@@ -419,12 +419,15 @@ impl<'t> Context<'t> {
         let near = near.min_by_key(|column| column.abs_diff(written))?;
         let blanks = count(near, "space");
         finding.message = "the indentation does not fit the lines above".to_owned();
-        finding.help(format!("indent line {} by {blanks}, as what is beside it", self.number + 1));
+        finding.help(match near {
+            0 => format!("take the blanks in front of line {} away", self.number + 1),
+            _ => format!("indent line {} by {blanks}, as what is beside it", self.number + 1),
+        });
         Some(false)
     }
 }
 
-/// How far a line is indented.
+/// The indentation of a line.
 fn width(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
@@ -467,7 +470,7 @@ fn find_tag(text: &str, start: usize) -> Option<Range<usize>> {
     is_of_value.then(|| begin..begin + tag.len())
 }
 
-/// Whether a line ends with the head of a text that goes over several lines.
+/// True if a line ends with the head of a text that goes over several lines.
 fn is_block_head(line: &str) -> bool {
     let head = line.trim_end().trim_end_matches(['+', '-']);
     head.ends_with(": |") || head.ends_with(": >")

@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Rules {
-    /// Whether `rule` may match what another rule includes.
+    /// True if `rule` may match what another rule includes.
     fn may_hold_for_included(&self, rule: &Rule) -> bool {
         let including = self.all().filter(|other| other.includes && other.scope == rule.scope);
         let mut included = including.flat_map(|other| other.paths.iter());
@@ -110,13 +110,13 @@ fn first_from<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c 
     containers.get(at).map(Box::as_ref).filter(|next| path(next).starts_with(&prefix))
 }
 
-/// Whether one of `containers` that `rule` may be about has this `path`.
+/// True if one of `containers` that `rule` may be about has this `path`.
 fn is_declared(rule: &Rule, path: &str, containers: &[Box<Container>]) -> bool {
     first_from(containers, path)
         .is_some_and(|of| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path))
 }
 
-/// Whether a path may match both globs: what is special in them but `*` counts as any text.
+/// True if a path may match both globs: what is special in them but `*` counts as any text.
 fn may_meet(one: &Glob, other: &Glob) -> bool {
     let [one, other] = [one, other].map(|glob| {
         // `**/` also matches nothing.
@@ -129,7 +129,7 @@ fn may_meet(one: &Glob, other: &Glob) -> bool {
     overlap(&one, &other)
 }
 
-/// Whether a glob of `rule` starts with one of the lower-case paths of `groups`. A regular expression
+/// True if a glob of `rule` starts with one of the lower-case paths of `groups`. A regular expression
 /// is about no group.
 fn is_for_one_of(rule: &Rule, groups: &[String]) -> bool {
     rule.paths.iter().map(Glob::written).filter(|glob| !is_expression(glob)).any(|glob| {
@@ -140,7 +140,7 @@ fn is_for_one_of(rule: &Rule, groups: &[String]) -> bool {
     })
 }
 
-/// Whether all globs of a rule for projects have one part, which the path of no project has.
+/// True if all globs of a rule for projects have one part, which the path of no project has.
 fn is_of_one_part(rule: &Rule) -> bool {
     let is_for_projects = rule.scope == Scope::Project && rule.profile.is_none();
     let mut globs = rule.paths.iter().map(Glob::written);

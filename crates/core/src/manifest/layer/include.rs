@@ -75,7 +75,7 @@ pub(super) fn check_invented_paths(rules: &Rules, layered: &mut Layered) {
         layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let mut tried = BTreeSet::new();
     for rule in rules.all() {
-        let mut paths = rule.paths.iter().flat_map(|glob| invent(rule.scope, glob));
+        let mut paths = rule.paths.iter().flat_map(|glob| invent_paths(rule.scope, glob));
         let brought = paths.find_map(|path| {
             let (by, _) = rules.including(rule.scope, &path, false)?;
             let is_of_it = rule.best_match(&path).is_some() && !declared.contains(&path);
@@ -89,17 +89,17 @@ pub(super) fn check_invented_paths(rules: &Rules, layered: &mut Layered) {
 }
 
 /// Lower-case paths that `glob` matches, with invented text for its wildcards.
-fn invent(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
+fn invent_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
     let name = format!("some-undeclared-{}", scope.noun());
     let across = [name.clone(), format!("some-undeclared-group/{name}"), String::new()];
-    let choices = choices(&glob.written().to_lowercase());
+    let choices = expand_braces(&glob.written().to_lowercase());
     let paths = choices.into_iter().flat_map(move |choice| {
         let name = name.clone();
         across.clone().into_iter().map(move |across| {
             let segments = choice.split('/').map(|segment| match segment {
                 "**" => across.clone(),
                 "*" => name.clone(),
-                other => literal(other),
+                other => sample_text(other),
             });
             segments.filter(|segment| !segment.is_empty()).collect::<Vec<_>>().join("/")
         })
@@ -113,18 +113,18 @@ fn invent(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
 }
 
 /// The globs without `{a,b}` that `glob` expands to. A [`Glob`] limits their number.
-fn choices(glob: &str) -> Vec<String> {
+fn expand_braces(glob: &str) -> Vec<String> {
     // The first `}` closes an innermost brace.
     let innermost = glob.split_once('}').and_then(|(start, after)| {
         let (before, inner) = start.rsplit_once('{')?;
         Some((before, inner, after))
     });
     let Some((before, inner, after)) = innermost else { return vec![glob.to_owned()] };
-    inner.split(',').flat_map(|choice| choices(&format!("{before}{choice}{after}"))).collect()
+    inner.split(',').flat_map(|choice| expand_braces(&format!("{before}{choice}{after}"))).collect()
 }
 
 /// A short text that a segment of a glob without choices probably matches.
-fn literal(segment: &str) -> String {
+fn sample_text(segment: &str) -> String {
     let mut text = String::new();
     let mut chars = segment.chars();
     while let Some(c) = chars.next() {
@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_path_can_be_invented_for_any_usual_glob() {
-        let first = |scope, glob: &str| invent(scope, &Glob::over_paths(glob).unwrap()).next();
+        let first =
+            |scope, glob: &str| invent_paths(scope, &Glob::over_paths(glob).unwrap()).next();
         for (glob, path) in [
             ("acme/**", "acme/some-undeclared-project"),
             ("Acme/web/*", "acme/web/some-undeclared-project"),
@@ -162,7 +163,8 @@ mod tests {
         }
         assert_eq!(first(Scope::Group, "acme/*").as_deref(), Some("acme/some-undeclared-group"));
         // A project is never at the top level.
-        let paths: Vec<_> = invent(Scope::Project, &Glob::over_paths("**").unwrap()).collect();
+        let paths: Vec<_> =
+            invent_paths(Scope::Project, &Glob::over_paths("**").unwrap()).collect();
         assert_eq!(paths, ["some-undeclared-group/some-undeclared-project"]);
     }
 }

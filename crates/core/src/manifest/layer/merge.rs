@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{
     rules::{Claim, FEW, Layers, report_ambiguous},
-    slots::{Slot, change, changed, claim, insert, slots},
+    slots::{Slot, add_slot, apply_change, list_change, set_value, split_fields},
     text::{Filler, has_template},
 };
 use crate::{
@@ -23,7 +23,10 @@ use crate::{
     kind::{self, Shape, forms::CONDITION},
     manifest::{
         faults::{Faults, Spot, texts, words},
-        read::document::{Body, Part, Section, State, Validity, identity},
+        read::{
+            document::{Body, Part, Section, State, Validity, identity},
+            layers::BUILT_IN,
+        },
         schema::refused,
     },
     origin::{Layer, Origin, Sourced},
@@ -49,20 +52,20 @@ pub(super) fn merge(
     };
     for equal in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
         let bodies: Vec<_> = equal.iter().map(|(_, tracked)| &tracked.rule.body).collect();
-        merging.take(equal[0].0, &bodies);
+        merging.add_layers(equal[0].0, &bodies);
     }
     let highest = layers.rules.last().map_or(0, |(rank, _)| rank + 1);
-    merging.take(highest, &[document]);
-    merging.finish()
+    merging.add_layers(highest, &[document]);
+    merging.into_body()
 }
 
 impl Body {
-    /// Whether it sets anything of the section `name`.
+    /// True if it sets anything of the section `name`.
     pub(super) fn has(&self, name: &str) -> bool {
         self.sections.iter().any(|section| section.of.section == name)
     }
 
-    /// Whether it contains no templates and no changes of lists.
+    /// True if it contains no templates and no changes of lists.
     pub(super) fn is_closed(&self) -> bool {
         let mut parts = self.sections.iter().flat_map(|section| &section.parts);
         parts.all(|part| !part.is_open && part.state != State::Unmanaged)
@@ -119,14 +122,14 @@ enum Fields<'m> {
 
 impl<'m> Merging<'m> {
     /// Adds layers of equal rank. Earlier ones were lower.
-    fn take(&mut self, rank: usize, bodies: &[&'m Body]) {
+    fn add_layers(&mut self, rank: usize, bodies: &[&'m Body]) {
         for section in bodies.iter().flat_map(|body| &body.ignores) {
             self.sections.remove(section);
             self.unlisted.remove(section);
         }
         for (number, body) in bodies.iter().enumerate() {
             for section in &body.sections {
-                self.section(Place { rank, number }, section);
+                self.add_section(Place { rank, number }, section);
             }
             for (name, policy) in &body.unlisted {
                 Claim::add(self.unlisted.entry(name), rank, policy);
@@ -137,7 +140,7 @@ impl<'m> Merging<'m> {
         }
     }
 
-    fn section(&mut self, layer: Place, section: &'m Section) {
+    fn add_section(&mut self, layer: Place, section: &'m Section) {
         let (of, origin, rank) = (section.of, &section.origin, layer.rank);
         let merged = self.sections.entry(of.section).or_insert_with(|| Merged {
             of,
@@ -155,14 +158,14 @@ impl<'m> Merging<'m> {
             self.faults.report(texts::ADDS_NOTHING, Spot::key(origin), words);
         }
         for part in &section.parts {
-            if let Some((key, fields)) = filled(of, part, &self.filler, self.faults) {
-                merged.entry(layer, key, part, fields);
+            if let Some((key, fields)) = fill_identity(of, part, &self.filler, self.faults) {
+                merged.add_entry(layer, key, part, fields);
             }
         }
     }
 
     /// The result of all layers.
-    fn finish(mut self) -> Body {
+    fn into_body(mut self) -> Body {
         let mut body = Body::default();
         for (name, claim) in std::mem::take(&mut self.unlisted) {
             // A rule may set it for containers that have the section; in a document, it is checked
@@ -178,7 +181,7 @@ impl<'m> Merging<'m> {
         for merged in std::mem::take(&mut self.sections).into_values() {
             let Merged { of, origin, entries, twice, .. } = merged;
             let mut parts: Vec<_> =
-                entries.into_iter().map(|(key, entry)| self.part(of, key, entry)).collect();
+                entries.into_iter().map(|(key, entry)| self.finish_entry(of, key, entry)).collect();
             parts.extend(twice);
             body.sections.push(Section { of, origin, parts });
         }
@@ -186,26 +189,20 @@ impl<'m> Merging<'m> {
         body
     }
 
-    /// Reports that two layers of equal rank set `what` differently.
-    fn differs(&mut self, what: &str, first: &Origin, other: Option<&Origin>) {
-        if let Some(other) = other {
-            report_ambiguous(what, self.filler.path(), first, other, self.faults);
-        }
-    }
-
-    fn part(&mut self, of: kind::Section, key: String, entry: Entry<'_>) -> Part {
+    fn finish_entry(&mut self, of: kind::Section, key: String, entry: Entry<'_>) -> Part {
         let Entry { origin, state, other, mut validity, fields, .. } = entry;
-        self.differs(of.section, &origin, other.as_ref());
+        let path = self.filler.path();
+        report_ambiguous(of.section, path, &origin, other.as_ref(), self.faults);
         let fields = match fields {
             Fields::Whole(fields) => fields.into_owned(),
-            Fields::Slots(slots) => self.values(of, slots, &mut validity),
+            Fields::Slots(slots) => self.resolve_slots(of, slots, &mut validity),
         };
         let key = OnceLock::from(key);
         Part { origin, state, validity, is_open: false, fields, key }
     }
 
     /// The fields of `slots`, with every template filled in.
-    fn values(
+    fn resolve_slots(
         &mut self,
         of: kind::Section,
         slots: BTreeMap<String, Slot>,
@@ -213,22 +210,23 @@ impl<'m> Merging<'m> {
     ) -> Declared {
         let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
         for slot in slots.into_values() {
-            self.differs(&slot.names.join("."), &slot.origin, slot.other.as_ref());
-            let Slot { rank, names, value, below, origin, .. } = slot;
+            let Slot { rank, names, value, below, origin, other } = slot;
+            let (what, path) = (names.join("."), self.filler.path());
+            report_ambiguous(&what, path, &origin, other.as_ref(), self.faults);
             if origin.layer > Layer::Profile {
-                self.removes_nothing(of, &names[0], &value, below.as_ref(), &origin);
+                self.check_removed(of, &names[0], &value, below.as_ref(), &origin);
             }
-            let value = changed(of, &names[0], value, below);
+            let value = apply_change(of, &names[0], value, below);
             let Some((first, within)) = names.split_first() else { continue };
             let new = || (rank, Sourced { value: Json::Null.into(), origin: origin.clone() });
             let (highest, field) = fields.entry(first.clone()).or_insert_with(new);
-            insert(&mut field.value, within, value);
+            set_value(&mut field.value, within, value);
             if *highest < rank || (*highest == rank && origin < field.origin) {
                 (*highest, field.origin) = (rank, origin);
             }
         }
         let filled = fields.into_iter().map(|(name, (_, mut field))| {
-            if !fill(of, &name, &mut field, &self.filler, self.faults) {
+            if !fill_templates(of, &name, &mut field, &self.filler, self.faults) {
                 *validity = Validity::Refused;
             }
             (name, field)
@@ -236,8 +234,8 @@ impl<'m> Merging<'m> {
         filled.collect()
     }
 
-    /// Reports what a document takes out of a list that lower layers do not put there.
-    fn removes_nothing(
+    /// Warns about `remove` items that no lower layer adds.
+    fn check_removed(
         &mut self,
         of: kind::Section,
         name: &str,
@@ -245,7 +243,7 @@ impl<'m> Merging<'m> {
         below: Option<&Value>,
         origin: &Origin,
     ) {
-        let Some([_, removed]) = change(of, name, value) else { return };
+        let Some([_, removed]) = list_change(of, name, value) else { return };
         let below = match below.map(Value::plain) {
             None => &[][..],
             Some(Some(Json::Array(list))) => list,
@@ -264,7 +262,7 @@ impl<'m> Merging<'m> {
 
 impl<'m> Merged<'m> {
     /// Adds the entry `key` of a layer.
-    fn entry(&mut self, layer: Place, key: String, part: &'m Part, fields: Cow<'m, Declared>) {
+    fn add_entry(&mut self, layer: Place, key: String, part: &'m Part, fields: Cow<'m, Declared>) {
         let (of, rank) = (self.of, layer.rank);
         if part.state == State::Unmanaged
             && let Ok(glob) = Glob::over_names(&key)
@@ -283,7 +281,7 @@ impl<'m> Merged<'m> {
             other: None,
             validity: part.validity,
             fields: match part.is_open {
-                true => Fields::Slots(slots(of, &fields, rank)),
+                true => Fields::Slots(split_fields(of, &fields, rank)),
                 false => Fields::Whole(fields),
             },
         };
@@ -294,7 +292,7 @@ impl<'m> Merged<'m> {
         if entry.layer == layer {
             self.twice.push(part.clone());
         } else if part.state == State::Present && entry.state == State::Present {
-            entry.combine(of, layer, part, &fields);
+            entry.add_fields(of, layer, part, &fields);
         } else if entry.layer.rank < rank {
             *entry = new(fields);
         } else if part.state != entry.state {
@@ -306,14 +304,14 @@ impl<'m> Merged<'m> {
 
 impl<'m> Entry<'m> {
     /// Adds fields.
-    fn combine(&mut self, of: kind::Section, layer: Place, part: &Part, fields: &Declared) {
+    fn add_fields(&mut self, of: kind::Section, layer: Place, part: &Part, fields: &Declared) {
         let lower = std::mem::replace(&mut self.fields, Fields::Slots(BTreeMap::new()));
         let mut all = match lower {
-            Fields::Whole(fields) => slots(of, &fields, self.layer.rank),
+            Fields::Whole(fields) => split_fields(of, &fields, self.layer.rank),
             Fields::Slots(slots) => slots,
         };
-        for (key, slot) in slots(of, fields, layer.rank) {
-            claim(of, &mut all, key, slot);
+        for (key, slot) in split_fields(of, fields, layer.rank) {
+            add_slot(of, &mut all, key, slot);
         }
         self.fields = Fields::Slots(all);
         if self.layer.rank < layer.rank || part.origin < self.origin {
@@ -326,7 +324,7 @@ impl<'m> Entry<'m> {
 
 /// The identity of `part`, and its fields with the templates of the identity filled in; `None` if
 /// that is a fault.
-pub(super) fn filled<'p>(
+pub(super) fn fill_identity<'p>(
     of: kind::Section,
     part: &'p Part,
     filler: &Filler<'_>,
@@ -339,7 +337,7 @@ pub(super) fn filled<'p>(
     let mut is_sound = true;
     for name in of.identity {
         if let Some(field) = fields.get_mut(name) {
-            is_sound &= fill(of, name, field, filler, faults);
+            is_sound &= fill_templates(of, name, field, filler, faults);
         }
     }
     let key = identity(of, &|name| fields.get(name).map(|field| field.value.clone())).name;
@@ -348,7 +346,7 @@ pub(super) fn filled<'p>(
 
 /// The value as a schema sees it, with a reference in the place of each secret within. A secret as a
 /// whole needs no check.
-fn as_written(value: &Value) -> Option<Cow<'_, Json>> {
+fn visible_to_schema(value: &Value) -> Option<Cow<'_, Json>> {
     match value {
         Value::Plain(json) => Some(Cow::Borrowed(json)),
         Value::Secret(Reference::Data(data)) => {
@@ -359,7 +357,7 @@ fn as_written(value: &Value) -> Option<Cow<'_, Json>> {
 }
 
 /// The value, or the lists of the conditions in place of a list.
-fn lists(value: &Json) -> impl Iterator<Item = &Json> {
+fn list_values(value: &Json) -> impl Iterator<Item = &Json> {
     let (one, conditions) = match value {
         Json::Object(object) if object.keys().all(|key| CONDITION.contains(&&**key)) => {
             (None, Some(object.values()))
@@ -369,14 +367,23 @@ fn lists(value: &Json) -> impl Iterator<Item = &Json> {
     one.into_iter().chain(conditions.into_iter().flatten())
 }
 
-/// Whether a parameter of `template` has a `$` in front, as other tools write it.
+/// True if a parameter of `template` has a `$` in front, as other tools write it.
 fn keeps_dollar(template: &str) -> bool {
     let mut signs = template.match_indices("${").chain(template.match_indices("%{"));
     signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'))
 }
 
+/// True if `template` has a name in double braces, which fill in nothing.
+fn keeps_braces(template: &str) -> bool {
+    template.match_indices("{{").any(|(at, braces)| {
+        let inner = template[at + braces.len()..].split("}}").next().unwrap_or_default();
+        let is_expression = inner.strip_prefix(' ').is_some_and(|name| text::is_name(name.trim()));
+        (is_expression || BUILT_IN.contains(&inner)) && !template[..at].ends_with(['$', '%', '{'])
+    })
+}
+
 /// Fills in every template in the field `name`. Returns whether the result is valid.
-fn fill(
+fn fill_templates(
     of: kind::Section,
     name: &str,
     field: &mut Sourced<Value>,
@@ -392,18 +399,27 @@ fn fill(
     if !is_open && !is_named {
         return true;
     }
-    let keeps_dollar = json.is_some_and(|json| keeps_dollar(&json.to_string()));
+    let template = json.map(ToString::to_string).unwrap_or_default();
     let at = Spot::key(&field.origin);
     let fault = match filler.fill_field(of, name, field) {
         Err(unfilled) if filler.is_missed(&unfilled) => return false,
         Err(unfilled) => faults.push(*unfilled.fault),
         Ok(()) if is_named || spec.is_none() => return true,
         Ok(()) => {
-            let written = as_written(&field.value);
-            let why =
-                written.and_then(|json| lists(&json).find_map(|json| refused(of, name, json)));
+            let written = visible_to_schema(&field.value);
+            let is_list = spec.is_some_and(|spec| kind::is_list(&spec.schema));
+            if is_list
+                && written.as_ref().is_some_and(|json| list_values(json).any(Json::is_object))
+            {
+                // It is reported where it is read.
+                return false;
+            }
+            let why = written
+                .and_then(|json| list_values(&json).find_map(|json| refused(of, name, json)));
             let Some(why) = why else {
-                if keeps_dollar {
+                if keeps_braces(&template) {
+                    faults.report(texts::KEPT_BRACES, at, &[]);
+                } else if keeps_dollar(&template) {
                     faults.report(texts::DOLLAR_BEFORE_TEMPLATE, at, &[]);
                 }
                 return true;

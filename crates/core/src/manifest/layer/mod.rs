@@ -110,7 +110,7 @@ fn merge_container(
         *body = merge::merge(path, &layers, body, &mut faults);
     }
     Rules::track(&layers, body);
-    // A fault may be about what is meant.
+    // A fault may be about a parameter with nearly the same name.
     if faults.is_empty() {
         for (name, value) in params.iter().filter(|(name, _)| !layers.uses(name, body)) {
             idle::report_idle_param(name, &value.origin, body.params.keys(), &mut faults);

@@ -69,7 +69,7 @@ impl Layers<'_> {
         self.rules.is_empty()
     }
 
-    /// Whether a text of the merged `body` uses the parameter `name`, or a profile needs it.
+    /// True if a text of the merged `body` uses the parameter `name`, or a profile needs it.
     pub(super) fn uses(&self, name: &Arc<str>, body: &Body) -> bool {
         let mut needs = self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.needs);
         body.params.contains_key(name) || needs.any(|need| need.value == *name)
@@ -84,13 +84,9 @@ impl Rules {
         for (at, rule) in rules.iter().enumerate() {
             let Some(name) = &rule.profile else { continue };
             if let Some(first) = profiles.insert((rule.scope, name.clone()), at) {
-                let at = Spot::value(&rule.origin);
                 let words = words![name];
-                faults.report_pair(
-                    texts::DUPLICATE_PROFILE,
-                    [at, Spot::value(&rules[first].origin)],
-                    words,
-                );
+                let at = [&rule.origin, &rules[first].origin].map(Spot::value);
+                faults.report_pair(texts::DUPLICATE_PROFILE, at, words);
             }
         }
         let mut by_path = GlobIndex::default();
@@ -101,23 +97,17 @@ impl Rules {
         let all = Self { rules, profiles, by_path };
         for TrackedRule { rule, .. } in &all.rules {
             for name in rule.body.uses.iter().flat_map(|uses| &uses.names) {
-                all.find_profile(rule.scope, name, faults);
+                all.check_profile(rule.scope, name, faults);
             }
         }
         all.report_circles(faults);
         all
     }
 
-    /// The profile `name`, if it exists.
-    fn find_profile(
-        &self,
-        scope: Scope,
-        name: &Sourced<Arc<str>>,
-        faults: &mut Faults,
-    ) -> Option<usize> {
-        let found = self.position(scope, &name.value);
-        if found.is_some() {
-            return found;
+    /// Reports that there is no profile `name`.
+    fn check_profile(&self, scope: Scope, name: &Sourced<Arc<str>>, faults: &mut Faults) {
+        if self.position(scope, &name.value).is_some() {
+            return;
         }
         let at = Spot::key(&name.origin);
         let nearby: Vec<_> = self.nearby_profiles(scope, &name.value).collect();
@@ -131,11 +121,8 @@ impl Rules {
             profiles = alternatives(&nearby)
         ];
         if let Some((_, other)) = other {
-            faults.report_pair(
-                texts::PROFILE_OF_OTHER_SCOPE,
-                [at, Spot::value(&self.rules[other].rule.origin)],
-                words,
-            );
+            let at = [at, Spot::value(&self.rules[other].rule.origin)];
+            faults.report_pair(texts::PROFILE_OF_OTHER_SCOPE, at, words);
         } else if let Some(near) = nearest(&name.value, nearby.iter().copied()) {
             faults.report(texts::NO_PROFILE, at, words).help(format!("did you mean `{near}`?"));
         } else {
@@ -143,7 +130,6 @@ impl Rules {
             let texts = if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
             faults.report(texts, at, words);
         }
-        None
     }
 
     /// The position of the profile `name`.
@@ -227,7 +213,7 @@ impl Rules {
         }
         let used = merge_uses(&layers.rules, document, &path.value, faults);
         for name in document.uses.iter().flat_map(|uses| &uses.names) {
-            self.find_profile(scope, name, faults);
+            self.check_profile(scope, name, faults);
         }
         let profiles = self.flatten_profiles(scope, &used);
         layers.rules.extend((number..).zip(profiles.iter().map(|(at, _)| &self.rules[*at])));
@@ -385,7 +371,7 @@ fn merge_uses(
         last = Some((rank, uses));
     }
     if let Some((first, second)) = conflict {
-        report_ambiguous("uses", path, &first.origin, &second.origin, faults);
+        report_ambiguous("uses", path, &first.origin, Some(&second.origin), faults);
     }
     used
 }
@@ -433,24 +419,23 @@ impl<T: Clone + PartialEq> Claim<T> {
 
     /// The value. Reports that layers of equal rank set `what` differently.
     pub(super) fn settle(self, what: &str, path: &str, faults: &mut Faults) -> Sourced<T> {
-        if let Some(other) = &self.other {
-            report_ambiguous(what, path, &self.value.origin, other, faults);
-        }
+        report_ambiguous(what, path, &self.value.origin, self.other.as_ref(), faults);
         self.value
     }
 }
 
-/// Reports that two layers of equal rank set `what` differently and no higher one decides.
+/// Reports that an `other` layer of equal rank sets `what` differently and no higher one decides.
 pub(super) fn report_ambiguous(
     what: &str,
     path: &str,
     first: &Origin,
-    second: &Origin,
+    other: Option<&Origin>,
     faults: &mut Faults,
 ) {
-    let at = Spot::key(first.min(second));
-    let fault = faults.report(texts::AMBIGUOUS, at, words![what]);
-    fault.related(Spot::key(first.max(second))).label(format!("for `{path}`"));
+    if let Some(other) = other {
+        let fault = faults.report(texts::AMBIGUOUS, Spot::key(first.min(other)), words![what]);
+        fault.related(Spot::key(first.max(other))).label(format!("for `{path}`"));
+    }
 }
 
 #[cfg(test)]

@@ -34,21 +34,25 @@ pub(super) struct Slot {
 pub(super) const WITHIN: char = '\0';
 
 /// The leaves of `fields`.
-pub(super) fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeMap<String, Slot> {
+pub(super) fn split_fields(
+    section: kind::Section,
+    fields: &Declared,
+    rank: usize,
+) -> BTreeMap<String, Slot> {
     let mut slots = BTreeMap::new();
     for (name, Sourced { value, origin }) in fields.iter() {
-        let schema = of.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
+        let schema = section.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
         let slot =
             Slot { rank, names: vec![name.to_owned()], value, below: None, origin, other: None };
-        leaves(slot_name(name, schema), schema, slot, &mut slots);
+        add_leaves(slot_name(name, schema), schema, slot, &mut slots);
     }
     slots
 }
 
-/// The slot for `names` in an entry of `of`, as the parts of its key.
-pub(super) fn slot(of: kind::Section, names: &[String]) -> Vec<String> {
+/// The slot for `names` in an entry of `section`, as the parts of its key.
+pub(super) fn slot_path(section: kind::Section, names: &[String]) -> Vec<String> {
     let Some((field, within)) = names.split_first() else { return Vec::new() };
-    let mut schema = of.table().get(field).map_or(&Json::Null, |spec| &spec.schema);
+    let mut schema = section.table().get(field).map_or(&Json::Null, |spec| &spec.schema);
     let mut slot = vec![slot_name(field, schema)];
     for name in within {
         schema = &schema["properties"][name];
@@ -63,7 +67,7 @@ fn slot_name(name: &str, schema: &Json) -> String {
 }
 
 /// Adds the leaves of `slot`, whose value has `schema`.
-fn leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, Slot>) {
+fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, Slot>) {
     match &slot.value {
         Value::Plain(Json::Object(object))
             if schema.get("properties").is_some() && !object.is_empty() =>
@@ -74,7 +78,7 @@ fn leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, S
                 names.push(name.clone());
                 let key = format!("{key}{WITHIN}{}", slot_name(name, schema));
                 let slot = Slot { names, value: json.clone().into(), ..slot.clone() };
-                leaves(key, schema, slot, slots);
+                add_leaves(key, schema, slot, slots);
             }
         }
         // Both forms of a field in one document are an error that is reported later.
@@ -88,8 +92,8 @@ fn leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, S
 }
 
 /// Adds the leaf of a layer. Ranks must not decrease.
-pub(super) fn claim(
-    of: kind::Section,
+pub(super) fn add_slot(
+    section: kind::Section,
     slots: &mut BTreeMap<String, Slot>,
     key: String,
     mut new: Slot,
@@ -114,7 +118,7 @@ pub(super) fn claim(
         slots.insert(key, new);
         return;
     };
-    let is_change = |value: &Value| change(of, &new.names[0], value).is_some();
+    let is_change = |value: &Value| list_change(section, &new.names[0], value).is_some();
     if slot.rank < new.rank {
         if is_change(&new.value) {
             let lower = slot.clone();
@@ -122,14 +126,14 @@ pub(super) fn claim(
             let is_condition =
                 matches!(&lower.value, Value::Plain(Json::Object(_))) && !is_change(&lower.value);
             new.other = lower.other.or_else(|| is_condition.then(|| lower.origin.clone()));
-            new.below = Some(changed(of, &lower.names[0], lower.value, lower.below));
+            new.below = Some(apply_change(section, &lower.names[0], lower.value, lower.below));
         }
         *slot = new;
     } else if slot.value == new.value {
         slot.origin = slot.origin.clone().min(new.origin);
     } else if let (true, Some(value)) = (
         is_change(&slot.value) && is_change(&new.value),
-        united(slot.value.plain(), new.value.plain()),
+        unite_changes(slot.value.plain(), new.value.plain()),
     ) {
         slot.value = value.into();
         slot.origin = slot.origin.clone().min(new.origin);
@@ -140,12 +144,12 @@ pub(super) fn claim(
 
 /// The `add` and `remove` lists in `value` of the field `name`, if it is `{add: [...], remove:
 /// [...]}`.
-pub(super) fn change<'v>(
-    of: kind::Section,
+pub(super) fn list_change<'v>(
+    section: kind::Section,
     name: &str,
     value: &'v Value,
 ) -> Option<[&'v [Json]; 2]> {
-    let of_a_list = of.table().get(name).is_some_and(|spec| is_list(&spec.schema));
+    let of_a_list = section.table().get(name).is_some_and(|spec| is_list(&spec.schema));
     let object = value.plain()?.as_object().filter(|_| of_a_list)?;
     let lists =
         CHANGE.map(|name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice));
@@ -153,8 +157,13 @@ pub(super) fn change<'v>(
 }
 
 /// `value` applied to the value `below` it: `value` itself, unless it changes a list.
-pub(super) fn changed(of: kind::Section, name: &str, value: Value, below: Option<Value>) -> Value {
-    let Some([added, removed]) = change(of, name, &value) else { return value };
+pub(super) fn apply_change(
+    section: kind::Section,
+    name: &str,
+    value: Value,
+    below: Option<Value>,
+) -> Value {
+    let Some([added, removed]) = list_change(section, name, &value) else { return value };
     let mut list = match below {
         Some(Value::Plain(Json::Array(list))) => list,
         _ => Vec::new(),
@@ -168,7 +177,7 @@ pub(super) fn changed(of: kind::Section, name: &str, value: Value, below: Option
 
 /// Two changes of one list as one, in an order that does not depend on which comes first; `None` if
 /// one adds an item that the other removes.
-fn united(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
+fn unite_changes(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
     let [add, remove] = CHANGE.map(|name| {
         let lists = [first, second].map(|change| change?.get(name)?.as_array());
         let mut all: Vec<&Json> = lists.into_iter().flatten().flatten().collect();
@@ -182,7 +191,7 @@ fn united(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
 }
 
 /// Sets `value` below the names `within`.
-pub(super) fn insert(into: &mut Value, within: &[String], value: Value) {
+pub(super) fn set_value(into: &mut Value, within: &[String], value: Value) {
     match (into, value) {
         (into, value) if within.is_empty() => *into = value,
         (Value::Plain(into), Value::Plain(json)) => {

@@ -44,7 +44,7 @@ pub(super) struct Filler<'w> {
     used: RefCell<BTreeMap<Arc<str>, Sourced<Value>>>,
 }
 
-/// Why a template cannot be filled in.
+/// A template that cannot be filled in.
 #[derive(Debug, PartialEq)]
 pub(super) struct Unfilled {
     pub(super) fault: Box<Finding<Spot>>,
@@ -69,7 +69,7 @@ impl<'w> Filler<'w> {
         body.params = self.used.into_inner();
     }
 
-    /// Whether a fault of `template` is reported where the parameter would have to be given.
+    /// True if a fault of `template` is reported where the parameter would have to be given.
     pub(super) fn is_missed(&self, template: &Unfilled) -> bool {
         template.lacks.as_ref().is_some_and(|name| self.layers.missed.contains(&**name))
     }
@@ -80,7 +80,7 @@ impl<'w> Filler<'w> {
     }
 
     /// The value of the parameter `name`.
-    fn word(&self, name: &str) -> Option<Piece> {
+    fn resolve(&self, name: &str) -> Option<Piece> {
         let path = self.path();
         let (group, last_name) = path.rsplit_once('/').unwrap_or(("", path));
         let shown = match name {
@@ -92,7 +92,7 @@ impl<'w> Filler<'w> {
             other => {
                 return match inline_reference(other) {
                     Some(source) => Some(Piece::Secret(source)),
-                    None => Some(match &self.param(other)?.value {
+                    None => Some(match &self.use_param(other)?.value {
                         Value::Secret(source) => Piece::Secret(source.clone()),
                         value => Piece::Shown(value.text().unwrap_or_default().to_owned()),
                     }),
@@ -103,7 +103,7 @@ impl<'w> Filler<'w> {
     }
 
     /// The parameter `name`, which is used.
-    fn param(&self, name: &str) -> Option<&'w Sourced<Value>> {
+    fn use_param(&self, name: &str) -> Option<&'w Sourced<Value>> {
         let (name, value) = self.layers.params.get_key_value(name)?;
         self.used.borrow_mut().entry(name.clone()).or_insert_with(|| value.clone());
         Some(value)
@@ -122,7 +122,8 @@ impl<'w> Filler<'w> {
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
             if let Some(after) = rest.strip_prefix(brace) {
-                self.refuse_expression(brace, after, origin)?;
+                let before = &template[..template.len() - after.len() - 2];
+                self.refuse_expression(before, brace, after, origin)?;
                 filled.push(Piece::Shown(brace.to_owned()));
                 rest = after;
                 continue;
@@ -132,8 +133,8 @@ impl<'w> Filler<'w> {
                 let texts = if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
                 return Err(Unfilled::new(texts, origin, &[]));
             };
-            filled.push(match self.word(name) {
-                Some(Piece::Secret(source)) => Piece::Secret(self.named(&source, origin)?),
+            filled.push(match self.resolve(name) {
+                Some(Piece::Secret(source)) => Piece::Secret(self.fill_name(&source, origin)?),
                 Some(shown @ Piece::Shown(_)) => shown,
                 None if is_of_service && is_name(name) => {
                     let texts = texts::PLACEHOLDER_OF_SERVICE;
@@ -147,11 +148,18 @@ impl<'w> Filler<'w> {
         Ok(filled.value())
     }
 
-    /// Refuses `{{ name }}` where `{name}` stands for something.
-    fn refuse_expression(&self, brace: &str, after: &str, origin: &Origin) -> Result<(), Unfilled> {
+    /// Refuses `{{ name }}`, which other tools fill in.
+    fn refuse_expression(
+        &self,
+        before: &str,
+        brace: &str,
+        after: &str,
+        origin: &Origin,
+    ) -> Result<(), Unfilled> {
         let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
-        let name = inner.trim();
-        if brace == "{" && inner.starts_with(' ') && self.word(name).is_some() {
+        let name = inner.trim().split([' ', '|', '.']).next().unwrap_or_default();
+        let is_expression = inner.starts_with(' ') && !before.ends_with(['{', '$', '%']);
+        if brace == "{" && is_expression && self.resolve(name).is_some() {
             return Err(Unfilled::new(texts::DOUBLE_BRACES, origin, words![param = name]));
         }
         Ok(())
@@ -191,31 +199,32 @@ impl<'w> Filler<'w> {
         if name.contains('{') {
             unfilled.fault.message = "a `{` that is never closed".to_owned();
         } else if !is_name(name) {
-            unfilled.fault.message = "what stands between `{` and `}` is no parameter".to_owned();
+            unfilled.fault.message = "what is between `{` and `}` is no parameter".to_owned();
         }
         Unfilled { lacks: Some(name.to_owned()), ..unfilled }
     }
 
     /// The first parameter in `template` that is a secret.
-    fn secret_in<'t>(&self, template: &'t str) -> Option<&'t str> {
-        let mut inner = parameters(template);
-        inner.find(|name| matches!(self.word(name), Some(Piece::Secret(_))))
+    fn find_secret<'t>(&self, template: &'t str) -> Option<&'t str> {
+        let mut inner = template_params(template);
+        inner.find(|name| matches!(self.resolve(name), Some(Piece::Secret(_))))
     }
 
-    /// What fills in `template`. A word for the path, or for a part of it, stands for this container
+    /// The texts that fill in `template`. A word for the path, or for a part of it, means this container
     /// alone.
-    fn words_of(&self, template: &str) -> Vec<String> {
-        let words = parameters(template).filter_map(|name| match (name, self.word(name)?) {
-            ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
-            (_, Piece::Shown(text)) => Some(text),
-            (_, Piece::Secret(_)) => None,
-        });
+    fn fillings(&self, template: &str) -> Vec<String> {
+        let words =
+            template_params(template).filter_map(|name| match (name, self.resolve(name)?) {
+                ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
+                (_, Piece::Shown(text)) => Some(text),
+                (_, Piece::Secret(_)) => None,
+            });
         words.collect()
     }
 
     /// `source` with its name filled in. Every such name is recorded here, because another container
     /// may come to the same one.
-    fn named(&self, source: &Reference, origin: &Origin) -> Result<Reference, Unfilled> {
+    fn fill_name(&self, source: &Reference, origin: &Origin) -> Result<Reference, Unfilled> {
         let name = match source {
             Reference::Env(name) | Reference::File(name) if source.is_template() => name,
             _ => return Ok(source.clone()),
@@ -225,7 +234,7 @@ impl<'w> Filler<'w> {
             return Err(Unfilled::new(texts::SECRET_OF_INCLUDED, origin, &[]));
         }
         // Looked for first: two of them could name each other.
-        if self.secret_in(name).is_some() {
+        if self.find_secret(name).is_some() {
             return Err(Unfilled::new(texts::SECRET_IN_SECRET, origin, &[]));
         }
         let text = self.fill(name, origin)?.text().unwrap_or_default().to_owned();
@@ -233,23 +242,23 @@ impl<'w> Filler<'w> {
             Reference::Env(_) => Reference::Env(variable_name(&text)),
             _ => Reference::File(text.clone()),
         };
-        let from = [text].into_iter().chain(self.words_of(name)).collect();
+        let from = [text].into_iter().chain(self.fillings(name)).collect();
         let filled = FilledName { secret: secret.clone(), from, origin: origin.clone() };
         self.named.borrow_mut().insert(filled);
         Ok(secret)
     }
 
     /// `json`, as written, with every reference and template filled in.
-    fn data(&self, json: &Json, origin: &Origin) -> Result<Data, Unfilled> {
+    fn fill_data(&self, json: &Json, origin: &Origin) -> Result<Data, Unfilled> {
         let value = match written(json) {
             Some(("text", template)) => self.fill(&template, origin)?,
             Some((from, name)) => match Reference::of(from, name) {
-                Some(source) => Value::Secret(self.named(&source, origin)?),
+                Some(source) => Value::Secret(self.fill_name(&source, origin)?),
                 None => json.clone().into(),
             },
             None => json.clone().into(),
         };
-        let item = |json: &Json| self.data(json, origin);
+        let item = |json: &Json| self.fill_data(json, origin);
         Ok(match value {
             Value::Secret(source) => Data::Secret(Box::new(source)),
             Value::Plain(Json::Array(items)) => {
@@ -264,25 +273,25 @@ impl<'w> Filler<'w> {
         })
     }
 
-    /// Fills in every template in the value of `field`, which is called `name` in `of`.
+    /// Fills in every template in the value of `field`, which is called `name` in `section`.
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
     pub(super) fn fill_field(
         &self,
-        of: Section,
+        section: Section,
         name: &str,
         field: &mut Sourced<Value>,
     ) -> Result<(), Unfilled> {
         let Sourced { value, origin } = field;
         let json = match &mut *value {
             Value::Secret(source) => {
-                *source = self.named(source, origin)?;
+                *source = self.fill_name(source, origin)?;
                 return Ok(());
             }
             Value::File(path) => {
                 if let Reference::File(filled) =
-                    self.named(&Reference::File(path.clone()), origin)?
+                    self.fill_name(&Reference::File(path.clone()), origin)?
                 {
                     *path = filled;
                 }
@@ -290,8 +299,8 @@ impl<'w> Filler<'w> {
             }
             Value::Plain(json) => json,
         };
-        let Some(spec) = of.table().get(name).filter(|spec| !spec.has_secret_rows()) else {
-            *value = self.data(json, origin)?.into();
+        let Some(spec) = section.table().get(name).filter(|spec| !spec.has_secret_rows()) else {
+            *value = self.fill_data(json, origin)?.into();
             return Ok(());
         };
         if let Some(template) = template(&spec.schema, json)
@@ -312,12 +321,12 @@ impl<'w> Filler<'w> {
     fn fill_in(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), Unfilled> {
         if let Some(template) = template(schema, json) {
             let Value::Plain(Json::String(text)) = self.fill(template, origin)? else {
-                let secret = self.secret_in(template).filter(|name| is_name(name));
+                let secret = self.find_secret(template).filter(|name| is_name(name));
                 let secret =
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
                 return Err(Unfilled::new(texts::SECRET_IN_TEXT, origin, words![secret]));
             };
-            *json = read_as(schema, text);
+            *json = parse_as(schema, text);
             return Ok(());
         }
         match json {
@@ -332,7 +341,7 @@ impl<'w> Filler<'w> {
     }
 }
 
-/// Whether `name` is written as variables of the environment are.
+/// True if `name` is written as variables of the environment are.
 fn is_upper_case(name: &str) -> bool {
     is_name(name) && name.len() > 1 && !name.contains(|c: char| c.is_ascii_lowercase())
 }
@@ -347,7 +356,7 @@ fn inline_reference(parameter: &str) -> Option<Reference> {
 pub(in crate::manifest) fn references(json: &Json) -> Vec<Reference> {
     match (written(json), json) {
         (Some(("text", template)), _) => {
-            parameters(&template).filter_map(inline_reference).collect()
+            template_params(&template).filter_map(inline_reference).collect()
         }
         (Some((from, name)), _) => Reference::of(from, name).into_iter().collect(),
         (None, Json::Array(items)) => items.iter().flat_map(references).collect(),
@@ -386,7 +395,7 @@ fn template<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
 }
 
 /// The names in the braces of `template`.
-fn parameters(template: &str) -> impl Iterator<Item = &str> {
+fn template_params(template: &str) -> impl Iterator<Item = &str> {
     template.split('{').skip(1).filter_map(|part| part.split('}').next())
 }
 
@@ -395,7 +404,7 @@ fn within<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
     if is_list(schema) { Some(schema) } else { schema["properties"].get(name) }
 }
 
-/// Whether a value of `schema` contains a template.
+/// True if a value of `schema` contains a template.
 pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
     if template(schema, json).is_some() {
         return true;
@@ -410,7 +419,7 @@ pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
 }
 
 /// `text` as a value of `schema`: a number or boolean if the schema does not accept text.
-fn read_as(schema: &Json, text: String) -> Json {
+fn parse_as(schema: &Json, text: String) -> Json {
     fn all<'j>(list: &'j Json, one: &'j Json) -> &'j [Json] {
         list.as_array().map_or(std::slice::from_ref(one), Vec::as_slice)
     }
@@ -518,14 +527,14 @@ mod tests {
         let filler = Filler::new(&path, &layers);
         for (template, message) in [
             ("{port}", "there is no parameter `port`"),
-            ("{{ name }}", "`{{` stands for a brace, and fills in nothing"),
+            ("{{ name }}", "`{{` is a brace, and fills in nothing"),
             ("{Name}", "there is no parameter `Name`"),
-            ("{group}", "`{group}` stands for nothing"),
-            ("{a b}", "what stands between `{` and `}` is no parameter"),
-            ("{}", "what stands between `{` and `}` is no parameter"),
+            ("{group}", "`{group}` has no value"),
+            ("{a b}", "what is between `{` and `}` is no parameter"),
+            ("{}", "what is between `{` and `}` is no parameter"),
             ("{open", "a `{` that is never closed"),
-            ("shut}", "a `}` that stands for nothing"),
-            ("{{x}", "a `}` that stands for nothing"),
+            ("shut}", "a `}` that closes nothing"),
+            ("{{x}", "a `}` that closes nothing"),
         ] {
             assert_eq!(
                 filler.fill(template, &path.origin).unwrap_err().fault.message,

@@ -132,7 +132,7 @@ impl Trace {
         &self.merged.path.value
     }
 
-    /// Whether its declaration was named.
+    /// True if its declaration was named.
     pub(in crate::manifest) const fn is_named(&self) -> bool {
         self.merged.is_named
     }
@@ -146,7 +146,7 @@ impl Trace {
     /// The values of the entry `key` of a section, or of the field `names` in it, highest layer
     /// first.
     pub fn chain(&self, of: Section, key: &str, names: &[String]) -> Vec<Link<'_>> {
-        let slot = slots::slot(of, names);
+        let slot = slots::slot_path(of, names);
         let is_asked = |setting: &&Setting| match setting.what {
             Content::Value(_) => {
                 !slot.is_empty()
@@ -157,7 +157,7 @@ impl Trace {
             Content::Unlisted(_) => false,
         };
         let changes = |setting: &Setting| match &setting.what {
-            Content::Value(value) => slots::change(of, &setting.names[0], value).is_some(),
+            Content::Value(value) => slots::list_change(of, &setting.names[0], value).is_some(),
             _ => false,
         };
         let mut chain: Vec<Link<'_>> = Vec::new();
@@ -204,7 +204,8 @@ impl Layer {
             settings.push(Setting::whole(of.section, Content::Declared, &section.origin));
             for part in &section.parts {
                 // A failure to fill in is reported elsewhere.
-                let Some((key, fields)) = merge::filled(of, part, filler, &mut Faults::default())
+                let Some((key, fields)) =
+                    merge::fill_identity(of, part, filler, &mut Faults::default())
                 else {
                     continue;
                 };
@@ -214,7 +215,7 @@ impl Layer {
                     State::Unmanaged => Content::Unmanaged,
                 };
                 let entry = Some(key);
-                let leaves = slots::slots(of, &fields, rank).into_iter();
+                let leaves = slots::split_fields(of, &fields, rank).into_iter();
                 settings.extend(leaves.map(|(slot, leaf)| Setting {
                     entry: entry.clone(),
                     slot: slot.split(WITHIN).map(str::to_owned).collect(),
@@ -243,12 +244,12 @@ impl Setting {
         Self { section, entry: None, slot, names, what, origin: origin.clone() }
     }
 
-    /// Whether it is a value of the entry `key` of `section`.
+    /// True if it is a value of the entry `key` of `section`.
     pub fn is_of(&self, section: &str, key: &str) -> bool {
         self.section == section && self.entry.as_deref() == Some(key)
     }
 
-    /// Whether it affects the entry `key` of `section`, perhaps among others.
+    /// True if it affects the entry `key` of `section`, perhaps among others.
     fn concerns(&self, section: &str, key: &str) -> bool {
         self.section == section
             && match (&self.what, self.entry.as_deref()) {
@@ -260,7 +261,7 @@ impl Setting {
             }
     }
 
-    /// Whether it replaces the value `other` of a lower layer for the same entry.
+    /// True if it replaces the value `other` of a lower layer for the same entry.
     fn covers(&self, other: &Self) -> bool {
         let is_empty =
             |setting: &Self| setting.what == Content::Value(serde_json::json!({}).into());

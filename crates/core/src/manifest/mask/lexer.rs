@@ -7,7 +7,7 @@ pub(super) fn without_tree(text: &str, open: &BTreeSet<String>) -> Vec<Range<usi
     let mut lexer = Lexer { open, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        lexer.line(line.trim_end(), at);
+        lexer.read_line(line.trim_end(), at);
         at += line.len();
     }
     lexer.hidden
@@ -31,7 +31,7 @@ impl Lexer<'_> {
     }
 
     /// Reads a line that begins at the byte `start`.
-    fn line(&mut self, line: &str, start: usize) {
+    fn read_line(&mut self, line: &str, start: usize) {
         let (line, start) = line
             .strip_prefix('\u{feff}')
             .map_or((line, start), |rest| (rest, start + line.len() - rest.len()));
@@ -51,7 +51,7 @@ impl Lexer<'_> {
             let is_block = rest.trim_start().starts_with(['|', '>']);
             self.parents.push((markers, self.open.contains(key) && !is_block));
         }
-        let (flow, depth) = self.flow(content, start + markers);
+        let (flow, depth) = self.read_flow(content, start + markers);
         if let Some(from) = flow {
             self.hide(from..start + line.len());
         }
@@ -60,7 +60,7 @@ impl Lexer<'_> {
 
     /// Reads brackets, keys and words. Returns the byte from which nothing is certain, and the
     /// number of open brackets.
-    fn flow(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
+    fn read_flow(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
         let (mut at, mut depth) = (0, 0_usize);
         while let Some(c) = content[at..].chars().next() {
             let rest = &content[at..];
@@ -106,12 +106,12 @@ fn split_key(content: &str) -> Option<(&str, &str)> {
         .then_some((&content[..length], rest))
 }
 
-/// Whether `value` consists of words only.
+/// True if `value` consists of words only.
 fn is_word(value: &str) -> bool {
     value.chars().all(|c| c.is_ascii_alphanumeric() || " _-./*".contains(c))
 }
 
-/// Whether a quote or bracket at the start of `value` may end on another line.
+/// True if a quote or bracket at the start of `value` may end on another line.
 fn is_unclosed(value: &str) -> bool {
     match value.chars().next() {
         Some(quote @ ('"' | '\'')) => {

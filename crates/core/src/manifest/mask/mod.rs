@@ -22,7 +22,7 @@ mod lexer;
 
 use lexer::without_tree;
 
-/// What fields are called that hold a secret: what looks like a slip of one is not shown.
+/// Names of fields that hold a secret: the value of a key that resembles one is not shown.
 const SECRETS: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
 
 /// The key that inserts what an anchor marks. Manifests must not have it.
@@ -47,7 +47,8 @@ pub(super) fn hide<'j>(
     schemas: &[&Json],
 ) {
     let text = source.text();
-    let mut hidden: Vec<_> = parsed.dropped.iter().map(|range| dropped(text, range)).collect();
+    let mut hidden: Vec<_> =
+        parsed.dropped.iter().map(|range| dropped_range(text, range)).collect();
     for document in &parsed.documents {
         hidden.extend(secrets(text, document, quality, schema(document)));
     }
@@ -67,7 +68,7 @@ fn secrets(text: &str, node: &Node, quality: Quality, schema: &Json) -> Vec<Rang
     let is_layered = schema["properties"].get("uses").is_some();
     let (open, hidden) = (OnceCell::new(), Vec::new());
     let mut walk = Walk { text, quality, schema, open, is_layered, is_misplaced: false, hidden };
-    walk.node(node, node.span.start, schema);
+    walk.visit(node, node.span.start, schema);
     walk.hidden
 }
 
@@ -89,25 +90,25 @@ struct Walk<'t> {
 
 impl Walk<'_> {
     /// Adds the hidden parts of `node`, whose key ends at the byte `after`.
-    fn node(&mut self, node: &Node, after: usize, schema: &Json) {
+    fn visit(&mut self, node: &Node, after: usize, schema: &Json) {
         let text = self.text;
         if is_credential(node) {
-            return self.hidden.push(whole(text, &node.span));
+            return self.hidden.push(with_properties(text, &node.span));
         }
         match &node.data {
             Data::Map(_)
                 if self.is_layered
                     && let Some(forms) = templates::within(node, schema) =>
             {
-                forms.for_each(|(after, value)| self.node(value, after, schema));
+                forms.for_each(|(after, value)| self.visit(value, after, schema));
             }
             Data::Map(entries) => {
-                entries.iter().for_each(|(key, value)| self.entry(key, value, schema));
+                entries.iter().for_each(|(key, value)| self.visit_entry(key, value, schema));
             }
             Data::List(items) => {
                 // In the place of something else, the items are what it should be.
                 let schema = schema.get("items").unwrap_or(schema);
-                items.iter().for_each(|item| self.node(item, item.span.start, schema));
+                items.iter().for_each(|item| self.visit(item, item.span.start, schema));
             }
             Data::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
             Data::Null | Data::Bool(_) => {
@@ -116,68 +117,65 @@ impl Walk<'_> {
             data if *data != Data::Unreadable
                 && (takes_scalars(schema) || !may_be_secret(schema)) =>
             {
-                self.rest_of_lines(node, after);
+                self.hide_other_lines(node, after);
             }
-            _ => self.hidden.push(whole(text, &node.span)),
+            _ => self.hidden.push(with_properties(text, &node.span)),
         }
     }
 
-    fn open(&self) -> &BTreeSet<String> {
+    fn names_shown(&self) -> &BTreeSet<String> {
         self.open.get_or_init(|| open_names(&[self.schema]))
     }
 
-    fn entry(&mut self, key: &Key, value: &Node, schema: &Json) {
+    fn visit_entry(&mut self, key: &Key, value: &Node, schema: &Json) {
         let plain = text::snake_case(&key.name);
         let properties = &schema["properties"];
         let property = properties.get(&key.name).or_else(|| properties.get(&plain));
         let is_scalar = !matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable);
         match property.map(|property| (property, Field::of(property).secrecy())) {
             Some((property, Secrecy::Open))
-                if !self.is_misplaced || self.open().contains(&key.name) =>
+                if !self.is_misplaced || self.names_shown().contains(&key.name) =>
             {
-                self.node(value, key.span.end, property);
+                self.visit(value, key.span.end, property);
             }
             Some((_, Secrecy::Address)) if !is_credential(value) => {
-                self.address(key.span.end, value);
+                self.hide_address(key.span.end, value);
             }
-            None if self.is_harmless_unknown(key, value, schema) => {
+            // An unknown field, or one in a wrong place whose value is valid for the right place. `true` is
+            // never a secret.
+            None if self.is_harmless_unknown(key, value, schema)
+                || is_scalar
+                    && !is_credential(value)
+                    && schema.get("properties").is_some()
+                    && (self.names_shown().contains(&key.name)
+                        || matches!(value.data, Data::Null | Data::Bool(_))) =>
+            {
                 self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
                 match &value.data {
                     Data::List(items) => {
-                        items.iter().for_each(|item| self.rest_of_lines(item, item.span.start));
+                        items.iter().for_each(|item| self.hide_other_lines(item, item.span.start));
                     }
-                    _ => self.rest_of_lines(value, key.span.end),
+                    _ => self.hide_other_lines(value, key.span.end),
                 }
             }
-            // The field is in a wrong place, but its value is valid for the right place. `true` is
-            // never a secret.
-            None if is_scalar
-                && !is_credential(value)
-                && schema.get("properties").is_some()
-                && (self.open().contains(&key.name)
-                    || matches!(value.data, Data::Null | Data::Bool(_))) =>
-            {
-                self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
-                self.rest_of_lines(value, key.span.end);
-            }
-            // The same for a list or mapping.
+            // A list or mapping in a wrong place.
             None if !is_scalar
-                && self.open().contains(&key.name)
+                && self.names_shown().contains(&key.name)
                 && let Some(property) = property_named(self.schema, &key.name) =>
             {
                 let outer = std::mem::replace(&mut self.is_misplaced, true);
-                self.node(value, key.span.end, property);
+                self.visit(value, key.span.end, property);
                 self.is_misplaced = outer;
             }
             None if key.name == MERGE && is_alias(self.text, key.span.end, &value.span) => {}
             _ => {
-                self.hidden.push(value_of(self.text, key.span.end, &value.span));
+                self.hidden.push(value_range(self.text, key.span.end, &value.span));
                 self.hidden.extend((!is_name(&key.name)).then(|| key.span.clone()));
             }
         }
     }
 
-    /// Whether an unknown key with its value is shown: nothing in the mapping can hold a secret, or it
+    /// True if an unknown key with its value is shown: nothing in the mapping can hold a secret, or it
     /// resembles only one field, which cannot.
     fn is_harmless_unknown(&self, key: &Key, value: &Node, schema: &Json) -> bool {
         let is_plain = |node: &Node| {
@@ -201,12 +199,12 @@ impl Walk<'_> {
     }
 
     /// Adds possible credentials in a URL, or in a text that should be a URL.
-    fn address(&mut self, after: usize, value: &Node) {
-        let range = value_of(self.text, after, &value.span);
+    fn hide_address(&mut self, after: usize, value: &Node) {
+        let range = value_range(self.text, after, &value.span);
         if range.start == value.span.start
             && let Data::List(items) = &value.data
         {
-            return items.iter().for_each(|item| self.address(item.span.start, item));
+            return items.iter().for_each(|item| self.hide_address(item.span.start, item));
         }
         let written = self.text.get(range.clone()).unwrap_or_default();
         let quote = written.chars().next().filter(|c| matches!(c, '\'' | '"'));
@@ -223,14 +221,14 @@ impl Walk<'_> {
 
     /// Adds the parts on other lines than the key. They may contain anything, because quotes and
     /// indentation are often wrong.
-    fn rest_of_lines(&mut self, node: &Node, after: usize) {
+    fn hide_other_lines(&mut self, node: &Node, after: usize) {
         if self.quality == Quality::Loaded
             && !node.text().is_some_and(|text| judge::may_be_secret(text, Secrecy::Sensitive))
         {
             return;
         }
         let Some(value) = self.text.get(after..node.span.end) else { return };
-        // A block text ends at the next token, behind the indentation of another line.
+        // A block text ends at the next token, after the indentation of another line.
         if let Some(length) = value.find('\n') {
             let start = (after + length).max(node.span.start);
             self.hidden.push(start..after + value.trim_end().len());
@@ -238,7 +236,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether it certainly is or contains a credential. A credential at its place in a URL is hidden
+/// True if it certainly is or contains a credential. A credential at its place in a URL is hidden
 /// without the rest of the URL.
 fn is_credential(node: &Node) -> bool {
     node.text().and_then(judge::credential).is_some_and(|what| what != Credential::Password)
@@ -246,7 +244,7 @@ fn is_credential(node: &Node) -> bool {
 
 /// The value of a key that ends at `key_end`, from the colon on: a secret that begins with `&` or
 /// `!` looks like an anchor or tag.
-fn value_of(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
+fn value_range(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
     let whole = text.get(key_end..value.end).unwrap_or_default();
     let rest = whole.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
     // A collection in block style ends at the next token.
@@ -255,12 +253,12 @@ fn value_of(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
 }
 
 /// A part of the text that is in no tree, with the anchor and tag before it.
-fn dropped(text: &str, range: &Range<usize>) -> Range<usize> {
-    whole(text, &value_of(text, range.start, range))
+fn dropped_range(text: &str, range: &Range<usize>) -> Range<usize> {
+    with_properties(text, &value_range(text, range.start, range))
 }
 
 /// A value with its anchor and tag.
-fn whole(text: &str, value: &Range<usize>) -> Range<usize> {
+fn with_properties(text: &str, value: &Range<usize>) -> Range<usize> {
     let start = properties_start(text, value.start);
     start..start + text.get(start..value.end).unwrap_or_default().trim_end().len()
 }
@@ -278,8 +276,7 @@ fn properties_start(text: &str, value_start: usize) -> usize {
     start
 }
 
-/// Whether something in a value of `schema` may be a secret: a field that holds one, or one that nothing is
-/// known of.
+/// True if a value of `schema` may contain a secret: a sensitive field, or an unknown field.
 pub(super) fn may_be_secret(schema: &Json) -> bool {
     let properties = schema["properties"].as_object();
     let is_free = properties.is_none()
@@ -291,7 +288,7 @@ pub(super) fn may_be_secret(schema: &Json) -> bool {
         || fields.map(|(_, property)| property).chain(schema.get("items")).any(may_be_secret)
 }
 
-/// Whether `schema` is one of scalars or of a list of scalars. A scalar instead of a mapping may be
+/// True if `schema` is one of scalars or of a list of scalars. A scalar instead of a mapping may be
 /// anything.
 fn takes_scalars(schema: &Json) -> bool {
     let types: Vec<_> = match &schema["type"] {
@@ -312,13 +309,13 @@ fn property_named<'j>(schema: &'j Json, name: &str) -> Option<&'j Json> {
     here.or_else(|| inner.find_map(|inner| property_named(inner, name)))
 }
 
-/// Whether the value of a key that ends at `key_end` is only the name of an anchor.
+/// True if the value of a key that ends at `key_end` is only the name of an anchor.
 fn is_alias(text: &str, key_end: usize, value: &Range<usize>) -> bool {
-    let value = text.get(value_of(text, key_end, value)).unwrap_or_default();
+    let value = text.get(value_range(text, key_end, value)).unwrap_or_default();
     value.strip_prefix('*').is_some_and(is_name)
 }
 
-/// Whether `text` may be a number, infinity or not-a-number.
+/// True if `text` may be a number, infinity or not-a-number.
 fn is_numeric(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-.einfaEINFA".contains(c))
 }

@@ -18,10 +18,10 @@ use crate::{
 
 impl Reader<'_, '_> {
     /// The content of `document`.
-    pub(super) fn acknowledge(&mut self, document: &Node) -> Document {
+    pub(super) fn read_acknowledge(&mut self, document: &Node) -> Document {
         let fits = self.refused.is_empty();
         let written: Option<schema::Acknowledge> = self.findings.deserialize(document, fits);
-        let (at, until) = (self.at(document), self.until(document));
+        let (at, until) = (self.read_address(document), self.read_until(document));
         let origin = |name: &str| Some(self.origin(document.get(name)?.0.span.start));
         let content = written.zip(at).map(|(written, at)| Acknowledgement {
             guard: written.guard,
@@ -35,7 +35,7 @@ impl Reader<'_, '_> {
         Document::Acknowledge(Box::new(Acknowledge { content, until }))
     }
 
-    fn at(&mut self, document: &Node) -> Option<Selector> {
+    fn read_address(&mut self, document: &Node) -> Option<Selector> {
         let (_, node) = document.get("at")?;
         let text = node.text().filter(|text| !text.is_empty())?;
         let guard = text.split_once(':').map_or("", |(guard, _)| guard);
@@ -63,7 +63,7 @@ impl Reader<'_, '_> {
         None
     }
 
-    fn until(&mut self, document: &Node) -> Option<Date> {
+    fn read_until(&mut self, document: &Node) -> Option<Date> {
         let (_, node) = document.get("until")?;
         let day = node.text()?;
         let parsed = day.parse();
@@ -74,7 +74,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether `text` has the form of a date.
+/// True if `text` has the form of a date.
 fn is_like_a_day(text: &str) -> bool {
     text.len() == 10
         && text.char_indices().all(|(at, c)| match at {

@@ -38,24 +38,24 @@ impl FoundFields<'_> {
 
 impl Reader<'_, '_> {
     /// The content of `document`, which is about a group or project.
-    pub(super) fn container(&mut self, document: &Node) -> Option<Document> {
+    pub(super) fn read_container(&mut self, document: &Node) -> Option<Document> {
         let (key, node) = document.get("path")?;
         let path = self.at_key(key, node.text()?.into());
         let (scope, is_named) = (self.scope, self.is_named);
-        let body = self.body(document);
-        let life = self.life(document);
+        let body = self.read_body(document);
+        let life = self.read_life(document);
         Some(Document::Container(Box::new(Container { scope, path, is_named, life, body })))
     }
 
     /// The sections of `document`, and how they combine with other layers.
-    pub(super) fn body(&mut self, document: &Node) -> Body {
-        let mut body = self.layering(document);
+    pub(super) fn read_body(&mut self, document: &Node) -> Body {
+        let mut body = self.read_layering(document);
         for of in catalogue::sections(self.scope) {
             // What is no list is reported, and adds nothing that rules could.
             if let Some((key, node)) = document.get(of.section)
                 && (of.shape != Shape::List || matches!(node.data, Data::List(_)))
             {
-                body.sections.push(self.section(of, key, node));
+                body.sections.push(self.read_section(of, key, node));
             }
         }
         body.sections.sort_by_key(|section| section.of.section);
@@ -66,19 +66,19 @@ impl Reader<'_, '_> {
             let is_projects = self.scope == Scope::Group && key.name == PROJECTS;
             let projects = is_projects.then_some(PROJECTS);
             if let Some(listed) = section.map(|of| of.section).or(projects) {
-                body.unlisted.insert(listed, self.at_key(key, policy(node)));
+                body.unlisted.insert(listed, self.at_key(key, parse_policy(node)));
             }
         }
         if let Some((key, node)) = document.get(OLD_UNLISTED) {
             self.findings.report(texts::OLD_UNLISTED, key.span.clone(), &[]);
-            body.unlisted.entry(PROJECTS).or_insert(self.at_key(key, policy(node)));
+            body.unlisted.entry(PROJECTS).or_insert(self.at_key(key, parse_policy(node)));
         }
         body
     }
 
     /// The changes of the whole container.
-    fn life(&self, document: &Node) -> Life {
-        let former = document.get("previously").map(|(_, former)| self.names(former));
+    fn read_life(&self, document: &Node) -> Life {
+        let former = document.get("previously").map(|(_, former)| self.read_names(former));
         let state = document.get("state").map(|(key, state)| match state.text() {
             Some("absent") => self.at_key(key, desired::State::Absent),
             _ => self.at_key(key, desired::State::Present),
@@ -86,18 +86,18 @@ impl Reader<'_, '_> {
         Life { previously: former.unwrap_or_default(), state, ..Life::default() }
     }
 
-    fn section(&mut self, of: kind::Section, key: &Key, node: &Node) -> Section {
+    fn read_section(&mut self, of: kind::Section, key: &Key, node: &Node) -> Section {
         let origin = self.origin(key.span.start);
         if of.shape == Shape::List {
             let mut parts = Vec::with_capacity(node.items().len());
             for (index, entry) in node.items().iter().enumerate() {
                 if matches!(entry.data, Data::Map(_)) {
-                    parts.push(self.entry(of, index, entry));
+                    parts.push(self.read_entry(of, index, entry));
                 }
             }
             return Section { of, origin, parts };
         }
-        let validity = self.validity(of, || format!("/{}", of.section));
+        let validity = self.validity_of(of, || format!("/{}", of.section));
         let (state, fields, is_open) = match (of.shape, &node.data) {
             (Shape::Mapping | Shape::Switch, Data::Null)
             | (Shape::Container, Data::Bool(false)) => (State::Absent, Declared::default(), false),
@@ -106,7 +106,7 @@ impl Reader<'_, '_> {
                 (State::Present, Declared::from_iter([field]), false)
             }
             _ => {
-                let FoundFields { fields, is_open } = self.fields(of, node);
+                let FoundFields { fields, is_open } = self.read_fields(of, node);
                 (State::Present, fields.into_iter().collect(), is_open)
             }
         };
@@ -116,15 +116,15 @@ impl Reader<'_, '_> {
     }
 
     /// The entry with this `index` in a list section.
-    fn entry(&mut self, of: kind::Section, index: usize, node: &Node) -> Part {
+    fn read_entry(&mut self, of: kind::Section, index: usize, node: &Node) -> Part {
         let state = match node.get("state").and_then(|(_, state)| state.text()) {
             Some("absent") => State::Absent,
             Some("unmanaged") => State::Unmanaged,
             _ => State::Present,
         };
         let origin = self.origin(node.beginning());
-        let mut found = self.fields(of, node);
-        let validity = self.validity(of, || format!("/{}/{index}", of.section));
+        let mut found = self.read_fields(of, node);
+        let validity = self.validity_of(of, || format!("/{}/{index}", of.section));
         if validity != Validity::Whole {
             self.add_misnamed(of, node, &mut found);
         }
@@ -162,7 +162,7 @@ impl Reader<'_, '_> {
     }
 
     /// The fields of a mapping, including those below `extra:`, with normalised values.
-    fn fields<'n>(&mut self, of: kind::Section, node: &'n Node) -> FoundFields<'n> {
+    fn read_fields<'n>(&mut self, of: kind::Section, node: &'n Node) -> FoundFields<'n> {
         let mut found = FoundFields::default();
         self.add_fields(of.table(), "", node, &mut found);
         self.check_unfilled(of, node);
@@ -195,7 +195,7 @@ impl Reader<'_, '_> {
             };
             if let Some(spec) = table.get(&name) {
                 found.is_open |= templates::is_open(&spec.schema, value);
-                let mut value = field_value(spec, value);
+                let mut value = read_value(spec, value);
                 found.is_open |= value.sources().iter().any(Reference::is_template)
                     || (spec.has_secret_rows() && value.plain().is_some_and(has_reference));
                 forms::normalise(spec, &mut value);
@@ -216,7 +216,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether a text has a built-in parameter or a reference. A reference in quotes has a message of its own.
+/// True if a text has a built-in parameter or a reference. A reference in quotes has a message of its own.
 fn has_parameter(text: &str) -> bool {
     let names = BUILT_IN.iter().map(|name| format!("{{{name}}}"));
     let mut parameters = names.chain(["{env:".to_owned(), "{file:".to_owned()]);
@@ -229,13 +229,13 @@ fn has_parameter(text: &str) -> bool {
 const BEFORE: [char; 4] = ['%', '{', '$', '#'];
 
 /// The policy for undeclared entries.
-fn policy(node: &Node) -> Unlisted {
+fn parse_policy(node: &Node) -> Unlisted {
     let word = node.text();
     Unlisted::ALL.into_iter().find(|policy| word == Some(policy.word())).unwrap_or_default()
 }
 
 /// The value of a field, which may be a reference to a secret or to a file.
-fn field_value(spec: &Spec, node: &Node) -> Value {
+fn read_value(spec: &Spec, node: &Node) -> Value {
     let takes_reference = spec.field.is_upload() || spec.field.secrecy() != Secrecy::Open;
     match reference(node).filter(|_| takes_reference) {
         Some(Reference::File(path)) if spec.field.is_upload() => Value::File(path),

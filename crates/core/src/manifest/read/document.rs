@@ -126,7 +126,7 @@ pub(in crate::manifest) struct Part {
     pub(in crate::manifest) state: State,
     /// How much of it its schema accepts.
     pub(in crate::manifest) validity: Validity,
-    /// Whether a field contains a template or a change of a list: see [`instead`](super::instead).
+    /// Whether a field contains a template or a change of a list: see [`templates`](super::templates).
     pub(in crate::manifest) is_open: bool,
     /// Its fields, including those below `extra:`.
     pub(in crate::manifest) fields: Declared,

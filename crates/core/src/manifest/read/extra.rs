@@ -109,7 +109,7 @@ pub(super) fn find_malformed(value: &Node) -> Option<Finding> {
     Some(Finding::new(texts::EXTRA_MALFORMED, key.span.clone(), words![key = key.name, what, form]))
 }
 
-/// Whether a text in `value` has braces.
+/// True if a text in `value` has braces.
 fn has_braces(value: &Node) -> bool {
     let mut inner = value.entries().iter().map(|(_, value)| value).chain(value.items());
     value.text().is_some_and(|text| text.contains('{')) || inner.any(has_braces)

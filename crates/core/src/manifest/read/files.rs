@@ -58,7 +58,7 @@ impl File {
         }
     }
 
-    /// Whether a file that cannot be read as a manifest is meant as one.
+    /// True if a file that cannot be read may be a manifest.
     pub(in crate::manifest) fn may_be_manifest(&self) -> bool {
         let bytes = std::fs::read(&self.path);
         bytes.map_or(true, |bytes| super::is_manifest(&String::from_utf8_lossy(&bytes)))
@@ -103,7 +103,7 @@ pub(in crate::manifest) fn irregular(path: &Path) -> std::io::Result<Option<&'st
     })
 }
 
-/// Whether a file with this name is a manifest, unless it is hidden or reserved.
+/// True if a file with this name is a manifest, unless it is hidden or reserved.
 pub fn is_manifest_name(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "yaml" || end == "yml")
 }

@@ -27,28 +27,34 @@ pub(in crate::manifest) const BUILT_IN: [&str; 4] = ["path", "name", "group", "p
 
 impl Reader<'_, '_> {
     /// The content of a `Defaults` document.
-    pub(super) fn defaults(&mut self, document: &Node) -> Option<Document> {
+    pub(super) fn read_defaults(&mut self, document: &Node) -> Option<Document> {
         let (key, matches) = document.get("match")?;
         let except = matches.get("except").map(|(key, node)| {
-            let globs = self.globs(node);
+            let globs = self.read_globs(node);
             self.at_key(key, globs)
         });
         let undeclared = document.get("undeclared").and_then(|(_, word)| word.text());
-        let paths = self.globs(matches.get("path")?.1);
+        let paths = self.read_globs(matches.get("path")?.1);
         let includes = undeclared == Some(INCLUDE);
-        Some(Document::Rule(Box::new(Rule { paths, except, includes, ..self.rule(key, document) })))
+        Some(Document::Rule(Box::new(Rule {
+            paths,
+            except,
+            includes,
+            ..self.read_rule(key, document)
+        })))
     }
 
     /// The content of a `Profile` document.
-    pub(super) fn profile(&mut self, document: &Node) -> Option<Document> {
+    pub(super) fn read_profile(&mut self, document: &Node) -> Option<Document> {
         let (key, name) = document.get("name")?;
         let profile = Some(name.text()?.into());
-        let needs = document.get("needs").map(|(_, needs)| self.names(needs)).unwrap_or_default();
-        Some(Document::Rule(Box::new(Rule { profile, needs, ..self.rule(key, document) })))
+        let needs =
+            document.get("needs").map(|(_, needs)| self.read_names(needs)).unwrap_or_default();
+        Some(Document::Rule(Box::new(Rule { profile, needs, ..self.read_rule(key, document) })))
     }
 
     /// A rule that `key` identifies.
-    fn rule(&mut self, key: &Key, document: &Node) -> Rule {
+    fn read_rule(&mut self, key: &Key, document: &Node) -> Rule {
         Rule {
             scope: self.scope,
             paths: Globs::default(),
@@ -58,12 +64,12 @@ impl Reader<'_, '_> {
             origin: self.origin(key.span.start),
             is_named: self.is_named,
             includes: false,
-            body: self.body(document),
+            body: self.read_body(document),
         }
     }
 
     /// The keys of `document` that concern other layers.
-    pub(super) fn layering(&mut self, document: &Node) -> Body {
+    pub(super) fn read_layering(&mut self, document: &Node) -> Body {
         let watch = document.get("watch").and_then(|(key, node)| match node.data {
             Data::Bool(value) => Some(self.at_key(key, value)),
             _ => None,
@@ -72,22 +78,25 @@ impl Reader<'_, '_> {
         Body {
             watch,
             ignores: ignored.unwrap_or_default(),
-            uses: document.get("uses").map(|(key, node)| self.uses(key, node)),
-            params: document.get("params").map(|(_, node)| self.params(node)).unwrap_or_default(),
+            uses: document.get("uses").map(|(key, node)| self.read_uses(key, node)),
+            params: document
+                .get("params")
+                .map(|(_, node)| self.read_params(node))
+                .unwrap_or_default(),
             ..Body::default()
         }
     }
 
-    fn uses(&mut self, key: &Key, node: &Node) -> Uses {
+    fn read_uses(&mut self, key: &Key, node: &Node) -> Uses {
         let added = node.get("add").map(|(_, names)| names);
         if let Some((key, _)) = node.get("remove").or_else(|| node.get("none_of")) {
             self.findings.report(texts::USES_CHANGED, key.span.clone(), &[]);
         }
-        let names = self.names(added.unwrap_or(node));
+        let names = self.read_names(added.unwrap_or(node));
         Uses { origin: self.origin(key.span.start), is_added: added.is_some(), names }
     }
 
-    fn params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
+    fn read_params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let mut params = BTreeMap::new();
         for (key, node) in node.entries() {
             let value = match (&node.data, reference(node)) {
@@ -110,7 +119,7 @@ impl Reader<'_, '_> {
     }
 
     /// A list of names, each with its place.
-    pub(super) fn names(&self, list: &Node) -> Vec<Sourced<Arc<str>>> {
+    pub(super) fn read_names(&self, list: &Node) -> Vec<Sourced<Arc<str>>> {
         let names = list.items().iter().filter_map(|node| {
             Some(Sourced { value: node.text()?.into(), origin: self.origin(node.span.start) })
         });
@@ -118,7 +127,7 @@ impl Reader<'_, '_> {
     }
 
     /// A glob for paths, or a list of them.
-    fn globs(&mut self, node: &Node) -> Globs {
+    fn read_globs(&mut self, node: &Node) -> Globs {
         let one = node.text().map(|_| node);
         let mut globs = Vec::new();
         for node in one.into_iter().chain(node.items()) {

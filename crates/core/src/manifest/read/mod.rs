@@ -52,26 +52,26 @@ pub(super) struct Read {
 }
 
 /// Reads a file. Outside of what was named, a file without a manifest is no fault.
-pub(super) fn file(file: &File) -> Read {
+pub(super) fn read_file(file: &File) -> Read {
     let read = file.read();
     if !file.is_named && !read.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
         return Read::default();
     }
     match read {
-        Ok(text) => self::text(file, &text),
+        Ok(text) => read_text(file, &text),
         Err(fault) => Read { diagnostics: vec![*fault], is_partial: true, ..Read::default() },
     }
 }
 
 /// Reads the text of `file`.
-pub(super) fn text(file: &File, text: &str) -> Read {
+pub(super) fn read_text(file: &File, text: &str) -> Read {
     let parsed = yaml::parse(text);
     let mut source = Source::new(file.name.clone(), text);
     let mut findings = Findings::default();
     findings.add_yaml(&parsed);
     let written = || parsed.documents.iter().filter(|document| document.data != Data::Null);
     let documents: Vec<_> = written()
-        .filter_map(|node| document(node, &source, file.is_named, &mut findings))
+        .filter_map(|node| read_document(node, &source, file.is_named, &mut findings))
         .collect();
     let described = written().filter(|document| is_description(document));
     let described = described.filter_map(|of| Some(of.get("section")?.1.text()?.to_owned()));
@@ -91,7 +91,7 @@ pub(super) fn text(file: &File, text: &str) -> Read {
     Read { documents, diagnostics, more, is_partial, described }
 }
 
-/// Whether a text, valid or not, has a document of undrift, also if its kind is misspelt.
+/// True if a text, valid or not, has a document of undrift, also if its kind is misspelt.
 pub(super) fn is_manifest(text: &str) -> bool {
     let is_json = text.trim_start().starts_with(['{', '[']);
     text.lines().any(|line| {
@@ -105,7 +105,7 @@ pub(super) fn is_manifest(text: &str) -> bool {
             words.next().filter(|_| !line.starts_with([' ', '#', '-']))
         };
         key.is_some_and(|key| key.eq_ignore_ascii_case("kind"))
-            && words.next().is_some_and(|value| near_kind(value).is_some())
+            && words.next().is_some_and(|value| nearest_kind(value).is_some())
     })
 }
 
@@ -136,17 +136,17 @@ struct Reader<'r, 's> {
 }
 
 /// The content of the document `node`.
-fn document(
+fn read_document(
     node: &Node,
     source: &Source<'_>,
     is_named: bool,
     findings: &mut Findings,
 ) -> Option<Document> {
     if !matches!(node.data, Data::Map(_)) {
-        no_mapping(node, findings);
+        report_no_mapping(node, findings);
         return None;
     }
-    let kind = kind(node, source, findings)?;
+    let kind = read_kind(node, source, findings)?;
     let is_profile = matches!(kind, DocumentKind::Profile(_));
     let closed = kind.scope().and_then(|scope| templates::without_forms(node, scope, !is_profile));
     let refused = findings.add_schema(closed.as_ref().unwrap_or(node), kind.checker());
@@ -159,19 +159,19 @@ fn document(
     };
     let mut reader = Reader { source, is_named, scope, layer, refused, findings };
     match kind {
-        DocumentKind::Container(_) => reader.container(node),
-        DocumentKind::Defaults(_) => reader.defaults(node),
-        DocumentKind::Profile(_) => reader.profile(node),
-        DocumentKind::Acknowledge => Some(reader.acknowledge(node)),
+        DocumentKind::Container(_) => reader.read_container(node),
+        DocumentKind::Defaults(_) => reader.read_defaults(node),
+        DocumentKind::Profile(_) => reader.read_profile(node),
+        DocumentKind::Acknowledge => Some(reader.read_acknowledge(node)),
     }
 }
 
 /// Reports a document that is no mapping.
-fn no_mapping(document: &Node, findings: &mut Findings) {
+fn report_no_mapping(document: &Node, findings: &mut Findings) {
     let first = document.items().first();
     let at = document.span.clone();
     let is_several = first.is_some_and(|first| first.get("kind").is_some());
-    if let Some(Foreign { what, help, .. }) = first.and_then(|first| foreign(first, "")) {
+    if let Some(Foreign { what, help, .. }) = first.and_then(|first| recognise_foreign(first, "")) {
         let help = if is_several { texts::SEVERAL_DOCUMENTS[3] } else { help };
         findings.report(texts::FOREIGN, at, words![what, help]);
     } else {
@@ -181,14 +181,19 @@ fn no_mapping(document: &Node, findings: &mut Findings) {
 }
 
 /// The kind of the document, if it can be read; otherwise reports why not.
-fn kind(document: &Node, source: &Source<'_>, findings: &mut Findings) -> Option<DocumentKind> {
+fn read_kind(
+    document: &Node,
+    source: &Source<'_>,
+    findings: &mut Findings,
+) -> Option<DocumentKind> {
     let Some((key, node)) = document.get("kind") else {
         let first = document.entries().first();
         let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
-        if let Some(Foreign { what, help, .. }) = foreign(document, &source.name) {
+        if let Some(Foreign { what, help, .. }) = recognise_foreign(document, &source.name) {
             findings.report(texts::FOREIGN, at, words![what, help]);
         } else {
-            let (at, help) = another_kind(document).unwrap_or_else(|| (at, first_line(document)));
+            let (at, help) =
+                find_other_key(document).unwrap_or_else(|| (at, suggest_first_line(document)));
             findings.report(texts::MISSING_KIND, at, words![help]);
         }
         return None;
@@ -201,9 +206,9 @@ fn kind(document: &Node, source: &Source<'_>, findings: &mut Findings) -> Option
             alias.help()
         } else if has("metadata") {
             MOVE.to_owned()
-        } else if let Some(near) = near_kind(text) {
+        } else if let Some(near) = nearest_kind(text) {
             format!("did you mean `{near}`?")
-        } else if let Some(of) = section_of(text) {
+        } else if let Some(of) = section_called(text) {
             format!("write it as `{of}:` in a document with `kind: Project` or `kind: Group`")
         } else if has("items") {
             texts::SEVERAL_DOCUMENTS[3].to_owned()
@@ -219,11 +224,11 @@ fn kind(document: &Node, source: &Source<'_>, findings: &mut Findings) -> Option
     kind
 }
 
-/// The key that stands for `kind` in a document without one, and what to do.
-fn another_kind(document: &Node) -> Option<(Range<usize>, String)> {
+/// The key in the place of `kind` in a document without one, and help.
+fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
     document.entries().iter().find_map(|(key, value)| {
         let is_other = ["type", "kinds", "resource_type", "object"].contains(&&*key.name);
-        let kind = value.text().and_then(near_kind).filter(|_| is_other);
+        let kind = value.text().and_then(nearest_kind).filter(|_| is_other);
         let help = match kind {
             Some(kind) => format!("write `kind: {kind}` in place of it"),
             None if key.name.eq_ignore_ascii_case("kind") => "write it in lower case".to_owned(),
@@ -233,8 +238,8 @@ fn another_kind(document: &Node) -> Option<(Range<usize>, String)> {
     })
 }
 
-/// How a document without a kind should start.
-fn first_line(document: &Node) -> String {
+/// Help for a document without a kind.
+fn suggest_first_line(document: &Node) -> String {
     let has = |key: &str| document.get(key).is_some();
     let kind = if has("match") {
         "Defaults"
@@ -250,14 +255,14 @@ fn first_line(document: &Node) -> String {
     format!("start the document with `kind: {kind}`")
 }
 
-/// The kind of documents that a word probably stands for.
-fn near_kind(text: &str) -> Option<&'static str> {
+/// The kind of documents that a word probably means.
+fn nearest_kind(text: &str) -> Option<&'static str> {
     let kinds = DocumentKind::names();
     nearest(text, kinds.iter().copied()).or_else(|| words::option(text, kinds))
 }
 
 /// The section that a kind, in any spelling, is called after.
-fn section_of(kind: &str) -> Option<&'static str> {
+fn section_called(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
     let mut sections = catalogue::everywhere();
     let of = sections.find(|of| word == of.section || word == snake_case(of.noun));
@@ -281,13 +286,13 @@ struct Foreign {
 
 static FOREIGN: LazyLock<Vec<Foreign>> = LazyLock::new(|| yaml::built_in!("manifest/read/foreign"));
 
-/// Whether `document` describes a kind.
+/// True if `document` describes a kind.
 fn is_description(document: &Node) -> bool {
     ["section", "homes"].into_iter().all(|key| document.get(key).is_some())
 }
 
-/// What `document` in the file `name` probably is, if it is no manifest.
-fn foreign(document: &Node, name: &str) -> Option<&'static Foreign> {
+/// The row that recognises `document` in the file `name`, if it is no manifest.
+fn recognise_foreign(document: &Node, name: &str) -> Option<&'static Foreign> {
     let file = name.rsplit('/').next().unwrap_or(name);
     let has = |key: &&str| document.get(key).is_some();
     FOREIGN.iter().find(|of| {
@@ -302,7 +307,7 @@ fn foreign(document: &Node, name: &str) -> Option<&'static Foreign> {
 
 impl Reader<'_, '_> {
     /// How much of the part of `of` at `pointer` the schema does not refuse.
-    fn validity(&self, of: Section, pointer: impl FnOnce() -> String) -> Validity {
+    fn validity_of(&self, of: Section, pointer: impl FnOnce() -> String) -> Validity {
         if self.refused.is_empty() {
             return Validity::Whole;
         }

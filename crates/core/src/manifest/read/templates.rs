@@ -38,7 +38,7 @@ fn lists(node: &Node) -> Option<Vec<&Node>> {
         .then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
 }
 
-/// Whether a condition on live values is in the place of a list.
+/// True if a condition on live values is in the place of a list.
 fn is_condition(node: &Node) -> bool {
     forms::CONDITION.iter().any(|key| node.get(key).is_some())
 }
@@ -79,7 +79,7 @@ pub(super) fn without_forms(document: &Node, scope: Scope, added: bool) -> Optio
     Some(document)
 }
 
-/// Whether a mapping in `node` looks like one of the forms, or is an unmanaged entry.
+/// True if a mapping in `node` looks like one of the forms, or is an unmanaged entry.
 fn has_form(node: &Node) -> bool {
     let mut entries = node.entries().iter();
     entries.any(|(key, value)| match &*key.name {
@@ -145,7 +145,7 @@ fn close_list(schema: &Json, node: &mut Node) -> bool {
     is_closed
 }
 
-/// Whether `node`, a value of `schema`, contains a template or a list form.
+/// True if `node`, a value of `schema`, contains a template or a list form.
 pub(super) fn is_open(schema: &Json, node: &Node) -> bool {
     match &node.data {
         Data::Map(entries) if schema.get("properties").is_some() => {

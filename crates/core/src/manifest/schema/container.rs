@@ -27,29 +27,29 @@ pub(super) enum Use {
 /// The sections of `scope`, and the keys about them.
 pub(super) fn sections(scope: Scope, to: Use) -> Object {
     let sections = catalogue::sections(scope).map(|of| (of.section.to_owned(), section(of, to)));
-    sections.chain(of_sections(scope)).collect()
+    sections.chain(section_keys(scope)).collect()
 }
 
 /// A section.
 pub(super) fn section(of: Section, to: Use) -> Json {
     match of.shape {
-        Shape::Container => create(of, to),
-        Shape::List => list(of, to),
-        Shape::Mapping => mapping(of, to),
-        Shape::Switch => switch(of),
+        Shape::Container => create_schema(of, to),
+        Shape::List => list_schema(of, to),
+        Shape::Mapping => mapping_schema(of, to),
+        Shape::Switch => switch_schema(of),
     }
 }
 
 /// The keys about sections: the policies for unlisted entries, and what ignores layers.
-pub(super) fn of_sections(scope: Scope) -> [(String, Json); 2] {
+pub(super) fn section_keys(scope: Scope) -> [(String, Json); 2] {
     let names: Vec<_> = catalogue::sections(scope).map(|section| section.section).collect();
     [("unlisted".to_owned(), unlisted(scope)), ("ignore_layers".to_owned(), layers::ignore(&names))]
 }
 
 /// `create: true`, or a mapping.
-fn create(of: Section, to: Use) -> Json {
+fn create_schema(of: Section, to: Use) -> Json {
     let mut create = bare(&of.table().schema);
-    open(&mut create, to);
+    add_forms_below(&mut create, to);
     create.insert("type".into(), json!(["boolean", "object"]));
     create.insert("additionalProperties".into(), json!(false));
     let text = format!("Create the {} if it is missing, with these attributes.", of.noun);
@@ -78,7 +78,7 @@ pub(super) fn unlisted(scope: Scope) -> Json {
 }
 
 /// A section with a single value.
-fn switch(of: Section) -> Json {
+fn switch_schema(of: Section) -> Json {
     let property = of.table().get(of.section).map(|spec| spec.schema.clone());
     let description = &of.table().schema["description"];
     let mut property =
@@ -90,8 +90,8 @@ fn switch(of: Section) -> Json {
 }
 
 /// A section with one mapping.
-fn mapping(of: Section, to: Use) -> Json {
-    let mut fields = fields(of, to);
+fn mapping_schema(of: Section, to: Use) -> Json {
+    let mut fields = entry_schema(of, to);
     if of.is_removable() {
         fields.insert("type".into(), json!(["object", "null"]));
     }
@@ -101,8 +101,8 @@ fn mapping(of: Section, to: Use) -> Json {
 }
 
 /// A section with a list of entries.
-fn list(of: Section, to: Use) -> Json {
-    let mut fields = fields(of, to);
+fn list_schema(of: Section, to: Use) -> Json {
+    let mut fields = entry_schema(of, to);
     // Editors would insert a default into every new entry.
     let (noun, only_edits) = (of.noun, of.only_edits());
     let which = match only_edits {
@@ -129,20 +129,20 @@ fn list(of: Section, to: Use) -> Json {
 }
 
 /// The fields of an entry, and `extra`.
-fn fields(of: Section, to: Use) -> Object {
+fn entry_schema(of: Section, to: Use) -> Object {
     let mut fields = bare(&of.table().schema);
-    open(&mut fields, to);
+    add_forms_below(&mut fields, to);
     let extra = part("in_values").remove("extra").unwrap_or_default();
     insert(&mut fields, "extra", extra);
     fields
 }
 
 /// Shows editors the forms that may replace a value.
-fn open(fields: &mut Object, to: Use) {
+fn add_forms_below(fields: &mut Object, to: Use) {
     let properties = fields.get_mut("properties").and_then(Json::as_object_mut);
     if to == Use::Editing {
         for property in properties.into_iter().flat_map(Object::values_mut) {
-            layers::open(property);
+            layers::add_forms(property);
         }
     }
 }

@@ -18,7 +18,7 @@ pub(in crate::manifest) const INCLUDE: &str = "include";
 pub(super) fn keys(to: Use) -> Object {
     let mut keys = part("any");
     if to == Use::Editing {
-        open(&mut keys["uses"]);
+        add_forms(&mut keys["uses"]);
         let param = &mut keys["params"]["additionalProperties"];
         *param = json!({"anyOf": [param.take(), schema::of::<Reference>().to_value()]});
     }
@@ -36,9 +36,9 @@ pub(super) fn ignore(sections: &[&str]) -> Json {
 
 /// Adds the forms that may replace a value to the schema of a field: `{text: ...}` for a text or
 /// number; `{add: [...]}`, `{remove: [...]}` and conditions for a list.
-pub(super) fn open(schema: &mut Json) {
+pub(super) fn add_forms(schema: &mut Json) {
     if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
-        properties.values_mut().for_each(open);
+        properties.values_mut().for_each(add_forms);
         return;
     }
     let types: Vec<&str> = match &schema["type"] {

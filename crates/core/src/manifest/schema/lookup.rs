@@ -17,7 +17,7 @@ use crate::{
 pub struct Known {
     /// The kinds of documents that have it.
     pub kinds: Vec<DocumentKind>,
-    /// What has it instead of documents.
+    /// The place that has it instead of documents.
     elsewhere: Option<&'static str>,
     /// The name with its parents; empty for a kind itself.
     pub name: String,
@@ -52,20 +52,20 @@ pub fn known(name: &str) -> Vec<Known> {
         }
     }
     if once.is_empty() {
-        once.extend(elsewhere("any entry or value", &layers::in_values(), name));
+        once.extend(describe_elsewhere("any entry or value", &layers::in_values(), name));
     }
-    once.extend(elsewhere("`undrift.yaml`", &CONFIG.schema, name));
+    once.extend(describe_elsewhere("`undrift.yaml`", &CONFIG.schema, name));
     once
 }
 
 /// The description of `name` in documents of each of `kinds` that has it.
 fn describe_in(kinds: Vec<DocumentKind>, name: &str) -> Vec<Known> {
-    kinds.into_iter().filter_map(|kind| of(kind, name)).collect()
+    kinds.into_iter().filter_map(|kind| describe_in_kind(kind, name)).collect()
 }
 
 /// The description of `name` in `place`, whose schema is `root`.
-fn elsewhere(place: &'static str, root: &Json, name: &str) -> Option<Known> {
-    let known = within(root, name).filter(|_| !name.is_empty())?;
+fn describe_elsewhere(place: &'static str, root: &Json, name: &str) -> Option<Known> {
+    let known = find_in_schema(root, name).filter(|_| !name.is_empty())?;
     Some(Known { elsewhere: Some(place), ..known })
 }
 
@@ -93,7 +93,7 @@ impl Known {
 /// Every name that [`known`] knows, without a kind before it: of documents and of `undrift.yaml`.
 pub fn all_names() -> BTreeSet<String> {
     let mut names = names();
-    gather("", &CONFIG.schema, &mut names);
+    collect_names("", &CONFIG.schema, &mut names);
     names
 }
 
@@ -101,9 +101,9 @@ pub fn all_names() -> BTreeSet<String> {
 pub fn names() -> BTreeSet<String> {
     let mut names: BTreeSet<_> = DocumentKind::names().into_iter().map(str::to_owned).collect();
     for kind in DocumentKind::ALL {
-        gather("", &kind.checker().schema, &mut names);
+        collect_names("", &kind.checker().schema, &mut names);
     }
-    gather("", &layers::in_values(), &mut names);
+    collect_names("", &layers::in_values(), &mut names);
     names
 }
 
@@ -115,20 +115,20 @@ pub fn with_last_name(name: &str) -> Vec<String> {
 }
 
 /// The description of `name` in documents of this `kind`; of the kind itself if it is empty.
-fn of(kind: DocumentKind, name: &str) -> Option<Known> {
-    let known = within(&kind.checker().schema, name)?;
+fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<Known> {
+    let known = find_in_schema(&kind.checker().schema, name)?;
     let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
     Some(Known { kinds: vec![kind], needs: section.and_then(reference::needs), ..known })
 }
 
 /// The description of `name` in the schema `root`.
-fn within(root: &Json, name: &str) -> Option<Known> {
+fn find_in_schema(root: &Json, name: &str) -> Option<Known> {
     let (mut property, mut schema) = (root, root);
     for part in name.split('.').filter(|_| !name.is_empty()) {
-        schema = objects(property).find(|object| object["properties"].get(part).is_some())?;
+        schema = mappings_in(property).find(|object| object["properties"].get(part).is_some())?;
         property = &schema["properties"][part];
     }
-    let within = objects(property).filter_map(|object| object["properties"].as_object());
+    let within = mappings_in(property).filter_map(|object| object["properties"].as_object());
     Some(Known {
         kinds: Vec::new(),
         elsewhere: None,
@@ -140,15 +140,15 @@ fn within(root: &Json, name: &str) -> Option<Known> {
 }
 
 /// The schemas of the mappings in a value of `schema`.
-fn objects(schema: &Json) -> impl Iterator<Item = &Json> {
+fn mappings_in(schema: &Json) -> impl Iterator<Item = &Json> {
     [schema, &schema["items"]].into_iter().filter(|schema| schema.get("properties").is_some())
 }
 
-fn gather(prefix: &str, schema: &Json, names: &mut BTreeSet<String>) {
-    for object in objects(schema) {
+fn collect_names(prefix: &str, schema: &Json, names: &mut BTreeSet<String>) {
+    for object in mappings_in(schema) {
         for (name, property) in object["properties"].as_object().into_iter().flatten() {
             let name = format!("{prefix}{name}");
-            gather(&format!("{name}."), property, names);
+            collect_names(&format!("{name}."), property, names);
             names.insert(name);
         }
     }

@@ -72,7 +72,7 @@ impl Checker {
         }
     }
 
-    /// Whether `document` has no fault.
+    /// True if `document` has no fault.
     pub(super) fn is_valid(&self, document: &Node) -> bool {
         self.validator.is_valid(document)
             && self.sections(document).all(|(_, node, section)| section.is_valid(node))
@@ -241,7 +241,7 @@ impl DocumentKind {
     /// The schema of a document of `scope` with sections that may have any value.
     fn frame(self, scope: Scope) -> Json {
         let any = catalogue::sections(scope).map(|of| (of.section.to_owned(), json!(true)));
-        self.with(any.chain(container::of_sections(scope)).collect(), Use::Reading)
+        self.with(any.chain(container::section_keys(scope)).collect(), Use::Reading)
     }
 
     /// The schema with these sections.
@@ -274,7 +274,7 @@ impl DocumentKind {
     }
 }
 
-/// Why the field `name` of the section `of` must not have `value`.
+/// The reason why the field `name` of the section `of` must not have `value`.
 pub fn refused(of: Section, name: &str, value: &Json) -> Option<String> {
     let fields = Object::from_iter([(name.to_owned(), value.clone())]);
     let section = match of.shape {

@@ -13,16 +13,16 @@ const VERSION: u32 = 0;
 
 /// `schema` in the form that is published under `name`.
 pub fn published(name: &str, mut schema: Json) -> Json {
-    mark(&mut schema);
+    add_markdown(&mut schema);
     schema::identified(name, VERSION, schema)
 }
 
 /// Adds Markdown to every description in `schema`.
-fn mark(schema: &mut Json) {
-    let plain = closed(schema);
+fn add_markdown(schema: &mut Json) {
+    let plain = without_forms(schema);
     let Some(object) = schema.as_object_mut() else {
         if let Some(choices) = schema.as_array_mut() {
-            choices.iter_mut().for_each(mark);
+            choices.iter_mut().for_each(add_markdown);
         }
         return;
     };
@@ -49,22 +49,24 @@ fn mark(schema: &mut Json) {
     Field::unmark(object);
     for (key, part) in object.iter_mut() {
         match key.as_str() {
-            "properties" => parts(part).for_each(mark),
+            "properties" => values_of(part).for_each(add_markdown),
             // The shared parts of documents are grouped by scope.
-            "$defs" => parts(part).flat_map(parts).for_each(mark),
-            "items" | "additionalProperties" | "then" | "allOf" | "anyOf" | "oneOf" => mark(part),
+            "$defs" => values_of(part).flat_map(values_of).for_each(add_markdown),
+            "items" | "additionalProperties" | "then" | "allOf" | "anyOf" | "oneOf" => {
+                add_markdown(part);
+            }
             _ => {}
         }
     }
 }
 
 /// The values of an object.
-fn parts(object: &mut Json) -> impl Iterator<Item = &mut Json> {
+fn values_of(object: &mut Json) -> impl Iterator<Item = &mut Json> {
     object.as_object_mut().into_iter().flat_map(Object::values_mut)
 }
 
 /// `schema` without the forms that may replace a value, so that its properties carry their fields.
-fn closed(schema: &Json) -> Json {
+fn without_forms(schema: &Json) -> Json {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let properties = properties.map(|(name, property)| {
         let mut plain = match &property["anyOf"][0] {

@@ -277,7 +277,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
             None => fs::remove_file(&path).unwrap(),
         }
         let (_, faults) = check::check(
-            layer::merge(read::text(&file, text).documents, &[]),
+            layer::merge(read::read_text(&file, text).documents, &[]),
             &layer::Rules::default(),
             &context,
         );

@@ -111,7 +111,7 @@ fn including_rules_are_checked_offline() {
         ("unlisted: {variables: delete}", "unlisted: "),
         (
             "uses: [a]\n---\nkind: Profile\nname: a\n---\nkind: Defaults\nmatch: {path: 'acme/**'}\nuses: []",
-            "ambiguous-layers: `uses` is said in two ways",
+            "ambiguous-layers: `uses` has two values",
         ),
     ] {
         let text =

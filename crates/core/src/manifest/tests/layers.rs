@@ -371,7 +371,7 @@ fn a_conflict_is_an_error_only_if_it_decides() {
         + &defaults("*/shop", "settings: {description: b}");
     let text = |document: &str| format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
     let ambiguous =
-        "ambiguous-layers: `description` is said in two ways, and neither outranks the other";
+        "ambiguous-layers: `description` has two values, and neither outranks the other";
     assert_eq!(said(&text("")), [ambiguous]);
     assert_eq!(settings(&rules, "settings: {description: c}\n"), json!({"description": "c"}));
     let same = rules.replace("description: b", "description: a");

@@ -11,7 +11,7 @@ use crate::{
     yaml::{Data, Node, write::scalar as quoted},
 };
 
-use super::{Located, suggest::strings};
+use super::{Located, suggest::option_texts};
 
 /// The longest text that is quoted in an example.
 const LONGEST: usize = 40;
@@ -19,16 +19,16 @@ const LONGEST: usize = 40;
 /// The most fields of a mapping of which the first one can be guessed to be meant.
 const FEW: usize = 6;
 
-/// What a name may be the value of where only the name should be.
+/// Keys whose value may be the name, where only the name should be.
 pub(super) const NAMES: [&str; 6] = ["group", "name", "path", "project", "user", "username"];
 
-/// What a switch is.
+/// The values of a switch.
 const SWITCH: [&str; 2] = ["true", "false"];
 
-/// What a field holds that names a user.
+/// The kind of name in a field that names a user.
 pub(super) const USERNAME: &str = "the username";
 
-/// The level of access that a word or a number in quotes stands for.
+/// The level of access that a word, or a number in quotes, means.
 pub(super) fn parse_level(text: &str) -> Option<&'static str> {
     let text = text.trim();
     let level = (Level::parse(&text.into()))
@@ -38,7 +38,7 @@ pub(super) fn parse_level(text: &str) -> Option<&'static str> {
     level.map(|level| level.word).or_else(|| words::option(text, words))
 }
 
-/// Whether it is a mapping with fields of `schema` only.
+/// True if it is a mapping with fields of `schema` only.
 pub(super) fn has_only_fields(node: &Node, schema: &Json) -> bool {
     let mut keys = node.entries().iter().map(|(key, _)| key);
     !node.entries().is_empty() && keys.all(|key| schema["properties"].get(&key.name).is_some())
@@ -61,19 +61,19 @@ impl<'d> Located<'d> {
         let item = if self.is_item { self.schema } else { self.schema.get("items")? };
         let properties = item.get("properties")?.as_object()?;
         let of = self.section_with(properties);
-        let mut names = strings(&of.map_or(item, |of| &of.table().schema)["required"]);
+        let mut names = option_texts(&of.map_or(item, |of| &of.table().schema)["required"]);
         names.extend(of.iter().flat_map(|of| of.required).map(|name| (*name).to_owned()));
         names.retain(|name| properties.contains_key(name));
         let identity = of.and_then(|of| of.identity.first().copied());
         names.extend(identity.filter(|_| names.is_empty()).map(str::to_owned));
-        let (key, text) = pieces(self.node);
+        let (key, text) = written_pair(self.node);
         // A key is what tells entries apart, which need not be the first of what they need.
         let key =
             key.filter(|_| identity.is_none_or(|name| names.first().is_some_and(|of| of == name)));
         let text = text
             .filter(|text| key.is_some() || parse_level(text).is_some() || !may_be_secret(item));
         let field = |name: &str, piece: &Option<String>| {
-            self.fitting(name, &properties[name], piece.as_deref()?)
+            self.fit_value(name, &properties[name], piece.as_deref()?)
         };
         if names.is_empty() {
             let fits = |name: &&String| [&key, &text].iter().any(|of| field(name, of).is_some());
@@ -82,7 +82,7 @@ impl<'d> Located<'d> {
         let is_short = of.is_none() && names.len() == 1 && field(&names[0], &text).is_none();
         let (inner, is_pair) = (self.node.entries().first().map(|(_, inner)| inner), key.is_some());
         let fields = names.iter().map(|name| {
-            let written = inner.and_then(|inner| plain(inner.get(name)?.1));
+            let written = inner.and_then(|inner| quotable_scalar(inner.get(name)?.1));
             let key = key.as_ref().filter(|_| *name == names[0]).cloned();
             // One text is not the value of two fields.
             let is_for_text = is_pair || *name == names[0] || name.contains("access");
@@ -106,9 +106,9 @@ impl<'d> Located<'d> {
         })
     }
 
-    /// How `piece`, which is written elsewhere, is written as the value of the field `name`.
-    fn fitting(&self, name: &str, schema: &Json, piece: &str) -> Option<String> {
-        let (options, level) = (strings(&schema["enum"]), parse_level(piece));
+    /// `piece`, which is written elsewhere, as the value of the field `name`, if it fits.
+    fn fit_value(&self, name: &str, schema: &Json, piece: &str) -> Option<String> {
+        let (options, level) = (option_texts(&schema["enum"]), parse_level(piece));
         if name.contains("access") {
             return level.map(str::to_owned);
         }
@@ -139,8 +139,11 @@ impl<'d> Located<'d> {
         };
         let first = self.node.items().first().unwrap_or(self.node);
         let piece = scalar(first).filter(|text| is_shown(text)).unwrap_or_default();
-        let fits = |name: &str| self.fitting(name, properties.get(name)?, &piece);
-        let mut names = properties.keys().map(String::as_str);
+        let fits = |name: &str| self.fit_value(name, properties.get(name)?, &piece);
+        // Those that the mapping around it has, such as the sections of a document, come first.
+        let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
+        names.sort_by_key(|name| self.parent.is_none_or(|(of, _)| of.get(name).is_none()));
+        let mut names = names.into_iter();
         let has_options = |name: &&str| properties[*name].get("enum").is_some();
         let switch = Some("enabled").filter(|name| fits(name).is_some());
         let name = (switch.or_else(|| self.schema["required"][0].as_str()))
@@ -151,7 +154,7 @@ impl<'d> Located<'d> {
         Some(format!("{{{name}: {value}}}"))
     }
 
-    /// Whether the schema marks what is secret, as those of manifests and of `undrift.yaml` do.
+    /// True if the schema marks what is secret, as those of manifests and of `undrift.yaml` do.
     fn is_marked(&self) -> bool {
         ["kind", "version", "section"].iter().any(|key| self.root["properties"].get(key).is_some())
     }
@@ -185,29 +188,32 @@ impl<'d> Located<'d> {
 
 /// The key and the text that are written where an entry should be: as in `alice: maintainer`, but not
 /// `users: {alice: {...}}`.
-fn pieces(node: &Node) -> (Option<String>, Option<String>) {
+fn written_pair(node: &Node) -> (Option<String>, Option<String>) {
     let Data::Map(entries) = &node.data else {
-        return (None, plain(node).map(|text| text.trim_start_matches('@').to_owned()));
+        return (None, quotable_scalar(node).map(|text| text.trim_start_matches('@').to_owned()));
     };
     let Some((key, value)) = entries.first() else { return (None, None) };
-    let is_group = value.entries().iter().any(|(_, inner)| matches!(inner.data, Data::Map(_)));
+    let is_group = value.entries().iter().any(|(_, inner)| {
+        let is_reference = inner.get("env").is_some() || inner.get("file").is_some();
+        matches!(inner.data, Data::Map(_)) && !is_reference
+    });
     let is_odd = matches!(value.data, Data::List(_) | Data::Bool(_)) || is_group;
     let is_key = !is_odd && is_name(&key.name.replace('/', "."));
-    (is_key.then(|| key.name.clone()), plain(value))
+    (is_key.then(|| key.name.clone()), quotable_scalar(value))
 }
 
 /// A scalar as it may be quoted.
-fn plain(node: &Node) -> Option<String> {
+fn quotable_scalar(node: &Node) -> Option<String> {
     scalar(node).filter(|text| !matches!(node.data, Data::Bool(_)) && is_shown(text))
 }
 
-/// Whether a text may be quoted.
+/// True if a text may be quoted.
 fn is_shown(text: &str) -> bool {
     let is_odd = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
     (1..LONGEST).contains(&text.len()) && !is_odd && judge::credential(text).is_none()
 }
 
-/// What a field may hold.
+/// An example of a field's value.
 pub(super) fn value_example(schema: &Json) -> String {
     let options = schema["enum"].as_array().and_then(|options| options.first());
     let first = schema["examples"].as_array().and_then(|examples| examples.first());

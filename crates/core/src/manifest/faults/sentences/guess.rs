@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use super::{
     Located,
     example::{parse_level, scalar},
-    suggest::{MOST_NAMES, strings},
+    suggest::{MOST_NAMES, option_texts},
 };
 use crate::{
     catalogue::{
@@ -52,9 +52,11 @@ impl<'d> Located<'d> {
             }
             "identity" => {
                 let identity = *self.find_section()?.identity.first()?;
-                let mut keys = node.entries().iter().chain(self.inside()).map(|(key, _)| &key.name);
+                let mut keys =
+                    node.entries().iter().chain(self.inner_entries()).map(|(key, _)| &key.name);
                 (!keys.any(|key| key == identity)).then(|| identity.to_owned())
             }
+            "twin" => self.find_twin(),
             "removable" => self.find_section()?.is_removable().then(|| self.section.clone()),
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
@@ -68,7 +70,7 @@ impl<'d> Located<'d> {
             }),
             "inner_fields" => {
                 let fields = self.current_names();
-                let inside = self.inside().iter();
+                let inside = self.inner_entries().iter();
                 let guesses = inside.filter_map(|(key, _)| self.guess_field(&key.name, &fields));
                 let guesses: Vec<_> = guesses.collect();
                 (!guesses.is_empty()).then(|| listed(&guesses))
@@ -84,9 +86,9 @@ impl<'d> Located<'d> {
             }
             "shape" => {
                 let [only] = self.likely_names()[..] else { return None };
-                self.shape_of(only)
+                self.suggest_shape(only)
             }
-            "homes" => Some(self.homes().join(" or ")).filter(|homes| !homes.is_empty()),
+            "homes" => Some(self.other_homes().join(" or ")).filter(|homes| !homes.is_empty()),
             "setting" => {
                 let settings = self.root["properties"]["settings"]["properties"].as_object();
                 let settings = settings.filter(|_| self.key.is_none())?;
@@ -94,6 +96,15 @@ impl<'d> Located<'d> {
             }
             _ => None,
         }
+    }
+
+    /// The written field that has the unknown key as another name.
+    fn find_twin(&self) -> Option<String> {
+        let mut names = self.node.entries().iter().map(|(key, _)| &*key.name);
+        let twin = names.find(|name| {
+            words::aliases(&self.schema["properties"][name]).any(|alias| alias == self.subject)
+        });
+        twin.map(str::to_owned)
     }
 
     /// The section that it is in.
@@ -114,7 +125,7 @@ impl<'d> Located<'d> {
     }
 
     fn likely_names(&self) -> Vec<&str> {
-        match (self.nearest_name(), self.homes().len()) {
+        match (self.nearest_name(), self.other_homes().len()) {
             (Some(near), _) => vec![near],
             (None, 1 | 2) => Vec::new(),
             (None, _) => likely(self.subject, &self.open_names()),
@@ -122,7 +133,7 @@ impl<'d> Located<'d> {
     }
 
     /// Other places of the document that have the name.
-    fn homes(&self) -> Vec<String> {
+    fn other_homes(&self) -> Vec<String> {
         // `unlisted` and `match` are no sections, although they have fields of such names. A field of an
         // entry that is none there never means a field elsewhere.
         let is_section = self.key.is_none_or(|key| !["unlisted", "match"].contains(&&*key.name));
@@ -135,23 +146,23 @@ impl<'d> Located<'d> {
     }
 
     /// The mapping that is written below the name.
-    pub(super) fn inside(&self) -> &'d [(Key, Node)] {
+    pub(super) fn inner_entries(&self) -> &'d [(Key, Node)] {
         self.value.map_or(&[], Node::entries)
     }
 
-    /// How the list that is written must be written for `field`, which takes none.
-    fn shape_of(&self, field: &str) -> Option<String> {
+    /// The form in which `field`, which takes no list, takes the written one.
+    fn suggest_shape(&self, field: &str) -> Option<String> {
         let (key, node) = self.node.get(self.subject)?;
         let at = self.at(key, node, field);
-        let kind = at.schema["type"].as_str()?;
+        let kind = at.schema["type"].as_str().or_else(|| at.schema["type"][0].as_str())?;
         let is_other = matches!(node.data, Data::List(_)) && kind != "array";
         let is_open = Field::of(at.schema).secrecy() == Secrecy::Open;
-        at.instead(&[kind]).filter(|_| is_other && is_open)
+        at.suggest_form(&[kind]).filter(|_| is_other && is_open)
     }
 
     /// The only one of `fields` that `name` may be, may mean or may be misspelt for.
     pub(super) fn guess_field<'k>(&self, name: &str, fields: &[&'k str]) -> Option<&'k str> {
-        let name = match self.alias(name).map(Meaning::field) {
+        let name = match self.find_alias(name).map(Meaning::field) {
             _ if fields.contains(&name) => name,
             Some(field) => field?,
             None => {
@@ -201,32 +212,42 @@ impl Located<'_> {
             "none_word" => self.option_word(&["null"]),
             "boolean" => self.option_word(&["true", "false"]),
             "option" => {
-                let option = words::options(text).find(|word| *word != "null" && self.takes(word));
+                let option =
+                    words::options(text).find(|word| *word != "null" && self.accepts(word));
                 option.map(|option| quoted(option, false))
             }
-            "digits" => (digits(text)
+            "digits" => (only_digits(text)
                 .or_else(|| self.option_word(&["0", "1", "2", "3", "4", "5", "10"])))
-            .or_else(|| digits(text.split_once(" of ")?.0.split(' ').next()?)),
-            "in_unit" => self.in_unit(node.text()?),
-            "day" => day(&scalar(node).filter(|_| self.schema["format"] == "date")?),
+            .or_else(|| only_digits(text.split_once(" of ")?.0.split(' ').next()?)),
+            "in_unit" => self.convert_units(node.text()?),
+            "day" => parse_day(&scalar(node).filter(|_| self.schema["format"] == "date")?),
             "home_of_text" => {
                 let name = text.rsplit(['.', '/']).next()?;
                 find_homes(name, self.root, true).into_iter().next()
             }
             "near" => {
-                let near = self.option_among(self.options)?;
+                let near = self.match_option(self.options)?;
                 // A name that begins with a word is not that word, misspelt.
                 let goes_on =
                     text.strip_prefix(near).is_some_and(|rest| rest.starts_with(['/', '-']));
                 (!goes_on).then(|| near.to_owned())
             }
-            "address" => self.guarded().map(str::to_owned),
+            "address" => self.address_after_guard().map(str::to_owned),
+            "dashed" => {
+                let dashed = text.trim().to_lowercase().replace([' ', '/'], "-");
+                (dashed != text && self.accepts(&dashed)).then_some(dashed)
+            }
             "many" => (self.options.len() > MOST_NAMES).then(|| alternatives(self.options)),
-            "with_hash" => Some(format!("#{text}")).filter(|text| self.takes(text)),
+            "with_hash" => {
+                let digits = text.trim_start_matches('#');
+                let count = if digits.len() == 3 { 2 } else { 1 };
+                let digits: String = digits.chars().flat_map(|c| vec![c; count]).collect();
+                Some(format!("#{digits}")).filter(|text| self.accepts(text))
+            }
             "unwanted" => {
                 let is_open = Field::of(self.schema).secrecy() == Secrecy::Open;
                 let shown = Some(text).filter(|text| is_open && text.len() <= 255);
-                unwanted_characters(shown?, |text| self.takes(text))
+                unwanted_characters(shown?, |text| self.accepts(text))
             }
             _ => None,
         }
@@ -238,14 +259,14 @@ impl Located<'_> {
     }
 
     /// The mapping for which a word in its place stands, with the one `field` that the word is about.
-    pub(super) fn as_field(&self, field: &str) -> Option<String> {
+    pub(super) fn write_as_field(&self, field: &str) -> Option<String> {
         let is_switch = self.schema["properties"][field]["type"] == "boolean";
-        let value = if is_switch { "true".to_owned() } else { digits(&scalar(self.node)?)? };
+        let value = if is_switch { "true".to_owned() } else { only_digits(&scalar(self.node)?)? };
         Some(format!("write `{{{field}: {value}}}`"))
     }
 
     /// The number for one that is written with other units, as in `1h 30m`, and the unit of the field.
-    fn in_unit(&self, text: &str) -> Option<String> {
+    pub(super) fn convert_units(&self, text: &str) -> Option<String> {
         let about = self.schema["description"].as_str()?;
         let mut units = UNITS.iter();
         let (base, units) =
@@ -264,20 +285,20 @@ impl Located<'_> {
         Some(format!("`{sum}`: it is {base}"))
     }
 
-    /// The option of its schema that another word stands for, if it takes only some.
-    pub(super) fn option(&self) -> Option<String> {
+    /// The option of its schema that the written word means, if it takes only some.
+    pub(super) fn suggest_option(&self) -> Option<String> {
         let alternatives = self.schema["anyOf"].as_array().into_iter().flatten();
-        let options = alternatives.chain([self.schema]).flat_map(|one| strings(&one["enum"]));
+        let options = alternatives.chain([self.schema]).flat_map(|one| option_texts(&one["enum"]));
         let mut options: Vec<_> = options.collect();
         if self.schema["type"] == "boolean" {
             options = ["true", "false"].map(str::to_owned).to_vec();
         }
         let written = scalar(self.node)?;
-        self.option_among(&options).filter(|_| !options.contains(&written)).map(str::to_owned)
+        self.match_option(&options).filter(|_| !options.contains(&written)).map(str::to_owned)
     }
 
-    /// The one of `options` that another word stands for.
-    fn option_among<'o>(&self, options: &'o [String]) -> Option<&'o str> {
+    /// The one of `options` that the written word means.
+    fn match_option<'o>(&self, options: &'o [String]) -> Option<&'o str> {
         let written = scalar(self.node)?;
         let all = || options.iter().map(String::as_str);
         (all().find(|option| parse_level(&written) == Some(option)))
@@ -306,7 +327,7 @@ fn unwanted_characters(text: &str, takes: impl Fn(&str) -> bool) -> Option<Strin
 }
 
 /// A day that is written in another form, if it can be only one.
-fn day(text: &str) -> Option<String> {
+fn parse_day(text: &str) -> Option<String> {
     let parts = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
     let parts: Vec<&str> = parts.collect();
     let (year, month, day) = match parts[..] {
@@ -320,7 +341,7 @@ fn day(text: &str) -> Option<String> {
 }
 
 /// The digits of a number that is written with something in between.
-fn digits(text: &str) -> Option<String> {
+fn only_digits(text: &str) -> Option<String> {
     let digits = text.replace(['_', ',', '\'', ' '], "");
     digits.chars().all(|c| c.is_ascii_digit()).then_some(digits).filter(|digits| !digits.is_empty())
 }

@@ -12,6 +12,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use super::{
     Finding, Findings,
     locate::{Located, first_sentence},
+    texts, words,
 };
 use crate::{
     catalogue::{
@@ -31,24 +32,23 @@ use crate::{
 /// more.
 const MOST_COMPARED: usize = 1_000;
 
-/// How a group's document says something about its projects.
+/// Help that declares something for all projects below a group.
 const BY_RULE: &str =
     "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
 
-/// What `document` has under aliases, under the names of the fields, and mappings in the place of lists as
-/// lists: the keys tell entries apart.
-pub(super) fn repaired(document: &Node, root: &Json) -> Node {
+/// Copies the parts of `document` with aliases corrected, and with keyed mappings turned into lists.
+pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
     let top = Located::new(document, root, root);
     let mut seen = BTreeSet::new();
     let entries = document.entries().iter().filter_map(|(key, value)| {
         let is_property = root["properties"].get(&key.name).is_some();
-        let name = match top.alias(&key.name) {
+        let name = match top.find_alias(&key.name) {
             Some(Meaning::Field(name)) if !is_property => name,
             _ => &key.name,
         };
-        let listed = as_list(name, value, &root["properties"][name]);
+        let listed = list_from_mapping(name, value, &root["properties"][name]);
         let is_repaired = if is_property { listed.is_some() } else { name != key.name };
-        // Two names can stand for one key.
+        // Two names can mean one key.
         let key = Key { name: name.to_owned(), span: key.span.clone() };
         let is_new = is_repaired && seen.insert(key.name.clone());
         is_new.then(|| (key, listed.unwrap_or_else(|| value.clone())))
@@ -57,12 +57,13 @@ pub(super) fn repaired(document: &Node, root: &Json) -> Node {
 }
 
 /// The mapping `value` of mappings as the list that the section `name` is.
-fn as_list(name: &str, value: &Node, schema: &Json) -> Option<Node> {
+fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     let identity = *catalogue::everywhere().find(|of| of.section == name)?.identity.first()?;
     let properties = &schema["items"]["properties"];
     let items = value.entries().iter().map(|(key, inner)| {
         let Data::Map(fields) = &inner.data else { return None };
         let is_entry = properties.get(&key.name).is_none()
+            && !matches!(&fields[..], [(only, _)] if ["env", "file"].contains(&&*only.name))
             && fields.iter().all(|(key, value)| {
                 properties.get(&key.name).is_some() || !matches!(value.data, Data::Map(_))
             });
@@ -82,23 +83,24 @@ fn as_list(name: &str, value: &Node, schema: &Json) -> Option<Node> {
 
 /// A missing required field. `schema` is that of its parent.
 pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> Finding<A> {
-    let help = match property {
-        "match" => {
-            Some("write the paths that it applies to, as in `match: {path: 'acme/**'}`".into())
-        }
-        "file" => Some(
-            "write the path, which may have parameters in it, as in `{file: 'avatars/{name}.png'}`"
-                .into(),
-        ),
-        _ => schema["properties"].get(property).and_then(first_sentence),
+    let texts = match property {
+        "match" => texts::MISSING_MATCH,
+        "file" => texts::MISSING_FILE_FIELD,
+        _ => texts::MISSING,
     };
-    Finding { help, ..Finding::error("missing", format!("`{property}` is missing"), at) }
+    let help = schema["properties"].get(property).and_then(first_sentence).unwrap_or_default();
+    Finding::new(texts, at, words![property, help])
 }
 
 impl Located<'_> {
     /// Reports `error`. Of several errors at one place only the first is reported (`is_new`), unless each has
     /// its own message.
-    pub(super) fn explain(&self, error: &ValidationError<'_>, is_new: bool, faults: &mut Findings) {
+    pub(super) fn report_error(
+        &self,
+        error: &ValidationError<'_>,
+        is_new: bool,
+        faults: &mut Findings,
+    ) {
         if self.node.data == Data::Unreadable {
             return;
         }
@@ -110,10 +112,7 @@ impl Located<'_> {
         }
         if let Some(section) = self.fields_of_section() {
             if is_new {
-                let message = format!("these are the fields of an entry of `{section}`");
-                let help =
-                    format!("write it below `{section}:`: is that line missing, or a comment?");
-                faults.error("unknown-field", message, self.span()).help(help);
+                faults.report(texts::FIELDS_OF_OTHER, self.span(), words![section]);
             }
             return;
         }
@@ -139,9 +138,10 @@ impl Located<'_> {
         let is_strange = self.is_item
             && self.depth == 2
             && !keys.any(|name| {
-                self.schema["properties"].get(name).is_some() || self.alias(name).is_some()
+                self.schema["properties"].get(name).is_some() || self.find_alias(name).is_some()
             });
-        let section = self.section_of(std::slice::from_ref(self.node)).filter(|_| is_strange)?;
+        let section =
+            self.find_section_of(std::slice::from_ref(self.node)).filter(|_| is_strange)?;
         let of = catalogue::everywhere().find(|of| of.section == section)?;
         of.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
@@ -149,22 +149,22 @@ impl Located<'_> {
     /// Reports the keys that the mapping does not have.
     fn report_unknown(&self, unexpected: &[String], findings: &mut Findings) {
         let mut names = unexpected.iter();
-        if let Some(name) = names.find(|of| matches!(self.alias(of), Some(Meaning::Foreign(_)))) {
+        if let Some(name) =
+            names.find(|of| matches!(self.find_alias(of), Some(Meaning::Foreign(_))))
+        {
             findings.push(self.unknown_key(name));
             return;
         }
         let mut unknown: Vec<_> = unexpected.iter().map(String::as_str).collect();
         if self.is_only_elsewhere() {
-            unknown.retain(|name| self.of_other_scope(name).is_none());
+            unknown.retain(|name| self.help_for_other_scope(name).is_none());
         }
         for (key, _) in self.node.entries() {
             let misplaced = misplaced_keys(self.node, self.schema, key);
             if !misplaced.is_empty() {
                 unknown.retain(|name| !misplaced.contains(name));
-                let message =
-                    format!("`{}` is empty: what belongs to it is not indented", key.name);
-                let help = format!("indent {} deeper than `{}:`", listed(&misplaced), key.name);
-                findings.error("null", message, key.span.clone()).help(help);
+                let (at, keys) = (key.span.clone(), listed(&misplaced));
+                findings.report(texts::NOT_INDENTED, at, words![key = key.name, keys]);
             }
         }
         let shown = unknown.len().min(findings.room());
@@ -193,7 +193,7 @@ impl Located<'_> {
     fn unknown_key(&self, name: &str) -> Finding {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
-        let (code, message) = match self.alias(name) {
+        let (code, message) = match self.find_alias(name) {
             Some(Meaning::NotYet) => ("not-supported", format!("`{name}` is not supported yet")),
             Some(Meaning::Foreign(tool)) => {
                 ("unknown-field", format!("`{name}` is a key of {tool}, not of undrift"))
@@ -208,7 +208,7 @@ impl Located<'_> {
     }
 
     /// Help for `name`, with what was written as its value where that has to change too.
-    fn as_written(&self, name: &str, alias: Meaning<'_>) -> String {
+    fn help_as_written(&self, name: &str, alias: Meaning<'_>) -> String {
         let help = alias.help();
         let Some((key, node)) = self.node.get(name) else { return help };
         if let Some(path) = node.text().filter(|path| path.contains('/'))
@@ -225,9 +225,12 @@ impl Located<'_> {
             let whole = if Field::of(schema).secrecy() != Secrecy::Open {
                 None
             } else if is_list || is_mapping {
-                spot.instead(&[expected]).map(|shape| format!("{help}, and {shape}"))
+                spot.suggest_form(&[expected]).map(|shape| format!("{help}, and {shape}"))
             } else {
-                spot.option().map(|option| format!("write `{field}: {option}`"))
+                let option = spot.suggest_option();
+                option.map(|option| format!("write `{field}: {option}`")).or_else(|| {
+                    Some(format!("{help}, and write {}", spot.convert_units(node.text()?)?))
+                })
             };
             return whole.unwrap_or(help);
         }
@@ -242,27 +245,28 @@ impl Located<'_> {
         }
     }
 
-    /// Whether it is an empty key and what belongs to it is beside it.
+    /// True if it is an empty key and what belongs to it is beside it.
     fn has_misplaced_keys(&self) -> bool {
         let parent = self.parent.zip(self.key).filter(|_| !self.is_item);
         parent.is_some_and(|((node, schema), key)| !misplaced_keys(node, schema, key).is_empty())
     }
 
-    /// Whether an unknown name probably means the missing `property`. That is reported once.
+    /// True if an unknown name probably means the missing `property`. That is reported once.
     fn has_another_name_for(&self, property: &str) -> bool {
         let fields = self.property_names();
         let mut entries = self.node.entries().iter();
         if property == "at"
-            && entries.any(|(key, value)| self.at(key, value, &key.name).guarded().is_some())
+            && entries
+                .any(|(key, value)| self.at(key, value, &key.name).address_after_guard().is_some())
         {
             return true;
         }
         let names = self.node.entries().iter().map(|(key, _)| key.name.as_str());
         names.take(MOST_COMPARED).filter(|name| !fields.contains(name)).any(|name| {
-            match self.alias(name) {
+            match self.find_alias(name) {
                 Some(Meaning::Foreign(_)) => true,
                 // What tells the entry from others belongs elsewhere, or to several entries.
-                Some(Meaning::Write(_)) if self.is_item && self.tells_apart(property) => true,
+                Some(Meaning::Write(_)) if self.is_item && self.is_identity(property) => true,
                 _ => self.guess_field(name, &fields) == Some(property),
             }
         })
@@ -270,7 +274,7 @@ impl Located<'_> {
 
     /// The scope whose documents have the section `name`, or this field of the section, if it is
     /// not this scope.
-    fn of_other_scope(&self, name: &str) -> Option<String> {
+    fn help_for_other_scope(&self, name: &str) -> Option<String> {
         let is_container = self.root["properties"].get("unlisted").is_some();
         let mut everywhere = catalogue::everywhere().filter(|_| is_container);
         if self.depth == 1 && self.key.is_some_and(|key| key.name == "unlisted") {
@@ -299,6 +303,9 @@ impl Located<'_> {
                 "; write a rule without `for: Group` for projects"
             }
             Scope::Project if !self.is_item => BY_RULE,
+            Scope::Group if self.depth == 0 || !self.is_item => {
+                "; declare it in the document of the group, with `kind: Group`"
+            }
             _ => "",
         };
         let what = if self.depth == 0 { "section" } else { "field" };
@@ -310,22 +317,22 @@ impl Located<'_> {
         let of = catalogue::everywhere().find(|of| of.section == self.section);
         let name = of.and_then(|of| of.identity.first()).filter(|_| self.is_item);
         let found = name.and_then(|name| self.node.get(name).map(|(key, node)| (name, key, node)));
-        found.is_some_and(|(name, key, node)| self.at(key, node, name).other_home().is_some())
+        found.is_some_and(|(name, key, node)| self.at(key, node, name).other_scope().is_some())
     }
 
-    /// Whether a key of the mapping is unknown.
+    /// True if a key of the mapping is unknown.
     fn has_unknown(&self) -> bool {
         let properties = &self.schema["properties"];
         self.node.entries().iter().any(|(key, _)| properties.get(&key.name).is_none())
     }
 
-    /// Whether the position is a section or one of its entries.
+    /// True if the position is a section or one of its entries.
     fn is_of_section(&self) -> bool {
         self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_item)
     }
 
     /// The alias that an unknown key is.
-    fn alias(&self, name: &str) -> Option<Meaning<'_>> {
+    fn find_alias(&self, name: &str) -> Option<Meaning<'_>> {
         // A list of texts can be another thing than the same name with anything else.
         let listed = format!("{name}[]");
         let texts = self.node.get(name).map_or(&[][..], |(_, value)| value.items());

@@ -36,7 +36,7 @@ struct Row {
     want: Vec<&'static str>,
     /// Whether it takes nothing else, except `null`.
     only: bool,
-    /// What is written, as JSON.
+    /// The written value, as JSON.
     value: Pattern,
     key: Pattern,
     name: Pattern,
@@ -53,7 +53,7 @@ struct Row {
 static HELPS: LazyLock<BTreeMap<&str, Vec<Row>>> =
     LazyLock::new(|| yaml::built_in!("manifest/faults/helps"));
 
-/// What to say about a mistake.
+/// A better message and help for a mistake.
 struct Suggestion {
     code: Option<&'static str>,
     /// A better message than the usual one, and the key in the value that it is about.
@@ -62,7 +62,7 @@ struct Suggestion {
 }
 
 impl Row {
-    /// What it suggests for a mistake with the value `json`, if it fits.
+    /// The suggestion for a mistake with the value `json`, if the row fits.
     fn suggest(&self, of: &Located<'_>, json: &str) -> Option<Suggestion> {
         let is_wanted = |kind: &&str| self.want.contains(kind);
         let found = self.value.find(json)?;
@@ -71,8 +71,8 @@ impl Row {
             && self.key.fits(of.key_name())
             && self.name.fits(of.subject)
             && self.text.fits(of.node.text().unwrap_or_default())
-            && self.when.iter().all(|fact| of.is(fact))
-            && !self.not.iter().any(|fact| of.is(fact));
+            && self.when.iter().all(|fact| of.holds(fact))
+            && !self.not.iter().any(|fact| of.holds(fact));
         let help = fits.then(|| of.fill(self.help, found)).flatten()?;
         let message = self.message.and_then(|message| of.fill(message, found));
         let message = message.map(|message| (message, found.to_owned()));
@@ -112,14 +112,14 @@ impl<'d> Located<'d> {
         let mut text = parts.next()?.to_owned();
         for part in parts {
             let (name, rest) = part.split_once('>')?;
-            text += &if name == "found" { found.to_owned() } else { self.word(name)? };
+            text += &if name == "found" { found.to_owned() } else { self.find_word(name)? };
             text += rest;
         }
         Some(text)
     }
 
-    /// Whether a fact holds, or there is such a word.
-    fn is(&self, fact: &str) -> bool {
+    /// True if a fact holds, or there is such a word.
+    fn holds(&self, fact: &str) -> bool {
         let node = self.node;
         let (entries, key, field) = (node.entries(), self.key_name(), Field::of(self.schema));
         match fact {
@@ -139,10 +139,10 @@ impl<'d> Located<'d> {
             "date" => self.schema["format"] == "date",
             "json" => self.description().is_some_and(|about| about.contains("JSON")),
             "any_text" => self.schema.get("enum").is_none(),
-            "takes_star" => self.takes("*"),
-            "names_user" => self.names() == Some(USERNAME),
-            "identity_of_entry" => self.depth == 3 && self.tells_apart(key),
-            "item_or_identity" => self.is_item || self.tells_apart(key),
+            "takes_star" => self.accepts("*"),
+            "names_user" => self.named_thing() == Some(USERNAME),
+            "identity_of_entry" => self.depth == 3 && self.is_identity(key),
+            "item_or_identity" => self.is_item || self.is_identity(key),
             "fields_of_item" => has_only_fields(node, &self.schema["items"]),
             "fields_in_items" => node.items().iter().all(|item| has_only_fields(item, self.schema)),
             "in_braces" => {
@@ -154,13 +154,12 @@ impl<'d> Located<'d> {
             }
             "changes" => {
                 let mut names = entries.iter().map(|(key, _)| &*key.name);
-                is_list(self.schema)
-                    && !entries.is_empty()
-                    && names.all(|name| CHANGE.contains(&name) || CONDITION.contains(&name))
+                let are_all = names.all(|of| CHANGE.contains(&of) || CONDITION.contains(&of));
+                is_list(self.schema) && !entries.is_empty() && are_all
             }
             "tried" => self.is_reference_tried(),
-            "only_projects" => self.other_home() == Some(Scope::Project),
-            "only_groups" => self.other_home() == Some(Scope::Group),
+            "only_projects" => self.other_scope() == Some(Scope::Project),
+            "only_groups" => self.other_scope() == Some(Scope::Group),
             "has_extra" => self.property_names().contains(&"extra"),
             "field_of_entry" => {
                 let of_entry = &self.root["properties"][&*self.section]["items"]["properties"];
@@ -168,20 +167,21 @@ impl<'d> Located<'d> {
             }
             "fields_inside" => {
                 let fields = self.current_names();
-                let inside = self.inside();
+                let inside = self.inner_entries();
                 !inside.is_empty() && inside.iter().all(|(key, _)| fields.contains(&&*key.name))
             }
             "scalar_alias" => {
-                let target = self.alias(self.subject).and_then(Meaning::field).unwrap_or_default();
+                let target =
+                    self.find_alias(self.subject).and_then(Meaning::field).unwrap_or_default();
                 let target = &self.schema["properties"][target];
                 target["properties"].is_null() && !is_list(target)
             }
-            word => self.word(word).is_some(),
+            word => self.find_word(word).is_some(),
         }
     }
 
-    /// What `name` stands for in a suggestion; nothing if there is no such thing here.
-    fn word(&self, name: &str) -> Option<String> {
+    /// The text for `name` in a suggestion; nothing if there is no such thing here.
+    fn find_word(&self, name: &str) -> Option<String> {
         let node = self.node;
         match name {
             "key" => Some(self.key_name().to_owned()),
@@ -193,18 +193,18 @@ impl<'d> Located<'d> {
             "first" => Some(node.entries().first()?.0.name.clone()).filter(|name| is_name(name)),
             "kind" => Some(node.get("kind")?.1.text()?.to_lowercase()),
             "description" => self.description(),
-            "names" => self.names().map(str::to_owned),
+            "names" => self.named_thing().map(str::to_owned),
             "example" => self.example(),
             "entry" => self.entry_example(),
             "mapping" => self.mapping_example(),
             "list" => self.list_example(),
-            "alias" => self.meaning(),
-            "other_scope" => self.of_other_scope(self.subject),
+            "alias" => self.explain_alias(),
+            "other_scope" => self.help_for_other_scope(self.subject),
             "by_rule" => Some(BY_RULE.to_owned()),
-            "section_of_items" => self.section_of(node.items()).map(str::to_owned),
-            "signs" => self.separators().map(|(_, signs)| signs.to_owned()),
+            "section_of_items" => self.find_section_of(node.items()).map(str::to_owned),
+            "signs" => self.find_separator().map(|(_, signs)| signs.to_owned()),
             "separated" => {
-                let (sign, _) = self.separators()?;
+                let (sign, _) = self.find_separator()?;
                 let examples = self.schema["examples"].as_array().into_iter().flatten();
                 let mut examples = examples.filter_map(Json::as_str);
                 examples.find(|example| example.contains(sign)).map(str::to_owned)
@@ -239,15 +239,16 @@ impl<'d> Located<'d> {
     }
 
     /// Help for a key, or a value, that is a word for something else.
-    fn meaning(&self) -> Option<String> {
+    fn explain_alias(&self) -> Option<String> {
         if self.value.is_some() {
-            return Some(self.as_written(self.subject, self.alias(self.subject)?));
+            return Some(self.help_as_written(self.subject, self.find_alias(self.subject)?));
         }
         let alias = match &self.node.data {
             Data::Map(entries) => entries.iter().find_map(|(name, value)| {
                 let places = [self.key_name(), "change", words::ANY];
                 let alias = words::alias_in(self.schema, &places, &name.name)?;
-                let is_whole = matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
+                let is_text = NAMES.contains(&&*name.name);
+                let is_whole = !is_text && matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
                 (is_whole || matches!(value.data, Data::List(_))).then_some(alias)
             }),
             Data::List(items) if !items.is_empty() => self.alias_of("[...]"),
@@ -263,22 +264,22 @@ impl<'d> Located<'d> {
             }
         }?;
         match alias {
-            Meaning::Field(field) if self.types.contains(&"object") => self.as_field(field),
+            Meaning::Field(field) if self.types.contains(&"object") => self.write_as_field(field),
             alias => Some(alias.help()),
         }
     }
 
-    /// What to write in place of a value whose type is none of `types`.
-    pub(super) fn instead(&self, types: &[&str]) -> Option<String> {
+    /// The help for a value whose type is none of `types`.
+    pub(super) fn suggest_form(&self, types: &[&str]) -> Option<String> {
         Located { types, ..self.clone() }.help("type")
     }
 
-    /// Whether its field takes `text`.
-    pub(super) fn takes(&self, text: &str) -> bool {
+    /// True if its field takes `text`.
+    pub(super) fn accepts(&self, text: &str) -> bool {
         jsonschema::is_valid(self.schema, &Json::from(text))
     }
 
-    /// Whether it is meant as a reference to a secret.
+    /// True if it looks like a reference to a secret.
     pub(super) fn is_reference_tried(&self) -> bool {
         let mut keys = self.node.entries().iter().map(|(key, _)| key.name.to_lowercase());
         keys.any(|key| ["env", "file"].contains(&&*key))
@@ -289,7 +290,7 @@ impl<'d> Located<'d> {
         words::alias_in(self.schema, &[&self.key?.name], word)
     }
 
-    /// Whether each of these is an entry of the section, with what tells it from others.
+    /// True if each of these is an entry of the section, with what tells it from others.
     fn are_entries(&self, named: &[(Key, Node)]) -> bool {
         let section = self.key_name();
         let of = catalogue::everywhere().find(|of| of.section == section);
@@ -303,18 +304,18 @@ impl<'d> Located<'d> {
     }
 
     /// The character between the parts of the text, if it has some.
-    fn separators(&self) -> Option<(char, &'static str)> {
+    fn find_separator(&self) -> Option<(char, &'static str)> {
         let about = self.description()?;
         [(',', "commas"), (' ', "blanks")].into_iter().find(|(_, signs)| about.contains(signs))
     }
 
-    /// What it may hold, if its schema shows that.
+    /// An example of its value, if its schema shows one.
     fn example(&self) -> Option<String> {
         Some(value_example(self.schema)).filter(|example| example != "..." && example != "[...]")
     }
 }
 
-pub(super) fn strings(options: &Json) -> Vec<String> {
+pub(super) fn option_texts(options: &Json) -> Vec<String> {
     options.as_array().into_iter().flatten().map(crate::kind::plain_text).collect()
 }
 

@@ -8,7 +8,7 @@ use jsonschema::{
 use super::{
     Finding, Located,
     example::{USERNAME, has_only_fields},
-    suggest::strings,
+    suggest::option_texts,
 };
 use crate::{
     catalogue,
@@ -24,7 +24,7 @@ impl Located<'_> {
     pub(super) fn wrong_value(&self, error: &ValidationError<'_>) -> Finding {
         match error.kind() {
             Kind::Type { kind } => self.wrong_type(&type_names(kind)),
-            Kind::Enum { options } => self.not_among(&strings(options)),
+            Kind::Enum { options } => self.not_among(&option_texts(options)),
             Kind::Constant { expected_value } => self.not_among(&[plain_text(expected_value)]),
             Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } | Kind::OneOfMultipleValid { .. } => {
                 self.no_alternative()
@@ -48,7 +48,7 @@ impl Located<'_> {
     }
 
     fn wrong_type(&self, types: &[&str]) -> Finding {
-        let options = strings(&self.schema["enum"]);
+        let options = option_texts(&self.schema["enum"]);
         let is_scalar = matches!(self.node.data, Data::Bool(_) | Data::Number(_));
         if is_scalar && types == ["string"] && !options.is_empty() {
             return self.not_among(&options);
@@ -66,17 +66,17 @@ impl Located<'_> {
         about.fault("type", "type", format!("{name} must be {}", words.join(" or ")))
     }
 
-    /// Whether a document requires it.
+    /// True if a document requires it.
     pub(super) fn is_required(&self) -> bool {
         let parent = self.parent.map_or(self.root, |(_, schema)| schema);
         let required = parent["required"].as_array().into_iter().flatten();
         self.key.is_some_and(|key| {
-            required.clone().any(|name| *name == key.name) || self.tells_apart(&key.name)
+            required.clone().any(|name| *name == key.name) || self.is_identity(&key.name)
         })
     }
 
-    /// What it holds, if that is the name of something.
-    pub(super) fn names(&self) -> Option<&'static str> {
+    /// The kind of name that it holds, if it names something.
+    pub(super) fn named_thing(&self) -> Option<&'static str> {
         let list = self.parent.filter(|_| self.is_item).map(|(_, list)| Field::of(list).names);
         Field::of(self.schema).names.or(list.flatten()).map(|named| match named {
             Named::User => USERNAME,
@@ -86,13 +86,13 @@ impl Located<'_> {
         })
     }
 
-    /// Whether the field `name` tells entries of its section apart.
-    pub(super) fn tells_apart(&self, name: &str) -> bool {
+    /// True if the field `name` tells entries of its section apart.
+    pub(super) fn is_identity(&self, name: &str) -> bool {
         catalogue::everywhere().any(|of| of.section == self.section && of.identity.contains(&name))
     }
 
     /// The section that has `items` for its entries, if this mapping has not their fields.
-    pub(super) fn section_of(&self, items: &[Node]) -> Option<&str> {
+    pub(super) fn find_section_of(&self, items: &[Node]) -> Option<&str> {
         let first = items.first().filter(|first| !has_only_fields(first, self.schema))?;
         let mut sections = self.root["properties"].as_object()?.iter();
         let found = sections.find(|(_, section)| has_only_fields(first, &section["items"]));
@@ -109,7 +109,7 @@ impl Located<'_> {
     }
 
     /// The other scope whose documents take this word here.
-    pub(super) fn other_home(&self) -> Option<Scope> {
+    pub(super) fn other_scope(&self) -> Option<Scope> {
         let (word, key) = (self.node.text()?, self.key?);
         let takes = |schema: &Json| {
             schema["enum"].as_array().is_some_and(|options| options.iter().any(|one| one == word))
@@ -123,8 +123,8 @@ impl Located<'_> {
         other.map(|of| of.home.scope)
     }
 
-    /// The address behind the guard, if they are written in one, as on the command line.
-    pub(super) fn guarded(&self) -> Option<&str> {
+    /// The address after the guard, if both are written in one text, as on the command line.
+    pub(super) fn address_after_guard(&self) -> Option<&str> {
         let (_, at) = self.node.text()?.split_once(':')?;
         Some(at).filter(|_| self.key.is_some_and(|key| key.name == "guard"))
     }
@@ -137,7 +137,7 @@ impl Located<'_> {
             match (choice.get("enum").or_else(|| choice.get("const")), choice["type"].as_str()) {
                 // Numbers that replace words are accepted but not mentioned.
                 (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => {
-                    options.extend(strings(&choice["enum"]));
+                    options.extend(option_texts(&choice["enum"]));
                 }
                 (None, Some(kind)) if kind != "null" => types.push(describe_type(kind)),
                 _ => {}
