@@ -5,7 +5,11 @@
 //! passes [`escape`] or [`escape_lines`], and what may be secret in it the judge of
 //! [`secret`](crate::secret::judge).
 
-use std::{borrow::Cow, fmt, ops::Range};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write as _},
+    ops::Range,
+};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serializer;
@@ -334,6 +338,27 @@ pub fn wrapped(text: &str, most: usize) -> String {
     lines.join("\n")
 }
 
+/// What the names in braces of a text mean.
+pub type Words<'w> = &'w [(&'w str, &'w dyn fmt::Display)];
+
+/// `text` with `words` in place of their names in braces.
+pub fn fill(text: &str, words: Words<'_>) -> String {
+    let mut parts = text.split('{');
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let named = part.split_once('}').and_then(|(name, rest)| {
+            let (_, word) = words.iter().find(|(placeholder, _)| *placeholder == name)?;
+            Some((word, rest))
+        });
+        // Writing to a text does not fail.
+        let _ = match named {
+            Some((word, rest)) => write!(filled, "{word}{rest}"),
+            None => write!(filled, "{{{part}"),
+        };
+    }
+    filled
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -479,5 +504,12 @@ mod tests {
             assert_eq!(normal_url(url), normal, "{url}");
             assert_eq!(normal_url(normal), normal, "it is normal: {url}");
         }
+    }
+
+    #[test]
+    fn names_in_braces_are_filled_in_once() {
+        let words: Words<'_> = &[("a", &"{b}"), ("b", &1)];
+        assert_eq!(fill("{a} and `{b}`", words), "{b} and `1`");
+        assert_eq!(fill("write `{{a}: 1, c: {c}}` {", words), "write `{{b}: 1, c: {c}}` {");
     }
 }

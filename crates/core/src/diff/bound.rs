@@ -75,7 +75,7 @@ impl<'c> Context<'c> {
             let words: Words<'_> =
                 &[("name", &name), ("setting", setting), ("group", &group), ("is", &is)];
             let [code, message, help] = texts::BEYOND_GROUP;
-            Some(Limit::Refused(code, texts::fill(message, words), texts::fill(help, words)))
+            Some(Limit::Refused(code, text::fill(message, words), text::fill(help, words)))
         })
     }
 

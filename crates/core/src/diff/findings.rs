@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Step,
-    texts::{ProblemTexts, Words, fill},
+    texts::{ProblemTexts, Words},
 };
 use crate::{
     address::Address, catalogue, cause::Cause, desired::Guard, live::Question, origin::Origin, text,
@@ -256,7 +256,7 @@ impl Problem {
         let of_address: Words<'_> = &[("address", address), ("path", &address.path)];
         let words = [words, of_address].concat();
         let [code, message, help] = texts;
-        Self::new(address, code, fill(message, &words), fill(help, &words), origin)
+        Self::new(address, code, text::fill(message, &words), text::fill(help, &words), origin)
     }
 
     /// Whether a declared container is not at its path, which `drift` reports as a difference.

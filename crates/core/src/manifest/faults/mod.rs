@@ -5,7 +5,7 @@
 //! [`locate`](super::locate) finds the line again. Messages contain names, never values: the line
 //! of text shows the value unless it is secret.
 
-use std::{collections::BTreeSet, fmt::Display, ops::Range};
+use std::{collections::BTreeSet, ops::Range};
 
 use serde::de::DeserializeOwned;
 
@@ -17,7 +17,7 @@ use crate::{
     address::Glob,
     diagnostic::{Diagnostic, FileName, Place, Severity, Source},
     origin::Origin,
-    text::escape,
+    text::{escape, fill},
     value::Json,
     yaml::{self, Node, Parsed},
 };
@@ -26,6 +26,7 @@ mod locate;
 mod sentences;
 mod slips;
 
+pub(super) use crate::text::Words;
 pub(super) use sentences::missing;
 
 /// The texts of each fault that is found once its document is read, from `texts.yaml`.
@@ -36,9 +37,6 @@ pub(super) mod texts {
 /// The severity, the code, the message and the help of a fault, and the label of its related place.
 pub(super) type Texts = [&'static str; 5];
 
-/// The values of the names in braces of a text: made by [`words!`].
-pub(super) type Words<'w> = [(&'w str, &'w dyn Display)];
-
 /// The [`Words`] of a text, as in `words![noun, path = group.path]`.
 macro_rules! words {
     (@value $name:ident) => { $name };
@@ -48,22 +46,6 @@ macro_rules! words {
     };
 }
 pub(super) use words;
-
-/// `text` with each of `words` in the place of its name in braces.
-fn fill(text: &str, words: &Words<'_>) -> String {
-    let mut parts = text.split('{');
-    let mut filled = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let word = part
-            .split_once('}')
-            .and_then(|(name, rest)| Some((words.iter().find(|(word, _)| *word == name)?.1, rest)));
-        filled += &match word {
-            Some((word, rest)) => format!("{word}{rest}"),
-            None => format!("{{{part}"),
-        };
-    }
-    filled
-}
 
 /// The maximum number of faults that are shown of a file. The rest is counted: many are
 /// consequences of the first ones.
@@ -125,7 +107,7 @@ pub(super) struct Finding<A = Range<usize>> {
 
 impl<A> Finding<A> {
     /// The fault with these texts, filled in with `words`.
-    pub(super) fn new(texts: Texts, at: A, words: &Words<'_>) -> Self {
+    pub(super) fn new(texts: Texts, at: A, words: Words<'_>) -> Self {
         let [severity, code, message, help, related_label] = texts;
         let finding = if severity == "error" { Self::error } else { Self::warning };
         let help = Some(fill(help, words)).filter(|help| !help.is_empty());
@@ -199,12 +181,12 @@ impl<A> Faults<A> {
     }
 
     /// Adds the fault with these texts, filled in with `words`.
-    pub(super) fn report(&mut self, texts: Texts, at: A, words: &Words<'_>) -> &mut Finding<A> {
+    pub(super) fn report(&mut self, texts: Texts, at: A, words: Words<'_>) -> &mut Finding<A> {
         self.push(Finding::new(texts, at, words))
     }
 
     /// Adds the fault with these texts at the first place, which concerns the other one, too.
-    pub(super) fn report_pair(&mut self, texts: Texts, at: [A; 2], words: &Words<'_>) {
+    pub(super) fn report_pair(&mut self, texts: Texts, at: [A; 2], words: Words<'_>) {
         let [at, related] = at;
         self.report(texts, at, words).related = Some(related);
     }

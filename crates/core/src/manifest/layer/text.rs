@@ -53,7 +53,7 @@ pub(super) struct Unfilled {
 }
 
 impl Unfilled {
-    fn new(texts: Texts, origin: &Origin, words: &Words<'_>) -> Self {
+    fn new(texts: Texts, origin: &Origin, words: Words<'_>) -> Self {
         Self { fault: Box::new(Finding::new(texts, Spot::key(origin), words)), lacks: None }
     }
 }

@@ -43,7 +43,7 @@ impl Reader<'_, '_> {
         let section = rest.split('/').next().unwrap_or(rest);
         let is_section = |name: &str| catalogue::everywhere().any(|of| of.section == name);
         let parts = section.split_once(['.', ':']).filter(|(section, _)| is_section(section));
-        let mut report = |texts, words: &Words<'_>| {
+        let mut report = |texts, words: Words<'_>| {
             self.findings.report(texts, node.span.clone(), words);
         };
         if Guard::ALL.iter().any(|other| other.to_string() == guard) {
