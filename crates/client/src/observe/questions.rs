@@ -53,7 +53,7 @@ impl Observer {
                     live.group_above = Some(self.group_above(&home).await?);
                 }
                 Question::CallerAccess => {
-                    live.caller_access = Some(self.callers_access(container, live).await?)
+                    live.caller_access = Some(self.callers_access(container, live).await?);
                 }
                 Question::Shares => {
                     let path = self.live_project_path(&container.path).await?;
