@@ -6,22 +6,13 @@
 
 pub mod time_zone;
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// A release, as `MAJOR.MINOR`. All its patches have the same features.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(
-    inline,
-    description = "",
-    extend("pattern" = r"^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]+)?(-[0-9A-Za-z.-]+)?$"),
-    example = "18.2"
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release {
     major: u16,
     minor: u16,
@@ -71,17 +62,31 @@ impl FromStr for Release {
     }
 }
 
-impl TryFrom<String> for Release {
-    type Error = <Self as FromStr>::Err;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
+impl Serialize for Release {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
-impl From<Release> for String {
-    fn from(release: Release) -> Self {
-        release.to_string()
+impl<'de> Deserialize<'de> for Release {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Cow::<'_, str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Release {
+    fn schema_name() -> Cow<'static, str> {
+        "Release".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": r"^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]+)?(-[0-9A-Za-z.-]+)?$",
+            "examples": ["18.2"],
+        })
     }
 }
 
