@@ -50,7 +50,8 @@ fn json(call: &CollectionCall<'_>, badge: &Record) -> Result<Value> {
         Scope::Project(project) => rendered(call, project, badge.text(name)),
         Scope::Group(_) => Ok(badge.text(name).to_owned()),
     };
-    let mut body = members(badge, "name link_url image_url id");
+    let names = "name link_url image_url rendered_link_url rendered_image_url id kind";
+    let mut body = members(badge, names);
     for name in URLS {
         body[name] = badge.text(name).into();
         body[format!("rendered_{name}")] = rendered(name)?.into();

@@ -155,7 +155,7 @@ const TOKENS: Collection = Collection {
 fn token_json(call: &Call<'_>, row: &Record) -> Value {
     let (expires, username) = (row.text("expires_at"), row.text("username"));
     let usual = format!("gitlab+deploy-token-{}", row.id);
-    let mut body = members(row, "id name username expires_at scopes");
+    let mut body = members(row, "id name username expires_at scopes revoked expired");
     body["username"] = if username.is_empty() { &usual } else { username }.into();
     body["revoked"] = false.into();
     body["expired"] = (!expires.is_empty() && expires <= call.now()).into();
@@ -231,7 +231,7 @@ fn check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
             "code_owner_approval_required": branch.code_owner_approval_required,
         })
     });
-    let mut body = members(row, "id name external_url");
+    let mut body = members(row, "id name project_id external_url protected_branches");
     body["project_id"] = project.into();
     body["protected_branches"] = branches.collect();
     set_if(&mut body, call.release() >= OBSERVED, "hmac", !row.text("shared_secret").is_empty());

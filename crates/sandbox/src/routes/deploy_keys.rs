@@ -66,7 +66,8 @@ impl DeployKey {
 
     /// The key as the service shows it, without the project's part.
     fn json(&self, call: &Call<'_>) -> Value {
-        let mut body = self.members("id title key created_at expires_at");
+        let mut body =
+            self.members("id title key fingerprint fingerprint_sha256 created_at expires_at");
         body["fingerprint"] = self.older_fingerprint().into();
         body["fingerprint_sha256"] = self.column("fingerprint");
         set_if(&mut body, call.release() >= OBSERVED, "last_used_at", Value::Null);

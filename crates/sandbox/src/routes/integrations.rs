@@ -124,7 +124,8 @@ fn find(call: &Call<'_>, holder: Holder, slug: &str) -> Result<Option<Record>> {
 fn json(call: &Call<'_>, row: &Record) -> Value {
     let slug = row.text("slug");
     let kind = ALL.iter().find(|kind| kind.slug == slug);
-    let mut body = members(row, "id slug created_at updated_at comment_on_event_enabled");
+    let names = "id title slug created_at updated_at active comment_on_event_enabled";
+    let mut body = members(row, names);
     body["title"] = json!(kind.map(|kind| &kind.title));
     body["active"] = row.is_set("active").into();
     for event in &TABLE.integration_events {

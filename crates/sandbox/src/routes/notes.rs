@@ -81,8 +81,10 @@ impl NoteTarget {
 
     fn json(&self, call: &Call<'_>, note: &Note) -> Result<Value> {
         let author = User::by_id(call.db, note.author_id)?.map(|user| user.brief(call));
-        let mut body =
-            note.members("id type body attachment created_at updated_at system internal");
+        let mut body = note.members(
+            "id type body attachment author created_at updated_at system noteable_id noteable_type \
+             noteable_iid project_id resolvable confidential internal commands_changes",
+        );
         let more = json!({
             "author": author,
             "noteable_id": self.merge_request.id,
