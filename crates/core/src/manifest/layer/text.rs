@@ -126,8 +126,7 @@ impl<'w> Words<'w> {
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
             if let Some(after) = rest.strip_prefix(brace) {
-                let before = &template[..template.len() - after.len() - 2];
-                self.expression(before, brace, after)?;
+                self.expression(&template[..template.len() - after.len() - 2], brace, after)?;
                 filled.push(Piece::Shown(brace.to_owned()));
                 rest = after;
                 continue;
