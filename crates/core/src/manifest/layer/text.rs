@@ -157,7 +157,7 @@ impl<'w> Filler<'w> {
         origin: &Origin,
     ) -> Result<(), Unfilled> {
         let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
-        let name = inner.trim().split([' ', '|', '.']).next().unwrap_or_default();
+        let name = inner.split(['|', '.']).next().unwrap_or_default().trim();
         let is_expression = inner.starts_with(' ') && !before.ends_with(['{', '$', '%']);
         if brace == "{" && is_expression && self.resolve(name).is_some() {
             return Err(Unfilled::new(texts::DOUBLE_BRACES, origin, words![param = name]));

@@ -154,8 +154,9 @@ impl<'d> Located<'d> {
     fn suggest_shape(&self, field: &str) -> Option<String> {
         let (key, node) = self.node.get(self.subject)?;
         let at = self.at(key, node, field);
-        let kind = at.schema["type"].as_str().or_else(|| at.schema["type"][0].as_str())?;
-        let is_other = matches!(node.data, Data::List(_)) && kind != "array";
+        let kinds = &at.schema["type"];
+        let kind = kinds.as_str().or_else(|| kinds[0].as_str())?;
+        let is_other = matches!(node.data, Data::List(_)) && !kinds.to_string().contains("array");
         let is_open = Field::of(at.schema).secrecy() == Secrecy::Open;
         at.suggest_form(&[kind]).filter(|_| is_other && is_open)
     }
