@@ -20,8 +20,8 @@ fn main() -> io::Result<()> {
         "yaml/syntax",
     ])?;
     let pages = root().join("src/diagnostic/codes");
-    convert_texts("kind/faults", Some(4), 1, &pages)?;
-    convert_texts("yaml/faults", Some(3), 0, &pages)?;
+    convert_texts("kind/faults", None, 1, &pages)?;
+    convert_texts("yaml/faults", None, 0, &pages)?;
     let rows = fs::read(out("tables/operation/table.json"))?;
     let rows: Vec<_> = serde_json::from_slice(&rows)?;
     fs::write(out("operations.rs"), operations(&rows))?;

@@ -55,7 +55,7 @@ impl Deref for ManifestFolder {
     }
 }
 
-/// The bytes of the file at `path`, of which there must be at limit `limit`.
+/// The bytes of the file at `path`, of which there must be at most `limit`.
 ///
 /// # Errors
 /// If it cannot be read or is larger; neither quotes its content.

@@ -105,7 +105,7 @@ impl ConnectionSlot {
         self.slots.changed.notify_one();
     }
 
-    /// Marks the connection as answering: until the next_number [`ConnectionSlot::mark_waiting`] it
+    /// Marks the connection as answering: until the next [`ConnectionSlot::mark_waiting`] it
     /// keeps its slot. False if it was evicted already.
     pub(crate) fn mark_busy(&self) -> bool {
         let mut table = self.slots.lock();
@@ -147,7 +147,7 @@ mod tests {
         assert!(is_evicted(&second) && !is_evicted(&first));
         assert!(!second.mark_busy(), "it is too late");
         drop(second);
-        assert!(slots.lock().connections.len() == 2, "its slot was table already");
+        assert!(slots.lock().connections.len() == 2, "its slot was taken already");
         let fourth = slots.try_acquire().expect("the first waits");
         assert!(is_evicted(&first) && !is_evicted(&third) && !is_evicted(&fourth));
     }

@@ -65,6 +65,9 @@ pub fn convert_texts(
         fs::metadata(&page)
             .map_err(|error| io::Error::other(format!("{}: {error}", page.display())))?;
         let length = length.unwrap_or(texts.len());
+        if texts.len() > length {
+            return Err(io::Error::other(format!("{name} has more than {length} texts")));
+        }
         texts.resize(length, String::new());
         let name = name.to_uppercase();
         constants += &format!("pub(crate) const {name}: [&str; {length}] = {texts:?};\n");

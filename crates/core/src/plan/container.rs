@@ -111,6 +111,16 @@ fn switch_effect(
     })
 }
 
+/// True if `effect` switches a feature off.
+fn closes_feature(effect: &Effect) -> bool {
+    match effect {
+        Effect::Capability { what, before: true, after: false } => {
+            matches!(what, Capability::Feature(_))
+        }
+        _ => false,
+    }
+}
+
 /// A container that is being planned.
 pub(super) struct ContainerPlanner<'a> {
     pub(super) declared: &'a Container,
@@ -302,21 +312,9 @@ impl ContainerPlanner<'_> {
 
     /// Considers all steps together, and sorts them.
     fn arrange(&self, plan: &mut ContainerPlan) {
-        let (scope, caller) = (self.declared.scope, &self.settings.caller);
-        let closes = |effect: &Effect| {
-            let Effect::Capability { what, before: true, after: false } = effect else {
-                return false;
-            };
-            matches!(what, Capability::Feature(_))
-        };
-        let steps = &mut plan.findings.steps;
-        if steps.iter().flat_map(|step| &step.effects).any(closes) {
-            let closed = order::remove_closed(scope, caller, steps, |name| self.is_off(name));
-            for (name, feature) in closed {
-                if let Some(section) = self.declared.section(name) {
-                    self.close(section, feature, plan);
-                }
-            }
+        let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
+        if effects.any(closes_feature) {
+            self.close_early(plan);
         }
         self.close_with_named(plan);
         self.refuse_low_access(plan);
@@ -328,7 +326,38 @@ impl ContainerPlanner<'_> {
         self.note_side_effects(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
         plan.findings.extend(refused);
+        let (scope, caller) = (self.declared.scope, &self.settings.caller);
         order::arrange(scope, caller, &mut plan.findings.steps);
+    }
+
+    /// Closes the sections of which an earlier step of this run switches the feature off.
+    fn close_early(&self, plan: &mut ContainerPlan) {
+        let (scope, caller) = (self.declared.scope, &self.settings.caller);
+        let steps = &mut plan.findings.steps;
+        let closed = order::remove_closed(scope, caller, steps, |name| self.is_off(name));
+        for (name, feature) in closed {
+            let is_in = |address: &Address| address.section.is_some_and(|section| section == name);
+            plan.findings.refusals.retain(|refusal| !is_in(&refusal.address));
+            plan.findings.problems.retain(|problem| !is_in(&problem.address));
+            plan.compared.remove(name);
+            if let Some(section) = self.declared.section(name) {
+                self.close(section, feature, plan);
+            }
+        }
+        self.close_with_named_sections(plan);
+    }
+
+    /// Leaves out the steps that name an entry of a closed section.
+    pub(super) fn close_with_named_sections(&self, plan: &mut ContainerPlan) {
+        let closed = plan.shut.iter().map(|name| format!("{}/", self.address.section(name)));
+        let closed: Vec<_> = closed.collect();
+        let steps = plan.findings.steps.extract_if(.., |step| {
+            step.waits_for().any(|named| closed.iter().any(|section| named.starts_with(section)))
+        });
+        plan.findings.notes.extend(steps.map(|step| {
+            let why = "what it names needs a feature that is off".to_owned();
+            Note::new(&step.address, Reason::Closed { why }, &step.origin)
+        }));
     }
 
     /// Drops the removals of entries whose parent is removed, and reports entries that are declared

@@ -56,17 +56,7 @@ impl ContainerPlanner<'_> {
                 Err(reason) => plan.add_incomplete(self.at(section), reason),
             }
         }
-        // A step that names an entry of such a section is left out too.
-        let shut = plan.shut.iter().map(|name| format!("{}/", self.address.section(name)));
-        let shut: Vec<_> = shut.collect();
-        let lacks_one = |step: &mut Step| {
-            step.waits_for().any(|named| shut.iter().any(|section| named.starts_with(section)))
-        };
-        let closed = plan.findings.steps.extract_if(.., lacks_one).map(|step| {
-            let why = "what it names needs a feature that is off".to_owned();
-            Note::new(&step.address, Reason::Closed { why }, &step.origin)
-        });
-        plan.findings.notes.extend(closed);
+        self.close_with_named_sections(plan);
         self.refuse_low_access(plan);
         self.mark_outsiders(plan);
         plan.user_rules = self.user_rules();

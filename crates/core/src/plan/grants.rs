@@ -30,7 +30,9 @@ impl ContainerPlanner<'_> {
         if gone.is_empty() {
             return;
         }
-        for section in self.ordered_sections() {
+        let shut = plan.shut.clone();
+        let open = self.ordered_sections().filter(|section| !shut.contains(section.of.section));
+        for section in open {
             let Some(supposed) = self.without_grants(section, &gone) else { continue };
             let mut watched = supposed.watched.iter();
             if let Some(until) = watched.find_map(|step| self.settings.held_until(&step.address)) {
@@ -103,8 +105,8 @@ impl ContainerPlanner<'_> {
                         texts::GROUP_OUTSIDE
                     }
                     (Scope::Group, Named::User, Some(level)) if level.number < MAINTAINER => {
-                        // A group above may give more.
-                        if self.context.has_group_above() {
+                        // A group above may give more, and so may a share.
+                        if self.context.has_group_above() || !shares.is_empty() {
                             continue;
                         }
                         texts::LOW_MEMBER

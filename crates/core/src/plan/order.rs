@@ -115,19 +115,24 @@ pub(super) fn remove_closed(
     is_off: impl Fn(&str) -> bool,
 ) -> BTreeMap<&'static str, Capability> {
     let mut closed = BTreeMap::new();
-    let mut placed = rank_steps(scope, caller, std::mem::take(steps));
-    let early = placed.iter().filter(|placed| placed.rank < ENTRIES);
-    let taken: BTreeSet<_> = early.flat_map(|placed| &placed.takes).copied().collect();
+    let mut ranked = rank_steps(scope, caller, std::mem::take(steps));
+    let (mut taken, mut given) = (BTreeSet::new(), BTreeSet::new());
+    for early in ranked.iter().filter(|ranked| ranked.rank < ENTRIES) {
+        taken.extend(early.takes.iter().copied());
+        given.extend(early.provides.iter().copied());
+    }
     let takes = |name: &&'static str| taken.contains(&Capability::Feature(name));
-    placed.retain(|placed| {
-        let mut sets = placed.home.into_iter().flat_map(|home| &home.closed_by);
-        let set = sets.find(|set| set.iter().all(|name| takes(name) || is_off(name)));
+    let gives = |name: &&'static str| given.contains(&Capability::Feature(name));
+    ranked.retain(|ranked| {
+        let mut sets = ranked.home.into_iter().flat_map(|home| &home.closed_by);
+        let closes = |name: &&'static str| takes(name) || (is_off(name) && !gives(name));
+        let set = sets.find(|set| set.iter().all(|name| closes(name)));
         let feature = set.and_then(|set| set.iter().find(|name| takes(name)));
         let feature = feature.map(|name| Capability::Feature(name));
-        closed.extend(placed.step.address.section.zip(feature));
+        closed.extend(ranked.step.address.section.zip(feature));
         feature.is_none()
     });
-    steps.extend(placed.into_iter().map(|placed| placed.step));
+    steps.extend(ranked.into_iter().map(|ranked| ranked.step));
     closed
 }
 

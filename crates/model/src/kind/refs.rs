@@ -1,4 +1,4 @@
-//! RuleIndex for branches and tags. Several rules can apply to the same branch.
+//! Rules for branches and tags. Several rules can apply to the same branch.
 //!
 //! A branch without a rule is open to developers. If several rules apply, anyone that one of them
 //! allows can push, merge, create or force. Code owners must approve if one rule requires it. To
@@ -90,7 +90,7 @@ pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
     sets.flat_map(|set| set.weaker()).collect()
 }
 
-/// RuleIndex by pattern, so that a rule for one branch is compared only with patterns and rules for the
+/// Rules by pattern, so that a rule for one branch is compared only with patterns and rules for the
 /// same branch.
 struct RuleIndex<'r> {
     all: &'r [RefRule],

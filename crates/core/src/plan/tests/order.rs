@@ -52,10 +52,27 @@ fn entries_of_a_feature_that_must_be_closed_first_are_closed_as_declared() {
     assert!(is_planned(&one, "labels"), "merge requests still have labels");
     let both = plan(&["issues_access_level", "merge_requests_access_level"]);
     assert!(!is_planned(&both, "labels") && is_planned(&both, "environments"));
+    assert!(!both.compared.contains("labels"), "nobody knows whether they are as declared");
     let closed = |note: &Note| matches!(note.reason, Reason::Closed { .. });
     let closed: Vec<_> = both.findings.notes.iter().filter(|note| closed(note)).collect();
     assert_eq!(closed.len(), 1);
     assert_eq!(closed[0].address.to_string(), "acme/shop#labels");
+}
+
+/// One request closes issues and opens merge requests, which have labels too.
+#[test]
+fn entries_of_a_feature_that_another_one_replaces_are_planned() {
+    let settings = |[issues, requests]: [&str; 2]| json!({"issues_access_level": issues, "merge_requests_access_level": requests});
+    let (off, on) = ("disabled", "enabled");
+    let labels = json!([{"name": "bug", "color": "#112233"}]);
+    let declared = json!({"labels": labels, "settings": settings([off, on])});
+    let declared = shop(&declared, Unlisted::Report);
+    let mut live = here(&declared, &json!({"labels": [], "settings": settings([on, off])}));
+    let Presence::Here(_, facts) = &mut live.presence else { panic!() };
+    facts.disabled.insert("merge_requests_access_level".into());
+    let plan = container(&declared, &live, &super::settings(&[]));
+    let addresses: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
+    assert_eq!(addresses, ["acme/shop#settings", "acme/shop#labels/bug"]);
 }
 
 /// The step with this `action` on `address` and these `effects`.

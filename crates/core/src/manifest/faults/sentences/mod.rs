@@ -335,10 +335,12 @@ impl Located<'_> {
     fn find_alias(&self, name: &str) -> Option<Meaning<'_>> {
         // A list of texts can be another thing than the same name with anything else.
         let listed = format!("{name}[]");
-        let texts = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
-        let is_listed = !texts.is_empty() && texts.iter().all(|item| item.text().is_some());
+        let is_list_of_texts = || {
+            let items = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
+            !items.is_empty() && items.iter().all(|item| item.text().is_some())
+        };
         let alias = |schema, places: &[&str]| {
-            let listed = words::alias(places, &listed).filter(|_| is_listed);
+            let listed = words::alias(places, &listed).filter(|_| is_list_of_texts());
             listed.or_else(|| words::alias_in(schema, places, name))
         };
         let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
