@@ -126,7 +126,7 @@ pub(super) fn remove_closed(
     ranked.retain(|ranked| {
         let mut sets = ranked.home.into_iter().flat_map(|home| &home.closed_by);
         let closes = |name: &&'static str| takes(name) || (is_off(name) && !gives(name));
-        let set = sets.find(|set| set.iter().all(|name| closes(name)));
+        let set = sets.find(|set| set.iter().all(&closes));
         let feature = set.and_then(|set| set.iter().find(|name| takes(name)));
         let feature = feature.map(|name| Capability::Feature(name));
         closed.extend(ranked.step.address.section.zip(feature));
