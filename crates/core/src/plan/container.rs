@@ -1,11 +1,12 @@
 //! The plan of one container: what is compared with what, and its sections.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{ContainerPlan, Settings, guard, order};
+use super::{
+    ContainerPlan, Settings,
+    closed::{Switches, switch_effect},
+    guard, order,
+};
 use crate::{
     address::Address,
     catalogue,
@@ -88,37 +89,6 @@ fn collect_names(declared: &Container, live: &Live, settings: &Settings) -> Name
         }
     }
     names
-}
-
-/// The capabilities that declared switches keep from a container, each with whether this run turns its
-/// switch on.
-type Switches = BTreeMap<Capability, bool>;
-
-/// What the declared switches do to a set of settings that close a section while all are off.
-fn switch_effect(
-    set: &[&'static str],
-    switches: &Switches,
-    is_off: impl Fn(&str) -> bool,
-) -> Option<(Capability, bool)> {
-    let of = |name: &&'static str| {
-        let feature = Capability::Feature(name);
-        Some((feature, *switches.get(&feature)?))
-    };
-    let opens = set.iter().filter_map(of).find(|(_, opens)| *opens);
-    // The others may be off without a declaration.
-    opens.or_else(|| {
-        set.iter().find_map(of).filter(|_| set.iter().all(|n| of(n).is_some() || is_off(n)))
-    })
-}
-
-/// True if `effect` switches a feature off.
-fn closes_feature(effect: &Effect) -> bool {
-    match effect {
-        Effect::Capability { what, before: true, after: false } => {
-            matches!(what, Capability::Feature(_))
-        }
-        _ => false,
-    }
 }
 
 /// A container that is being planned.
@@ -269,40 +239,6 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// True if the feature of the setting `name` is off.
-    fn is_off(&self, name: &str) -> bool {
-        match &self.live.presence {
-            Presence::Here(_, facts) => facts.disabled.contains(name),
-            _ => false,
-        }
-    }
-
-    /// Leaves out a section, because something that it needs is declared to be off.
-    pub(super) fn close(
-        &self,
-        section: &DeclaredSection,
-        needed: Capability,
-        plan: &mut ContainerPlan,
-    ) {
-        let why = needed.reason(self.declared.scope).to_owned();
-        let note = Note::new(&self.at(section), Reason::Closed { why }, &section.origin);
-        plan.findings.notes.push(note);
-        plan.shut.insert(section.of.section);
-    }
-
-    /// Turns what could not be compared into notes if it names entries of a section that a declared
-    /// switch closes.
-    fn close_with_named(&self, plan: &mut ContainerPlan) {
-        let shut = plan.shut.iter().filter_map(|name| self.live.sections.get(name));
-        let reasons: Vec<_> = shut.filter_map(|found| found.entries().err()).collect();
-        let shut =
-            plan.findings.incomplete.extract_if(.., |scope| reasons.contains(&&scope.reason));
-        plan.findings.notes.extend(shut.map(|scope| {
-            let why = scope.reason.message.to_string();
-            Note::new(&scope.address, Reason::Closed { why }, &self.declared.origin)
-        }));
-    }
-
     /// Whether `steps` remove copies of the parents of a section. A section that cannot be read
     /// must not prevent that.
     fn has_copied_parents(&self, section: &DeclaredSection, steps: &[Step]) -> bool {
@@ -312,10 +248,7 @@ impl ContainerPlanner<'_> {
 
     /// Considers all steps together, and sorts them.
     fn arrange(&self, plan: &mut ContainerPlan) {
-        let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
-        if effects.any(closes_feature) {
-            self.close_early(plan);
-        }
+        self.close_early(plan);
         self.close_with_named(plan);
         self.refuse_low_access(plan);
         self.refuse_named_leavers(plan);
@@ -328,36 +261,6 @@ impl ContainerPlanner<'_> {
         plan.findings.extend(refused);
         let (scope, caller) = (self.declared.scope, &self.settings.caller);
         order::arrange(scope, caller, &mut plan.findings.steps);
-    }
-
-    /// Closes the sections of which an earlier step of this run switches the feature off.
-    fn close_early(&self, plan: &mut ContainerPlan) {
-        let (scope, caller) = (self.declared.scope, &self.settings.caller);
-        let steps = &mut plan.findings.steps;
-        let closed = order::remove_closed(scope, caller, steps, |name| self.is_off(name));
-        for (name, feature) in closed {
-            let is_in = |address: &Address| address.section.is_some_and(|section| section == name);
-            plan.findings.refusals.retain(|refusal| !is_in(&refusal.address));
-            plan.findings.problems.retain(|problem| !is_in(&problem.address));
-            plan.compared.remove(name);
-            if let Some(section) = self.declared.section(name) {
-                self.close(section, feature, plan);
-            }
-        }
-        self.close_with_named_sections(plan);
-    }
-
-    /// Leaves out the steps that name an entry of a closed section.
-    pub(super) fn close_with_named_sections(&self, plan: &mut ContainerPlan) {
-        let closed = plan.shut.iter().map(|name| format!("{}/", self.address.section(name)));
-        let closed: Vec<_> = closed.collect();
-        let steps = plan.findings.steps.extract_if(.., |step| {
-            step.waits_for().any(|named| closed.iter().any(|section| named.starts_with(section)))
-        });
-        plan.findings.notes.extend(steps.map(|step| {
-            let why = "what it names needs a feature that is off".to_owned();
-            Note::new(&step.address, Reason::Closed { why }, &step.origin)
-        }));
     }
 
     /// Drops the removals of entries whose parent is removed, and reports entries that are declared
@@ -454,7 +357,7 @@ impl ContainerPlanner<'_> {
 
     /// The effects of the container's own declared values, whether they differ or not. A held value
     /// counts as it is live.
-    fn effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
+    pub(super) fn effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
         self.ordered_sections().flat_map(|section| {
             let name = section.of.section;
             let effects = match self.live.sections.get(name) {
@@ -472,14 +375,5 @@ impl ContainerPlanner<'_> {
             Some(Collection::One(Some(live))) => section.effects_on(live),
             _ => Vec::new(),
         }
-    }
-
-    fn switches(&self) -> Switches {
-        self.effects()
-            .filter_map(|(_, effect)| match effect {
-                Effect::Capability { what, before: false, after } => Some((what, after)),
-                _ => None,
-            })
-            .collect()
     }
 }

@@ -8,6 +8,7 @@
 
 mod approve;
 mod base;
+mod closed;
 mod connect;
 mod container;
 mod creation;
