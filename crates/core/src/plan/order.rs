@@ -17,7 +17,7 @@ use crate::{
     diff::{Action, Edge, Step},
     field::Scope,
     kind::{Capability, Effect, Home, visibility_rank},
-    level::OWNER,
+    level::{MAINTAINER, OWNER},
     live::Caller,
     steps,
 };
@@ -168,10 +168,13 @@ impl RankedStep {
                 Effect::Capability { what, before, after } => changes(*what, *before, *after),
                 Effect::Access { user, before, after, ends, lost_role } => {
                     let stays = if *ends { 0 } else { *after };
-                    // A member who leaves may keep access by a group above.
-                    let is_inside = *after > 0 || step.provides(Capability::People);
+                    // Rules of a group name maintainers, those of a project its members. A member who leaves
+                    // may keep access by a group above.
+                    let needed = scope.of(MAINTAINER, 1);
+                    let was_inside = *before >= needed;
+                    let keeps = was_inside && step.provides(Capability::People);
                     let loses = stays < *before || lost_role.is_some();
-                    changes(Capability::People, *before > 0, is_inside);
+                    changes(Capability::People, was_inside, *after >= needed || keeps);
                     changes(Capability::Owner, *before >= OWNER, stays >= OWNER);
                     changes(Capability::OwnAccess, *user == Some(caller.id) && loses, false);
                 }

@@ -247,6 +247,25 @@ fn a_rule_follows_new_members_and_precedes_removed_ones() {
     }
 }
 
+/// Rules of a group name maintainers only.
+#[test]
+fn a_rule_of_a_group_follows_who_becomes_maintainer_and_precedes_who_ceases_to_be_one() {
+    let rule = step("acme#protected_environments/production", Action::Update, vec![]);
+    for (before, after, comes_first) in
+        [(30, 40, Some(true)), (40, 30, Some(false)), (10, 30, None), (40, 50, None)]
+    {
+        let member = step("acme#members/alice", Action::Update, access(3, before, after));
+        for mut steps in [vec![rule.clone(), member.clone()], vec![member.clone(), rule.clone()]] {
+            order::arrange(Scope::Group, &caller(), &mut steps);
+            let edges: Vec<_> = steps.iter().flat_map(|step| &step.after).collect();
+            assert_eq!(edges.len(), usize::from(comes_first.is_some()), "{before} {after}");
+            if let Some(comes_first) = comes_first {
+                assert_eq!(steps[0].address == member.address, comes_first, "{before} {after}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_step_follows_the_entry_that_it_names() {
     use crate::operation::HOOK_CREATE;
