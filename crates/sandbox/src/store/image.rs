@@ -106,14 +106,14 @@ mod tests {
         let second = store.image().expect("an image");
         let mut other = Store::from_image(&first).expect("another store");
         for store in [&mut store, &mut other] {
-            for (image, lock_mutex) in [
+            for (image, expected) in [
                 (&first, &["a"][..]),
                 (&second, &["a", "b"]),
                 (&second, &["a", "b"]),
                 (&first, &["a"]),
             ] {
                 store.restore(image).expect("restored");
-                assert_eq!(keys(store), lock_mutex);
+                assert_eq!(keys(store), expected);
                 add(store, "c");
                 let failed = store.write(|db| {
                     db.execute("DELETE FROM meta", [])
@@ -121,7 +121,7 @@ mod tests {
                         .and(Err::<(), _>(Failure::forbidden()))
                 });
                 assert!(failed.is_err(), "a failed write is undone");
-                assert_eq!(keys(store), [lock_mutex, &["c"]].concat());
+                assert_eq!(keys(store), [expected, &["c"]].concat());
             }
         }
     }
