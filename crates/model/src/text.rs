@@ -341,6 +341,16 @@ pub fn wrapped(text: &str, most: usize) -> String {
 /// What the names in braces of a text mean.
 pub type Words<'w> = &'w [(&'w str, &'w dyn fmt::Display)];
 
+/// The [`Words`] of a text, as in `words![noun, path = group.path]`.
+#[macro_export]
+macro_rules! words {
+    (@value $name:ident) => { $name };
+    (@value $name:ident $value:expr) => { $value };
+    ($($name:ident $(= $value:expr)?),*) => {
+        &[$((stringify!($name), &$crate::words!(@value $name $($value)?) as &dyn std::fmt::Display)),*]
+    };
+}
+
 /// `text` with `words` in place of their names in braces.
 pub fn fill(text: &str, words: Words<'_>) -> String {
     let mut parts = text.split('{');
@@ -508,7 +518,7 @@ mod tests {
 
     #[test]
     fn names_in_braces_are_filled_in_once() {
-        let words: Words<'_> = &[("a", &"{b}"), ("b", &1)];
+        let words = crate::words![a = "{b}", b = 1];
         assert_eq!(fill("{a} and `{b}`", words), "{b} and `1`");
         assert_eq!(fill("write `{{a}: 1, c: {c}}` {", words), "write `{{b}: 1, c: {c}}` {");
     }

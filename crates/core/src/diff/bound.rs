@@ -3,7 +3,7 @@
 
 use super::{
     Context, Findings, Problem, Step,
-    texts::{self, Words},
+    texts::{self, words},
 };
 use crate::{
     address::{Address, group_of},
@@ -72,8 +72,7 @@ impl<'c> Context<'c> {
                 Source::Given(outer) => format!("`{outer}` makes `{by}` in this run"),
                 Source::Live | Source::Declared => format!("is `{by}`"),
             };
-            let words: Words<'_> =
-                &[("name", &name), ("setting", setting), ("group", &group), ("is", &is)];
+            let words = words![name, setting, group, is];
             let [code, message, help] = texts::BEYOND_GROUP;
             Some(Limit::Refused(code, text::fill(message, words), text::fill(help, words)))
         })

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Step,
-    texts::{ProblemTexts, Words},
+    texts::{ProblemTexts, Words, words},
 };
 use crate::{
     address::Address, catalogue, cause::Cause, desired::Guard, live::Question, origin::Origin, text,
@@ -253,7 +253,7 @@ impl Problem {
         address: &Address,
         origin: &Origin,
     ) -> Self {
-        let of_address: Words<'_> = &[("address", address), ("path", &address.path)];
+        let of_address = words![address, path = address.path];
         let words = [words, of_address].concat();
         let [code, message, help] = texts;
         Self::new(address, code, text::fill(message, &words), text::fill(help, &words), origin)

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use entry::EntryDiff;
 use matching::{EntryMatcher, Match};
-use texts::Words;
+use texts::words;
 
 use crate::{
     address::{Address, Selector},
@@ -183,12 +183,12 @@ fn refuse_second(
         };
         let address = findings.steps.remove(place).address;
         let texts = if reason.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
-        let words: Words<'_> = &[
-            ("noun", &context.target.scope.noun()),
-            ("what", &what),
-            ("other", &text::escape(&other)),
-            ("why", &reason.unwrap_or_default()),
-            ("identity", &of.identity[0]),
+        let words = words![
+            noun = context.target.scope.noun(),
+            what,
+            other = text::escape(&other),
+            why = reason.unwrap_or_default(),
+            identity = of.identity[0]
         ];
         findings.problems.push(Problem::of(texts, words, &address, &entry.origin));
     }

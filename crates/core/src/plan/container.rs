@@ -14,7 +14,7 @@ use crate::{
     desired::{Container, DeclaredSection, State, subject},
     diff::{
         self, Action, Context, Findings, Note, Problem, Reason, Step,
-        texts::{self, Words},
+        texts::{self, words},
     },
     field::Scope,
     kind::{Arrival, Capability, Effect, Facts, Names, Namespace, NamespaceOwner, Shape, Target},
@@ -293,7 +293,7 @@ impl ContainerPlanner<'_> {
             let named = entry.fields.get(parent.field);
             let named = named.as_ref().and_then(|named| named.value.text());
             if let Some(name) = named.filter(|name| gone.contains(*name)) {
-                let words: Words<'_> = &[("noun", &of.noun), ("name", &escape(name))];
+                let words = words![noun = of.noun, name = escape(name)];
                 let address = section.address_of(entry, self.address);
                 let problem = Problem::of(texts::PARENT_REMOVED, words, &address, &entry.origin);
                 findings.problems.push(problem);

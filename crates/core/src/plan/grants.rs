@@ -12,7 +12,7 @@ use crate::{
     desired::{self, DeclaredSection, Entry, State, Unlisted, subject},
     diff::{
         Action, Findings, Held, Note, Problem, Reason, Step,
-        texts::{self, Words},
+        texts::{self, words},
     },
     field::{Compare, Named, Scope},
     kind::{Capability, Effect, LiveEntry, Section, forms},
@@ -122,7 +122,7 @@ impl ContainerPlanner<'_> {
                     _ => continue,
                 };
                 let level = level.map_or("", |level| level.word);
-                let words: Words<'_> = &[("name", &escape(name)), ("level", &level)];
+                let words = words![name = escape(name), level];
                 let problem = Problem::of(texts, words, &step.address, &step.origin);
                 plan.findings.problems.push(problem);
                 is_low = true;

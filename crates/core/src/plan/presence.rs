@@ -6,7 +6,7 @@ use crate::{
     cause::Cause,
     diff::{
         Problem,
-        texts::{self, ProblemTexts, Words},
+        texts::{self, ProblemTexts, Words, words},
     },
     kind::{Facts, marked_above},
     live::Presence,
@@ -39,11 +39,11 @@ impl ContainerPlanner<'_> {
             Presence::Missing(_) | Presence::NoNamespace(_) => self.plan_missing(plan),
             Presence::Moved { to } => plan.close(self.moved_problem(to.as_deref())),
             Presence::Twice { at, other } => {
-                let words: Words<'_> = &[("at", &escape(at)), ("other", &escape(other))];
+                let words = words![at = escape(at), other = escape(other)];
                 plan.close(self.former_problem(texts::TWICE, words));
             }
             Presence::Halfway { from, at } => {
-                let words: Words<'_> = &[("from", &escape(from)), ("at", &escape(at))];
+                let words = words![from = escape(from), at = escape(at)];
                 plan.close(self.former_problem(texts::HALFWAY, words));
             }
             Presence::Unreadable(reason) => {
@@ -54,7 +54,7 @@ impl ContainerPlanner<'_> {
 
     /// A problem of the container as a whole. The texts may name its noun.
     fn problem(&self, texts: ProblemTexts, words: Words<'_>) -> Problem {
-        let noun: Words<'_> = &[("noun", &self.declared.scope.noun())];
+        let noun = words![noun = self.declared.scope.noun()];
         Problem::of(texts, &[words, noun].concat(), self.address, &self.declared.origin)
     }
 

@@ -7,7 +7,7 @@ use crate::{
     catalogue::constraints,
     diff::{
         Change, Context, Findings, Reason, Shown, Support, fit, shown_declared, shown_live,
-        texts::{self, Words},
+        texts::{self, words},
     },
     field::{Accepted, Compare, Readback, Tier},
     kind::{
@@ -89,15 +89,11 @@ impl EntryDiff<'_> {
                 // What the manifest declares stays; the other field has to follow.
                 let (at, other, needed) =
                     if is_changed(most) { (most, name, &limit) } else { (name, most, &value) };
-                let words: Words<'_> = &[
-                    ("name", &name),
-                    ("value", &value),
-                    ("most", &most),
-                    ("limit", &limit),
-                    ("other", &other),
-                    ("needed", needed),
-                ];
-                self.problem(texts::TOO_VISIBLE, words, at)
+                self.problem(
+                    texts::TOO_VISIBLE,
+                    words![name, value, most, limit, other, needed],
+                    at,
+                )
             })
             .collect();
         let any = !problems.is_empty();

@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use super::{
     Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Step, Support, fit,
     problem, removal, subject_id,
-    texts::{self, ProblemTexts, Words},
+    texts::{self, ProblemTexts, Words, words},
 };
 use crate::{
     address::Address,
@@ -182,7 +182,7 @@ impl<'a> EntryDiff<'a> {
     /// The problem that a nearly identical entry is live.
     pub(super) fn near_match(&self, live: &LiveEntry) -> Problem {
         let name = self.section.name(live.fields.raw());
-        let words: Words<'_> = &[("name", &text::escape(&name)), ("id", &live.handle_text())];
+        let words = words![name = text::escape(&name), id = live.handle_text()];
         self.problem(texts::NEAR, words, self.section.identity.last().copied().unwrap_or_default())
     }
 
@@ -193,7 +193,7 @@ impl<'a> EntryDiff<'a> {
     /// A problem of the field `field`. The texts may name the noun and the key of the entry.
     fn problem(&self, texts: ProblemTexts, words: Words<'_>, field: &str) -> Problem {
         let key = text::escape(&self.entry.key);
-        let of_entry: Words<'_> = &[("noun", &self.section.noun), ("key", &key)];
+        let of_entry = words![noun = self.section.noun, key];
         Problem::of(texts, &[words, of_entry].concat(), &self.address, &self.origin(field))
     }
 
@@ -351,7 +351,7 @@ impl<'a> EntryDiff<'a> {
             self.section.required.iter().filter(|name| !self.values.contains_key(name)).collect();
         if !missing.is_empty() {
             let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
-            let words: Words<'_> = &[("names", &names.join(", "))];
+            let words = words![names = names.join(", ")];
             return findings.problems.push(self.problem(texts::MISSING_FIELD, words, ""));
         }
         let mut needed = self.section.required.iter();
@@ -458,7 +458,7 @@ impl<'a> EntryDiff<'a> {
 
     fn below_inherited(&self, declared: Level, above: u8) -> Problem {
         let above = Level::parse(&above.into()).map_or("a higher level", |level| level.word);
-        let words: Words<'_> = &[("above", &above), ("level", &declared.word)];
+        let words = words![above, level = declared.word];
         self.problem(texts::BELOW_INHERITED, words, "access_level")
     }
 }

@@ -26,8 +26,8 @@ mod locate;
 mod sentences;
 mod slips;
 
-pub(super) use crate::text::Words;
 pub(super) use sentences::missing;
+pub(super) use undrift_model::{text::Words, words};
 
 /// The texts of each fault that is found once its document is read, from `texts.yaml`.
 pub(super) mod texts {
@@ -36,16 +36,6 @@ pub(super) mod texts {
 
 /// The severity, the code, the message and the help of a fault, and the label of its related place.
 pub(super) type Texts = [&'static str; 5];
-
-/// The [`Words`] of a text, as in `words![noun, path = group.path]`.
-macro_rules! words {
-    (@value $name:ident) => { $name };
-    (@value $name:ident $value:expr) => { $value };
-    ($($name:ident $(= $value:expr)?),*) => {
-        &[$((stringify!($name), &words!(@value $name $($value)?) as &dyn std::fmt::Display)),*]
-    };
-}
-pub(super) use words;
 
 /// The maximum number of faults that are shown of a file. The rest is counted: many are
 /// consequences of the first ones.

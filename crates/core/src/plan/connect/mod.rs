@@ -34,7 +34,7 @@ use crate::{
     },
     diff::{
         Action, Change, Edge, Problem, Shown, Step,
-        texts::{self, Words},
+        texts::{self, words},
     },
     field::Scope,
     kind::{Capability, Effect, VISIBILITIES},
@@ -193,8 +193,8 @@ fn after_freed_paths(steps: &mut [Step]) -> Vec<Problem> {
             if moved.contains(&address) {
                 step.after.push(Edge { address, reason: "it has to move first" });
             } else {
-                let (words, origin): (Words<'_>, _) = (&[("first", &address)], &step.origin);
-                problems.push(Problem::of(texts::MOVE_NEEDED, words, &step.address, origin));
+                let words = words![first = address];
+                problems.push(Problem::of(texts::MOVE_NEEDED, words, &step.address, &step.origin));
             }
         }
     }
@@ -207,7 +207,8 @@ fn refuse_circles(steps: &[Step]) -> Vec<Problem> {
     let circles = Graph::of(steps).circles().into_iter();
     circles
         .map(|(at, other)| {
-            let (step, words): (_, Words<'_>) = (&steps[at], &[("other", &steps[other].address)]);
+            let step = &steps[at];
+            let words = words![other = steps[other].address];
             Problem::of(texts::CIRCULAR, words, &step.address, &step.origin)
         })
         .collect()
@@ -237,10 +238,10 @@ fn refuse_too_visible(steps: &[Step]) -> Vec<Problem> {
 }
 
 fn more_visible_problem(step: &Step, rank: usize, group: &Step, most: usize) -> Problem {
-    let words: Words<'_> = &[
-        ("visibility", &VISIBILITIES[rank]),
-        ("group", &group.address.path),
-        ("most", &VISIBILITIES[most]),
+    let words = words![
+        visibility = VISIBILITIES[rank],
+        group = group.address.path,
+        most = VISIBILITIES[most]
     ];
     let change = step.change("visibility");
     let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);

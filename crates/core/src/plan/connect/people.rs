@@ -8,7 +8,7 @@ use crate::{
     address::{Address, groups_above},
     diff::{
         Edge, Note, Problem, Reason, Step,
-        texts::{self, Words},
+        texts::{self, words},
     },
     field::Scope,
     kind::{Capability, Effect},
@@ -111,8 +111,7 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
             }
             let names: Vec<_> = names.into_iter().collect();
             let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
-            let words: Words<'_> =
-                &[("names", &text::listed(&names)), ("have", &have), ("user", &user)];
+            let words = words![names = text::listed(&names), have, user];
             Some(Problem::of(texts::OUTSIDERS, words, &step.address, &step.origin))
         })
         .collect()
@@ -209,6 +208,6 @@ fn below_granted_problem(step: &Step, level: u8, grant: &Grant) -> Problem {
     let word = |level: u8| Level::parse(&level.into()).map_or("a level", |level| level.word);
     let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
     let (above, level, group) = (word(grant.after), word(level), &grant.address.path);
-    let words: Words<'_> = &[("key", &key), ("above", &above), ("group", group), ("level", &level)];
+    let words = words![key, above, group, level];
     Problem::of(texts::BELOW_GRANTED, words, &step.address, &step.origin)
 }
