@@ -475,7 +475,7 @@ fn a_write_goes_to_a_container_by_its_id() {
                     let release = Known::Is(REFERENCE);
                     let (target, names) = (&target, &names);
                     let job = Job { section, target, names, release, is_alone: true, act };
-                    for call in section.rules.calls(&job).unwrap_or_default() {
+                    for call in section.rules().calls(&job).unwrap_or_default() {
                         let request = call.request;
                         let is_new = id.is_none() && request.goes_by_path();
                         let sent = request.with_ids(Some(7), |_| Some(9)).unwrap();

@@ -77,8 +77,8 @@ impl Fields {
     }
 
     /// Keeps the values for which `is_kept` is true.
-    pub fn retain(&mut self, mut predicate: impl FnMut(&str, &Value) -> bool) {
-        self.0.retain(|(name, value)| predicate(name, value));
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&str, &Value) -> bool) {
+        self.0.retain(|(name, value)| is_kept(name, value));
     }
 
     /// Frees the room for more.

@@ -12,12 +12,14 @@ use std::{
 /// # Errors
 /// If a file cannot be read or written, or is no YAML.
 pub fn convert_all(names: &[&str]) -> io::Result<()> {
-    for name in names {
-        let file = root().join("src").join(name).with_extension("yaml");
-        println!("cargo::rerun-if-changed={}", file.display());
-        convert(&file)?;
-    }
-    Ok(())
+    names.iter().try_for_each(|name| convert_named(name).map(drop))
+}
+
+/// Converts the table `src/NAME.yaml`, and returns where its JSON is.
+fn convert_named(name: &str) -> io::Result<PathBuf> {
+    let file = root().join("src").join(name).with_extension("yaml");
+    println!("cargo::rerun-if-changed={}", file.display());
+    convert(&file)
 }
 
 /// The same for one file, and returns where its JSON is.
@@ -54,10 +56,9 @@ pub fn convert_texts(
     code: usize,
     pages: &Path,
 ) -> io::Result<()> {
-    convert_all(&[name])?;
-    let table = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables").join(name);
-    let rows = fs::read(table.with_extension("json"))?;
-    let rows: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&rows)?;
+    let table = convert_named(name)?;
+    let rows: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(&fs::read(&table)?)?;
     let mut constants = String::new();
     for (name, row) in rows {
         let mut texts: Vec<String> = serde_json::from_value(row)?;

@@ -222,7 +222,7 @@ mod tests {
         Some(Quota { a_minute: 2_000, remaining: left, reset, wait: seconds(wait) })
     }
 
-    fn heard(at: Duration, quota: Option<Quota>) -> Option<Completion> {
+    fn completed(at: Duration, quota: Option<Quota>) -> Option<Completion> {
         Some(Completion { ended_at: at, quota, closed: None })
     }
 
@@ -260,7 +260,7 @@ mod tests {
         let mut budget = Budget::default();
         for _ in 0..10_000 {
             assert_eq!(budget.take(PROJECT_GET.row(), seconds(1)), SendAt::Now);
-            budget.end(PROJECT_GET.row(), heard(seconds(1), None));
+            budget.end(PROJECT_GET.row(), completed(seconds(1), None));
         }
         assert_eq!(budget.a_minute(), None);
     }
@@ -269,16 +269,16 @@ mod tests {
     fn no_more_are_sent_than_remain_until_the_reset() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
         assert_eq!(budget.take(hooks, seconds(0)), SendAt::Now);
-        budget.end(hooks, heard(seconds(0), quota(2, 120, 20)));
+        budget.end(hooks, completed(seconds(0), quota(2, 120, 20)));
         assert_eq!(budget.take(hooks, seconds(1)), SendAt::Now);
         assert_eq!(budget.take(hooks, seconds(1)), SendAt::Now);
         assert_eq!(budget.take(hooks, seconds(1)), SendAt::AfterAnswer, "both may be counted");
-        budget.end(hooks, heard(seconds(2), quota(0, 120, 18)));
+        budget.end(hooks, completed(seconds(2), quota(0, 120, 18)));
         // An older answer that arrives late changes nothing.
-        budget.end(hooks, heard(seconds(2), quota(1, 120, 18)));
+        budget.end(hooks, completed(seconds(2), quota(1, 120, 18)));
         assert_eq!(budget.take(hooks, seconds(19)), SendAt::At(seconds(20)));
         assert_eq!(budget.take(hooks, seconds(20)), SendAt::Now, "the window is over");
-        budget.end(hooks, heard(seconds(21), quota(1_999, 180, 59)));
+        budget.end(hooks, completed(seconds(21), quota(1_999, 180, 59)));
         assert_eq!(budget.take(hooks, seconds(22)), SendAt::Now);
         // A request that was not sent is given back.
         budget.end(hooks, None);
@@ -312,7 +312,7 @@ mod tests {
                     }
                 }
                 while let Some((at, _)) = in_flight.pop_front_if(|(at, _)| *at <= now) {
-                    budget.end(operation, heard(at, quota(1_900, 9_999_999, 3_000)));
+                    budget.end(operation, completed(at, quota(1_900, 9_999_999, 3_000)));
                 }
             }
             let took = *arrived.iter().max().unwrap();
@@ -341,7 +341,7 @@ mod tests {
             assert_eq!(budget.take(hooks, seconds(at)), SendAt::Now);
         }
         for at in 0..8 {
-            budget.end(hooks, heard(seconds(at), quota(1_000, 900, 60)));
+            budget.end(hooks, completed(seconds(at), quota(1_000, 900, 60)));
         }
         budget.end(hooks, complaint(seconds(10), 30));
         // A 429 for a request that was in flight at the same time has no further effect.

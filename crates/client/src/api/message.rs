@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn said(status: u16, body: &str) -> (String, NotFound) {
+    fn read(status: u16, body: &str) -> (String, NotFound) {
         read_failure(status, body.as_bytes(), str::to_owned)
     }
 
@@ -186,7 +186,7 @@ mod tests {
             ("a\u{1b}[31mred\u{7}\r\nb\u{202e}c\u{9b}d", "a [31mred b c d"),
         ];
         for (body, words) in table {
-            assert_eq!(said(400, body), (words.to_owned(), NotFound::Other), "{body}");
+            assert_eq!(read(400, body), (words.to_owned(), NotFound::Other), "{body}");
         }
     }
 
@@ -207,9 +207,9 @@ mod tests {
             ("{}", NotFound::Route),
         ];
         for (body, absence) in table {
-            assert_eq!(said(404, body).1, absence, "{body}");
+            assert_eq!(read(404, body).1, absence, "{body}");
         }
-        assert_eq!(said(403, r#"{"message":"404 Project Not Found"}"#).1, NotFound::Other);
+        assert_eq!(read(403, r#"{"message":"404 Project Not Found"}"#).1, NotFound::Other);
     }
 
     proptest! {

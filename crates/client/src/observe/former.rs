@@ -342,9 +342,9 @@ impl Observer {
         Ok(object)
     }
 
-    /// `collection` with the declared names of the groups, projects or runners in its entries: the service uses
-    /// live paths, and no names of runners. Other runners are called by their descriptions if
-    /// one means only one of all `runners`, and else by their ids.
+    /// `collection` with the declared names of the groups, projects or runners in its entries: the
+    /// service uses live paths, and no names of runners. A runner without a declared name is called by
+    /// its description if that means only one of all `runners`, and else by its id.
     pub(super) fn with_declared_names(
         &self,
         section: &DeclaredSection,

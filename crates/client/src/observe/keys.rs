@@ -96,11 +96,11 @@ mod tests {
         for section in catalogue::everywhere().filter(in_object) {
             let specs = section.table().specs();
             let live = |deprecated: bool, tier: Tier| -> Object {
-                let said = specs.iter().filter(|spec| {
+                let shown = specs.iter().filter(|spec| {
                     (deprecated || spec.field.replaced_by().is_none())
                         && spec.field.available.tier <= tier
                 });
-                let names = said.filter_map(|spec| spec.field.live_name());
+                let names = shown.filter_map(|spec| spec.field.live_name());
                 let more = [("id", json!(7)), ("added_by_hand", json!(1)), ("other", json!(2))];
                 let more = more.map(|(name, value)| (name.to_owned(), value));
                 names.map(|name| (name.to_owned(), json!(name))).chain(more).collect()

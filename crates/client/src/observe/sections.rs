@@ -28,7 +28,8 @@ type ParentId = (String, u64);
 impl Observer {
     /// Reads a section whose entries have parents in another section. Reads that section first, unless
     /// `live` contains it; then the entries of each parent that a declared entry names; if none is
-    /// named, as for an export and for a section without entries, those of all parents. Adds the ids of the parents to `live`.
+    /// named, as for an export and for a section without entries, those of all parents. Adds the ids of
+    /// the parents to `live`.
     pub(super) async fn nested(
         &self,
         container: &Container,

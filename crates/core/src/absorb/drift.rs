@@ -375,7 +375,7 @@ impl DriftCollector<'_> {
     fn absorb_archiving(&mut self) {
         let closing = catalogue::sections(self.seen.container.scope).find(|section| {
             let shut = Object::from_iter([(section.section.to_owned(), true.into())]);
-            let effects = section.rules.effects(None, &shut, &shut);
+            let effects = section.rules().effects(None, &shut, &shut);
             section.shape == Shape::Switch && effects.contains(&Effect::lacks(Capability::Writable))
         });
         let Some(section) = closing else { return };

@@ -216,7 +216,7 @@ impl Container {
 
     /// The declared entry `key` of the section `name`.
     pub fn entry(&self, name: &str, key: &str) -> Option<&Entry> {
-        self.entries(name).find(|entry| entry.key == key)
+        self.section(name)?.entry(key)
     }
 
     /// The declared value of a setting of which there is one.
@@ -368,6 +368,12 @@ impl DeclaredSection {
         self.entries.iter().any(|entry| entry.state == State::Absent && entry.key == name)
     }
 
+    /// The declared entry `key`.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        let at = self.entries.binary_search_by(|entry| (*entry.key).cmp(key)).ok()?;
+        Some(&self.entries[at])
+    }
+
     /// The address of one of its entries in `container`.
     pub fn address_of(&self, entry: &Entry, container: &Address) -> Address {
         let section = container.section(self.of.section);
@@ -384,11 +390,11 @@ impl DeclaredSection {
         };
         let declared = forms::plain(&entry.values());
         if declared.iter().all(|(name, value)| live.fields.raw().get(name) == Some(value)) {
-            return self.of.rules.effects(None, live.fields.raw(), live.fields.raw());
+            return self.of.rules().effects(None, live.fields.raw(), live.fields.raw());
         }
         let mut after = live.fields.raw().clone();
         after.extend(declared);
-        self.of.rules.effects(None, live.fields.raw(), &after)
+        self.of.rules().effects(None, live.fields.raw(), &after)
     }
 
     /// The fields that are read: those that any entry declares, and [`Self::also_read`].

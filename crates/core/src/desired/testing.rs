@@ -51,11 +51,12 @@ pub fn entry(of: Section, json: &Json) -> Entry {
 /// The section `of`, written in line 1, with its policy for unlisted entries in line 9. The entries
 /// of a list are an array.
 pub fn section(of: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSection {
-    let entries = match entries {
+    let mut entries: Vec<_> = match entries {
         Json::Array(entries) => entries.iter().map(|json| entry(of, json)).collect(),
         one => vec![entry(of, one)],
     };
     let unlisted = Sourced { value: unlisted, origin: origin(9) };
+    entries.sort_by(|a, b| a.key.cmp(&b.key));
     DeclaredSection { unlisted, ..DeclaredSection::with(of, &origin(1), entries) }
 }
 

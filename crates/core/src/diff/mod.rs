@@ -324,7 +324,7 @@ fn removal(
 ) -> Result<Step, Option<Box<Problem>>> {
     let job = context.job(section, Act::Remove(live));
     let sends = section
-        .rules
+        .rules()
         .calls(&job)
         .map_err(|unable| problem(unable, &address, |_| origin.clone()).map(Box::new))?;
     let changes = live.fields.raw().iter().filter(|(name, _)| {
@@ -337,7 +337,7 @@ fn removal(
     let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());
     let step = Step::new(scope, address, Action::Delete, origin, changes, sends);
     let who = subject_id(section, live);
-    let effects = section.rules.effects(who, live.fields.raw(), &Object::new());
+    let effects = section.rules().effects(who, live.fields.raw(), &Object::new());
     Ok(step.of(live).with(effects, risk::removal_risks(section, live.fields.raw())))
 }
 

@@ -381,7 +381,8 @@ impl Rules for Counting {
 #[test]
 fn matching_looks_up_and_does_not_search() {
     const MANY: usize = 1_000;
-    let kind = Kind { rules: &Counting, ..testing::section("variables").kind.clone() };
+    let kind =
+        Kind { rules_in_rust: Some(&Counting), ..testing::section("variables").kind.clone() };
     let of = Box::leak(Box::new(kind)).in_scope(Scope::Project).unwrap();
     let variables = |from: usize| -> Json {
         (from..from + MANY)

@@ -256,6 +256,6 @@ fn is_archiving(section: Section, entries: &[LiveEntry]) -> bool {
     matches!(section.home.place, Place::Object)
         && entries
             .iter()
-            .flat_map(|live| section.rules.effects(None, live.fields.raw(), live.fields.raw()))
+            .flat_map(|live| section.rules().effects(None, live.fields.raw(), live.fields.raw()))
             .any(|one| one == Effect::lacks(Capability::Writable))
 }

@@ -239,7 +239,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         }
         let mut names = self.of.identity.iter().filter_map(|name| raw.get(*name)).map(plain_text);
         let is_named_so = names.any(|name| judge::is_named_like_secret(&name));
-        let reason = match self.of.rules.confidential(raw) {
+        let reason = match self.of.rules().confidential(raw) {
             _ if self.to.settings.values == Values::None => "`--values none`",
             Some(reason) => reason,
             None if is_named_so => "its name is that of a secret",

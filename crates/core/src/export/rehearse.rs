@@ -237,7 +237,7 @@ fn is_guarded(document: &Document) -> bool {
 
 /// What an entry with these fields does when it is added.
 fn effects(section: Section, fields: &Fields) -> Vec<Effect> {
-    section.rules.effects(None, &Object::new(), &forms::plain(fields))
+    section.rules().effects(None, &Object::new(), &forms::plain(fields))
 }
 
 /// The entries of a document, each with its section.
@@ -251,7 +251,8 @@ fn entries(document: &Document) -> impl Iterator<Item = (Section, Fields)> {
 /// The branch that a field of a section waits for.
 fn branch(part: &DocSection) -> Option<Json> {
     let fields = part.entries.first().map(plain_fields)?;
-    let waits = |name: &&String| part.of.rules.waits(part.of, name, &fields, None, true).is_some();
+    let waits =
+        |name: &&String| part.of.rules().waits(part.of, name, &fields, None, true).is_some();
     fields.get(fields.keys().find(waits)?)?.plain().cloned()
 }
 

@@ -32,16 +32,6 @@ pub(super) fn switch_effect(
     })
 }
 
-/// True if `effect` switches a feature off.
-fn closes_feature(effect: &Effect) -> bool {
-    match effect {
-        Effect::Capability { what, before: true, after: false } => {
-            matches!(what, Capability::Feature(_))
-        }
-        _ => false,
-    }
-}
-
 impl ContainerPlanner<'_> {
     /// True if the feature of the setting `name` is off.
     pub(super) fn is_off(&self, name: &str) -> bool {
@@ -80,7 +70,12 @@ impl ContainerPlanner<'_> {
     /// Closes the sections of which an earlier step of this run switches the feature off.
     pub(super) fn close_early(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
-        if !effects.any(closes_feature) {
+        if !effects.any(|effect| {
+            matches!(
+                effect,
+                Effect::Capability { what: Capability::Feature(_), before: true, after: false }
+            )
+        }) {
             return;
         }
         let (scope, caller) = (self.declared.scope, &self.settings.caller);

@@ -362,7 +362,7 @@ impl ContainerPlanner<'_> {
             let name = section.of.section;
             let effects = match self.live.sections.get(name) {
                 Some(Collection::One(Some(live))) if self.is_held(section) => {
-                    section.of.rules.effects(None, live.fields.raw(), live.fields.raw())
+                    section.of.rules().effects(None, live.fields.raw(), live.fields.raw())
                 }
                 _ => self.declared_effects(section),
             };

@@ -106,7 +106,7 @@ impl ContainerPlanner<'_> {
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
         let after = forms::plain(&values);
-        let effects_of = |section: Section| section.rules.effects(None, &Object::new(), &after);
+        let effects_of = |section: Section| section.rules().effects(None, &Object::new(), &after);
         let along = self.sections_in_create().flat_map(|section| effects_of(section.of));
         let effects = std::iter::once(Effect::provides(Capability::Exists))
             .chain(along.filter(|effect| match effect {

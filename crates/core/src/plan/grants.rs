@@ -83,8 +83,9 @@ impl ContainerPlanner<'_> {
         if !effects.any(|effect| matches!(effect, Effect::NeedsAccess { .. })) {
             return;
         }
-        let shares = self.declared_and_live_levels(Named::Group);
-        let members = self.declared_and_live_levels(Named::User);
+        // Of the others, no level decides.
+        let decisive = self.declared.scope.of(Named::User, Named::Group);
+        let levels = self.declared_and_live_levels(decisive);
         let within = format!("{}/", self.address.path.to_lowercase());
         for step in std::mem::take(&mut plan.findings.steps) {
             let (mut seen, mut is_low) = (BTreeSet::new(), false);
@@ -94,8 +95,7 @@ impl ContainerPlanner<'_> {
                     continue;
                 }
                 let name = self.context.names.name(*of, *id).unwrap_or_default();
-                let levels = if *of == Named::Group { &shares } else { &members };
-                let level = levels.get(id);
+                let level = levels.get(id).filter(|_| *of == decisive);
                 let texts = match (self.declared.scope, of, level) {
                     (Scope::Group, Named::Group, _) => {
                         let home = self.settings.moves.home(name).to_lowercase();
@@ -106,7 +106,9 @@ impl ContainerPlanner<'_> {
                     }
                     (Scope::Group, Named::User, Some(level)) if level.number < MAINTAINER => {
                         // A group above may give more, and so may a share.
-                        if self.context.has_group_above() || !shares.is_empty() {
+                        if self.context.has_group_above()
+                            || !self.declared_and_live_levels(Named::Group).is_empty()
+                        {
                             continue;
                         }
                         texts::LOW_MEMBER
@@ -305,8 +307,7 @@ impl ContainerPlanner<'_> {
         let (Some(declared), Some(entries)) = (declared, found) else { return vec![address] };
         let entries = entries.iter().filter(|entry| {
             let name = section.name(entry.fields.raw());
-            let entry_declared =
-                declared.entries.iter().find(|entry_declared| entry_declared.key == name);
+            let entry_declared = declared.entry(&name);
             let stays = match entry_declared {
                 Some(entry_declared) => entry_declared.state == State::Present,
                 None => declared.unlisted.value != Unlisted::Delete,

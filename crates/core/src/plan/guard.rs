@@ -337,7 +337,7 @@ impl<'a> Guards<'a> {
 
     fn section_effects(&self, section: &'a DeclaredSection) -> impl Iterator<Item = Effect> + 'a {
         self.live.entries(section.of.section).into_iter().flatten().flat_map(|entry| {
-            section.of.rules.effects(entry.id(), entry.fields.raw(), entry.fields.raw())
+            section.of.rules().effects(entry.id(), entry.fields.raw(), entry.fields.raw())
         })
     }
 }

@@ -148,7 +148,7 @@ impl ContainerPlanner<'_> {
     ) -> Result<Vec<Call>, Box<Problem>> {
         let (section, _) = catalogue::container(self.declared.scope);
         let job = Job { target, ..self.context.job(section, act) };
-        section.rules.calls(&job).map_err(|unable| {
+        section.rules().calls(&job).map_err(|unable| {
             let problem = diff::problem(unable, self.address, at);
             Box::new(problem.unwrap_or_else(|| self.missing_problem(false)))
         })

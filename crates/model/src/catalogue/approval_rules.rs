@@ -122,23 +122,18 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     let named = |fields: &Object| {
         ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array).cloned())
     };
-    let (old, new_approvers) = (named(before), named(after));
+    let (old, new) = (named(before), named(after));
     // The service treats a rule without possible approvers as approved.
     let is_empty = |list: &Option<Vec<Json>>| list.as_ref().is_some_and(Vec::is_empty);
     let is_nobody = |lists: &[Option<Vec<Json>>; 2]| lists.iter().all(is_empty);
     if is_nobody(&old) {
         return found;
     }
-    if old.iter().zip(&new_approvers).any(
-        |(old, new_approvers): (&Option<Vec<Json>>, &Option<Vec<Json>>)| {
-            old.as_ref().zip(new_approvers.as_ref()).is_some_and(|(old, new_approvers)| {
-                new_approvers.iter().any(|new| !old.contains(new))
-            })
-        },
-    ) {
+    let mut lists = old.iter().zip(&new).filter_map(|(old, new)| old.as_ref().zip(new.as_ref()));
+    if lists.any(|(old, new)| new.iter().any(|approver| !old.contains(approver))) {
         found.push("let more people approve");
     }
-    if is_nobody(&new_approvers) {
+    if is_nobody(&new) {
         found.push("leave nobody who may approve");
     }
     found

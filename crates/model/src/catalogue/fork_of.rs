@@ -96,7 +96,7 @@ mod tests {
         let release = crate::release::Known::NotAsked;
         let job =
             |act| Job { section: of, target: &target, names: &names, release, is_alone: true, act };
-        let replaced = of.rules.calls(&job(Act::Change(&declared, &live, &["fork_of"]))).unwrap();
+        let replaced = of.rules().calls(&job(Act::Change(&declared, &live, &["fork_of"]))).unwrap();
         let restores: Vec<_> = replaced.iter().map(|call| call.restores).collect();
         let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();
         assert_eq!(restores, [false, false, true]);
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(as_sent(&requests), as_sent(&expected));
         assert_eq!(as_sent(&act(of, &names, Act::Remove(&live))), as_sent(&[end()]));
         let unknown =
-            of.rules.calls(&Job { names: &Names::default(), ..job(Act::Create(&declared)) });
+            of.rules().calls(&Job { names: &Names::default(), ..job(Act::Create(&declared)) });
         assert!(matches!(unknown, Err(NoCalls::Impossible(Fault { code: "unknown-project", .. }))));
     }
 

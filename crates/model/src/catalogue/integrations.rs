@@ -79,7 +79,7 @@ impl Rules for Integrations {
         }
         for spec in strange {
             let others = section.field(SLUG).variants();
-            let others = others.filter(|(_, fault_of)| fault_of.fields.contains(spec.name));
+            let others = others.filter(|(_, variant)| variant.fields.contains(spec.name));
             let others = text::listed(&others.map(|(slug, _)| slug).collect::<Vec<_>>());
             report(fault_of(texts::FIELD_OF_OTHERS, spec.name).fill("others", &others));
         }

@@ -1,7 +1,7 @@
 //! The parameters of every operation.
 //!
 //! The table of operations describes parameters of paths and queries, and bodies that manifests
-//! cannot contain. Fields of manifests are described once, on the structs of the kinds; the table
+//! cannot contain. Fields of manifests are described once, in the descriptions of the kinds; the table
 //! only names the section. This module, one layer above the table, joins both: each field that the
 //! request accepts becomes a parameter, under its name in requests.
 

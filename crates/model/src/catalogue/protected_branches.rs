@@ -174,7 +174,7 @@ mod tests {
             let (section, target) = (of, &target);
             let job = Job { section, target, names, release, is_alone: true, act };
             matches!(
-                of.rules.calls(&job),
+                of.rules().calls(&job),
                 Err(NoCalls::Impossible(Fault { code: "locked-out", .. }))
             )
         };
@@ -295,7 +295,7 @@ mod tests {
                 names: &names(),
                 act: Act::Change(&declared, &entry, &["allow_force_push"]),
             };
-            section("protected_branches").rules.calls(&job).err()
+            section("protected_branches").rules().calls(&job).err()
         };
         let owners = "code_owner_approval_required";
         assert_eq!(why_not(premium(), &[]), None);

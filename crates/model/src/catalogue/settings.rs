@@ -1,7 +1,7 @@
 //! The settings of a project (reference 2, 4.3; reference 1, 2.8) or a group.
 //!
 //! They are part of the container's own object and are created with it: see `creation`. The fields
-//! are in `described/settings.yaml` and `described/group_settings.yaml`.
+//! are in `settings.yaml` and `group_settings.yaml`.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 

@@ -98,7 +98,7 @@ mod tests {
             names: &Names::default(),
             act: Act::Change(&declared, &live, &["group_access"]),
         };
-        let calls = section("shares").rules.calls(&job).unwrap();
+        let calls = section("shares").rules().calls(&job).unwrap();
         let add = |level| {
             SHARE_CREATE.request().arg("id", 7).fields(fields(
                 json!({"group_id": 4, "group_access": level, "expires_at": "2099-01-31"}),

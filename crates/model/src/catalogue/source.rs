@@ -178,7 +178,7 @@ mod tests {
         let act = Act::Create(&declared);
         let release = crate::release::Known::NotAsked;
         let job = Job { section, target, names: &names(), release, is_alone: true, act };
-        section.rules.calls(&job)
+        section.rules().calls(&job)
     }
 
     fn create(declared: Json) -> Vec<Call> {

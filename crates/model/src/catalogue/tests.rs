@@ -177,7 +177,7 @@ fn properties_of_a_home_follow_from_its_operations() {
 #[test]
 fn an_empty_entry_has_nothing_confidential() {
     for section in Scope::ALL.into_iter().flat_map(catalogue::sections) {
-        assert_eq!(section.rules.confidential(&object(json!({}))), None, "{}", section.section);
+        assert_eq!(section.rules().confidential(&object(json!({}))), None, "{}", section.section);
     }
 }
 

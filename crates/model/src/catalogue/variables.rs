@@ -171,7 +171,7 @@ mod tests {
             is_alone: false,
             act: Act::Change(&declared, &entry, &[changed]),
         };
-        section.rules.calls(&job).map(|calls| calls.len())
+        section.rules().calls(&job).map(|calls| calls.len())
     }
 
     #[test]
@@ -222,14 +222,14 @@ mod tests {
 
     #[test]
     fn a_value_is_confidential_if_it_is_masked_or_hidden_or_a_file() {
-        let rules = section("variables").rules;
+        let section = section("variables");
         for (fields, why) in [
             (json!({"masked": true, "protected": true}), Some("masked")),
             (json!({"masked": false, "protected": true}), Some("protected")),
             (json!({"variable_type": "file"}), Some("a file")),
             (json!({"variable_type": "env_var", "masked": false, "raw": true}), None),
         ] {
-            assert_eq!(rules.confidential(fields.as_object().unwrap()), why, "{fields}");
+            assert_eq!(section.rules().confidential(fields.as_object().unwrap()), why, "{fields}");
         }
     }
 

@@ -173,7 +173,7 @@ pub fn preparatory_calls(
     let act = Act::Change(&nothing, live, &[]);
     let (names, release) = (&names, Known::NotAsked);
     let job = Job { section, target, names, release, is_alone: true, act };
-    section.rules.calls(&job).unwrap_or_default()
+    section.rules().calls(&job).unwrap_or_default()
 }
 
 impl Job<'_> {

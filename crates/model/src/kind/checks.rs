@@ -41,7 +41,7 @@ impl Section {
             check_relations(spec, value, declared, report);
         }
         let mut reported = None;
-        self.rules.check(declared, written, &mut |fault| {
+        self.rules().check(declared, written, &mut |fault| {
             reported = Some(fault.field).filter(|_| fault.code == LITERAL).or(reported);
             report(fault);
         });

@@ -105,12 +105,17 @@ pub struct Kind {
     /// The fields, in addition to the identity, that creating an entry needs.
     #[serde(skip)]
     pub required: &'static [&'static str],
-    /// The rules, those in Rust or plain ones.
-    #[serde(skip, default = "no_rules")]
-    pub rules: &'static dyn Rules,
+    /// The rules that [`Self::hooks`] names.
+    #[serde(skip)]
+    pub rules_in_rust: Option<&'static dyn Rules>,
 }
 
 impl Kind {
+    /// The rules in Rust, or those that follow from the fields.
+    pub fn rules(&self) -> &dyn Rules {
+        self.rules_in_rust.unwrap_or(self)
+    }
+
     /// An entry in `home` as a mapping.
     pub(super) fn entry(&self, home: &Home) -> Field {
         let here = |field: &Field| {
@@ -181,13 +186,6 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
     keys.retain(|field| {
         field.name == identity || variants.iter().any(|variant| variant.fields.contains(field.name))
     });
-}
-
-/// The rules until those of the kind are found.
-fn no_rules() -> &'static dyn Rules {
-    struct None;
-    impl Rules for None {}
-    &None
 }
 
 /// An action before a removal, as `stop?force=true`.

@@ -68,7 +68,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
     for spec in section.table().specs() {
         let sent = body.get(spec.field.sent_name()).and_then(Value::plain);
         let Some(sent) = sent else { continue };
-        let shown = || section.rules.decode(spec, raw);
+        let shown = || section.rules().decode(spec, raw);
         if let Some(switch) = spec.field.relations.limits
             // A limit that is `false` limits nothing.
             && *sent != Json::Bool(false)
@@ -101,7 +101,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
 fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
     let Some(spec) = section.table().get(switch) else { return false };
     let sent = body.get(spec.field.sent_name()).is_some_and(is_on);
-    sent && section.rules.decode(spec, raw).is_none_or(|shown| field::is_on(&shown))
+    sent && section.rules().decode(spec, raw).is_none_or(|shown| field::is_on(&shown))
 }
 
 /// True if the response shows the value that was sent.
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn an_answer_must_show_the_limit_of_an_active_switch() {
         let policy = |is: Json| json!({"container_expiration_policy": is});
-        let kept = |is: Json| json!({"container_expiration_policy_attributes": is});
+        let attributes = |is: Json| json!({"container_expiration_policy_attributes": is});
         let limited = || json!({"push_events": true, "push_events_branch_filter": "main"});
-        let rule = || kept(json!({"enabled": true, "keep_n": 10, "name_regex": ".*"}));
+        let rule = || attributes(json!({"enabled": true, "keep_n": 10, "name_regex": ".*"}));
         let filter = Some(("push_events", "push_events_branch_filter"));
         let keep = ("container_expiration_policy.enabled", "container_expiration_policy.keep_n");
         for (name, body, shown, open) in [
@@ -224,11 +224,11 @@ mod tests {
             ("settings", rule(), json!({}), None),
             (
                 "settings",
-                kept(json!({"enabled": false, "keep_n": 10})),
+                attributes(json!({"enabled": false, "keep_n": 10})),
                 policy(json!({"enabled": true})),
                 None,
             ),
-            ("settings", kept(json!({"keep_n": 10})), policy(json!({"enabled": true})), None),
+            ("settings", attributes(json!({"keep_n": 10})), policy(json!({"enabled": true})), None),
         ] {
             let raw = crate::kind::testing::object(shown.clone());
             let found = unlimited(section(name), &fields(body.clone()), &raw);

@@ -387,7 +387,7 @@ impl Section {
 
     /// The identity of the entry with these comparable fields.
     pub fn identify(self, fields: &Object) -> Identity {
-        self.rules.identify(self, &|name| fields.get(name).map(Cow::Borrowed))
+        self.rules().identify(self, &|name| fields.get(name).map(Cow::Borrowed))
     }
 
     /// The name of an entry in addresses. Two entries with equal names are the same entry.

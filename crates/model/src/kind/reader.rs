@@ -162,7 +162,7 @@ impl Reader<'_> {
             let hides = |name: &str| raw.get(name).is_some_and(is_withheld);
             if spec.field.live_name().is_some_and(hides) {
                 withheld.push(spec.name.to_owned());
-            } else if let Some(value) = section.rules.decode(spec, &shown_values) {
+            } else if let Some(value) = section.rules().decode(spec, &shown_values) {
                 fields.insert(spec.name.to_owned(), value);
             } else if spec.field.replaced_by().is_some_and(hides) {
                 withheld.push(spec.name.to_owned());
@@ -186,7 +186,7 @@ impl Reader<'_> {
         LiveEntry {
             handle: section.home.handle.iter().map(part).collect(),
             fields: LiveFields::new(fields, withheld),
-            protected: section.rules.protected(raw),
+            protected: section.rules().protected(raw),
             tier: section.tier_of(raw),
             whole: section.may_come_twice().then(|| LiveFields::new(raw.clone(), Vec::new())),
         }

@@ -167,8 +167,8 @@ impl BranchSet<'_> {
         Weaker { by: self.was.pattern.clone(), how: how.to_owned() }
     }
 
-    /// Finds permissions of the rule `is` that none of the rules before, `known` to apply to all
-    /// branches of one of the two, gave for branches of both.
+    /// Finds permissions of the rule `is` that none of `covering_before` gave for branches of both: the
+    /// rules before that apply to all branches of one of the two.
     fn lets_more<'k>(
         &self,
         rule: &RefRule,

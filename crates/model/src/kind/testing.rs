@@ -70,7 +70,7 @@ pub fn requests(calls: Vec<Call>) -> Vec<Request<Write>> {
 pub fn act(section: Section, names: &Names, act: Act<'_>) -> Vec<Request<Write>> {
     let release = Known::Is(release::REFERENCE);
     let job = Job { section, target: &target(), names, release, is_alone: true, act };
-    requests(section.rules.calls(&job).unwrap_or_default())
+    requests(section.rules().calls(&job).unwrap_or_default())
 }
 
 /// The requests that create an entry of the project with the id 7.

@@ -259,7 +259,7 @@ impl<E> Request<E> {
         format!("undrift call {}{}", self.operation.id, arguments.collect::<String>())
     }
 
-    /// The request with the ids that it waits for; `own` is the id of its container. A write to a
+    /// The request with the ids that it waits for; `container_id` is that of its container. A write to a
     /// container uses the id, because another container may have the path by now.
     ///
     /// # Errors

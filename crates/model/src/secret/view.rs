@@ -85,7 +85,7 @@ impl<'t> View<'t> {
         self.bytes.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'&'))
     }
 
-    /// Without the bytes that `left_out` selects.
+    /// Without the bytes that `is_dropped` selects.
     pub(super) fn without(&self, is_dropped: impl Fn(u8) -> bool) -> View<'static> {
         let mut rest = ViewBuilder::default();
         for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !is_dropped(**byte)) {
@@ -125,7 +125,7 @@ impl ViewBuilder {
         self.spans.push(span);
     }
 
-    /// Replaces the last `length` bytes by `meant`.
+    /// Replaces the last `length` bytes by `decoded`.
     fn replace_end(&mut self, length: usize, decoded: &Decoded) {
         let from = self.bytes.len() - length;
         let span = (self.spans[from].0, self.spans[self.spans.len() - 1].1);

@@ -134,7 +134,7 @@ impl<'a> EntryDiff<'a> {
 
     /// Its identity.
     pub(super) fn identity(&self) -> Identity {
-        self.section.rules.identify(self.section, &|name| {
+        self.section.rules().identify(self.section, &|name| {
             Some(match self.exposed(name, self.values.get(name)?) {
                 Cow::Borrowed(value) => Cow::Borrowed(value.plain()?),
                 Cow::Owned(value) => Cow::Owned(value.plain()?.clone()),
@@ -256,7 +256,7 @@ impl<'a> EntryDiff<'a> {
 
     /// The calls for a job; records why there are none.
     fn calls(&self, job: &Job<'_>, findings: &mut Findings) -> Option<Vec<Call>> {
-        match self.section.rules.calls(job) {
+        match self.section.rules().calls(job) {
             Ok(calls) => return Some(calls),
             Err(NoCalls::LiveUnknown(cause)) => self.add_incomplete(cause, findings),
             Err(NoCalls::DependsOnRelease) => findings.ask(Question::Release),
@@ -299,10 +299,10 @@ impl<'a> EntryDiff<'a> {
     /// meanwhile needs no acknowledgement to be taken back.
     fn plan_change(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
         let mut changes = self.changes(live, findings);
-        if changes.is_empty() || self.is_unfit(findings) {
-            return;
-        }
-        if self.check_visibility(live, &changes, findings) {
+        if changes.is_empty()
+            || self.is_unfit(findings)
+            || self.check_visibility(live, &changes, findings)
+        {
             return;
         }
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
@@ -329,7 +329,7 @@ impl<'a> EntryDiff<'a> {
         let after = self.after(live.fields.raw());
         let who = subject_id(self.section, live);
         let before = before.fields.raw();
-        let effects = self.section.rules.effects(who, before, &after);
+        let effects = self.section.rules().effects(who, before, &after);
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let risks = risk::change_risks(self.section, &changed, before, &self.with_secrets(after));
         self.add_step(step.of(live).with(effects, risks), findings);
@@ -396,7 +396,7 @@ impl<'a> EntryDiff<'a> {
         });
         let nothing = Object::new();
         let after = self.after(&nothing);
-        let effects = self.section.rules.effects(who, &nothing, &after);
+        let effects = self.section.rules().effects(who, &nothing, &after);
         let preset = |name: &str| preset::of(self.section, name, &self.context.target.path);
         let risks = risk::creation_risks(self.section, preset, &self.with_secrets(after));
         Some(self.step(Action::Create, changes, sends).with(effects, risks))

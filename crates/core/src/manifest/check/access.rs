@@ -95,24 +95,18 @@ fn low_access(scope: Scope, section: &DeclaredSection) -> Vec<((&'static str, St
             // By a group above, they may still have access.
             (State::Absent, "group") => texts::LOW_SHARE_REMOVED,
             (State::Absent, "user") => texts::LOW_MEMBER_REMOVED,
-            (State::Present, "group") => {
+            (State::Present, "group" | "user") => {
+                // By a group above, members may have more.
+                let (least, texts) = match (row_key, scope) {
+                    ("group", _) => (DEVELOPER, texts::LOW_SHARE),
+                    (_, Scope::Group) => (MAINTAINER, texts::LOW_MEMBER),
+                    (_, Scope::Project) => return None,
+                };
                 let field = entry.fields.get(level_field?.name)?;
-                let declared = field.value.plain().and_then(Level::parse)?;
-                if declared.number >= DEVELOPER {
-                    return None;
-                }
+                let declared = field.value.plain().and_then(Level::parse);
+                let declared = declared.filter(|level| level.number < least)?;
                 (level, origin) = (Some(declared.word), field.origin);
-                texts::LOW_SHARE
-            }
-            // By a group above, they may have more.
-            (State::Present, "user") if scope == Scope::Group => {
-                let field = entry.fields.get(level_field?.name)?;
-                let declared = field.value.plain().and_then(Level::parse)?;
-                if declared.number >= MAINTAINER {
-                    return None;
-                }
-                (level, origin) = (Some(declared.word), field.origin);
-                texts::LOW_MEMBER
+                texts
             }
             (State::Present, "deploy_key") => {
                 let field = entry.fields.get("can_push")?;

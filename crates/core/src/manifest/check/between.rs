@@ -58,6 +58,10 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
         let Some(inherited) = group.section(of.section) else { continue };
         for entry in present_entries(section) {
             let only = of.only_one(&entry.key);
+            // Nothing of such a section can collide.
+            if !is_shared && only.is_none() {
+                continue;
+            }
             let first = present_entries(inherited).find(|other| {
                 if other.key == entry.key {
                     is_shared
@@ -87,8 +91,7 @@ fn check_inherited_levels(container: &Container, group: &Container, faults: &mut
     }
     let Some(inherited) = group.section("members") else { return };
     for entry in container.section("members").into_iter().flat_map(present_entries) {
-        let other = inherited.entries.binary_search_by(|other| other.key.cmp(&entry.key)).ok();
-        let other = other.map(|at| &inherited.entries[at]);
+        let other = inherited.entry(&entry.key);
         let other = other.filter(|other| other.state == State::Present).and_then(access_level);
         let Some(((level, at), (higher, other_at))) = access_level(entry).zip(other) else {
             continue;

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::{Finding, Findings, texts, words};
 use crate::{
-    text::{count, is_name, nearest},
+    text::{count, fill, is_name, nearest},
     yaml,
 };
 
@@ -332,11 +332,10 @@ impl<'t> Context<'t> {
                 self.is_mended(slip, part).then_some((slip, number, sign))
             })
         })?;
-        let line = (number + 1).to_string();
-        let fill = |text: &str| text.replace("{line}", &line).replace("{key}", sign);
-        finding.help(fill(slip.help));
+        let words = words![line = number + 1, key = sign];
+        finding.help(fill(slip.help, words));
         if !slip.message.is_empty() {
-            finding.message = fill(slip.message);
+            finding.message = fill(slip.message, words);
         }
         if !slip.message.is_empty() && slip.line.text.is_some() {
             finding.at = self.range(sign);

@@ -170,7 +170,7 @@ pub(in crate::manifest) fn identity(
     of: kind::Section,
     field: &dyn Fn(&str) -> Option<Value>,
 ) -> kind::Identity {
-    of.rules.identify(of, &|name| {
+    of.rules().identify(of, &|name| {
         Some(Cow::Owned(match field(name)? {
             Value::Plain(json) => json,
             // A reference to a secret is the text of the reference.

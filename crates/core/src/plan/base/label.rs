@@ -185,7 +185,7 @@ impl BranchPair<'_> {
             let (section, entry) = declared_entry(self.head, &step.address).or_else(|| {
                 let section = declared_section(self.head, &step.address)?;
                 let name = section.of.name(step.live_entry()?.fields.raw());
-                Some((section, section.entries.iter().find(|entry| entry.key == name)?))
+                Some((section, section.entry(&name)?))
             })?;
             let address = section.address_of(entry, &self.head.address());
             match (step.action, entry.state) {
@@ -287,7 +287,7 @@ fn join_provider(step: &mut Step, head: &Container, capability: Capability) {
         let Some(value) = change.after.value() else { return false };
         let mut after = found.fields.raw().clone();
         after.insert(change.field.to_string(), value.clone());
-        let effects = of.of.rules.effects(found.id(), found.fields.raw(), &after);
+        let effects = of.of.rules().effects(found.id(), found.fields.raw(), &after);
         effects.contains(&Effect::provides(capability))
     }) {
         join_label(&mut change.label);

@@ -49,10 +49,8 @@ pub(super) fn make(mut kind: Kind, registry: &Registry) -> Result<DescribedKind,
     if kind.fields.iter().any(|field| field.value_type == ValueType::Grants) {
         kind.removal = Removal::ByKind;
     }
-    kind.rules = match kind.hooks {
-        Some(name) => catalogue::rules(name).expect("a test reads every file"),
-        None => Box::leak(Box::new(kind.clone())),
-    };
+    let rules = |name| catalogue::rules(name).expect("a test reads every file");
+    kind.rules_in_rust = kind.hooks.map(rules);
     kind.homes = homes;
     Ok(DescribedKind { kind: Box::leak(Box::new(kind)), operations })
 }

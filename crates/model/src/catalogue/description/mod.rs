@@ -1,8 +1,8 @@
 //! Every kind is described in YAML.
 //!
 //! A description contains where a kind is, its identity, and how the service treats each field
-//! ([`Kind`]): checks, plan, guards, apply, export, schemas and pages work from that. The files here
-//! are part of undrift; users add plain collections with `--kinds`, within the limits of `check.rs`. The
+//! ([`Kind`]): checks, plan, guards, apply, export, schemas and pages work from that. The files of
+//! `catalogue` are part of undrift; users add plain collections with `--kinds`, within the limits of `check.rs`. The
 //! effect of a request never depends on a description (see
 //! [`operation::collection`](crate::operation::collection)).
 
@@ -17,7 +17,7 @@ pub use fault::DescriptionFault;
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
 
-/// The descriptions in this folder as JSON, by file name.
+/// The descriptions of `catalogue` as JSON, by file name.
 pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
 
 /// A kind made from a description.
@@ -53,7 +53,7 @@ impl DescribedKind {
 const FIRST: &str = "create settings variables members shares protected_branches approvals \
     approval_rules pipeline_schedules hooks integrations push_rule fork_of archived";
 
-/// The kinds that the files in this folder describe, in the order of output.
+/// The kinds that the files of `catalogue` describe, in the order of output.
 fn read() -> Vec<Kind> {
     let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
     let place = |kind: &Kind| FIRST.split(' ').position(|first| first == kind.section);

@@ -239,7 +239,7 @@ fn an_entry_is_shown_by_name_else_by_identity_without_credentials() {
 fn what_gives_access_counts_from_the_start() {
     let toys = made(&EVERYTHING.replace("keys: [code]", "keys: [code]\ngrants: [kind]"));
     let of = in_scope(&toys, Scope::Project);
-    let given = of.rules.effects(None, &object(json!({})), &object(json!({"kind": "red"})));
+    let given = of.rules().effects(None, &object(json!({})), &object(json!({"kind": "red"})));
     assert_eq!(given, [Effect::Risk(Risk::Weakens, "add a toy".to_owned())]);
 }
 
@@ -337,7 +337,7 @@ fn grants_change_row_by_row_and_are_guarded() {
     assert_eq!(sent[0].body_fields(), Some(&testing::fields(body)));
 
     let after = json!({"name": "prod", "deploy_access_levels": [{"access_level": "developer"}, {"user_id": 5}, {"group_id": 6}]});
-    let effects = of.rules.effects(None, live.fields.raw(), &object(after));
+    let effects = of.rules().effects(None, live.fields.raw(), &object(after));
     let [Effect::Rule { before: Some(before), after: Some(after) }, rest @ ..] = &effects[..]
     else {
         panic!("{effects:?}")
@@ -779,7 +779,7 @@ fn a_level_gives_access_to_unknown_people() {
     for (before, after, want) in
         [(&none, &low, share(0, 20)), (&low, &high, share(20, 40)), (&high, &none, share(40, 0))]
     {
-        assert_eq!(of.rules.effects(None, before, after), want);
+        assert_eq!(of.rules().effects(None, before, after), want);
     }
     let declared = testing::fields(json!({"name": "guild", "may": "maintainer"}));
     let sent = testing::update(of, &declared, json!({"name": "guild", "may": 20}), &["may"]);

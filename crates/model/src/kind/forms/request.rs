@@ -29,7 +29,7 @@ pub fn body(
 }
 
 /// `fields` without those that are unset and that the service would refuse together with another
-/// field ([`Field::not_with`]).
+/// field ([`Relations::not_with`](crate::field::Relations::not_with)).
 fn drop_unset_conflicts<'d>(
     section: Section,
     fields: Vec<(&'d String, &'d Value)>,
@@ -86,7 +86,7 @@ pub fn edit_body(
     Ok(body)
 }
 
-/// Adds to the body of an edit the `known` fields that the service requires with its fields.
+/// Adds to the body of an edit the fields that `value_of` knows and that the service requires with its fields.
 pub fn add_needed(
     section: Section,
     body: &mut Fields,
@@ -176,7 +176,7 @@ pub fn repeated(
     Ok(repeated.collect())
 }
 
-/// The fields that `has_to_be_known` selects, that the service has, and that the response lacks. A
+/// The fields that `is_relevant` selects, that the service has, and that the response lacks. A
 /// nullable field may be left out, and so may a field that is newer than the release of the
 /// reference. See also [`LiveEntry::tier`].
 pub fn lacking(
@@ -340,7 +340,7 @@ mod tests {
     fn calls(section: Section, act: Act<'_>) -> Result<Vec<Call>, NoCalls> {
         let (target, names) = (target(), names());
         let (target, names, release) = (&target, &names, Known::NotAsked);
-        section.rules.calls(&Job { section, target, names, release, is_alone: true, act })
+        section.rules().calls(&Job { section, target, names, release, is_alone: true, act })
     }
 
     #[test]

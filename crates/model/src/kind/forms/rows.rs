@@ -1,6 +1,6 @@
 //! The rows of a list, such as who may push: each names a user, a group, a deploy key, or a level; an
 //! input of a schedule has a name. Some rows have further values, each with a default:
-//! [`Field::preset`].
+//! [`Defaults::service`](crate::field::Defaults::service).
 
 use super::{entry_id, named_id};
 use crate::{

@@ -166,8 +166,7 @@ impl ContainerRun<'_> {
             return Some(format!("`{name}` needs the {} tier", spec.field.available.tier));
         }
         let key = remaining.address.entry.as_deref().unwrap_or_default();
-        let entry = section.entries.iter().find(|entry| *entry.key == *key);
-        let rows = entry.and_then(|entry| entry.fields.get(name));
+        let rows = section.entry(key).and_then(|entry| entry.fields.get(name));
         let rows = rows.map(|rows| spec.row_tiers(&rows.value)).unwrap_or_default();
         if let Some((part, tier)) = rows.into_iter().find(|(_, tier)| *tier > live_tier) {
             return Some(format!("`{part}` in `{name}` needs the {tier} tier"));
