@@ -520,8 +520,12 @@ impl Call<'_> {
     /// The group of `:id`, in which the caller must have a level.
     pub(crate) fn group_as(&self, level: i64) -> Result<Namespace> {
         self.user()?;
+        self.group_with(level)
+    }
+
+    /// As [`Self::group_as`], but an anonymous caller counts as one without a level.
+    pub(crate) fn group_with(&self, level: i64) -> Result<Namespace> {
         let group = self.group()?;
-        refuse_if(self.level_in_group(&group)? < level, Failure::forbidden)?;
-        Ok(group)
+        refuse_if(self.level_in_group(&group)? < level, Failure::forbidden).map(|()| group)
     }
 }

@@ -24,7 +24,7 @@ fn normalise_url(url: &str) -> String {
     format!("{scheme}://{credentials}{}{slash}{path}", host.to_ascii_lowercase())
 }
 
-/// Changes the answer to a call with the body `sent` as the profile requires.
+/// Changes the answer to a call with the body `sent_body` as the profile requires.
 pub(crate) fn apply_profile(profile: &Profile, answer: &mut Answer, sent_body: &[u8]) {
     let echoes = profile.echoes_input && answer.status.is_client_error() && !sent_body.is_empty();
     if !(echoes || profile.changes_answers()) {

@@ -53,7 +53,7 @@ impl Page {
         Ok(self)
     }
 
-    /// Adds the headers to the answer with the items of this page. `more`: other items follow, also
+    /// Adds the headers to the answer with the items of this page. `has_more`: other items follow, also
     /// in a list of more than [`MAX_COUNTED`]. A larger `total` means "not counted".
     pub(crate) fn answer(
         self,

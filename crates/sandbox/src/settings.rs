@@ -385,7 +385,7 @@ fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
     Err(Failure::model(row.blamed(), text))
 }
 
-/// A text without a fault of its form, and of at most `most` characters.
+/// A text without a fault of its form, and of at most `max_length` characters.
 fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value> {
     let is_outside = text.starts_with('/') || text.contains("..");
     let fault = match row.kind {
@@ -648,8 +648,8 @@ mod tests {
         let answer =
             edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
         assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));
-        let checked_value = Rights { administrator: false, ..anybody() };
-        let answer = edited(&json!({"repository_storage": "x"}), checked_value).expect("accepted");
+        let maintainer = Rights { administrator: false, ..anybody() };
+        let answer = edited(&json!({"repository_storage": "x"}), maintainer).expect("accepted");
         assert_eq!(answer["repository_storage"], "default");
     }
 }

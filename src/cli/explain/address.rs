@@ -96,7 +96,7 @@ fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subj
     Ok(Subject { container, section: Some(section), entry, field })
 }
 
-/// True if `container` declares something in `of`.
+/// True if `container` declares something in `section`.
 fn is_declared(container: &Container, section: Section) -> bool {
     match section.shape {
         Shape::Container => container.create.fields().is_some(),

@@ -58,6 +58,11 @@ pub fn local_name(address: &Address) -> String {
     }
 }
 
+/// An object for the beginning of a line about its group or project.
+pub fn object_prefix(address: &Address) -> String {
+    address.section.map_or_else(String::new, |_| local_name(address) + ": ")
+}
+
 /// The fields of a new entry that its address already shows: its identity, unless the entry has
 /// another name.
 fn identity(step: &Step) -> Vec<&str> {

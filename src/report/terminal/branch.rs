@@ -6,7 +6,10 @@ use crate::{
     plan::{Acknowledged, Comparison, Plan},
     report::{
         Canvas, Line, Overflow, Paint, ReportKind,
-        model::{local_name, sign, step::object},
+        model::{
+            local_name, sign,
+            step::{object, object_prefix},
+        },
     },
 };
 
@@ -43,10 +46,8 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, against: &Comparison) {
     draw_names(canvas, title, &against.left.iter().collect::<Vec<_>>());
     let refusals = against.refusals.iter().map(|refusal| (&refusal.address, &refusal.reason));
     let problems = against.problems.iter().map(|problem| (&problem.address, &problem.message));
-    let of_drift = refusals.chain(problems).map(|(address, why)| {
-        let object = address.section.map_or_else(String::new, |_| local_name(address) + ": ");
-        (&*address.path, object + why)
-    });
+    let of_drift = refusals.chain(problems);
+    let of_drift = of_drift.map(|(address, why)| (&*address.path, object_prefix(address) + why));
     paragraph(canvas, "problems of drift; they do not block this branch", of_drift);
     let already = against.already.iter().map(|already| {
         let fields = already.fields.join(", ");

@@ -2,14 +2,13 @@
 
 use super::{change, fold, heading};
 use crate::{
-    address::Address,
     plan::{
         Counts,
         saved::{Comparison, Difference, Sealed, Sides, Stale},
     },
     report::{
         Canvas, Line, Paint, Run, Style,
-        model::{fold_equal, local_name, summary::to_do},
+        model::{fold_equal, step::object_prefix, summary::to_do},
     },
     secret::Secrets,
     text::count,
@@ -56,14 +55,14 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
     let each: Vec<_> = comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
     let folded = fold_equal(&each, style.full, |all| {
         let texts = all.iter().map(|Stale { address, reason, fields }| {
-            format!("{} {reason} {fields:?}", object(address))
+            format!("{} {reason} {fields:?}", object_prefix(address))
         });
         texts.collect::<Vec<_>>()
     });
     for (all, others) in folded {
         canvas.line(&Line::indented(2).put(Paint::Bold, &*all[0].address.path));
         for Stale { address, reason, fields } in *all {
-            canvas.line(&Line::indented(4).text(object(address) + reason));
+            canvas.line(&Line::indented(4).text(object_prefix(address) + reason));
             fields.iter().for_each(|field| difference(&mut canvas, field));
         }
         fold::draw_others(&mut canvas, "path", others.iter().map(|all| &all[0].address));
@@ -74,11 +73,6 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
         canvas.line(&Line::of(Paint::Note, text));
     }
     canvas.finish()
-}
-
-/// An object for the beginning of a line about its group or project.
-fn object(address: &Address) -> String {
-    address.section.map_or_else(String::new, |_| local_name(address) + ": ")
 }
 
 fn difference(canvas: &mut Canvas, difference: &Difference) {

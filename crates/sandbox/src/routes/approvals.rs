@@ -140,8 +140,8 @@ impl EffectiveSettings {
     }
 
     fn stored_value(&self, flag: &ApprovalFlag) -> bool {
-        let stored_value = self.settings.get(flag.key()).and_then(Value::as_bool);
-        stored_value.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
+        let stored = self.settings.get(flag.key()).and_then(Value::as_bool);
+        stored.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
     }
 
     /// Who enforces a flag.

@@ -26,9 +26,7 @@ pub(super) fn maintained_project(call: &Call<'_>) -> Result<Scope> {
 
 /// The group, for callers with a level in it; all others get 403.
 pub(super) fn group_with_level(call: &Call<'_>, level: i64) -> Result<Scope> {
-    let group = call.group()?;
-    refuse_if(call.level_in_group(&group)? < level, Failure::forbidden)?;
-    Ok(Scope::Group(Box::new(group)))
+    Ok(Scope::Group(Box::new(call.group_with(level)?)))
 }
 
 const MILESTONES: Collection = Collection {

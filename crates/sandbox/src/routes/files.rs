@@ -45,17 +45,19 @@ fn requested_commit(call: &Call<'_>, project: &Project, what: &str) -> Result<(S
 }
 
 /// The file in a call, with the commit and the `ref`.
-fn requested_file(call: &Call<'_>) -> Result<(File, Commit, String)> {
-    let project = readable(call)?;
-    let path = path(call)?;
-    let (reference, commit) = requested_commit(call, &project, "Commit")?;
-    let file = repository_of(call, &project).file(&commit.id, path)?;
+fn requested_file(
+    call: &Call<'_>,
+    project: &Project,
+    path: &str,
+) -> Result<(File, Commit, String)> {
+    let (reference, commit) = requested_commit(call, project, "Commit")?;
+    let file = repository_of(call, project).file(&commit.id, path)?;
     Ok((file.ok_or_else(|| Failure::not_found("File"))?, commit, reference))
 }
 
 /// The bytes of a file.
 fn raw(call: &Call<'_>) -> Result<Answer> {
-    let (file, ..) = requested_file(call)?;
+    let (file, ..) = requested_file(call, &readable(call)?, path(call)?)?;
     let mut answer = Answer::json(StatusCode::OK, file.content);
     answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
     Ok(answer)
@@ -63,11 +65,9 @@ fn raw(call: &Call<'_>) -> Result<Answer> {
 
 /// The file in JSON, and the same in headers, which are all that HEAD returns.
 fn show(call: &Call<'_>) -> Result<Answer> {
-    readable(call)?;
-    path(call)?;
+    let (project, path) = (readable(call)?, path(call)?);
     call.params.require(&["ref"])?;
-    let (file, commit, reference) = requested_file(call)?;
-    let path = path(call)?;
+    let (file, commit, reference) = requested_file(call, &project, path)?;
     let body = json(&file, path, &reference, &commit.id);
     let mut answer = Answer::ok(&body)?;
     for (header, name) in [

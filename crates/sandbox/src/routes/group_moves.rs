@@ -112,8 +112,7 @@ fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
 }
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
-    let group = call.group()?;
-    refuse_if(call.level_in_group(&group)? < OWNER, Failure::forbidden)?;
+    let group = call.group_with(OWNER)?;
     actions::list_locations(call, OWNER, |other| {
         group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal)
     })

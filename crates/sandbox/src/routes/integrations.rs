@@ -261,11 +261,11 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
         }
     }
     let with_token = row.value(&property("jira_auth_type")) == 1;
-    // A channel without a server follows the default one.
-    // It becomes a masked variable.
     let (slug, password) = (kind.slug.as_str(), text("password"));
+    // It becomes a masked variable.
     let is_masked = password.len() >= 8 && password.chars().all(is_maskable);
     let behaviors = ["", "match_any", "match_all"];
+    // A channel without a server follows the default one.
     let has_channel = text("recipients").split_whitespace().any(|one: &str| {
         !text("default_irc_uri").is_empty()
             || ["irc://", "ircs://"].iter().any(|s| one.starts_with(s))

@@ -45,12 +45,12 @@ const PLAIN: &str = "#6699cc";
 
 /// The project or group of a call; level 0 is for reads, for every user who sees it.
 fn open_scope(call: &Call<'_>, level: i64) -> Result<Scope> {
-    let open_scope = Scope::of(call, [level, level])?;
-    let is_closed = match &open_scope {
+    let scope = Scope::of(call, [level, level])?;
+    let is_closed = match &scope {
         Scope::Project(project) => level > 0 && call.are_off(project, &LABELLED)?,
         Scope::Group(group) => call.writes && call.is_group_archived(group)?,
     };
-    refuse_if(is_closed, Failure::forbidden).map(|()| open_scope)
+    refuse_if(is_closed, Failure::forbidden).map(|()| scope)
 }
 
 /// The labels of some projects and groups, by title.
@@ -68,8 +68,8 @@ fn sort(all: &mut [Record]) {
 }
 
 /// The groups whose labels are seen here: all, or only the nearest.
-fn groups(open_scope: &Scope, with_above: bool) -> impl Iterator<Item = Holder> {
-    let groups = open_scope.groups();
+fn groups(scope: &Scope, with_above: bool) -> impl Iterator<Item = Holder> {
+    let groups = scope.groups();
     let skipped = if with_above { 0 } else { groups.len().saturating_sub(1) };
     groups.into_iter().skip(skipped).map(Holder::Group)
 }

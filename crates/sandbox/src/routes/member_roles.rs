@@ -41,7 +41,7 @@ impl Role {
         body
     }
 
-    /// Refuses another level for a member with this role. `is_kept` if the member had it before.
+    /// Refuses another level for a member with this role. `had_role` if the member had it before.
     pub(super) fn check_level(&self, level: i64, had_role: bool) -> Result<()> {
         let mut wrong = Complaints::default();
         let differs = level != self.base_access_level;

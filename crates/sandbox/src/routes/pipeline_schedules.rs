@@ -8,6 +8,7 @@
 use undrift_release::time_zone;
 
 use super::fields::missing_members;
+use super::names::is_key_char;
 use super::prelude::*;
 use super::variables::PIPELINES;
 
@@ -248,10 +249,9 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
     let added = change(call, |all| {
         call.params.require(&["key", "value"])?;
         let key = call.params.text("key")?.unwrap_or_default();
-        refuse_if(
-            key.is_empty() || !key.chars().all(|c: char| c.is_ascii_alphanumeric() || c == '_'),
-            || Failure::model("key", "can contain only letters, digits and '_'."),
-        )?;
+        refuse_if(key.is_empty() || !key.chars().all(is_key_char), || {
+            Failure::model("key", "can contain only letters, digits and '_'.")
+        })?;
         refuse_if(all.iter().any(|variable| variable["key"] == key.as_str()), || {
             Failure::model("key", "has already been taken")
         })?;

@@ -269,11 +269,8 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
 fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let set = if namespace.is_group() { OF_GROUPS.set(call.db, namespace.id)? } else { Map::new() };
     let name = if call.is_from(17, 0) { DEFAULTS } else { BRANCH_PROTECTION };
-    let group_setting = set
-        .get(name)
-        .filter(|group_setting| !group_setting.is_null() && **group_setting != json!({}));
-    let value = group_setting
-        .map_or_else(|| instance::setting(call, name), |group_setting| Ok(group_setting.clone()))?;
+    let set = set.get(name).filter(|value| !value.is_null() && **value != json!({})).cloned();
+    let value = set.map_or_else(|| instance::setting(call, name), Ok)?;
     Ok(value.as_i64().map_or(value, default_branches::protection_from_number))
 }
 

@@ -61,12 +61,10 @@ impl Runner {
     /// administrators do not count.
     fn is_managed(&self, call: &Call<'_>) -> Result<bool> {
         let user = call.user()?.id;
-        for id in self.projects(call)? {
-            if let Some(project) = Project::by_id(call.db, id)?
-                && call.level_of(user, &project)? >= MAINTAINER
-            {
-                return Ok(true);
-            }
+        let maintains = |project: Project| Ok(call.level_of(user, &project)? >= MAINTAINER);
+        let of_project = |id| Project::by_id(call.db, id)?.map_or(Ok(false), maintains);
+        if any(self.projects(call)?, of_project)? {
+            return Ok(true);
         }
         Ok(match Namespace::by_any(call.db, self.group_id)? {
             Some(group) => call.memberships()?.in_namespace(&group.traversal) >= OWNER,
