@@ -74,7 +74,7 @@ impl Answer {
 pub(crate) struct Failure {
     /// The status line.
     pub(crate) status: StatusCode,
-    /// The whole body.
+    /// The whole body; a text is sent as plain text.
     pub(crate) body: Value,
     /// A header that goes with it.
     pub(crate) header: Option<(&'static str, String)>,
@@ -187,12 +187,12 @@ impl Failure {
         Self::error(StatusCode::NOT_FOUND, "404 Not Found")
     }
 
-    /// 301 to the present place of a project.
+    /// 301 to the present place of a project, in plain text.
     pub(crate) fn moved(location: String) -> Self {
         let text = format!("This resource has been moved permanently to {location}");
         Self {
             header: Some(("location", location)),
-            ..Self::message(StatusCode::MOVED_PERMANENTLY, text)
+            ..Self::with(StatusCode::MOVED_PERMANENTLY, text.into())
         }
     }
 
@@ -318,8 +318,13 @@ impl From<rusqlite::Error> for Failure {
 
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Self {
-        let mut answer = Self::json(failure.status, failure.body.to_string().into_bytes());
-        answer.headers.extend(failure.header);
+        let Failure { status, body, header } = failure;
+        let (text, media_type) = match body {
+            Value::String(text) => (text, Some(("content-type", "text/plain".to_owned()))),
+            body => (body.to_string(), None),
+        };
+        let mut answer = Self::json(status, text.into_bytes());
+        answer.headers.extend(header.into_iter().chain(media_type));
         answer
     }
 }

@@ -1,4 +1,4 @@
-//! Pages of lists: `page` and `per_page` with all their headers, and keyset pages of projects.
+//! Pages of lists: `page` and `per_page` with all their headers, and keyset pages of projects and users.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -122,6 +122,27 @@ pub(crate) fn list_of<T>(
     let items = shown.map(json).collect::<Result<Vec<_>>>()?;
     let has_more = page.offset().saturating_add(page.size) < total;
     Ok(page.answer(call, Answer::ok(&items)?, total, has_more))
+}
+
+/// True if the call requests keyset pages.
+pub(crate) fn is_keyset(call: &Call<'_>) -> Result<bool> {
+    Ok(call.params.text("pagination")?.as_deref() == Some("keyset"))
+}
+
+/// Answers a keyset page of `all`: the objects after the one whose `id` is the cursor.
+pub(crate) fn keyset_of<T>(
+    call: &Call<'_>,
+    all: &[T],
+    id: impl Fn(&T) -> i64,
+    json: impl FnMut(&T) -> Result<Value>,
+) -> Result<Answer> {
+    let cursor: Option<i64> = call.params.text("cursor")?.and_then(|cursor| cursor.parse().ok());
+    let last_shown = all.iter().position(|object| Some(id(object)) == cursor);
+    let rest = &all[last_shown.map_or(0, |index| index + 1)..];
+    let size = usize::try_from(Page::of(call)?.size).unwrap_or(rest.len()).min(rest.len());
+    let items = rest[..size].iter().map(json).collect::<Result<Vec<_>>>()?;
+    let next = rest[..size].last().filter(|_| size < rest.len()).map(|last| ("cursor", id(last)));
+    Ok(keyset(call, Answer::ok(&items)?, next))
 }
 
 /// Completes one keyset page; `cursor` is the parameter and value that continue after its last

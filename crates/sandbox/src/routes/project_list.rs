@@ -158,7 +158,8 @@ fn shared_with_group(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The projects of a group and those shared with it, each list newest first, as far as the caller
-/// sees them. The call's parameters are for the group and do not filter them.
+/// sees them. The call's parameters are for the group and do not filter them, but custom attributes
+/// are shown with both.
 pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2]> {
     let find = |condition| {
         let mut conditions = Conditions::with(condition, ":of", group);
@@ -174,8 +175,9 @@ pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value
     let count = projects.len();
     projects.append(&mut find(SHARED)?);
     call.read_direct_levels(&projects)?;
-    let mut shown =
-        projects.iter().map(|project| view::full(call, project, Extras::default())?.value());
+    let custom_attributes = Extras::of(call)?.custom_attributes && call.release() >= OBSERVED;
+    let extras = Extras { custom_attributes, ..Extras::default() };
+    let mut shown = projects.iter().map(|project| view::full(call, project, extras)?.value());
     Ok([shown.by_ref().take(count).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
 }
 
@@ -192,7 +194,7 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
 pub(crate) fn respond(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer> {
     filter_visible(call, &mut query)?;
     apply_filters(call, &mut query)?;
-    let keyset = !query.in_group && call.params.text("pagination")?.as_deref() == Some("keyset");
+    let keyset = !query.in_group && page::is_keyset(call)?;
     // The links of keyset pages contain the next page's beginning in these.
     if query.takes >= ListParameters::OfUser || keyset {
         query.conditions.on("p.id > :after", ":after", call.params.integer("id_after")?);

@@ -358,10 +358,23 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     if let [Some(former), Some(requested)] = branches {
         repository::change_head(call, project, former, requested)?;
     }
-    project.save_attributes(call.db, &attributes, call.now())?;
+    let is_same_row = (name, &path, &visibility)
+        == (&project.name, &project.path, &project.visibility)
+        && changes_only_features(&former, &attributes);
+    let keeps_time = is_same_row && call.release() >= OBSERVED;
+    let updated_at = if keeps_time { &project.updated_at } else { call.now() };
+    project.save_attributes(call.db, &attributes, updated_at)?;
     let approvals = [&former, &attributes].map(|values| values.get(BEFORE_MERGE));
     approval_rules::require_approvals(call, project.id, approvals[0], approvals[1])?;
     avatars::store_sent(call, Holder::Project(project.id), params)
+}
+
+/// True if the edit changes only levels of features. The service stores these outside the project's
+/// own row, so its time of update stays.
+fn changes_only_features(former: &Map<String, Value>, attributes: &Map<String, Value>) -> bool {
+    let [former_row, row] = [former, attributes]
+        .map(|values| values.iter().filter(|(name, _)| !name.ends_with("_access_level")));
+    former != attributes && former_row.eq(row)
 }
 
 /// Idempotent (reference 2, 4.4), unless a dialect says otherwise.

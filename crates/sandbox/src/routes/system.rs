@@ -61,17 +61,17 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let least = if call.params.is_set("owned_only")? { OWNER } else { 1 };
     let owned = owned_namespaces(call, least)?;
-    let is_listed =
-        |id| call.is_administrator() || call.release() < OBSERVED || owned.contains(&id);
-    let mut all = Vec::new();
-    for namespace in Namespace::list(call.db, "ORDER BY n.full_path", [])? {
-        if is_listed(namespace.id)
-            && call.level_in_group(&namespace)? >= least
+    let shows_all = call.is_administrator() || call.release() < OBSERVED;
+    let top = call.params.is_set("top_level_only")? && call.is_from(16, 8);
+    let all = Namespace::list(call.db, "ORDER BY n.full_path", [])?;
+    let all = try_filter(all, |namespace| {
+        let is_listed = shows_all || owned.contains(&namespace.id);
+        let is_wanted = !top || namespace.parent_id.is_none();
+        Ok(is_listed
+            && is_wanted
             && namespace.full_path.to_lowercase().contains(&search)
-        {
-            all.push(namespace);
-        }
-    }
+            && call.level_in_group(namespace)? >= least)
+    })?;
     page::list_of(call, &all, |namespace| namespace_json(call, namespace))
 }
 

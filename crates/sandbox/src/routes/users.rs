@@ -82,12 +82,12 @@ fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
     call.one(sql, [user.id])
 }
 
-/// The day of the user's last activity. It is not recorded: for users with a valid token it is the
-/// creation of the account.
+/// The day of the user's last activity, also of a blocked one. It is not recorded: for users with a
+/// token it is the creation of the account.
 pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<String>> {
     let sql = "SELECT 1 FROM tokens WHERE user_id = ?1";
-    let active = user.state == ACTIVE && call.db.prepare_cached(sql)?.exists([user.id])?;
-    Ok(user.created_at.get(..10).filter(|_| active).map(str::to_owned))
+    let has_token = call.db.prepare_cached(sql)?.exists([user.id])?;
+    Ok(user.created_at.get(..10).filter(|_| has_token).map(str::to_owned))
 }
 
 /// Stored facts of a user that are no settings: its creator, whether its address needs
@@ -204,9 +204,13 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let sees_all = call.is_administrator();
     let mut all = User::list(call.db, &rest, &*conditions.bound())?;
     all.retain(|user| user.is_found_by(&search, sees_all));
-    page::list_of(call, &all, |user| {
-        Ok(if sees_all { full_json(call, user)? } else { user.brief(call) })
-    })
+    let json = |user: &User| {
+        if sees_all { full_json(call, user) } else { Ok(user.brief(call)) }
+    };
+    if call.release() >= OBSERVED && page::is_keyset(call)? {
+        return page::keyset_of(call, &all, |user| user.id, json);
+    }
+    page::list_of(call, &all, json)
 }
 
 /// The filters in a call for users. Some have an effect only for administrators.

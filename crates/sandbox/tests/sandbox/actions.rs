@@ -673,6 +673,38 @@ async fn groups_and_users_have_custom_attributes_too() {
 }
 
 #[tokio::test]
+async fn a_group_shows_the_custom_attributes_of_its_projects_later() {
+    let rule = fact("custom-attributes-of-group");
+    for (release, shown) in [("18.8", Value::Null), ("18.9", json!([]))] {
+        let world = World::at(release).await;
+        let group = world.get(ROOT, "/groups/acme?with_custom_attributes=true").await.body;
+        assert_eq!(group["projects"][0]["custom_attributes"], shown, "{rule} {release}");
+        let group = world.get("olive", "/groups/acme?with_custom_attributes=true").await.body;
+        assert!(group["projects"][0].get("custom_attributes").is_none(), "{rule} {release}");
+    }
+}
+
+#[tokio::test]
+async fn levels_of_features_are_no_update_of_the_project_later() {
+    let rule = fact("project-updated");
+    for (release, settings, keeps_time) in [
+        ("18.8", json!({"issues_access_level": "disabled"}), false),
+        ("18.9", json!({"issues_access_level": "disabled"}), true),
+        ("18.9", json!({"issues_access_level": "disabled", "description": "new"}), false),
+        ("18.9", json!({"issues_access_level": "disabled", "path": "new"}), false),
+    ] {
+        let world = World::at(release).await;
+        let updated_at = |project: &Value| project["updated_at"].clone();
+        let former = world.get(ROOT, "/projects/1").await.body;
+        let edited = world.call(ROOT, "PUT", "/projects/1", &settings).await.body;
+        let is_same = updated_at(&former) == updated_at(&edited);
+        // Before 18.9 projects do not show it.
+        let is_shown = !updated_at(&former).is_null();
+        assert_eq!(is_same, keeps_time || !is_shown, "{rule} {release} {settings}");
+    }
+}
+
+#[tokio::test]
 async fn custom_attributes_are_for_administrators() {
     let world = World::usual().await;
     let place = "/projects/acme%2Fshop/custom_attributes/cost";

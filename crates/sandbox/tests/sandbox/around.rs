@@ -978,6 +978,16 @@ async fn inherited_memberships_list_no_namespaces_later() {
 }
 
 #[tokio::test]
+async fn namespaces_at_the_top_are_listed_alone_later() {
+    let rule = fact("namespace-top");
+    for (release, count) in [("16.7", 2), ("16.8", 1)] {
+        let path = "/namespaces?search=acme&top_level_only=true";
+        let found = at(release).await.get(ROOT, path).await.body;
+        assert_eq!(names(&found, "full_path").len(), count, "{rule} {release} {found}");
+    }
+}
+
+#[tokio::test]
 async fn owners_of_a_namespace_find_its_numbers_later() {
     let rule = fact("namespace-counts");
     let later = World::at("18.9").await;

@@ -37,6 +37,10 @@ fn seed() -> Value {
     })
 }
 
+fn usernames(body: &Value) -> Vec<&str> {
+    body.as_array().expect("a list").iter().filter_map(|user| user["username"].as_str()).collect()
+}
+
 fn ids(body: &Value) -> Vec<i64> {
     body.as_array()
         .expect("a list")
@@ -189,6 +193,22 @@ async fn keyset_pages_end_with_an_empty_one() {
         "{}",
         fact("page-parameters")
     );
+}
+
+#[tokio::test]
+async fn users_have_keyset_pages_later() {
+    let rule = fact("keyset-users");
+    let first = "/users?pagination=keyset&order_by=username&sort=asc&per_page=2";
+    let earlier = five_at("18.8").await.get(ROOT, first).await;
+    assert_eq!(earlier.header("x-total"), "3", "{rule}");
+    let world = five_at("18.9").await;
+    let page = world.get(ROOT, first).await;
+    assert_eq!(usernames(&page.body), ["mem", "root"], "{rule}");
+    assert_eq!(page.header("x-total"), "", "{rule}");
+    let link = page.header("link").trim_start_matches('<').split('>').next().expect("an address");
+    let page = world.get(ROOT, link.split("/api/v4").nth(1).expect("a path")).await;
+    assert_eq!(usernames(&page.body), ["una"], "{rule}");
+    assert_eq!(page.header("link"), "", "{rule}");
 }
 
 #[tokio::test]

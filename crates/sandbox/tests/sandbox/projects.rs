@@ -934,6 +934,13 @@ async fn a_moved_project_says_where_it_is() {
             "{}: {old}",
             fact("project-moved")
         );
+        let text = format!("This resource has been moved permanently to {place}");
+        assert_eq!(
+            (got.header("content-type"), &got.body),
+            ("text/plain", &json!(text)),
+            "{}",
+            fact("project-moved-text")
+        );
     }
     let again = world
         .call(ROOT, "POST", "/groups", &json!({"name": "acme", "path": "acme"}))
