@@ -247,6 +247,13 @@ impl Complaints {
         }
     }
 
+    /// Adds a fault if a text has more than `max` characters.
+    pub(crate) fn check_length(&mut self, field: &str, text: &str, max: usize) {
+        if let Some(fault) = length_fault(text, max) {
+            self.add(field, fault);
+        }
+    }
+
     /// 400 with all faults, if there are any.
     pub(crate) fn settle(self) -> Result<()> {
         refuse_if(!self.0.is_empty(), || self.into())
@@ -292,6 +299,12 @@ pub(crate) fn extend(body: &mut Value, more: Value) {
     if let (Value::Object(body), Value::Object(more)) = (body, more) {
         body.extend(more);
     }
+}
+
+/// The complaint about a text with more than `max` characters.
+pub(crate) fn length_fault(text: &str, max: usize) -> Option<String> {
+    let is_long = text.chars().count() > max;
+    is_long.then(|| format!("is too long (maximum is {max} characters)"))
 }
 
 /// The complaint about a number that must be from 0 to `max`.

@@ -100,12 +100,7 @@ impl Page {
 
 /// Answers one page of a list that is completely in memory.
 pub(crate) fn list(call: &Call<'_>, all: impl IntoIterator<Item = Value>) -> Result<Answer> {
-    each(call, all.into_iter().map(Ok))
-}
-
-/// The same for items that may fail.
-pub(crate) fn each(call: &Call<'_>, all: impl Iterator<Item = Result<Value>>) -> Result<Answer> {
-    list_of(call, all.collect::<Result<Vec<_>>>()?, Ok)
+    list_of(call, all.into_iter().collect::<Vec<_>>(), Ok)
 }
 
 /// The same for objects that `json` converts: only those on the page.

@@ -169,6 +169,12 @@ impl Params {
         self.require_all(&[Need::OneOf(names)])
     }
 
+    /// Fails if both parameters were sent. Null counts as sent.
+    pub(crate) fn exclude(&self, names: [&str; 2]) -> Result<()> {
+        let both = names.iter().all(|name| self.has(name));
+        refuse_if(both, || Failure::parameter(&names.join(", "), "are mutually exclusive"))
+    }
+
     /// A text; numbers and booleans become texts. `None` if absent or null.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
         self.get(name).map_or(Ok(None), |value| text(name, value))

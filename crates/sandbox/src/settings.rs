@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Complaints, Failure, Result, refuse_if};
+use super::answer::{Complaints, Failure, Result, length_fault, refuse_if};
 use super::attributes::{
     self, Attribute, Bounds, Edition, OVERRIDE_ROLE, OnNull, PACKAGES, PACKAGES_LEVEL,
     PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, TABLE, ValueKind, WriteRoute,
@@ -395,13 +395,10 @@ fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value>
         }
         _ => None,
     };
-    if let Some(fault) = fault {
-        return Err(Failure::model(row.blamed(), fault));
+    match fault.or_else(|| length_fault(&text, max_length)) {
+        Some(fault) => Err(Failure::model(row.blamed(), fault)),
+        None => Ok(text.into()),
     }
-    refuse_if(text.chars().count() > max_length, || {
-        Failure::model(row.blamed(), format!("is too long (maximum is {max_length} characters)"))
-    })?;
-    Ok(text.into())
 }
 
 /// The parts of a token's subject: at least the path of the project, which comes first.

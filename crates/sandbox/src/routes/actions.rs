@@ -61,17 +61,14 @@ pub(super) fn list_locations(
     accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let mut all = Vec::new();
-    for group in Namespace::list(call.db, "WHERE n.kind = 'group' ORDER BY n.full_path", [])? {
-        if accepts(&group)
+    let all = Namespace::list(call.db, "WHERE n.kind = 'group' ORDER BY n.full_path", [])?;
+    let shown = try_filter(all, |group| {
+        Ok(accepts(group)
             && group.name.to_lowercase().contains(&search)
-            && call.level_in_group(&group)? >= level
-            && call.sees_group(&group)?
-        {
-            all.push(location_json(call, &group));
-        }
-    }
-    page::list(call, all)
+            && call.level_in_group(group)? >= level
+            && call.sees_group(group)?)
+    })?;
+    page::list_of(call, &shown, |group| Ok(location_json(call, group)))
 }
 
 /// A group in a list of locations.

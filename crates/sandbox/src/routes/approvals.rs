@@ -123,19 +123,14 @@ impl EffectiveSettings {
             }
             Scope::Group(_) => None,
         };
-        let mut locked = Vec::new();
-        for flag in FLAGS.iter() {
-            if let Some(setting) = flag.lock
-                && is_locked(call, setting)?
-            {
-                locked.push(flag.name);
-            }
-        }
+        let locked = try_filter(FLAGS.iter(), |flag| {
+            flag.lock.map_or(Ok(false), |setting| is_locked(call, setting))
+        })?;
         Ok(Self {
             settings: row.settings.clone(),
             is_group: call.scope.project_id().is_none(),
             above: above.map(|above| above.settings),
-            locked,
+            locked: locked.into_iter().map(|flag| flag.name).collect(),
         })
     }
 

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use md5::Md5;
 use sha2::{Digest, Sha256};
 
+use super::names::LONGEST;
 use super::prelude::*;
 use super::projects;
 
@@ -113,8 +114,7 @@ fn checked_title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
     wrong.add_if(title.trim().is_empty(), FIELD, "can't be blank");
-    let is_long = title.chars().count() > 255;
-    wrong.add_if(is_long, FIELD, "is too long (maximum is 255 characters)");
+    wrong.check_length(FIELD, &title, LONGEST);
     Ok(title)
 }
 
@@ -129,31 +129,25 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let rest =
         "JOIN deploy_key_projects p ON p.key_id = k.id WHERE p.project_id = ?1 ORDER BY k.id";
     let keys = DeployKey::list(call.db, rest, [project])?;
-    let all = keys.iter().map(|key| key.json_in(call, project));
-    page::each(call, all)
+    page::list_of(call, &keys, |key| key.json_in(call, project))
 }
 
 /// All keys of all projects, each with the projects in which it may push. None of them is public.
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let is_public = call.params.is_set("public")?;
-    let keys = DeployKey::list(call.db, "ORDER BY k.id", [])?;
-    let keys = keys.iter().filter(|_| !is_public);
-    page::each(
-        call,
-        keys.map(|key| {
-            let mut writable = Vec::new();
-            for id in key.projects(call)? {
-                if key.can_push(call, id)? == Some(true) {
-                    let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
-                    writable.push(projects::identity_json(call, &project)?);
-                }
-            }
-            let mut body = key.json(call);
-            body["projects_with_write_access"] = writable.into();
-            Ok(body)
-        }),
-    )
+    let keys = DeployKey::list(call.db, "WHERE NOT ?1 ORDER BY k.id", [is_public])?;
+    page::list_of(call, &keys, |key| {
+        let projects = key.projects(call)?;
+        let writable = try_filter(projects, |id| Ok(key.can_push(call, *id)? == Some(true)))?;
+        let writable = writable.into_iter().map(|id| {
+            let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+            projects::identity_json(call, &project)
+        });
+        let mut body = key.json(call);
+        body["projects_with_write_access"] = writable.collect::<Result<_>>()?;
+        Ok(body)
+    })
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

@@ -70,9 +70,7 @@ const STATES: &[&str] = &["available", "stopping", "stopped"];
 
 fn filter_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Result<()> {
     let params = &call.params;
-    if params.has("name") && params.has("search") {
-        return Err(Failure::parameter("name, search", "are mutually exclusive"));
-    }
+    params.exclude(["name", "search"])?;
     if let Some(state) = params.one_of("states", STATES)? {
         rows.retain(|row| row.text("state") == state);
     }

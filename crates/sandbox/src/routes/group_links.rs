@@ -4,6 +4,7 @@
 //! otherwise.
 
 use super::member_roles::{self, ROLE};
+use super::names::NONE_OF_TWO;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[SAML, LDAP];
@@ -99,25 +100,15 @@ fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result
 
 /// The level that a link gives, which may be minimal access from a release on.
 fn level(call: &Call<'_>, name: &str, minimal_from: Release) -> Result<Option<i64>> {
-    call.params.number_of(name, |level| {
-        LEVELS.iter().any(|(value, _)| *value == level)
-            && match level {
-                MINIMAL => call.release() >= minimal_from,
-                PLANNER => call.is_from(17, 7),
-                level => level >= GUEST,
-            }
-    })
+    let has_minimal = call.release() >= minimal_from;
+    call.params.number_of(name, |level| terms::valid_level(call, level, has_minimal))
 }
 
 /// The field of [`EITHER`] that the call has.
 fn named_field(call: &Call<'_>) -> Result<&'static str> {
-    let wrong = match EITHER.map(|name| call.params.has(name)) {
-        [true, false] => return Ok(EITHER[0]),
-        [false, true] => return Ok(EITHER[1]),
-        [true, true] => "are mutually exclusive",
-        [false, false] => "are missing, exactly one parameter must be provided",
-    };
-    Err(Failure::parameter("cn, filter", wrong))
+    call.params.exclude(EITHER)?;
+    let sent = EITHER.into_iter().find(|name| call.params.has(name));
+    sent.ok_or_else(|| Failure::parameter(&EITHER.join(", "), NONE_OF_TWO))
 }
 
 fn not_found(words: &str) -> Failure {

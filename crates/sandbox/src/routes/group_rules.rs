@@ -74,7 +74,7 @@ impl GroupCheck<'_> {
     fn name(&mut self) -> Result<()> {
         let Self { call, requested, existing, complaints } = self;
         complaints.add_if(requested.name.trim().is_empty(), "name", BLANK);
-        complaints.add_if(requested.name.chars().count() > LONGEST, "name", TOO_LONG);
+        complaints.check_length("name", requested.name, LONGEST);
         let is_taken = has_child_named(call, requested.parent, requested.name, *existing)?;
         complaints.add_if(is_taken, "name", TAKEN);
         Ok(())
@@ -84,7 +84,7 @@ impl GroupCheck<'_> {
         let Self { call, requested, complaints, .. } = self;
         let (path, length) = (requested.path, requested.path.chars().count());
         complaints.add_if(path.is_empty(), "path", BLANK);
-        complaints.add_if(length > LONGEST, "path", TOO_LONG);
+        complaints.check_length("path", path, LONGEST);
         complaints.add_if(call.release() >= OBSERVED && !is_plain_path(path), "path", PLAIN_PATH);
         let reserved = match requested.parent {
             Some(_) => is_reserved(path),

@@ -185,24 +185,24 @@ fn respond(
             Some("similarity") if !search.is_empty() => "length(n.name)",
             _ => "n.name COLLATE NOCASE",
         };
+    for name in ["with_custom_attributes", "statistics"] {
+        call.params.flag(name)?;
+    }
     let descends = call.params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("desc");
     let direction = if descends { "DESC" } else { "ASC" };
     let rest = format!("{} ORDER BY {column} {direction}, n.id", conditions.clause());
-    let mut all = Vec::new();
-    for group in Namespace::list(call.db, &rest, &*conditions.bound())? {
+    let all = Namespace::list(call.db, &rest, &*conditions.bound())?;
+    let shown = try_filter(all, |group| {
         let path = if by_full_path { &group.full_path } else { &group.path };
-        let named = [&group.name, path].iter().any(|text| text.to_lowercase().contains(&search));
-        if named
-            && accepts(&group)
+        let is_named = [&group.name, path].iter().any(|text| text.to_lowercase().contains(&search));
+        Ok(is_named
+            && accepts(group)
             && (least == 0
                 || call.memberships()?.in_namespace(&group.traversal) >= least
                 || paths.iter().any(|path| path.starts_with(&group.traversal)))
-            && call.sees_group(&group)?
-        {
-            all.push(brief_json(call, &group)?);
-        }
-    }
-    page::list(call, all)
+            && call.sees_group(group)?)
+    })?;
+    page::list_of(call, &shown, |group| brief_json(call, group))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

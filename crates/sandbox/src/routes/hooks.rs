@@ -161,8 +161,8 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
     }
     for text in texts(call) {
         let TextField(name, _, longest, title) = text;
-        if hook.text(name).chars().count() > *longest {
-            return refused(&format!("{title} is too long (maximum is {longest} characters)"));
+        if let Some(fault) = length_fault(hook.text(name), *longest) {
+            return refused(&format!("{title} {fault}"));
         }
     }
     match SORTS.iter().find(|sort| !sort.is_sound(&hook.settings)) {

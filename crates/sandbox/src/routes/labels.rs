@@ -5,6 +5,7 @@
 //! groups above. Changes and removals through a project also see those of the project's own group.
 
 use super::colors;
+use super::names::{LONGEST, NONE_OF_TWO};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
@@ -38,7 +39,6 @@ const GROUP: &str = "group_id";
 /// How important projects hold a label, also one of a group above: a number by id.
 const PRIORITIES: &str = "priorities";
 const TITLE: &str = "title";
-const LONGEST: usize = 255;
 
 /// The color of a label without one.
 const PLAIN: &str = "#6699cc";
@@ -118,10 +118,7 @@ fn requested_name(call: &Call<'_>) -> Result<String> {
         (Some(id), None) => Ok(id.to_string()),
         (None, Some(name)) => Ok(name),
         (Some(_), Some(_)) => Err(Failure::parameter(BOTH, "are mutually exclusive")),
-        (None, None) => {
-            let text = "are missing, exactly one parameter must be provided";
-            Err(Failure::parameter(BOTH, text))
-        }
+        (None, None) => Err(Failure::parameter(BOTH, NONE_OF_TWO)),
     }
 }
 
@@ -214,8 +211,9 @@ fn checked_title(title: &str) -> Result<String> {
     let (title, mut wrong) = (title.trim(), Complaints::default());
     wrong.add_if(title.is_empty(), TITLE, "can't be blank");
     wrong.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
-    let is_long = title.chars().count() > LONGEST && !title.contains(',');
-    wrong.add_if(is_long, TITLE, format!("is too long (maximum is {LONGEST} characters)"));
+    if !title.contains(',') {
+        wrong.check_length(TITLE, title, LONGEST);
+    }
     wrong.settle().map(|()| title.to_owned())
 }
 

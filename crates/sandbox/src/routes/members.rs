@@ -269,9 +269,7 @@ fn requested_users(call: &Call<'_>) -> Result<(String, bool)> {
     let either = ["user_id", "username"];
     let by_name = if call.is_from(17, 1) {
         call.params.require_all(&[Need::Sent("access_level"), Need::OneOf(&either)])?;
-        refuse_if(either.iter().all(|name| call.params.has(name)), || {
-            Failure::parameter(&either.join(", "), "are mutually exclusive")
-        })?;
+        call.params.exclude(either)?;
         !call.params.has(either[0])
     } else {
         call.params.require(&["user_id", "access_level"]).map(|()| false)?

@@ -5,6 +5,8 @@ use super::prelude::*;
 pub(super) const BLANK: &str = "can't be blank";
 pub(super) const TAKEN: &str = "has already been taken";
 pub(super) const TOO_LONG: &str = "is too long (maximum is 255 characters)";
+/// The complaint about two parameters of which a call needs one.
+pub(super) const NONE_OF_TWO: &str = "are missing, exactly one parameter must be provided";
 /// The rule for paths that become names of images, in the words of 18.9 and later.
 pub(super) const PLAIN_PATH: &str = "can only include non-accented letters, digits, '_', '-' and '.'. \
      It must not start with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.";

@@ -153,10 +153,10 @@ fn refused(field: &str, complaint: &str) -> Failure {
 
 fn checked_body(body: String) -> Result<String> {
     refuse_if(body.trim().is_empty(), || refused("note", "can't be blank"))?;
-    if body.chars().count() > LONGEST {
-        return Err(refused("note", &format!("is too long (maximum is {LONGEST} characters)")));
+    match length_fault(&body, LONGEST) {
+        Some(fault) => Err(refused("note", &fault)),
+        None => Ok(body),
     }
-    Ok(body)
 }
 
 /// Splits a body into text and commands.

@@ -10,7 +10,8 @@ pub(super) use super::super::access::{
     ids, level_name,
 };
 pub(super) use super::super::answer::{
-    Answer, Complaints, Failure, Result, any, extend, number_fault, refuse_if, set_if, try_filter,
+    Answer, Complaints, Failure, Result, any, extend, length_fault, number_fault, refuse_if,
+    set_if, try_filter,
 };
 pub(super) use super::super::attributes::{
     Attribute, Audience, OnNull, TABLE, Tier, VISIBILITIES, ValueKind, WriteRoute as Accepts,

@@ -316,7 +316,7 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     settings::check_edit(&call.params, call.edition())?;
-    pull_mirror::check_exclusive(&call.params)?;
+    call.params.exclude(pull_mirror::PATTERN_OR_ALL)?;
     let project = call.writable_project_as(MAINTAINER)?;
     edit(call, &project, &call.params)?;
     answer(call, StatusCode::OK, project.id, Extras::saved())

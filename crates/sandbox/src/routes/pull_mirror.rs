@@ -13,6 +13,8 @@ pub(super) const ROUTES: &[Route] = &[
 
 const PROTECTED: &str = "only_mirror_protected_branches";
 const REGEX: &str = "mirror_branch_regex";
+/// A branch pattern and "all protected branches" exclude each other.
+pub(super) const PATTERN_OR_ALL: [&str; 2] = [PROTECTED, REGEX];
 /// How many pulls have failed in a row; never shown.
 const FAILURES: &str = "mirror_failures";
 /// A mirror with more failures is on pause.
@@ -86,7 +88,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let params = &call.params;
     params.require_any(&KNOWN)?;
-    check_exclusive(params)?;
+    params.exclude(PATTERN_OR_ALL)?;
     refuse_if(!call.is_from(17, 6), Failure::no_route)?;
     let project = mirror_project(call)?;
     let mut attributes = project.attributes(call.db)?;
@@ -121,13 +123,6 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     complete(call, params, &mut attributes)?;
     project.save_attributes(call.db, &attributes, call.now())?;
     Answer::ok(&mirror_json(&project, &attributes))
-}
-
-/// A branch pattern and "all protected branches" exclude each other.
-pub(super) fn check_exclusive(params: &Params) -> Result<()> {
-    refuse_if(params.has(PROTECTED) && params.has(REGEX), || {
-        Failure::parameter(&format!("{PROTECTED}, {REGEX}"), "are mutually exclusive")
-    })
 }
 
 /// A mirror needs a URL to pull from.

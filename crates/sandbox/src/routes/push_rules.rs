@@ -90,11 +90,9 @@ fn store_sent(rule: &mut Record, call: &Call<'_>) -> Result<()> {
 /// The faults of an expression.
 fn regex_complaints(call: &Call<'_>, longest: usize, regex: &str) -> Vec<String> {
     let longest = if call.is_from(16, 4) { longest } else { longest.min(511) };
-    let long = (regex.chars().count() > longest)
-        .then(|| format!("is too long (maximum is {longest} characters)"));
     // Older releases also store invalid ones.
     let invalid = if call.is_from(18, 2) { re2::refusal(regex) } else { None };
-    long.into_iter().chain(invalid).collect()
+    length_fault(regex, longest).into_iter().chain(invalid).collect()
 }
 
 /// Adds a push rule of a seed, unless there is one.

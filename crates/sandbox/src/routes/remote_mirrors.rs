@@ -118,10 +118,7 @@ fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
         mirror.set(name, mirror.is_set(name));
     }
     if call.params.has(REGEX) && call.release() >= REGEX_SINCE && call.tier() >= Tier::Premium {
-        if call.params.has(PROTECTED) {
-            let both = format!("{PROTECTED}, {REGEX}");
-            return Err(Failure::parameter(&both, "are mutually exclusive"));
-        }
+        call.params.exclude([PROTECTED, REGEX])?;
         if let Some(why) = re2::refusal(mirror.text(REGEX)) {
             return Err(Failure::model(REGEX, why));
         }

@@ -169,7 +169,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         is_found(&branch.name, &search)
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
     });
-    page::each(call, all.iter().map(|branch| json(call, &project, branch)))
+    page::list_of(call, &all, |branch| json(call, &project, branch))
 }
 
 /// True if a search matches a name: anywhere in it, or at the places of `^` and `$`.
@@ -314,11 +314,8 @@ fn list_tags(call: &Call<'_>) -> Result<Answer> {
     if !upwards {
         tags.reverse();
     }
-    let all = tags
-        .iter()
-        .filter(|tag| is_found(&tag.name, &search))
-        .map(|tag| tag_json(call, &project, tag));
-    page::each(call, all)
+    tags.retain(|tag| is_found(&tag.name, &search));
+    page::list_of(call, &tags, |tag| tag_json(call, &project, tag))
 }
 
 fn show_tag(call: &Call<'_>) -> Result<Answer> {

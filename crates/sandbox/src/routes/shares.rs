@@ -40,13 +40,9 @@ pub(crate) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
         set_if(&mut invitation, has_role, member_roles::ROLE, role);
         Ok((group, invitation))
     };
-    let mut shown = Vec::new();
-    for (group, invitation) in Namespace::list_with(call.db, more, &rest, with, invitation)? {
-        if call.sees_group(&group)? {
-            shown.push(invitation);
-        }
-    }
-    Ok(shown)
+    let all = Namespace::list_with(call.db, more, &rest, with, invitation)?;
+    let shown = try_filter(all, |(group, _)| call.sees_group(group))?;
+    Ok(shown.into_iter().map(|(_, invitation)| invitation).collect())
 }
 
 /// The first releases in which an invitation has a custom role.

@@ -1,7 +1,7 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out.
 //! They differ in who manages them, in the licence for scopes, and in what PUT changes.
 
-use super::names::{is_key_char, is_maskable};
+use super::names::{LONGEST, is_key_char, is_maskable};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
@@ -44,8 +44,6 @@ const VARIABLES: Collection = Collection {
     ..Collection::new("/projects/{id}/variables")
 };
 
-/// The maximum length of keys and descriptions.
-const LONGEST: usize = 255;
 /// The minimum length of a masked value.
 const SHORTEST_MASKED: usize = 8;
 
@@ -68,11 +66,10 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     for name in ["masked", "raw"] {
         wrong.add_if(variable.value(name).is_null(), name, "is not included in the list");
     }
-    let too_long = format!("is too long (maximum is {LONGEST} characters)");
     let letters = "can contain only letters, digits";
     let key = variable.text("key");
     wrong.add_if(key.is_empty(), "key", "can't be blank");
-    wrong.add_if(key.chars().count() > LONGEST, "key", too_long.as_str());
+    wrong.check_length("key", key, LONGEST);
     wrong.add_if(
         key.is_empty() || !key.chars().all(is_key_char),
         "key",
@@ -86,7 +83,7 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
         "environment_scope",
         format!("{letters}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
     );
-    wrong.add_if(variable.text("description").chars().count() > LONGEST, "description", too_long);
+    wrong.check_length("description", variable.text("description"), LONGEST);
     wrong.add_if(
         variable.is_set("masked") && !can_be_masked(variable, profile),
         "value",
