@@ -222,9 +222,9 @@ impl Memberships {
     }
 
     /// All namespaces in which the level is at least `least`, as a JSON array for `json_each`.
-    pub(crate) fn namespaces(&self, db: &Connection, least: i64) -> rusqlite::Result<String> {
+    pub(crate) fn namespaces(&self, db: &Connection, min_level: i64) -> rusqlite::Result<String> {
         let mut namespaces: BTreeSet<i64> = BTreeSet::new();
-        for (group, _) in self.groups.iter().filter(|(_, level)| **level >= least) {
+        for (group, _) in self.groups.iter().filter(|(_, level)| **level >= min_level) {
             if let Some(group) = Namespace::by_id(db, *group)? {
                 namespaces.extend(group.subtree(db)?);
             }

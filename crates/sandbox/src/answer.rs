@@ -161,6 +161,11 @@ impl Failure {
         Self::message(StatusCode::FORBIDDEN, "403 Forbidden")
     }
 
+    /// 403 with a text alone.
+    pub(crate) fn denied(text: impl Into<Value>) -> Self {
+        Self::message(StatusCode::FORBIDDEN, text)
+    }
+
     /// 403 with a reason.
     pub(crate) fn forbidden_because(reason: &str) -> Self {
         Self::message(StatusCode::FORBIDDEN, format!("403 Forbidden - {reason}"))
@@ -168,8 +173,8 @@ impl Failure {
 
     /// 404 for a type of object: `404 Project Not Found`. Also for objects that the caller may not
     /// see.
-    pub(crate) fn not_found(what: &str) -> Self {
-        Self::message(StatusCode::NOT_FOUND, format!("404 {what} Not Found"))
+    pub(crate) fn not_found(type_name: &str) -> Self {
+        Self::message(StatusCode::NOT_FOUND, format!("404 {type_name} Not Found"))
     }
 
     /// 404 for a member or hook, in the spelling for a missing record.
@@ -241,8 +246,8 @@ impl Complaints {
     }
 
     /// Adds a fault if `wrong`.
-    pub(crate) fn add_if(&mut self, wrong: bool, field: &str, text: impl Into<Value>) {
-        if wrong {
+    pub(crate) fn add_if(&mut self, is_wrong: bool, field: &str, text: impl Into<Value>) {
+        if is_wrong {
             self.add(field, text);
         }
     }
@@ -261,8 +266,8 @@ impl Complaints {
 }
 
 /// Refuses what is wrong.
-pub(crate) fn refuse_if(wrong: bool, failure: impl FnOnce() -> Failure) -> Result<()> {
-    if wrong { Err(failure()) } else { Ok(()) }
+pub(crate) fn refuse_if(is_refused: bool, failure: impl FnOnce() -> Failure) -> Result<()> {
+    if is_refused { Err(failure()) } else { Ok(()) }
 }
 
 /// True if one of the items matches.
@@ -295,8 +300,8 @@ pub(crate) fn set_if(body: &mut Value, is_shown: bool, name: &str, value: impl I
 }
 
 /// Adds the members of another object to a body.
-pub(crate) fn extend(body: &mut Value, more: Value) {
-    if let (Value::Object(body), Value::Object(more)) = (body, more) {
+pub(crate) fn extend(body: &mut Value, extra_members: Value) {
+    if let (Value::Object(body), Value::Object(more)) = (body, extra_members) {
         body.extend(more);
     }
 }

@@ -79,8 +79,8 @@ fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Resu
 /// The last segment of a client's file name, in characters that are safe in paths, addresses and
 /// Markdown.
 fn safe_file_name(name: &str) -> String {
-    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let safe: String = last
+    let file_name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let safe: String = file_name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' })
         .take(200)

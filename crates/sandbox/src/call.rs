@@ -129,9 +129,9 @@ impl Call<'_> {
     }
 
     /// Sets one column of the row with this id.
-    pub(crate) fn set(&self, table: &str, id: i64, column: &str, to: impl ToSql) -> Result<()> {
+    pub(crate) fn set(&self, table: &str, id: i64, column: &str, value: impl ToSql) -> Result<()> {
         let sql = format!("UPDATE {table} SET {column} = ?2 WHERE id = ?1");
-        self.run(&sql, params![id, to]).map(drop)
+        self.run(&sql, params![id, value]).map(drop)
     }
 
     /// The time as the service writes it.
@@ -214,12 +214,12 @@ impl Call<'_> {
 
     /// 412 if the call limits the last change of what it deletes, and there was a later one.
     pub(crate) fn check_unmodified(&self, changed: &str) -> Result<()> {
-        let bound = self.headers.get(header::IF_UNMODIFIED_SINCE).and_then(|value| {
+        let latest_change = self.headers.get(header::IF_UNMODIFIED_SINCE).and_then(|value| {
             let time = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
             Timestamp::try_from(time).ok().map(clock::spell)
         });
         // The limit has whole seconds, so a change within its second is not later.
-        refuse_if(bound.is_some_and(|bound| changed.get(..19) > bound.get(..19)), || {
+        refuse_if(latest_change.is_some_and(|bound| changed.get(..19) > bound.get(..19)), || {
             Failure::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed")
         })
     }
@@ -334,10 +334,10 @@ impl Call<'_> {
             other = Memberships::of(self.db, user, self.today())?;
             &other
         };
-        let direct = self.direct_level(user, project.id)?.unwrap_or(0);
-        let above = direct.max(memberships.in_namespace(&project.namespace.traversal));
+        let direct_level = self.direct_level(user, project.id)?.unwrap_or(0);
+        let best_level = direct_level.max(memberships.in_namespace(&project.namespace.traversal));
         if !project.shared {
-            return Ok(above);
+            return Ok(best_level);
         }
         let sql = "SELECT s.access_level, n.traversal
              FROM shares s JOIN namespaces n ON n.id = s.invited_id
@@ -345,7 +345,7 @@ impl Call<'_> {
         let invitations = self.rows::<(i64, String)>(sql, params![project.id, self.today()])?;
         let levels =
             invitations.iter().map(|(cap, group)| memberships.in_namespace(group).min(*cap));
-        Ok(levels.fold(above, i64::max))
+        Ok(levels.fold(best_level, i64::max))
     }
 
     /// True if the caller needs no level to see objects with this visibility.
@@ -436,11 +436,11 @@ impl Call<'_> {
 
     /// True if a group, or one above it, sets a flag to this value.
     pub(crate) fn is_set_above(&self, group: &Namespace, name: &str, value: bool) -> Result<bool> {
-        let above: Vec<i64> = access::ids(&group.traversal).collect();
+        let group_ids: Vec<i64> = access::ids(&group.traversal).collect();
         let sql =
             "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id IN (SELECT value FROM json_each(?1))
                               AND json_extract(settings, '$.' || ?2) = ?3)";
-        self.one(sql, params![Value::from(above).to_string(), name, value])
+        self.one(sql, params![Value::from(group_ids).to_string(), name, value])
     }
 
     /// 403 for an archived project that the route is closed for.
@@ -475,8 +475,8 @@ impl Call<'_> {
     }
 
     /// The answer for a feature above the tier.
-    pub(crate) fn require_tier(&self, least: Tier) -> Result<()> {
-        refuse_if(self.tier() < least, || {
+    pub(crate) fn require_tier(&self, min_tier: Tier) -> Result<()> {
+        refuse_if(self.tier() < min_tier, || {
             let is_forbidden = self.service.profile.unlicensed_forbidden;
             if is_forbidden { Failure::forbidden() } else { Failure::hidden() }
         })

@@ -32,8 +32,8 @@ pub(super) fn set(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     };
     for (key, values) in POLICY {
         let Some(value) = sent.get(*key) else { continue };
-        let new = text(&format!("{name}[{key}]"), value)?;
-        match (values, new.as_deref()) {
+        let requested = text(&format!("{name}[{key}]"), value)?;
+        match (values, requested.as_deref()) {
             (Some(_), None | Some("")) if *key == "cadence" => {
                 return Err(policy_fault(key, &["can't be blank", "is not included in the list"]));
             }
@@ -45,7 +45,7 @@ pub(super) fn set(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
             }
             _ => {}
         }
-        policy[*key] = new.into();
+        policy[*key] = requested.into();
     }
     if let Some(value) = sent.get("keep_n") {
         let keep = integer(&format!("{name}[keep_n]"), value)?;
@@ -53,8 +53,8 @@ pub(super) fn set(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
         policy["keep_n"] = keep.into();
     }
     if let Some(value) = sent.get("enabled") {
-        let on = flag(&format!("{name}[enabled]"), value)?;
-        policy["enabled"] = on.ok_or_else(|| not_listed("enabled"))?.into();
+        let is_enabled = flag(&format!("{name}[enabled]"), value)?;
+        policy["enabled"] = is_enabled.ok_or_else(|| not_listed("enabled"))?.into();
     }
     let removes = policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
     refuse_if(policy["enabled"] == true && !removes, || {

@@ -44,8 +44,8 @@ impl ClosedRoute {
     /// The row for a route, if archived projects refuse it.
     pub(crate) fn find(method: &Method, path: &str, release: Release) -> Option<&'static Self> {
         CLOSED_ROUTES.iter().find(|route| {
-            let rest = path.strip_prefix(route.path);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            let remainder = path.strip_prefix(route.path);
+            remainder.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
                 && (route.reads || *method != Method::GET)
                 && route.since.is_none_or(|since| release >= since)
                 && route.before.is_none_or(|before| release < before)

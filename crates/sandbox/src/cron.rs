@@ -104,16 +104,16 @@ impl Cron {
 }
 
 /// The numbers in a part of a field: `*`, one, or a range, with or without a step.
-fn numbers(part: &str, field: Field) -> Option<u64> {
+fn numbers(list_item: &str, field: Field) -> Option<u64> {
     let (min, max, _) = field;
-    let (range, step) = match part.split_once('/') {
+    let (range, step) = match list_item.split_once('/') {
         Some((range, step)) => (range, step.parse().ok().filter(|step| *step > 0)?),
-        None => (part, 1),
+        None => (list_item, 1),
     };
     let (from, to) = match range.split_once('-') {
         _ if range == "*" => (min, max),
         Some((from, to)) => (number(from, field)?, number(to, field)?),
-        None if part.contains('/') => (number(range, field)?, max),
+        None if list_item.contains('/') => (number(range, field)?, max),
         None => (number(range, field)?, number(range, field)?),
     };
     (from <= to).then(|| (from..=to).step_by(step).fold(0, |bits, number| bits | 1 << number))

@@ -62,17 +62,17 @@ impl Page {
         total: i64,
         has_more: bool,
     ) -> Answer {
-        let last = ((total + self.size - 1) / self.size).max(1);
+        let last_page = ((total + self.size - 1) / self.size).max(1);
         let is_counted = total <= MAX_COUNTED;
-        let next = has_more.then_some(self.number.saturating_add(1));
+        let next_page = has_more.then_some(self.number.saturating_add(1));
         // A page after the last has none.
         let is_empty = answer.body.as_deref() == Some(b"[]");
         let previous = (self.number > 1 && !is_empty).then(|| self.number - 1);
         let linked = [
             (previous, "prev"),
-            (next, "next"),
+            (next_page, "next"),
             (Some(1), "first"),
-            (is_counted.then_some(last), "last"),
+            (is_counted.then_some(last_page), "last"),
         ];
         let links: Vec<String> = linked
             .into_iter()
@@ -82,7 +82,7 @@ impl Page {
             })
             .collect();
         let [next, previous] =
-            [next, previous].map(|page| page.map(|page| page.to_string()).unwrap_or_default());
+            [next_page, previous].map(|page| page.map(|page| page.to_string()).unwrap_or_default());
         answer.headers = vec![
             ("link", links.join(", ")),
             ("x-next-page", next),
@@ -92,29 +92,29 @@ impl Page {
         ];
         if is_counted {
             answer.headers.push(("x-total", total.to_string()));
-            answer.headers.push(("x-total-pages", last.to_string()));
+            answer.headers.push(("x-total-pages", last_page.to_string()));
         }
         answer
     }
 }
 
 /// Answers one page of a list that is completely in memory.
-pub(crate) fn list(call: &Call<'_>, all: impl IntoIterator<Item = Value>) -> Result<Answer> {
-    list_of(call, all.into_iter().collect::<Vec<_>>(), Ok)
+pub(crate) fn list(call: &Call<'_>, items: impl IntoIterator<Item = Value>) -> Result<Answer> {
+    list_of(call, items.into_iter().collect::<Vec<_>>(), Ok)
 }
 
 /// The same for objects that `json` converts: only those on the page.
 pub(crate) fn list_of<T>(
     call: &Call<'_>,
-    all: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    objects: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     json: impl FnMut(T) -> Result<Value>,
 ) -> Result<Answer> {
-    let (page, all) = (Page::of(call)?, all.into_iter());
+    let (page, all) = (Page::of(call)?, objects.into_iter());
     let total = all.len() as i64;
-    let shown = all
+    let page_objects = all
         .skip(usize::try_from(page.offset()).unwrap_or(usize::MAX))
         .take(usize::try_from(page.size).unwrap_or(0));
-    let items = shown.map(json).collect::<Result<Vec<_>>>()?;
+    let items = page_objects.map(json).collect::<Result<Vec<_>>>()?;
     let has_more = page.offset().saturating_add(page.size) < total;
     Ok(page.answer(call, Answer::ok(&items)?, total, has_more))
 }
@@ -127,16 +127,18 @@ pub(crate) fn is_keyset(call: &Call<'_>) -> Result<bool> {
 /// Answers a keyset page of `all`: the objects after the one whose `id` is the cursor.
 pub(crate) fn keyset_of<T>(
     call: &Call<'_>,
-    all: &[T],
+    objects: &[T],
     id: impl Fn(&T) -> i64,
     json: impl FnMut(&T) -> Result<Value>,
 ) -> Result<Answer> {
     let cursor: Option<i64> = call.params.text("cursor")?.and_then(|cursor| cursor.parse().ok());
-    let last_shown = all.iter().position(|object| Some(id(object)) == cursor);
-    let rest = &all[last_shown.map_or(0, |index| index + 1)..];
-    let size = usize::try_from(Page::of(call)?.size).unwrap_or(rest.len()).min(rest.len());
-    let items = rest[..size].iter().map(json).collect::<Result<Vec<_>>>()?;
-    let next = rest[..size].last().filter(|_| size < rest.len()).map(|last| ("cursor", id(last)));
+    let last_shown = objects.iter().position(|object| Some(id(object)) == cursor);
+    let remaining = &objects[last_shown.map_or(0, |index| index + 1)..];
+    let size = usize::try_from(Page::of(call)?.size).unwrap_or(usize::MAX);
+    let page_objects = &remaining[..size.min(remaining.len())];
+    let items = page_objects.iter().map(json).collect::<Result<Vec<_>>>()?;
+    let last = page_objects.last().filter(|_| page_objects.len() < remaining.len());
+    let next = last.map(|last| ("cursor", id(last)));
     Ok(keyset(call, Answer::ok(&items)?, next))
 }
 

@@ -57,14 +57,14 @@ impl Need<'_> {
         };
         let value = params.get(name);
         let missing = value.is_none().then(|| format!("{name} is missing"));
-        let wrong = match self {
+        let complaint = match self {
             Self::Filled(_) => value.is_none_or(is_blank).then(|| format!("{name} is empty")),
             Self::Listed(_) => value
                 .is_none_or(Value::is_null)
                 .then(|| format!("{name} does not have a valid value")),
             Self::Sent(_) | Self::OneOf(_) => None,
         };
-        missing.into_iter().chain(wrong).collect()
+        missing.into_iter().chain(complaint).collect()
     }
 }
 
@@ -181,9 +181,9 @@ impl Params {
     }
 
     /// A text that a call may change; null counts as empty.
-    pub(crate) fn changed(&self, name: &str, stored: &str) -> Result<String> {
+    pub(crate) fn changed(&self, name: &str, stored_text: &str) -> Result<String> {
         if !self.has(name) {
-            return Ok(stored.to_owned());
+            return Ok(stored_text.to_owned());
         }
         Ok(self.text(name)?.unwrap_or_default())
     }

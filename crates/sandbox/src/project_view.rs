@@ -23,7 +23,7 @@ pub(crate) struct ProjectView<'a> {
     pub(crate) call: &'a Call<'a>,
     pub(crate) project: &'a Project,
     /// The effective attributes.
-    pub(crate) stored: &'a Map<String, Value>,
+    pub(crate) attributes: &'a Map<String, Value>,
     /// The caller's level; 0 for none.
     pub(crate) level: i64,
     /// The optional members of the answer.
@@ -36,7 +36,7 @@ type Member<'a> = (&'static str, Cow<'a, Value>);
 impl<'a> ProjectView<'a> {
     /// The members of the simple form.
     pub(crate) fn simple_attributes(&self) -> impl Iterator<Item = Member<'a>> {
-        let tags = self.stored.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
+        let tags = self.attributes.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
         self.visible_attributes(true).chain(tags)
     }
 
@@ -77,13 +77,13 @@ impl<'a> ProjectView<'a> {
             _ if row.name == "merge_trains_skip_train_allowed" => {
                 self.has_merge_trains()
                     && self.is_on(row.name)
-                    && self.stored.get("merge_method") != Some(&"ff".into())
+                    && self.attributes.get("merge_method") != Some(&"ff".into())
             }
             _ if row.name == RESTRICTED && self.call.release() >= ROLE_ONLY_SINCE => {
-                self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer")
+                self.attributes.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer")
             }
             // If it was stored before the attribute existed, the preset applies.
-            _ => return Cow::Borrowed(self.stored.get(row.name).unwrap_or(row.preset)),
+            _ => return Cow::Borrowed(self.attributes.get(row.name).unwrap_or(row.preset)),
         };
         Cow::Owned(Value::Bool(is_on))
     }
@@ -120,7 +120,7 @@ impl<'a> ProjectView<'a> {
     }
 
     fn is_on(&self, name: &str) -> bool {
-        self.stored.get(name) == Some(&Value::Bool(true))
+        self.attributes.get(name) == Some(&Value::Bool(true))
     }
 
     fn has_merge_trains(&self) -> bool {
@@ -128,7 +128,7 @@ impl<'a> ProjectView<'a> {
     }
 
     fn level_of(&self, feature: &str) -> &'a str {
-        self.stored.get(feature).and_then(Value::as_str).unwrap_or("enabled")
+        self.attributes.get(feature).and_then(Value::as_str).unwrap_or("enabled")
     }
 
     /// True if a feature is open to the caller, by its access level.
@@ -151,8 +151,8 @@ impl<'a> ProjectView<'a> {
             && (self.project.visibility != "private" || self.level >= REPORTER)
     }
 
-    pub(crate) fn sees(&self, seen: Audience) -> bool {
-        match seen {
+    pub(crate) fn sees(&self, audience: Audience) -> bool {
+        match audience {
             Audience::Always => true,
             Audience::WithCode => self.reads_code(),
             Audience::WithIssues => self.uses("issues_access_level"),

@@ -144,9 +144,9 @@ impl<'a> Parser<'a> {
 
     /// Reads what comes next.
     fn next(&mut self, grammar: &Grammar) -> Parsed<(Element, &'a str)> {
-        let (start, rest) = (self.position, self.rest());
+        let (start, remaining) = (self.position, self.rest());
         let mut matches =
-            grammar.iter().filter_map(|(regex, element)| Some((regex.find(rest)?, *element)));
+            grammar.iter().filter_map(|(regex, element)| Some((regex.find(remaining)?, *element)));
         let (text, element) = matches.next().ok_or("the text has ended")?;
         self.position += text.len();
         match element {

@@ -120,17 +120,17 @@ impl ProjectEdit<'_> {
         stored: &Map<String, Value>,
     ) -> Result<Option<(&'static str, Value)>> {
         let edits = self.route == WriteRoute::Edit;
-        let new = match row.kind {
+        let new_value = match row.kind {
             ValueKind::Elsewhere => None,
             ValueKind::TwinOf(target) => {
                 let level = flag(name, value)?.map(|on| if on { "enabled" } else { "disabled" });
                 return Ok(level.map(|level| (target, level.into())));
             }
             ValueKind::AliasOf(target) | ValueKind::OppositeOf(target) => {
-                let on = flag(name, value)?;
-                refuse_if(on.is_none() && edits, Failure::unsaved)?;
+                let is_enabled = flag(name, value)?;
+                refuse_if(is_enabled.is_none() && edits, Failure::unsaved)?;
                 let is_opposite = matches!(row.kind, ValueKind::OppositeOf(_));
-                return Ok(on.map(|on| (target, (on != is_opposite).into())));
+                return Ok(is_enabled.map(|on| (target, (on != is_opposite).into())));
             }
             ValueKind::Claims(allowed) => Some(claims(row, self.texts(name)?, allowed)?),
             ValueKind::Topics => match topics(&self.texts(name)?) {
@@ -139,8 +139,8 @@ impl ProjectEdit<'_> {
                 topics => topics,
             },
             ValueKind::CleanupPolicy => {
-                let stored = stored.get(row.name).cloned();
-                let mut policy = stored.unwrap_or_else(|| row.preset.clone());
+                let stored_policy = stored.get(row.name).cloned();
+                let mut policy = stored_policy.unwrap_or_else(|| row.preset.clone());
                 cleanup_policy::set(name, value, &mut policy)?;
                 Some(cleanup_policy::scheduled(policy, self.rights.time))
             }
@@ -154,7 +154,7 @@ impl ProjectEdit<'_> {
                 }
             }
         };
-        Ok(new.map(|new| (row.name, new)))
+        Ok(new_value.map(|new| (row.name, new)))
     }
 
     fn texts(&self, name: &str) -> Result<Vec<String>> {
@@ -231,8 +231,9 @@ impl ProjectEdit<'_> {
             && !params.has(PACKAGES_LEVEL)
             && attributes::existing(rights.edition).any(|row| row.name == PACKAGES_LEVEL)
         {
-            let on = stored.get(PACKAGES) == Some(&true.into());
-            let level = if on { default_packages_level(rights.visibility) } else { "disabled" };
+            let is_enabled = stored.get(PACKAGES) == Some(&true.into());
+            let level =
+                if is_enabled { default_packages_level(rights.visibility) } else { "disabled" };
             stored.insert(PACKAGES_LEVEL.to_owned(), level.into());
         }
         Ok(())
@@ -402,13 +403,13 @@ fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value>
 }
 
 /// The parts of a token's subject: at least the path of the project, which comes first.
-fn claims(row: &Attribute, words: Vec<String>, allowed: &[&str]) -> Result<Value> {
+fn claims(row: &Attribute, words: Vec<String>, allowed_claims: &[&str]) -> Result<Value> {
     let (field, mut complaints) = (row.blamed(), Complaints::default());
     complaints.add_if(words.is_empty(), field, "is too short (minimum is 1 character)");
     let has_path_first = words.first().is_some_and(|first| first == "project_path");
     let order_text = "project_path must be the first element of the sub claim";
     complaints.add_if(!has_path_first, field, order_text);
-    for word in words.iter().filter(|word| !allowed.contains(&word.as_str())) {
+    for word in words.iter().filter(|word| !allowed_claims.contains(&word.as_str())) {
         complaints.add(field, format!("{word} is not an allowed sub claim component"));
     }
     complaints.settle()?;
@@ -417,8 +418,8 @@ fn claims(row: &Attribute, words: Vec<String>, allowed: &[&str]) -> Result<Value
 
 /// Topics are a set: sorted, without duplicates. A comma separates two. `None` if one of them is
 /// invalid: too long, or not ASCII.
-fn topics(sent: &[String]) -> Option<Value> {
-    let mut words: Vec<&str> = sent
+fn topics(requested_topics: &[String]) -> Option<Value> {
+    let mut words: Vec<&str> = requested_topics
         .iter()
         .flat_map(|text| text.split(','))
         .map(str::trim)
@@ -482,7 +483,7 @@ mod tests {
             let root = User { admin: true, ..User::default() };
             let call = &Call::new(&service, db, (Some(root), None), rights.time, Input::default());
             let (stored, extras) = (&stored, Extras::default());
-            let view = ProjectView { call, project, stored, level: OWNER, extras };
+            let view = ProjectView { call, project, attributes: stored, level: OWNER, extras };
             let members = view.simple_attributes().chain(view.other_attributes());
             Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
         })

@@ -79,8 +79,8 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     let request = call.select(call.stored()?)?;
     let user = call.segment_id(USER)?;
     let level = call.params.integer("access_level")?;
-    let exists = |level| terms::valid_level(call, level, matches!(scope, Scope::Group(_)));
-    if let Some(level) = level.filter(|level| !exists(*level)) {
+    let is_group = scope.either(false, true);
+    if let Some(level) = level.filter(|level| !terms::valid_level(call, *level, is_group)) {
         call.db.execute_batch("SAVEPOINT unsaved")?;
         let body = add_requester(call, scope, user, level)?;
         call.db.execute_batch("ROLLBACK TO unsaved; RELEASE unsaved")?;

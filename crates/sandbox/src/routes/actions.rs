@@ -35,14 +35,17 @@ fn users(call: &Call<'_>) -> Result<Answer> {
 fn starrers(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let rest =
+    let clauses =
         "JOIN stars s ON s.user_id = u.id WHERE s.project_id = ?1 ORDER BY s.starred_since, u.id";
-    let mut all =
-        User::list_with(call.db, "s.starred_since", rest, [project.id], |user, row: &Row<'_>| {
-            Ok((user, row.get::<_, String>(User::WIDTH)?))
-        })?;
-    all.retain(|(user, _)| user.is_named(&search));
-    page::list_of(call, &all, |(user, since)| {
+    let mut starrers = User::list_with(
+        call.db,
+        "s.starred_since",
+        clauses,
+        [project.id],
+        |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::WIDTH)?)),
+    )?;
+    starrers.retain(|(user, _)| user.is_named(&search));
+    page::list_of(call, &starrers, |(user, since)| {
         Ok(json!({ "starred_since": since, "user": user.brief(call) }))
     })
 }
@@ -61,14 +64,14 @@ pub(super) fn list_locations(
     accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let all = Namespace::list(call.db, "WHERE n.kind = 'group' ORDER BY n.full_path", [])?;
-    let shown = try_filter(all, |group| {
+    let groups = Namespace::list(call.db, "WHERE n.kind = 'group' ORDER BY n.full_path", [])?;
+    let shown_groups = try_filter(groups, |group| {
         Ok(accepts(group)
             && group.name.to_lowercase().contains(&search)
             && call.level_in_group(group)? >= level
             && call.sees_group(group)?)
     })?;
-    page::list_of(call, &shown, |group| Ok(location_json(call, group)))
+    page::list_of(call, &shown_groups, |group| Ok(location_json(call, group)))
 }
 
 /// A group in a list of locations.
@@ -79,10 +82,10 @@ pub(super) fn location_json(call: &Call<'_>, group: &Namespace) -> Value {
 }
 
 /// 304 if nothing changed.
-fn set_star(call: &Call<'_>, on: bool) -> Result<Answer> {
+fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
     let user = call.user()?.id;
     let project = call.project()?.id;
-    let changed = if on {
+    let changed = if is_starred {
         call.run(
             "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
             params![project, user, call.now()],
@@ -157,8 +160,8 @@ fn storage(call: &Call<'_>) -> Result<Answer> {
 /// others get 401. The settings exist from 16.11 on.
 fn security_project(call: &Call<'_>) -> Result<Project> {
     refuse_if(!call.is_from(16, 11), Failure::no_route)?;
-    let least = if call.writes { MAINTAINER } else { DEVELOPER };
-    let project = call.project_as(least).map_err(Failure::without_403)?;
+    let min_level = if call.writes { MAINTAINER } else { DEVELOPER };
+    let project = call.project_as(min_level).map_err(Failure::without_403)?;
     call.require_tier(Tier::Ultimate).map(|()| project)
 }
 
@@ -192,10 +195,10 @@ fn change_security_settings(call: &Call<'_>) -> Result<Answer> {
     let project = security_project(call)?;
     let name = PUSH_PROTECTION[usize::from(!call.is_from(17, 11))];
     call.params.require_any(&[name])?;
-    if let Some(on) = call.params.flag(name)? {
+    if let Some(protects) = call.params.flag(name)? {
         let mut attributes = project.attributes(call.db)?;
         for name in PUSH_PROTECTION {
-            attributes.insert(name.to_owned(), on.into());
+            attributes.insert(name.to_owned(), protects.into());
         }
         project.save_attributes(call.db, &attributes, call.now())?;
     }

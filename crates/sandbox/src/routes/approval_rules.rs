@@ -86,11 +86,11 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
             None => {}
         }
     }
-    let named = stored_ids(rule, BRANCHES);
+    let branch_ids = stored_ids(rule, BRANCHES);
     let is_for_all = rule.is_set(ALL_BRANCHES);
     let branches: Vec<Value> = Protection::all(call, call.scope.holder())?
         .iter()
-        .filter(|protection| is_for_all || named.contains(&protection.id))
+        .filter(|protection| is_for_all || branch_ids.contains(&protection.id))
         .map(|protection| protected_branches::json(call, protection))
         .collect::<Result<_, _>>()?;
     let mut body = json!({
@@ -111,11 +111,11 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
 }
 
 fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
-    let mut shown = Vec::new();
+    let mut shown_rules = Vec::new();
     for id in ids {
-        shown.extend(User::by_id(call.db, *id)?.map(|user| user.brief(call)));
+        shown_rules.extend(User::by_id(call.db, *id)?.map(|user| user.brief(call)));
     }
-    Ok(shown)
+    Ok(shown_rules)
 }
 
 /// The users of a rule and the members of its groups, as far as they are active.
@@ -137,8 +137,8 @@ fn sent_id_list(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
 
 /// A list of ids under either of two names.
 fn sent_ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
-    let [one, other] = [sent_id_list(call, names[0])?, sent_id_list(call, names[1])?];
-    Ok(match (one, other) {
+    let [first_ids, second_ids] = [sent_id_list(call, names[0])?, sent_id_list(call, names[1])?];
+    Ok(match (first_ids, second_ids) {
         (None, None) => None,
         (one, other) => Some([one.unwrap_or_default(), other.unwrap_or_default()].concat()),
     })
@@ -151,11 +151,11 @@ fn requested_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>
     if by_id.is_none() && names.is_none() {
         return Ok(None);
     }
-    let mut requested = by_id.unwrap_or_default();
+    let mut user_ids = by_id.unwrap_or_default();
     for name in names.unwrap_or_default() {
-        requested.extend(User::by_username(call.db, &name)?.map(|user| user.id));
+        user_ids.extend(User::by_username(call.db, &name)?.map(|user| user.id));
     }
-    try_filter(requested, |id| {
+    try_filter(user_ids, |id| {
         Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0)
     })
     .map(Some)
@@ -169,16 +169,16 @@ fn is_visible_group(call: &Call<'_>, id: i64) -> Result<bool> {
 
 /// The groups in a call that the caller sees.
 fn requested_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
-    let Some(requested) = sent_ids(call, ["group_ids", "groups"])? else { return Ok(None) };
-    try_filter(requested, |id| is_visible_group(call, *id)).map(Some)
+    let Some(group_ids) = sent_ids(call, ["group_ids", "groups"])? else { return Ok(None) };
+    try_filter(group_ids, |id| is_visible_group(call, *id)).map(Some)
 }
 
 /// The project's protected branches in a call.
 fn requested_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
-    let Some(mut requested) = sent_id_list(call, "protected_branch_ids")? else { return Ok(None) };
+    let Some(mut branch_ids) = sent_id_list(call, "protected_branch_ids")? else { return Ok(None) };
     let protections = Protection::all(call, Holder::Project(project.id))?;
-    requested.retain(|id| protections.iter().any(|branch| branch.id == *id));
-    Ok(Some(requested))
+    branch_ids.retain(|id| protections.iter().any(|branch| branch.id == *id));
+    Ok(Some(branch_ids))
 }
 
 /// Completes a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag for all
@@ -233,10 +233,11 @@ fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
 }
 
 /// 400 with all faults of a rule.
-fn check(rule: &Record, all: &[Record]) -> Result<()> {
+fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
     let (kind, rule_name) = (rule.text(TYPE), rule.text("name"));
-    let mut others = all.iter().filter(|other| other.id != rule.id && other.text(TYPE) == kind);
-    let taken = others.clone().any(|other| other.text("name") == rule_name);
+    let mut others =
+        stored_rules.iter().filter(|other| other.id != rule.id && other.text(TYPE) == kind);
+    let is_taken = others.clone().any(|other| other.text("name") == rule_name);
     let any = kind == ANY && others.next().is_some();
     let reserved = REPORTS.iter().find(|(name, _)| *name == rule_name && *name != LICENSE);
     let name = match reserved {
@@ -244,7 +245,7 @@ fn check(rule: &Record, all: &[Record]) -> Result<()> {
         _ if rule_name.chars().count() > LONGEST_NAME => {
             Some(format!("is too long (maximum is {LONGEST_NAME} characters)"))
         }
-        _ if taken => Some("has already been taken".to_owned()),
+        _ if is_taken => Some("has already been taken".to_owned()),
         Some((name, report)) if kind == REGULAR => {
             Some(format!("{name} is reserved for {report} report type"))
         }
@@ -284,8 +285,8 @@ pub(super) fn require_approvals(
     let requested = requested.filter(|requested| requested.is_i64() && former != Some(requested));
     let Some(count) = requested.filter(|_| call.tier() >= Tier::Premium) else { return Ok(true) };
     let holder = Holder::Project(project);
-    let stored = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
-    let mut rule = stored.unwrap_or_else(|| {
+    let stored_rule = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
+    let mut rule = stored_rule.unwrap_or_else(|| {
         let mut rule = Record::new(call.now());
         rule.set("name", USUAL);
         rule.set(TYPE, ANY);

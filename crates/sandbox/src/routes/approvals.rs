@@ -100,9 +100,9 @@ fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static ApprovalFlag> {
 
 /// The same in the order of the newer form.
 fn newer_flags(call: &Call<'_>) -> Vec<&'static ApprovalFlag> {
-    let mut all: Vec<_> = flags(call).collect();
-    all.sort_by_key(|flag| flag.at);
-    all
+    let mut sorted_flags: Vec<_> = flags(call).collect();
+    sorted_flags.sort_by_key(|flag| flag.at);
+    sorted_flags
 }
 
 /// The settings of a project or group, and what enforces some of them.
@@ -110,7 +110,7 @@ struct EffectiveSettings {
     settings: Map<String, Value>,
     is_group: bool,
     /// The settings of the group above a project, if any.
-    above: Option<Map<String, Value>>,
+    group_settings: Option<Map<String, Value>>,
     /// The flags that the service enforces, by name.
     locked: Vec<&'static str>,
 }
@@ -129,20 +129,21 @@ impl EffectiveSettings {
         Ok(Self {
             settings: row.settings.clone(),
             is_group: call.scope.project_id().is_none(),
-            above: above.map(|above| above.settings),
+            group_settings: above.map(|above| above.settings),
             locked: locked.into_iter().map(|flag| flag.name).collect(),
         })
     }
 
     fn stored_value(&self, flag: &ApprovalFlag) -> bool {
-        let stored = self.settings.get(flag.key()).and_then(Value::as_bool);
-        stored.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
+        let stored_value = self.settings.get(flag.key()).and_then(Value::as_bool);
+        stored_value.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
     }
 
     /// Who enforces a flag.
     fn forced_by(&self, flag: &ApprovalFlag) -> Option<&'static str> {
-        let above = self.above.as_ref().or(self.is_group.then_some(&self.settings));
-        let on = |name: &str| above.and_then(|above| above.get(name)).and_then(Value::as_bool);
+        let settings = self.group_settings.as_ref().or(self.is_group.then_some(&self.settings));
+        let on =
+            |name: &str| settings.and_then(|settings| settings.get(name)).and_then(Value::as_bool);
         if self.locked.contains(&flag.name) {
             return Some("instance");
         }
@@ -165,20 +166,21 @@ impl EffectiveSettings {
 
     /// Stores a value, unless a level above enforces another one. Administrators may store what the
     /// service enforces.
-    fn take(&mut self, call: &Call<'_>, flag: &ApprovalFlag, on: bool) {
+    fn take(&mut self, call: &Call<'_>, flag: &ApprovalFlag, requested_value: bool) {
         let dropped = match self.forced_by(flag) {
             Some("instance") => !call.is_administrator(),
             by => by.is_some(),
         };
         if !dropped {
-            self.settings.insert(flag.key().to_owned(), on.into());
+            self.settings.insert(flag.key().to_owned(), requested_value.into());
         }
     }
 
     /// 400 if both only the approvals of code owners and all approvals are removed.
     fn check(&self, words: &str) -> Result<()> {
-        let on = |name: &str| self.settings.get(name).and_then(Value::as_bool);
-        refuse_if(on(SELECTIVE) == Some(true) && on(RESET) != Some(false), || {
+        let [selective, resets] =
+            [SELECTIVE, RESET].map(|name| self.settings.get(name).and_then(Value::as_bool));
+        refuse_if(selective == Some(true) && resets != Some(false), || {
             Failure::model("base", format!("{SELECTIVE} can only be enabled when {words}"))
         })
     }
@@ -220,23 +222,23 @@ fn older_json(call: &CollectionCall<'_>) -> Result<Value> {
 fn older_form(
     call: &Call<'_>,
     count: impl Into<Value>,
-    on: impl Fn(&ApprovalFlag) -> bool,
+    value_of: impl Fn(&ApprovalFlag) -> bool,
 ) -> Value {
     // Rules name the approvers; these lists are obsolete.
     let mut body = json!({ "approvers": [], "approver_groups": [] });
     body[BEFORE_MERGE] = count.into();
-    flags(call).for_each(|flag| body[flag.name] = on(flag).into());
+    flags(call).for_each(|flag| body[flag.name] = value_of(flag).into());
     body
 }
 
 fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
-    let shown = newer_flags(call).into_iter().map(|flag| {
-        let by = state.forced_by(flag);
+    let shown_flags = newer_flags(call).into_iter().map(|flag| {
+        let origin = state.forced_by(flag);
         let value = state.value(flag) != flag.opposite;
-        let value = json!({ "value": value, "locked": by.is_some(), "inherited_from": by });
+        let value = json!({ "value": value, "locked": origin.is_some(), "inherited_from": origin });
         (flag.newer.to_owned(), value)
     });
-    Value::Object(shown.collect())
+    Value::Object(shown_flags.collect())
 }
 
 /// Changes the settings in the call. Without a licence 18.9 ignores them.
@@ -293,12 +295,12 @@ fn answer_unlicensed(call: &Call<'_>) -> Result<Answer> {
 fn sent_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
     let flags = newer_flags(call);
     call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
-    let mut sent = Vec::new();
+    let mut sent_values = Vec::new();
     for flag in flags.into_iter().filter(|flag| call.params.has(flag.newer)) {
-        let empty = || Failure::parameter(flag.newer, "is empty");
-        sent.push((flag, call.params.flag(flag.newer)?.ok_or_else(empty)? != flag.opposite));
+        let is_on = call.params.flag(flag.newer)?.ok_or_else(|| Failure::empty(flag.newer))?;
+        sent_values.push((flag, is_on != flag.opposite));
     }
-    Ok(sent)
+    Ok(sent_values)
 }
 
 /// The first call for a group sets omitted flags to false.

@@ -36,25 +36,25 @@ const URLS: [&str; 2] = ["link_url", "image_url"];
 /// The badges of all groups above a project.
 fn inherited(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let Scope::Project(_) = call.scope else { return Ok(Vec::new()) };
-    let mut all = Vec::new();
+    let mut badges = Vec::new();
     for group in call.scope.groups() {
-        all.extend(BADGES.rows.all(call, Holder::Group(group))?);
+        badges.extend(BADGES.rows.all(call, Holder::Group(group))?);
     }
-    all.iter_mut().for_each(|badge| badge.set(INHERITED, true));
-    Ok(all)
+    badges.iter_mut().for_each(|badge| badge.set(INHERITED, true));
+    Ok(badges)
 }
 
 /// A badge as the service shows it. Placeholders for the project are filled in only in projects.
 fn json(call: &CollectionCall<'_>, badge: &Record) -> Result<Value> {
-    let rendered = |name| match call.scope {
-        Scope::Project(project) => rendered(call, project, badge.text(name)),
-        Scope::Group(_) => Ok(badge.text(name).to_owned()),
-    };
     let names = "name link_url image_url rendered_link_url rendered_image_url id kind";
     let mut body = members(badge, names);
     for name in URLS {
-        body[name] = badge.text(name).into();
-        body[format!("rendered_{name}")] = rendered(name)?.into();
+        let url = badge.text(name);
+        body[name] = url.into();
+        body[format!("rendered_{name}")] = match call.scope {
+            Scope::Project(project) => rendered(call, project, url)?.into(),
+            Scope::Group(_) => url.into(),
+        };
     }
     body["kind"] = if badge.is_set(INHERITED) { "group" } else { call.scope.name() }.into();
     Ok(body)
@@ -73,9 +73,9 @@ fn rendered(call: &Call<'_>, project: &Project, url: &str) -> Result<String> {
 fn check(badge: &Record) -> Result<()> {
     for name in URLS.into_iter().filter(|name| badge.settings.contains_key(*name)) {
         // Placeholders may be anywhere.
-        let plain = badge.text(name).replace("%{", "").replace('}', "");
-        if let Some(why) = urls::refused(&plain, &["http", "https"], Reach::Anywhere) {
-            return Err(Failure::model(name, why));
+        let plain_url = badge.text(name).replace("%{", "").replace('}', "");
+        if let Some(refusal) = urls::refused(&plain_url, &["http", "https"], Reach::Anywhere) {
+            return Err(Failure::model(name, refusal));
         }
     }
     Ok(())

@@ -1,8 +1,6 @@
 //! Access tokens of projects and groups. Each belongs to a bot, a user who is a member there:
 //! clients that manage members find bots in lists and must not change them.
 
-use rusqlite::Row;
-
 use super::members;
 use super::prelude::*;
 use super::tokens;
@@ -24,8 +22,8 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 pub(super) fn insert_bot(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64> {
     let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &call.random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
-    let new = User { bot: true, ..User::active(&username, name, &email) };
-    let bot = new.insert(call.db, call.now())?;
+    let new_bot = User { bot: true, ..User::active(&username, name, &email) };
+    let bot = new_bot.insert(call.db, call.now())?;
     members::insert(call, scope, bot, &Terms::level(level), None)?;
     Ok(bot)
 }
@@ -57,17 +55,17 @@ fn add_bot_fields(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) 
 
 /// The tokens of bots that are members here.
 fn tokens_of(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>> {
-    let rest = format!(
+    let clauses = format!(
         "JOIN members m ON m.user_id = t.user_id JOIN users u ON u.id = m.user_id
          WHERE m.{} = ?1 AND u.bot = 1 ORDER BY t.id",
         scope.column()
     );
-    let described = |token: Token, row: &Row<'_>| {
+    let all = Token::list_with(call.db, "m.access_level", &clauses, [scope.id()], |token, row| {
         let mut body = tokens::json(call, &token);
         add_bot_fields(call, scope, row.get(Token::WIDTH)?, &mut body);
         Ok((token, body))
-    };
-    Ok(Token::list_with(call.db, "m.access_level", &rest, [scope.id()], described)?)
+    });
+    Ok(all?)
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {

@@ -8,7 +8,7 @@ use rusqlite::ToSql;
 #[derive(Default)]
 pub(crate) struct Conditions {
     texts: Vec<Cow<'static, str>>,
-    bound: Vec<(&'static str, Box<dyn ToSql>)>,
+    bound_values: Vec<(&'static str, Box<dyn ToSql>)>,
 }
 
 impl Conditions {
@@ -18,7 +18,7 @@ impl Conditions {
         name: &'static str,
         value: impl ToSql + 'static,
     ) -> Self {
-        Self { texts: vec![text.into()], bound: vec![(name, Box::new(value))] }
+        Self { texts: vec![text.into()], bound_values: vec![(name, Box::new(value))] }
     }
 
     /// Adds a condition if `holds`.
@@ -38,7 +38,7 @@ impl Conditions {
     }
 
     pub(super) fn bind(&mut self, name: &'static str, value: impl ToSql + 'static) {
-        self.bound.push((name, Box::new(value)));
+        self.bound_values.push((name, Box::new(value)));
     }
 
     /// The clause of a query; empty without conditions.
@@ -50,6 +50,6 @@ impl Conditions {
     }
 
     pub(super) fn bound(&self) -> Vec<(&str, &dyn ToSql)> {
-        self.bound.iter().map(|(name, value)| (*name, value.as_ref())).collect()
+        self.bound_values.iter().map(|(name, value)| (*name, value.as_ref())).collect()
     }
 }

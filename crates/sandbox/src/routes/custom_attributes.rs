@@ -29,14 +29,14 @@ pub(super) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Value> {
 
 /// Narrows a list to what has all `custom_attributes` in the call; only administrators can filter by
 /// them. `holder` joins an attribute `c` to the object.
-pub(super) fn filter(call: &Call<'_>, all: &mut Conditions, holder: &str) {
-    let requested = call.params.get("custom_attributes").filter(|_| call.is_administrator());
+pub(super) fn filter(call: &Call<'_>, conditions: &mut Conditions, holder: &str) {
+    let wanted = call.params.get("custom_attributes").filter(|_| call.is_administrator());
     let has_all = format!(
         "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
              (SELECT 1 FROM custom_attributes c
               WHERE {holder} AND c.key = wanted.key AND c.value = wanted.value))"
     );
-    all.on(has_all, ":custom", requested.filter(|all| all.is_object()).map(Value::to_string));
+    conditions.on(has_all, ":custom", wanted.filter(|all| all.is_object()).map(Value::to_string));
 }
 
 /// The project, group or user of a call of an administrator. In 18.9 who is none gets 403, without a

@@ -10,7 +10,7 @@ pub(super) const DEFAULTS: &str = "default_branch_protection_defaults";
 
 /// The protection of default branches in a call; keys that it omits are not stored either.
 pub(super) fn sent_protection(call: &Call<'_>) -> Result<Option<Value>> {
-    let sent = match call.params.get(DEFAULTS).filter(|_| call.is_from(16, 3)) {
+    let requested_defaults = match call.params.get(DEFAULTS).filter(|_| call.is_from(16, 3)) {
         Some(Value::Object(sent)) => sent,
         None | Some(Value::Null) => return Ok(None),
         Some(_) => return Err(Failure::invalid(DEFAULTS)),
@@ -18,25 +18,24 @@ pub(super) fn sent_protection(call: &Call<'_>) -> Result<Option<Value>> {
     let mut protection = Map::new();
     for name in ["allowed_to_push", "allowed_to_merge"] {
         let field = format!("{DEFAULTS}[{name}]");
-        let rows = match sent.get(name) {
+        let rows = match requested_defaults.get(name) {
             Some(Value::Array(rows)) => rows,
             None | Some(Value::Null) => continue,
             Some(_) => return Err(Failure::invalid(&field)),
         };
-        let level = |(number, row): (usize, &Value)| {
+        let levels = rows.iter().enumerate().map(|(number, row)| {
             let field = format!("{field}[{number}][access_level]");
             let level = integer(&field, &row["access_level"])?;
             let is_allowed = level.is_some_and(|level| [DEVELOPER, MAINTAINER].contains(&level));
             refuse_if(!is_allowed, || Failure::no_valid_value(&field))?;
             Ok(json!({ "access_level": level }))
-        };
-        let levels = rows.iter().enumerate().map(level).collect::<Result<_>>()?;
-        protection.insert(name.to_owned(), levels);
+        });
+        protection.insert(name.to_owned(), levels.collect::<Result<_>>()?);
     }
     for name in ["allow_force_push", "code_owner_approval_required", "developer_can_initial_push"] {
-        if let Some(value) = sent.get(name) {
-            let on = flag(&format!("{DEFAULTS}[{name}]"), value)?;
-            protection.insert(name.to_owned(), on.into());
+        if let Some(value) = requested_defaults.get(name) {
+            let is_on = flag(&format!("{DEFAULTS}[{name}]"), value)?;
+            protection.insert(name.to_owned(), is_on.into());
         }
     }
     Ok(Some(protection.into()))

@@ -24,13 +24,13 @@ impl DeletionTarget {
     /// The project or group of a call of its owner.
     fn of(call: &Call<'_>) -> Result<Self> {
         let scope = Scope::with(call, [OWNER, OWNER])?;
-        let later = call.is_from(18, 0);
+        let is_from_18 = call.is_from(18, 0);
         let (marked, word) = match &scope {
             Scope::Group(group) => {
-                (&group.marked_for_deletion_on, later.then_some("deletion_scheduled"))
+                (&group.marked_for_deletion_on, is_from_18.then_some("deletion_scheduled"))
             }
             Scope::Project(project) => {
-                let word = if later { "deletion_scheduled" } else { "deleted" };
+                let word = if is_from_18 { "deletion_scheduled" } else { "deleted" };
                 (&project.marked_for_deletion_on, Some(word))
             }
         };
@@ -42,8 +42,8 @@ impl DeletionTarget {
         matches!(self.scope, Scope::Group(_))
     }
 
-    fn refused(&self, why: &str) -> Failure {
-        Failure::refused(format!("{} {why}", self.scope.either("Project", "Group")))
+    fn refused(&self, reason: &str) -> Failure {
+        Failure::refused(format!("{} {reason}", self.scope.either("Project", "Group")))
     }
 
     /// Sets its name and path, and sets or removes the mark.
@@ -113,9 +113,9 @@ fn check_permanent(call: &Call<'_>, target: &DeletionTarget) -> Result<()> {
     })?;
     refuse_if(!target.marked, || target.refused("must be marked for deletion first."))?;
     refuse_if(path.as_deref() != Some(target.scope.full_path()), || {
-        let what = target.scope.either("project", "subgroup");
+        let type_name = target.scope.either("project", "subgroup");
         Failure::refused(format!(
-            "`full_path` is incorrect. You must enter the complete path for the {what}."
+            "`full_path` is incorrect. You must enter the complete path for the {type_name}."
         ))
     })
 }

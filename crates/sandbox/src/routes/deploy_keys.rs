@@ -110,11 +110,11 @@ fn parse_key(text: &str) -> Option<(String, String)> {
 }
 
 /// The title; adds its faults.
-fn checked_title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
+fn checked_title(call: &Call<'_>, faults: &mut Complaints) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
-    wrong.add_if(title.trim().is_empty(), FIELD, "can't be blank");
-    wrong.check_length(FIELD, &title, LONGEST);
+    faults.add_if(title.trim().is_empty(), FIELD, "can't be blank");
+    faults.check_length(FIELD, &title, LONGEST);
     Ok(title)
 }
 
@@ -126,9 +126,9 @@ fn find_used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
 
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?.id;
-    let rest =
+    let clauses =
         "JOIN deploy_key_projects p ON p.key_id = k.id WHERE p.project_id = ?1 ORDER BY k.id";
-    let keys = DeployKey::list(call.db, rest, [project])?;
+    let keys = DeployKey::list(call.db, clauses, [project])?;
     page::list_of(call, &keys, |key| key.json_in(call, project))
 }
 
@@ -161,9 +161,9 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 fn create(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require(&["key", "title"])?;
-    let sent = call.params.text("key")?.unwrap_or_default().trim().to_owned();
+    let sent_key = call.params.text("key")?.unwrap_or_default().trim().to_owned();
     let can_push = call.params.is_set("can_push")?;
-    if let Some(existing) = DeployKey::first(call.db, "WHERE k.key = ?1", [&sent])? {
+    if let Some(existing) = DeployKey::first(call.db, "WHERE k.key = ?1", [&sent_key])? {
         let used = existing.can_push(call, project)?.is_some();
         if !used && existing.is_within_reach(call)? {
             existing.attach(call, project, can_push)?;
@@ -172,28 +172,28 @@ fn create(call: &Call<'_>) -> Result<Answer> {
             return Answer::created(&existing.json_in(call, project)?);
         }
     }
-    let mut wrong = Complaints::default();
-    let title = checked_title(call, &mut wrong)?;
+    let mut faults = Complaints::default();
+    let title = checked_title(call, &mut faults)?;
     let expires_at = call.params.time_or_day("expires_at")?.map(clock::spell);
     let is_past = expires_at.as_deref().is_some_and(|end| end < call.now());
-    wrong.add_if(is_past, "deploy_key.key", "has expired");
-    let Some((key, fingerprint)) = parse_key(&sent) else {
+    faults.add_if(is_past, "deploy_key.key", "has expired");
+    let Some((key, fingerprint)) = parse_key(&sent_key) else {
         for text in [FORBIDDEN_TYPE, "is invalid"] {
-            wrong.add("deploy_key.key", text);
+            faults.add("deploy_key.key", text);
         }
-        wrong.add("deploy_key.fingerprint_sha256", "cannot be generated");
-        return Err(wrong.into());
+        faults.add("deploy_key.fingerprint_sha256", "cannot be generated");
+        return Err(faults.into());
     };
     if DeployKey::first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
         let suffix = if call.service.profile.later_errors { "_sha256" } else { "" };
-        wrong.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
+        faults.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
     }
-    wrong.settle()?;
+    faults.settle()?;
     let created_at = call.now().to_owned();
-    let mut new = DeployKey { id: 0, title, key, fingerprint, created_at, expires_at };
-    new.id = new.put(call.db)?;
-    new.attach(call, project, can_push)?;
-    Answer::created(&new.json_in(call, project)?)
+    let mut new_key = DeployKey { id: 0, title, key, fingerprint, created_at, expires_at };
+    new_key.id = new_key.put(call.db)?;
+    new_key.attach(call, project, can_push)?;
+    Answer::created(&new_key.json_in(call, project)?)
 }
 
 /// Only administrators may change the title of a shared key; other callers' titles are ignored.

@@ -28,13 +28,13 @@ pub(super) const ROUTES: &[Route] = &[
     get("/users/{user_id}/events", |call| nothing(call, call.named_user().map(drop))),
 ];
 
-fn nothing(call: &Call<'_>, allowed: Result<()>) -> Result<Answer> {
-    allowed.and_then(|()| page::list(call, []))
+fn nothing(call: &Call<'_>, permission: Result<()>) -> Result<Answer> {
+    permission.and_then(|()| page::list(call, []))
 }
 
 /// An empty list without a total.
-fn uncounted(call: &Call<'_>, allowed: Result<()>) -> Result<Answer> {
-    let mut answer = nothing(call, allowed)?;
+fn uncounted(call: &Call<'_>, permission: Result<()>) -> Result<Answer> {
+    let mut answer = nothing(call, permission)?;
     answer.headers.retain(|(name, _)| !name.starts_with("x-total"));
     Ok(answer)
 }

@@ -96,7 +96,7 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
         protections.extend(of_group.into_iter().filter(|one| one.text("name") == row.text("tier")));
     }
     let (user, level) = (call.user()?.id, call.level_in(project)?);
-    let admits = |grant: &Value| -> Result<bool> {
+    let admits_caller = |grant: &Value| -> Result<bool> {
         let group = Namespace::by_any(call.db, grant["group_id"].as_i64())?;
         let of_group = group.map(|group| call.level_in_group(&group)).transpose()?.unwrap_or(0);
         Ok(grant["user_id"] == user
@@ -106,17 +106,17 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
             || of_group > 0)
     };
     Ok(!any(protections, |protection: Record| {
-        Ok(!any(protection.value(LEVELS).as_array().into_iter().flatten(), admits)?)
+        Ok(!any(protection.value(LEVELS).as_array().into_iter().flatten(), admits_caller)?)
     })?)
 }
 
 fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    let stored = call.stored()?;
+    let stored_rows = call.stored()?;
     if call.params.has("slug") {
         return Err(Failure::parameter("slug", "is automatically generated and cannot be changed"));
     }
     // From 16.0 on a name cannot be changed.
-    let before = stored.iter().find(|other| other.id == row.id);
+    let before = stored_rows.iter().find(|other| other.id == row.id);
     if let Some(before) = before.filter(|_| call.is_from(16, 0)) {
         row.set("name", before.text("name"));
     }
@@ -126,7 +126,7 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
         let text = "cluster agent doesn't exist or cannot be associated with this environment";
         Failure::bad_request(text)
     })?;
-    check(row, &stored, before, agent.is_some())
+    check(row, &stored_rows, before, agent.is_some())
         .map_err(|failure| if row.id == 0 { in_sentences(failure) } else { failure })?;
     for name in ["external_url", AUTO_STOP] {
         if row.text(name).is_empty() {
@@ -147,38 +147,37 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
 }
 
 /// The faults of an environment. Unchanged fields are not checked again.
-fn check(row: &Record, stored: &[Record], before: Option<&Record>, has_agent: bool) -> Result<()> {
-    let mut wrong = Complaints::default();
+fn check(row: &Record, rows: &[Record], former: Option<&Record>, has_agent: bool) -> Result<()> {
+    let mut faults = Complaints::default();
     let name = row.text("name");
-    wrong.add_if(name.is_empty(), "name", "can't be blank");
-    wrong.add_if(is_taken(stored, row, "name"), "name", "has already been taken");
+    faults.add_if(name.is_empty(), "name", "can't be blank");
+    faults.add_if(is_taken(rows, row, "name"), "name", "has already been taken");
     let slug = slug(name);
-    let same_slug = stored.iter().any(|other| row.id == 0 && other.text("slug") == slug);
-    wrong.add_if(same_slug, "slug", "has already been taken");
+    let same_slug = rows.iter().any(|other| row.id == 0 && other.text("slug") == slug);
+    faults.add_if(same_slug, "slug", "has already been taken");
     let url = row.text("external_url");
     // A text without a scheme is not checked.
     if url.contains(':')
         && let Some(why) = urls::refused(url, &["http", "https"], Reach::Anywhere)
     {
-        wrong.add("external_url", why);
+        faults.add("external_url", why);
     }
     let is_changed =
-        |name: &str| before.map_or(Value::Null, |before| before.value(name)) != row.value(name);
+        |name: &str| former.map_or(Value::Null, |before| before.value(name)) != row.value(name);
     let has_namespace = !row.text(NAMESPACE).is_empty();
     for (name, other, has_other, words) in [
         (NAMESPACE, AGENT, has_agent, "cannot be set without a cluster agent"),
         (FLUX, NAMESPACE, has_namespace, "cannot be set without a kubernetes namespace"),
     ] {
         let is_set = !row.text(name).is_empty() && (is_changed(name) || is_changed(other));
-        wrong.add_if(is_set && !has_other, name, words);
+        faults.add_if(is_set && !has_other, name, words);
     }
-    wrong.settle()
+    faults.settle()
 }
 
 /// A name in the form for URLs: short, plain, and with a mark if it was changed.
 fn slug(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let mut slug: String = name.chars().map(plain).collect();
+    let mut slug = name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     if !slug.starts_with(|c: char| c.is_ascii_lowercase()) {
         slug.insert_str(0, "env-");
     }
@@ -277,13 +276,13 @@ fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     let before = row.settings.get(COUNT).and_then(Value::as_i64);
     row.set(COUNT, count.or(before).unwrap_or(0));
     for list in [LEVELS, RULES] {
-        let row_of = |before: Option<&Value>, sent: &Value, removes| match removes {
+        let changed = change_rows(call, list, row.value(list), |former, sent, removes| {
             // Rules of approval must name themselves again.
-            true if list == RULES => check_grantee(list, sent).map(|()| None),
-            true => Ok(None),
-            false => complete_grant(call, list, before, sent),
-        };
-        let changed = change_rows(call, list, row.value(list), row_of)?;
+            if removes && list == RULES {
+                check_grantee(list, sent)?;
+            }
+            if removes { Ok(None) } else { complete_grant(call, list, former, sent) }
+        })?;
         refuse_if(list == LEVELS && changed.is_empty(), || {
             Failure::invalid_record("Deploy access levels is too short (minimum is 1 character)")
         })?;
@@ -298,8 +297,8 @@ const WHO: [&str; 3] = ["access_level", "user_id", "group_id"];
 const EXACTLY_ONE: &str = "Exactly one of access_level, group_id, user_id must be present";
 
 /// Refuses an element that does not name exactly one thing.
-fn check_grantee(list: &str, sent: &Value) -> Result<()> {
-    match WHO.iter().filter(|name| !sent[**name].is_null()).count() {
+fn check_grantee(list: &str, requested_row: &Value) -> Result<()> {
+    match WHO.iter().filter(|name| !requested_row[**name].is_null()).count() {
         1 => Ok(()),
         0 if list == RULES => {
             let names = WHO.map(|name| format!("{list}[{name}]"));
@@ -324,28 +323,27 @@ fn complete_grant(
 ) -> Result<Option<Value>> {
     let read = |name: &str| integer(&format!("{list}[{name}]"), &sent[name]);
     check_grantee(list, sent)?;
-    let (user, named) = (read("user_id")?, read("group_id")?);
+    let (user_id, group_id) = (read("user_id")?, read("group_id")?);
     let level = number_of(&format!("{list}[access_level]"), &sent["access_level"], |level| {
         [DEVELOPER, MAINTAINER, 60].contains(&level)
     })?;
-    let to = match (user, named, level) {
+    let grantee = match (user_id, group_id, level) {
         (Some(id), ..) if may_user_deploy(call, id)? => Some(Grantee::User(id)),
         (_, Some(id), _) if may_group_deploy(call, id)? => Some(Grantee::Group(id)),
         (None, None, Some(level)) => Some(Grantee::Level(level)),
         _ => None,
     };
-    let description = to.map_or(Ok(None), |to| grants::grantee_name(call, to))?;
-    let other = || invalid_row(list, EXACTLY_ONE);
+    let description = grantee.map_or(Ok(None), |to| grants::grantee_name(call, to))?;
     let Some(description) = description else {
-        return before.map_or(Ok(None), |_| Err(other()));
+        return before.map_or(Ok(None), |_| Err(invalid_row(list, EXACTLY_ONE)));
     };
     let mut body = json!({
         "id": id_of_row(call, before)?,
         // The service's table has a preset, which no request gives to a user or group.
         "access_level": level.or((list == LEVELS).then_some(MAINTAINER)),
         "access_level_description": description,
-        "user_id": user,
-        "group_id": named,
+        "user_id": user_id,
+        "group_id": group_id,
         "group_inheritance_type": read("group_inheritance_type")?.unwrap_or(0),
     });
     if list == RULES {
@@ -355,9 +353,10 @@ fn complete_grant(
         })?;
         body["required_approvals"] = count.into();
     }
-    let is_other =
-        |name| before.is_some_and(|before| body[name].is_null() != before[name].is_null());
-    refuse_if(WHO.into_iter().any(is_other), other)?;
+    let is_other = before.is_some_and(|before| {
+        WHO.into_iter().any(|name| body[name].is_null() != before[name].is_null())
+    });
+    refuse_if(is_other, || invalid_row(list, EXACTLY_ONE))?;
     Ok(Some(body))
 }
 
@@ -373,13 +372,12 @@ fn may_user_deploy(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
 }
 
 /// True if a group can be named.
-fn may_group_deploy(call: &CollectionCall<'_>, named: i64) -> Result<bool> {
+fn may_group_deploy(call: &CollectionCall<'_>, group_id: i64) -> Result<bool> {
     let Scope::Group(group) = call.scope else {
         let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2)";
-        return call.one(sql, [call.scope.id(), named]);
+        return call.one(sql, [call.scope.id(), group_id]);
     };
-    let named = Namespace::by_id(call.db, named)?;
-    Ok(named.is_some_and(|named| {
+    Ok(Namespace::by_id(call.db, group_id)?.is_some_and(|named| {
         named.id != group.id && named.traversal.starts_with(&*group.traversal)
     }))
 }

@@ -137,8 +137,8 @@ impl Field {
             Form::Words(words) => {
                 let sent = params.words_of(name, words)?.unwrap_or_default();
                 // They are stored as flags, so answers have the order of the list.
-                let is_sent = |word: &&&str| sent.iter().any(|sent| sent == *word);
-                words.iter().filter(is_sent).copied().collect()
+                let is_sent = words.iter().filter(|word| sent.iter().any(|sent| sent == **word));
+                is_sent.copied().collect()
             }
             Form::Texts => params.texts(name)?.unwrap_or_default().into(),
             Form::Ids => params.integers(name)?.unwrap_or_default().into(),
@@ -167,22 +167,23 @@ pub(super) fn change_rows(
     stored: Value,
     row: impl Fn(Option<&Value>, &Value, bool) -> Result<Option<Value>>,
 ) -> Result<Vec<Value>> {
-    let mut all = stored.as_array().cloned().unwrap_or_default();
-    let Some(changes) = call.params.array(list)? else { return Ok(all) };
+    let mut elements = stored.as_array().cloned().unwrap_or_default();
+    let Some(changes) = call.params.array(list)? else { return Ok(elements) };
     refuse_if(!changes.iter().all(Value::is_object), || Failure::invalid(list))?;
     for change in changes {
         let Some(id) = integer(&format!("{list}[id]"), &change["id"])? else {
-            all.extend(row(None, change, false)?);
+            elements.extend(row(None, change, false)?);
             continue;
         };
-        let at = all.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;
+        let index =
+            elements.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;
         let removes = flag("_destroy", &change["_destroy"])? == Some(true);
-        match row(Some(&all[at]), change, removes)? {
-            Some(row) if !removes => all[at] = row,
-            _ => drop(all.remove(at)),
+        match row(Some(&elements[index]), change, removes)? {
+            Some(row) if !removes => elements[index] = row,
+            _ => drop(elements.remove(index)),
         }
     }
-    Ok(all)
+    Ok(elements)
 }
 
 /// The complaints about members that an item of a list lacks.

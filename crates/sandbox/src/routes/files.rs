@@ -30,18 +30,18 @@ fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
     let are_names = path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"));
     let is_valid = are_names && !path.contains(['\0', '\\']);
-    let refusal = || Failure::parameter("file_path", "should be a valid file path");
-    refuse_if(!is_valid, refusal).map(|()| path)
+    refuse_if(!is_valid, || Failure::parameter("file_path", "should be a valid file path"))?;
+    Ok(path)
 }
 
 /// The call's `ref` and its commit; 404 for `what` if there is none.
-fn requested_commit(call: &Call<'_>, project: &Project, what: &str) -> Result<(String, Commit)> {
+fn requested_commit(call: &Call<'_>, project: &Project, noun: &str) -> Result<(String, Commit)> {
     let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
         Some(reference) if reference != "HEAD" => reference,
         _ => default_branch(call, project)?,
     };
     let commit = repository_of(call, project).resolve(&reference)?;
-    Ok((reference, commit.ok_or_else(|| Failure::not_found(what))?))
+    Ok((reference, commit.ok_or_else(|| Failure::not_found(noun))?))
 }
 
 /// The file in a call, with the commit and the `ref`.
@@ -103,13 +103,13 @@ fn tree(call: &Call<'_>) -> Result<Answer> {
     let recursive = call.params.is_set("recursive")?;
     let (mut folders, mut files) = (BTreeMap::new(), Vec::new());
     for (path, blob, executable) in repository_of(call, &project).paths(&commit.id)? {
-        let Some(below) = path.strip_prefix(&prefix) else { continue };
-        for (end, _) in below.match_indices('/').take(if recursive { usize::MAX } else { 1 }) {
-            let folder = format!("{prefix}{}", &below[..end]);
+        let Some(relative) = path.strip_prefix(&prefix) else { continue };
+        for (end, _) in relative.match_indices('/').take(if recursive { usize::MAX } else { 1 }) {
+            let folder = format!("{prefix}{}", &relative[..end]);
             let id = id_of(&[commit.id.as_bytes(), folder.as_bytes()]);
             folders.entry(folder.clone()).or_insert_with(|| entry(&id, "tree", &folder, "040000"));
         }
-        if recursive || !below.contains('/') {
+        if recursive || !relative.contains('/') {
             let mode = if executable { "100755" } else { "100644" };
             files.push(entry(&blob, "blob", &path, mode));
         }
@@ -117,8 +117,8 @@ fn tree(call: &Call<'_>) -> Result<Answer> {
     if folders.is_empty() && files.is_empty() && !prefix.is_empty() {
         return Err(Failure::not_found("Tree"));
     }
-    let all = folders.into_values().chain(files);
-    page::list(call, all)
+    let entries = folders.into_values().chain(files);
+    page::list(call, entries)
 }
 
 /// A file or folder in a list.
@@ -155,8 +155,8 @@ fn write(call: &Call<'_>) -> Result<Answer> {
     let message = call.params.text("commit_message")?.unwrap_or_default();
     let content = content(call)?;
     let (start, file) = find_for_write(call, &project, &branch, path)?;
-    let is_stale = |last: &String| file.as_ref().is_some_and(|file| file.last_commit_id != *last);
-    if call.params.text("last_commit_id")?.as_ref().is_some_and(is_stale) {
+    let last = call.params.text("last_commit_id")?;
+    if last.is_some_and(|last| file.as_ref().is_some_and(|file| file.last_commit_id != last)) {
         return Err(Failure::refused(
             "You are attempting to update a file that has changed since you started editing it.",
         ));
@@ -222,8 +222,8 @@ fn find_for_write(
     let repository = repository_of(call, project);
     let start = call.params.text("start_branch")?.filter(|start| !start.is_empty());
     let is_new = start.as_ref().is_some_and(|start| start != branch);
-    let from = start.as_deref().unwrap_or(branch);
-    let Some(head) = repository.find(BRANCHES, from)? else {
+    let start_branch = start.as_deref().unwrap_or(branch);
+    let Some(head) = repository.find(BRANCHES, start_branch)? else {
         return Err(Failure::refused("You can only create or edit files when you are on a branch"));
     };
     if is_new && repository.find(BRANCHES, branch)?.is_some() {
@@ -241,8 +241,8 @@ fn find_for_write(
     }
     let file = repository.file(&head.commit.id, path)?;
     refuse_if(creates == file.is_some(), || {
-        let is_it = if creates { "already exists" } else { "doesn't exist" };
-        Failure::refused(format!("A file with this name {is_it}"))
+        let complaint = if creates { "already exists" } else { "doesn't exist" };
+        Failure::refused(format!("A file with this name {complaint}"))
     })?;
     Ok((is_new.then_some(head.commit.id), file))
 }

@@ -26,17 +26,17 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let within_limit = namespace.is_group() || users::may_create_project(call, user)?;
     refuse_if(!within_limit, Failure::forbidden)?;
     let params = &call.params;
-    let later = call.service.profile.later_errors;
+    let has_later_errors = call.service.profile.later_errors;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
     check_source(call, &upstream)?;
     project_rules::check(RequestedName::new(&namespace, &name, &path), (false, false))
-        .map_err(|failure| if later { conflict(failure, true) } else { failure })?;
-    let requested = params.one_of("visibility", VISIBILITIES)?;
-    requested
+        .map_err(|failure| if has_later_errors { conflict(failure, true) } else { failure })?;
+    let requested_visibility = params.one_of("visibility", VISIBILITIES)?;
+    requested_visibility
         .as_deref()
         .map_or(Ok(()), |requested| projects::check_restriction(call, requested))?;
-    let visibility = requested
+    let visibility = requested_visibility
         .unwrap_or_else(|| projects::lower_visibility(&upstream.visibility, &namespace).to_owned());
     projects::check_visibility(&namespace, &visibility)?;
     let (name_taken, path_taken) = projects::taken_names(call, &namespace, &name, &path, None)?;
@@ -48,7 +48,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         attributes.insert("mr_default_target_self".to_owned(), targets_fork.into());
     }
     let error = call.service.profile.import_failure.as_deref();
-    let new = NewProject {
+    let new_project = NewProject {
         namespace: &namespace,
         name: &name,
         path: &path,
@@ -61,7 +61,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         import: Some(Import { source: None, error }),
         attributes: &attributes,
     };
-    let id = projects::insert_with_members(call, new)?;
+    let id = projects::insert_with_members(call, new_project)?;
     projects::answer(call, StatusCode::CREATED, id, Extras::saved())
 }
 
@@ -93,21 +93,21 @@ fn conflict(failure: Failure, in_words: bool) -> Failure {
 /// The refusal if the name or the path is taken.
 fn name_conflict(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
     let later = call.service.profile.later_errors;
-    let mut wrong = Complaints::default();
-    wrong.add_if(name_taken && later, "project_namespace.name", TAKEN);
-    wrong.add_if(name_taken, "name", TAKEN);
-    wrong.add_if(path_taken, "path", TAKEN);
-    conflict(wrong.into(), later)
+    let mut faults = Complaints::default();
+    faults.add_if(name_taken && later, "project_namespace.name", TAKEN);
+    faults.add_if(name_taken, "name", TAKEN);
+    faults.add_if(path_taken, "path", TAKEN);
+    conflict(faults.into(), later)
 }
 
 /// The target of the fork: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
 /// else the caller's.
 fn target_namespace(call: &Call<'_>, user: i64) -> Result<Namespace> {
-    let mut requested = call.params.integer("namespace_id")?.map(|id| id.to_string());
+    let mut reference = call.params.integer("namespace_id")?.map(|id| id.to_string());
     for name in ["namespace_path", "namespace"] {
-        requested = requested.or(call.params.text(name)?);
+        reference = reference.or(call.params.text(name)?);
     }
-    let found = match requested {
+    let namespace = match reference {
         None => Namespace::of_user(call.db, user)?,
         Some(requested) => match Namespace::by_reference(call.db, &requested)? {
             // Everybody can see users, and so their namespaces.
@@ -118,7 +118,7 @@ fn target_namespace(call: &Call<'_>, user: i64) -> Result<Namespace> {
             _ => return Err(Failure::not_found("Namespace")),
         },
     };
-    let Some(namespace) = found else { return Err(Failure::not_found("Target Namespace")) };
+    let Some(namespace) = namespace else { return Err(Failure::not_found("Target Namespace")) };
     match call.level_in_group(&namespace)? {
         // A fork is an import, which needs a maintainer since then.
         DEVELOPER if call.is_from(16, 0) => Err(Failure::message(

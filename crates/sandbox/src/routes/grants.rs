@@ -89,8 +89,8 @@ impl GrantChange {
 
 /// True if a level may be granted for an action.
 fn is_grantable(action: Action, level: i64) -> bool {
-    let refused = action == Action::Unprotect && level == NO_ONE;
-    !refused && LEVELS.iter().any(|(value, _)| *value == level)
+    let is_refused = action == Action::Unprotect && level == NO_ONE;
+    !is_refused && LEVELS.iter().any(|(value, _)| *value == level)
 }
 
 /// Reads the lists of these actions; they need Premium, and are ignored otherwise.
@@ -100,12 +100,12 @@ pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result
     }
     let lists: Vec<_> =
         actions.iter().map(|action| (*action, call.params.get(&list_name(*action)))).collect();
-    let wrong: Vec<String> = lists
+    let empty_lists: Vec<String> = lists
         .iter()
         .filter(|(_, list)| list.is_some_and(|list| !is_list(list)))
         .map(|(action, _)| format!("{} is invalid", list_name(*action)))
         .collect();
-    refuse_if(!wrong.is_empty(), || Failure::parameters(&wrong))?;
+    refuse_if(!empty_lists.is_empty(), || Failure::parameters(&empty_lists))?;
     let mut changes = Vec::new();
     for (action, list) in lists {
         let elements = list.and_then(Value::as_array).into_iter().flatten();
@@ -138,28 +138,28 @@ fn read_change(call: &Call<'_>, action: Action, element: &Value) -> Result<Grant
     let [user_id, group_id, key] = [read("user_id")?, read("group_id")?, read("deploy_key_id")?];
     let key = key.filter(|_| takes_keys(action) && call.is_from(17, 5));
     let destroy = flag(&name("_destroy"), &element["_destroy"])? == Some(true);
-    let new = GrantChange::new(action, level);
+    let change = GrantChange::new(action, level);
     let group_id = group_id.filter(|_| user_id.is_none());
     let deploy_key_id = key.filter(|_| user_id.is_none() && group_id.is_none());
-    let grant = Grant { user_id, group_id, deploy_key_id, ..new.grant };
-    Ok(GrantChange { id: read("id")?, destroy, grant, ..new })
+    let grant = Grant { user_id, group_id, deploy_key_id, ..change.grant };
+    Ok(GrantChange { id: read("id")?, destroy, grant, ..change })
 }
 
 /// The grants of a new protection for these actions: from the lists, the single levels, or else a
 /// default level.
 pub(super) fn initial(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<GrantChange>> {
     let listed = changes(call, tier, actions)?;
-    let licensed = |action| action != Action::Unprotect || tier >= Tier::Premium;
-    let mut all = Vec::new();
-    for action in actions.iter().copied().filter(|action| licensed(*action)) {
+    let mut changes = Vec::new();
+    let is_licensed = tier >= Tier::Premium;
+    for &action in actions.iter().filter(|action| is_licensed || **action != Action::Unprotect) {
         let name = format!("{}_access_level", action.word());
         let level = call.params.number_of(&name, |level| is_grantable(action, level))?;
         if level.is_some() || !listed.iter().any(|change| change.grant.action == action) {
-            all.push(GrantChange::new(action, level));
+            changes.push(GrantChange::new(action, level));
         }
     }
-    all.extend(listed);
-    Ok(all)
+    changes.extend(listed);
+    Ok(changes)
 }
 
 /// The grants after changes, with the faults of the changes in sentences.
@@ -214,11 +214,11 @@ impl GrantPlan {
         stored: &[Grant],
         grant: &Grant,
     ) -> Result<()> {
-        let taken = stored.iter().any(|other| {
+        let is_taken = stored.iter().any(|other| {
             other.action == grant.action && other.to() == grant.to() && other.id != grant.id
         });
         let complaint = match (scope, grant.to()) {
-            _ if taken => Some("has already been taken"),
+            _ if is_taken => Some("has already been taken"),
             (Scope::Project(project), to) => grantee_fault(call, project, to)?,
             (Scope::Group(_), Grantee::Level(_)) => None,
             (Scope::Group(_), _) => Some("must be blank"),
@@ -246,10 +246,14 @@ impl GrantPlan {
 
 /// Why something cannot be granted: a user must be a member, in any way; a group must be invited to
 /// the project itself, with at least developer; a key must be able to push to it.
-fn grantee_fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>> {
-    Ok(match to {
+fn grantee_fault(
+    call: &Call<'_>,
+    project: &Project,
+    grantee: Grantee,
+) -> Result<Option<&'static str>> {
+    Ok(match grantee {
         Grantee::Level(_) => None,
-        _ if grantee_name(call, to)?.is_none() => Some("can't be blank"),
+        _ if grantee_name(call, grantee)?.is_none() => Some("can't be blank"),
         Grantee::User(id) if call.level_of(id, project)? > 0 => None,
         Grantee::User(_) => Some("is not a member of the project"),
         Grantee::Group(id) if is_invited(call, project.id, id)? => None,

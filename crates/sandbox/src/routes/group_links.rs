@@ -31,8 +31,9 @@ const SAML: Collection = Collection {
         refuse_if(is_taken(&call.stored()?, row, NAME), || {
             Failure::refused("Saml group name has already been taken")
         })?;
-        let refused = |text: &str| Failure::refused(text);
-        row.set(ROLE, member_roles::role_id(call, SAML_ROLES_SINCE, level, refused)?);
+        let role =
+            member_roles::role_id(call, SAML_ROLES_SINCE, level, |text| Failure::refused(text))?;
+        row.set(ROLE, role);
         Ok(())
     },
     json: |call, row| json(call, row, SAML_ROLES_SINCE),
@@ -60,9 +61,11 @@ const LDAP: Collection = Collection {
         let field = named_field(call)?;
         let level = level(call, LDAP_LEVEL, Release::new(18, 6))?;
         row.set(SAML_LEVEL, level);
-        let is_same =
-            |link: &Record| [PROVIDER, field].iter().all(|name| link.text(name) == row.text(name));
-        refuse_if(call.stored()?.iter().any(is_same), || {
+        let is_taken = call
+            .stored()?
+            .iter()
+            .any(|link| [PROVIDER, field].iter().all(|name| link.text(name) == row.text(name)));
+        refuse_if(is_taken, || {
             let name = if field == EITHER[0] { "Cn" } else { "Filter" };
             Failure::conflict(&format!("{name} has already been taken"))
         })?;

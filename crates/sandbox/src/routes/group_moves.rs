@@ -13,10 +13,10 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// Updates the full paths and names at and below a group, parents first.
 pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let (first, end) = group.range();
+    let (range_start, range_end) = group.range();
     let sql = "SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2
                ORDER BY length(traversal), id";
-    for id in call.many::<i64>(sql, [first, end])? {
+    for id in call.many::<i64>(sql, [range_start, range_end])? {
         call.run(
             "UPDATE namespaces SET
                  full_path = coalesce((SELECT a.full_path || '/' FROM namespaces a WHERE a.id = namespaces.parent_id), '') || path,
@@ -33,8 +33,8 @@ pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<()> {
     Ok(())
 }
 
-fn refused(why: &str) -> Failure {
-    Failure::refused(format!("Transfer failed: {why}"))
+fn refused(reason: &str) -> Failure {
+    Failure::refused(format!("Transfer failed: {reason}"))
 }
 
 /// Moves a group with its contents below another one, or to the top level.
@@ -56,15 +56,15 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
-    let (above, below) = (group.parent_id, parent.map(|parent| parent.id));
-    refuse_if(above == below, || {
+    let (former_parent, new_parent) = (group.parent_id, parent.map(|parent| parent.id));
+    refuse_if(former_parent == new_parent, || {
         refused(match parent {
             None => "Group is already a root group.",
             Some(_) => "Group is already associated to the parent group.",
         })
     })?;
-    let may = group_rules::may_create(call, parent)?;
-    refuse_if(!may, || refused("You don't have enough permissions."))?;
+    let may_create = group_rules::may_create(call, parent)?;
+    refuse_if(!may_create, || refused("You don't have enough permissions."))?;
     let is_inside = parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal));
     refuse_if(is_inside, || refused("Cannot transfer group to one of its subgroup."))?;
     refuse_if(group_rules::is_taken(call, parent, &group.path, Some(group.id))?, || {
@@ -75,25 +75,26 @@ fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>
 }
 
 fn move_below(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
-    let above = parent.map_or("/", |parent| parent.traversal.as_str());
+    let parent_traversal = parent.map_or("/", |parent| parent.traversal.as_str());
     let (first, end) = group.range();
     call.set("namespaces", group.id, "parent_id", parent.map(|parent| parent.id))?;
     let sql = "UPDATE namespaces SET traversal = ?1 || substr(traversal, ?2)
                WHERE traversal >= ?3 AND traversal < ?4";
-    let rest = group.traversal.len() as i64 + 1;
-    call.run(sql, params![format!("{above}{}/", group.id), rest, first, end]).map(drop)
+    let suffix_start = group.traversal.len() as i64 + 1;
+    call.run(sql, params![format!("{parent_traversal}{}/", group.id), suffix_start, first, end])
+        .map(drop)
 }
 
 /// Lowers the visibility of everything at and below a group to at most this.
 fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()> {
-    let above = Value::from(&VISIBILITIES[visibility_rank(most) + 1..]).to_string();
-    let below = Value::from(group.subtree(call.db)?).to_string();
+    let wider = Value::from(&VISIBILITIES[visibility_rank(most) + 1..]).to_string();
+    let group_ids = Value::from(group.subtree(call.db)?).to_string();
     for (table, key) in [("namespaces", "id"), ("projects", "namespace_id")] {
         let sql = format!(
             "UPDATE {table} SET visibility = ?1 WHERE {key} IN (SELECT value FROM json_each(?2))
                  AND visibility IN (SELECT value FROM json_each(?3))"
         );
-        call.run(&sql, params![most, below, above])?;
+        call.run(&sql, params![most, group_ids, wider])?;
     }
     Ok(())
 }

@@ -56,8 +56,8 @@ pub(super) fn check(
     if new_path {
         check.path(shortest);
     }
-    let above = requested.parent.map_or(0, |parent| ids(&parent.traversal).count());
-    let is_deep = existing.is_none() && above > MOST_ABOVE;
+    let depth = requested.parent.map_or(0, |parent| ids(&parent.traversal).count());
+    let is_deep = existing.is_none() && depth > MOST_ABOVE;
     check.complaints.add_if(is_deep, "parent_id", "has too deep level of nesting");
     group_settings::check(call, is_below, route, false, &mut check.complaints)?;
     if existing.is_none_or(|existing| existing.visibility != requested.visibility) {
@@ -100,8 +100,8 @@ impl GroupCheck<'_> {
     /// The rules for the whole path.
     fn full_path(&mut self) -> Result<()> {
         let Self { call, requested, existing, complaints } = self;
-        let above = requested.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
-        let is_long = above + requested.path.chars().count() > LONGEST;
+        let prefix = requested.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
+        let is_long = prefix + requested.path.chars().count() > LONGEST;
         complaints.add_if(is_long, "path", TOO_LONG);
         let existing = existing.map(|group| group.id);
         let is_taken = !requested.path.is_empty()
@@ -118,7 +118,7 @@ impl GroupCheck<'_> {
             complaints.add(FIELD, restricted_text(word));
             return Ok(());
         }
-        let above = Value::from(&VISIBILITIES[visibility_rank(word) + 1..]).to_string();
+        let wider = Value::from(&VISIBILITIES[visibility_rank(word) + 1..]).to_string();
         for (table, key, what) in [
             ("projects", "namespace_id", "this group contains projects with higher visibility"),
             ("namespaces", "parent_id", "there are sub-groups with higher visibility"),
@@ -127,7 +127,7 @@ impl GroupCheck<'_> {
                 "SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} = ?1
                      AND visibility IN (SELECT value FROM json_each(?2)))"
             );
-            let is_below = call.one(&sql, params![existing.map(|group| group.id), above])?;
+            let is_below = call.one(&sql, params![existing.map(|group| group.id), wider])?;
             complaints.add_if(is_below, FIELD, format!("{word} is not allowed since {what}."));
         }
         let most = requested.parent.map_or("public", |parent| parent.visibility.as_str());

@@ -28,8 +28,8 @@ pub(super) fn apply_sent(call: &Call<'_>, group: &Namespace) -> Result<()> {
         return Ok(());
     }
     let requested = setting_level(call, group.id)?;
-    let above = group.parent_id.map_or(Ok(ENABLED), |parent| setting_level(call, parent))?;
-    if requested != FORBIDDEN && above == FORBIDDEN {
+    let parent_level = group.parent_id.map_or(Ok(ENABLED), |parent| setting_level(call, parent))?;
+    if requested != FORBIDDEN && parent_level == FORBIDDEN {
         let (field, what, text) = match requested {
             ENABLED => (
                 OF_PROJECT,
@@ -54,8 +54,12 @@ const NOT_ALLOWED: &str = "cannot be enabled because parent group does not allow
 
 /// A subgroup takes a more restrictive value from its new parent.
 pub(super) fn inherit(call: &Call<'_>, group: &Namespace, parent: &Namespace) -> Result<()> {
-    let above = setting_level(call, parent.id)?;
-    if above > setting_level(call, group.id)? { apply_below(call, group, above) } else { Ok(()) }
+    let parent_level = setting_level(call, parent.id)?;
+    if parent_level > setting_level(call, group.id)? {
+        apply_below(call, group, parent_level)
+    } else {
+        Ok(())
+    }
 }
 
 /// Refuses runners for a project if the group forbids them. A project `follows` the group if it does
@@ -66,25 +70,25 @@ pub(super) fn apply_to_project(
     follows: bool,
     attributes: &mut Map<String, Value>,
 ) -> Result<()> {
-    let above = if group.is_group() { setting_level(call, group.id)? } else { ENABLED };
+    let group_level = if group.is_group() { setting_level(call, group.id)? } else { ENABLED };
     if follows {
-        attributes.insert(OF_PROJECT.to_owned(), (above == ENABLED).into());
+        attributes.insert(OF_PROJECT.to_owned(), (group_level == ENABLED).into());
     }
     let is_wanted = attributes.get(OF_PROJECT) == Some(&Value::Bool(true));
-    refuse_if(is_wanted && above == FORBIDDEN, || Failure::model(OF_PROJECT, NOT_ALLOWED))
+    refuse_if(is_wanted && group_level == FORBIDDEN, || Failure::model(OF_PROJECT, NOT_ALLOWED))
 }
 
 /// Sets the runners of a group, and of all groups and projects below it.
 fn apply_below(call: &Call<'_>, group: &Namespace, requested: usize) -> Result<()> {
-    let below = if requested == ENABLED { ENABLED } else { FORBIDDEN };
-    let all = group.subtree(call.db)?;
-    for id in &all {
-        let value = if *id == group.id { requested } else { below };
+    let level_below = if requested == ENABLED { ENABLED } else { FORBIDDEN };
+    let group_ids = group.subtree(call.db)?;
+    for id in &group_ids {
+        let value = if *id == group.id { requested } else { level_below };
         OF_GROUPS.put(call.db, *id, SETTING, VALUES[value])?;
     }
     let sql = "UPDATE projects SET updated_at = ?3,
                    attributes = json_set(attributes, '$.shared_runners_enabled', json(?2))
                WHERE namespace_id IN (SELECT value FROM json_each(?1))";
-    let on = if requested == ENABLED { "true" } else { "false" };
-    call.run(sql, params![Value::from(all).to_string(), on, call.now()]).map(drop)
+    let enabled_json = if requested == ENABLED { "true" } else { "false" };
+    call.run(sql, params![Value::from(group_ids).to_string(), enabled_json, call.now()]).map(drop)
 }

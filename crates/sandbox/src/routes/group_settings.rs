@@ -93,9 +93,13 @@ fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
 
 /// The value of the nearest group above that sets one.
 fn value_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
-    let above: Vec<i64> = ids(&group.traversal).collect();
-    let value = |id: &i64| OF_GROUPS.set(call.db, *id).map(|mut set| set.remove(name));
-    above.iter().rev().find_map(|id| value(id).transpose()).transpose()
+    let group_ids: Vec<i64> = ids(&group.traversal).collect();
+    for id in group_ids.into_iter().rev() {
+        if let Some(value) = OF_GROUPS.set(call.db, id)?.remove(name) {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
 }
 
 /// Who creates projects in groups without the setting: a word here, a number in the settings of the
@@ -119,14 +123,14 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
         Some(setting) => setting,
         None => who_creates_projects(call)?,
     };
-    let least = match word {
+    let min_level = match word {
         "noone" => return Ok(false),
         "administrator" if !call.is_administrator() => return Ok(false),
         "owner" | "administrator" => OWNER,
         "maintainer" => MAINTAINER,
         _ => DEVELOPER,
     };
-    Ok(call.level_in_group(group)? >= least && !call.is_group_archived(group)?)
+    Ok(call.level_in_group(group)? >= min_level && !call.is_group_archived(group)?)
 }
 
 /// Refuses values of a wrong type before any other check.
@@ -263,8 +267,8 @@ fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let wrong = "is an invalid IP address range";
     let are_valid = ranges.iter().all(|range| is_range(range));
     refuse_if(!are_valid, || Failure::model("ip_restrictions.range", wrong))?;
-    let stored = (!ranges.is_empty()).then(|| ranges.join(","));
-    OF_GROUPS.put(call.db, group.id, ADDRESSES, stored)
+    let joined_ranges = (!ranges.is_empty()).then(|| ranges.join(","));
+    OF_GROUPS.put(call.db, group.id, ADDRESSES, joined_ranges)
 }
 
 /// Providers of e-mail addresses for everybody.
@@ -292,8 +296,8 @@ fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
         complaints.add_if(is_odd, field, "The domain you entered is misformatted.");
     }
     complaints.settle()?;
-    let stored = (!domains.is_empty()).then(|| domains.join(","));
-    OF_GROUPS.put(call.db, group.id, DOMAINS, stored)
+    let joined_domains = (!domains.is_empty()).then(|| domains.join(","));
+    OF_GROUPS.put(call.db, group.id, DOMAINS, joined_domains)
 }
 
 fn items(text: &str) -> Vec<&str> {
@@ -356,8 +360,8 @@ pub(super) fn is_share_locked(call: &Call<'_>, group: i64) -> Result<bool> {
 
 /// Locks a group and all below it.
 fn lock_shares(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let all = group.subtree(call.db)?;
-    all.into_iter().try_for_each(|id| OF_GROUPS.put(call.db, id, SHARE_LOCK, true))
+    let group_ids = group.subtree(call.db)?;
+    group_ids.into_iter().try_for_each(|id| OF_GROUPS.put(call.db, id, SHARE_LOCK, true))
 }
 
 /// Below a locked group only the owners of that one can unlock.
@@ -401,12 +405,12 @@ pub(crate) fn add_inherited(
     let group = &project.namespace;
     let [lfs, devops] = INHERITED;
     if attributes.get(lfs).is_none_or(Value::is_null) {
-        let on = !group.is_group() || OF_GROUPS.is_on(call.db, group.id, lfs)?;
-        attributes.insert(lfs.to_owned(), on.into());
+        let is_enabled = !group.is_group() || OF_GROUPS.is_on(call.db, group.id, lfs)?;
+        attributes.insert(lfs.to_owned(), is_enabled.into());
     }
     if attributes.get(devops).is_none_or(Value::is_null) {
-        let above = value_above(call, group, devops)?.filter(|value| !value.is_null());
-        attributes.insert(devops.to_owned(), above.unwrap_or_else(|| true.into()));
+        let inherited_value = value_above(call, group, devops)?.filter(|value| !value.is_null());
+        attributes.insert(devops.to_owned(), inherited_value.unwrap_or_else(|| true.into()));
     }
     if group.is_group() && call.is_set_above(group, DIFFS, false)? {
         attributes.insert(DIFFS.to_owned(), false.into());

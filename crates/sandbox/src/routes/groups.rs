@@ -91,20 +91,20 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// With `top_level_only` these lists ignore which group they are for.
-fn list_below(call: &Call<'_>, all: bool) -> Result<Answer> {
+fn list_below(call: &Call<'_>, with_descendants: bool) -> Result<Answer> {
     let parent = call.group()?;
     let top = call.params.is_set("top_level_only")?;
     respond(call, false, requested_reach(call)?, |group| {
         let inside = group.id != parent.id && group.traversal.starts_with(&parent.traversal);
-        let is_wanted = inside && (all || group.parent_id == Some(parent.id));
+        let is_wanted = inside && (with_descendants || group.parent_id == Some(parent.id));
         if top { group.parent_id.is_none() } else { is_wanted }
     })
 }
 
 /// A list of these groups, as far as the caller sees them.
 pub(super) fn list_among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
-    let least = terms::level(call, "min_access_level")?.unwrap_or(0);
-    respond(call, true, (least, Vec::new()), |group| ids.contains(&group.id))
+    let min_level = terms::level(call, "min_access_level")?.unwrap_or(0);
+    respond(call, true, (min_level, Vec::new()), |group| ids.contains(&group.id))
 }
 
 /// Which groups a list shows: those in which the caller's own role, not that of an administrator, is
@@ -112,12 +112,14 @@ pub(super) fn list_among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
 type Reach = (i64, Vec<String>);
 
 fn requested_reach(call: &Call<'_>) -> Result<Reach> {
-    let least = terms::level(call, "min_access_level")?;
-    let all = call.params.flag("all_available")?;
-    Ok(match (&call.caller, least) {
+    let min_level = terms::level(call, "min_access_level")?;
+    let all_available = call.params.flag("all_available")?;
+    Ok(match (&call.caller, min_level) {
         _ if call.params.is_set("owned")? => (OWNER, Vec::new()),
         (_, Some(least)) => (least, Vec::new()),
-        (Some(user), None) if !all.unwrap_or(user.admin) => (1, membership_paths(call, user.id)?),
+        (Some(user), None) if !all_available.unwrap_or(user.admin) => {
+            (1, membership_paths(call, user.id)?)
+        }
         _ => (0, Vec::new()),
     })
 }
@@ -147,24 +149,24 @@ const MARKED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
 /// The filters in a call for groups, each from a release on.
 fn filters(call: &Call<'_>) -> Result<Conditions> {
     let params = &call.params;
-    let mut all = Conditions::with("n.kind = :kind", ":kind", "group");
+    let mut conditions = Conditions::with("n.kind = :kind", ":kind", "group");
     let skipped = params.integers("skip_groups")?.map(|ids| Value::from(ids).to_string());
-    all.on("n.id NOT IN (SELECT value FROM json_each(:skipped))", ":skipped", skipped);
+    conditions.on("n.id NOT IN (SELECT value FROM json_each(:skipped))", ":skipped", skipped);
     if call.is_from(16, 10) {
         let visibility = params.one_of("visibility", VISIBILITIES)?;
-        all.on("n.visibility = :visibility", ":visibility", visibility);
+        conditions.on("n.visibility = :visibility", ":visibility", visibility);
     }
     let marked = params.day("marked_for_deletion_on")?.filter(|_| call.is_from(17, 1));
-    all.on("n.marked_for_deletion_on = :marked", ":marked", marked);
+    conditions.on("n.marked_for_deletion_on = :marked", ":marked", marked);
     let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
     // Groups have no repositories here.
-    all.add_if(storage.is_some() && call.is_from(16, 3), "0");
+    conditions.add_if(storage.is_some() && call.is_from(16, 3), "0");
     let active = params.flag("active")?.filter(|_| call.is_from(18, 0));
-    all.on(format!("({ARCHIVED_ABOVE} OR {MARKED_ABOVE}) <> :active"), ":active", active);
+    conditions.on(format!("({ARCHIVED_ABOVE} OR {MARKED_ABOVE}) <> :active"), ":active", active);
     let archived = params.flag("archived")?.filter(|_| call.is_from(18, 2));
-    all.on(format!("{ARCHIVED_ABOVE} = :archived"), ":archived", archived);
-    custom_attributes::filter(call, &mut all, "c.group_id = n.id");
-    Ok(all)
+    conditions.on(format!("{ARCHIVED_ABOVE} = :archived"), ":archived", archived);
+    custom_attributes::filter(call, &mut conditions, "c.group_id = n.id");
+    Ok(conditions)
 }
 
 /// Answers a page of the groups that the caller may see and `accepts` admits. With `by_full_path` a
@@ -190,9 +192,9 @@ fn respond(
     }
     let descends = call.params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("desc");
     let direction = if descends { "DESC" } else { "ASC" };
-    let rest = format!("{} ORDER BY {column} {direction}, n.id", conditions.clause());
-    let all = Namespace::list(call.db, &rest, &*conditions.bound())?;
-    let shown = try_filter(all, |group| {
+    let clauses = format!("{} ORDER BY {column} {direction}, n.id", conditions.clause());
+    let groups = Namespace::list(call.db, &clauses, &*conditions.bound())?;
+    let shown_groups = try_filter(groups, |group| {
         let path = if by_full_path { &group.full_path } else { &group.path };
         let is_named = [&group.name, path].iter().any(|text| text.to_lowercase().contains(&search));
         Ok(is_named
@@ -202,7 +204,7 @@ fn respond(
                 || paths.iter().any(|path| path.starts_with(&group.traversal)))
             && call.sees_group(group)?)
     })?;
-    page::list_of(call, &shown, |group| brief_json(call, group))
+    page::list_of(call, &shown_groups, |group| brief_json(call, group))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
@@ -216,23 +218,23 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["name", "path"])?;
     let name = call.params.text("name")?;
     let path = call.params.text("path")?;
-    let above = call.params.integer("parent_id")?;
+    let parent_id = call.params.integer("parent_id")?;
     group_settings::check_types(call, Accepts::Create)?;
     let visibility = call.params.one_of("visibility", VISIBILITIES)?;
-    let parent = above.map(|id| call.visible_group(&id.to_string())).transpose()?;
-    let may = group_rules::may_create(call, parent.as_ref())?;
+    let parent = parent_id.map(|id| call.visible_group(&id.to_string())).transpose()?;
+    let may_create = group_rules::may_create(call, parent.as_ref())?;
     let minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
     let is_paid = minutes && call.tier() >= Tier::Premium && !call.is_administrator();
-    refuse_if(!may || is_paid, Failure::forbidden)?;
+    refuse_if(!may_create || is_paid, Failure::forbidden)?;
     let Some(path) = path else { return Err(group_rules::missing_path()) };
     let preset = instance::setting(call, "default_group_visibility")?;
-    let new = NewGroup {
+    let new_group = NewGroup {
         name: name.as_ref().unwrap_or(&path),
         path: &path,
         parent: parent.as_ref(),
         visibility: visibility.as_deref().or(preset.as_str()).unwrap_or("private"),
     };
-    let group = insert(call, new, SHORTEST_PATH).map_err(as_one_text)?;
+    let group = insert(call, new_group, SHORTEST_PATH).map_err(as_one_text)?;
     let scope = Scope::Group(Box::new(group.clone()));
     members::insert(call, &scope, user.id, &Terms::level(OWNER), None)?;
     group_settings::inherit(call, &group, parent.as_ref())?;
@@ -242,9 +244,13 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 
 /// Inserts a group after all checks except those of the caller's rights. Its path has at least this
 /// length.
-pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>, shortest: usize) -> Result<Namespace> {
-    group_rules::check(call, new, None, shortest)?;
-    reload(call, Namespace::insert_group(call.db, new, call.now())?)
+pub(crate) fn insert(
+    call: &Call<'_>,
+    new_group: NewGroup<'_>,
+    shortest: usize,
+) -> Result<Namespace> {
+    group_rules::check(call, new_group, None, shortest)?;
+    reload(call, Namespace::insert_group(call.db, new_group, call.now())?)
 }
 
 /// Omitted fields stay unchanged; a call without any field is fine too.
@@ -274,7 +280,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let group = call.group_as(OWNER)?;
-    let why = match (archived, OF_GROUPS.is_on(call.db, group.id, ARCHIVED)?) {
+    let complaint = match (archived, OF_GROUPS.is_on(call.db, group.id, ARCHIVED)?) {
         (true, true) => Some("Group is already archived!"),
         (false, false) => Some("Group is already unarchived!"),
         (true, false) if call.is_group_archived(&group)? => {
@@ -285,7 +291,7 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
         }
         _ => None,
     };
-    refuse_if(why.is_some(), || Failure::invalid_record(why))?;
+    refuse_if(complaint.is_some(), || Failure::invalid_record(complaint))?;
     OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?;
     Answer::ok(&whole_json(call, &group, call.params.is_set("with_projects")?)?)
 }

@@ -75,24 +75,25 @@ impl SecretKind {
         settings: &mut Map<String, Value>,
         more: impl IntoIterator<Item = (String, Value)>,
     ) {
-        let all = settings.entry(self.name).or_insert_with(|| json!({}));
-        if let Value::Object(all) = all {
+        let secrets = settings.entry(self.name).or_insert_with(|| json!({}));
+        if let Value::Object(all) = secrets {
             all.extend(more);
         }
     }
 
     /// Removes one; returns whether it existed.
     pub(super) fn remove(&self, settings: &mut Map<String, Value>, key: &str) -> bool {
-        let all = settings.get_mut(self.name).and_then(Value::as_object_mut);
-        all.is_some_and(|all| all.shift_remove(key).is_some())
+        let secrets = settings.get_mut(self.name).and_then(Value::as_object_mut);
+        secrets.is_some_and(|all| all.shift_remove(key).is_some())
     }
 
     pub(super) fn is_sound(&self, settings: &Map<String, Value>) -> bool {
-        let fits = |value: &Value| {
-            value.as_str().is_some_and(|text| (1..=self.longest).contains(&text.chars().count()))
-        };
-        self.of(settings).is_none_or(|all| {
-            all.len() <= MOST && all.iter().all(|(key, value)| is_key(key) && fits(value))
+        self.of(settings).is_none_or(|secrets| {
+            secrets.len() <= MOST
+                && secrets.iter().all(|(key, value)| {
+                    let length = value.as_str().map_or(0, |text| text.chars().count());
+                    is_key(key) && (1..=self.longest).contains(&length)
+                })
         })
     }
 }

@@ -27,7 +27,7 @@ fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
     let is_from_url =
         status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
     let mut body = projects::identity_json(call, project)?;
-    let more = json!({
+    let extra_members = json!({
         "import_status": status,
         "import_type": is_from_url.then_some("git"),
         "correlation_id": null,
@@ -35,7 +35,7 @@ fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
         "import_error": project.import_error_at(call.now()),
         "stats": null,
     });
-    extend(&mut body, more);
+    extend(&mut body, extra_members);
     Ok(body)
 }
 
@@ -47,11 +47,11 @@ fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
     refuse_if(is_missing, || Failure::invalid("file"))?;
     let path = call.params.text("path")?.unwrap_or_default();
     let name = call.params.text("name")?.unwrap_or_else(|| path.clone());
-    let mut named = None;
+    let mut named_user = None;
     for name in ["namespace", "namespace_id", "namespace_path"] {
-        named = named.or(call.params.text(name)?);
+        named_user = named_user.or(call.params.text(name)?);
     }
-    let target = match named {
+    let target = match named_user {
         Some(target) => Namespace::by_reference(call.db, &target)?,
         None => Namespace::of_user(call.db, user.id)?,
     };
@@ -163,14 +163,14 @@ fn is_reachable(url: &str) -> bool {
 /// The target, in which the caller must be allowed to create projects. Both imports refuse with
 /// different statuses.
 fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespace> {
-    let found = Namespace::by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
+    let namespace = Namespace::by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
         let text = "Namespace or group to import repository into does not exist.";
         error(StatusCode::UNPROCESSABLE_ENTITY, text)
     })?;
-    refuse_if(call.level_in_group(&found)? < minimum_level(call), || {
+    refuse_if(call.level_in_group(&namespace)? < minimum_level(call), || {
         error(refusal, "You don't have permissions to import this project")
     })?;
-    Ok(found)
+    Ok(namespace)
 }
 
 /// The minimum level for imports into a namespace.
@@ -193,7 +193,7 @@ fn import(
     let error = planned_failure(call)?;
     let branch = error.is_none().then_some("main");
     attributes.insert("default_branch".to_owned(), branch.into());
-    let new = NewProject {
+    let new_project = NewProject {
         namespace,
         name,
         path,
@@ -206,7 +206,7 @@ fn import(
         import: Some(Import { source: Some(source), error: error.as_deref() }),
         attributes: &attributes,
     };
-    let id = projects::insert_with_members(call, new)?;
+    let id = projects::insert_with_members(call, new_project)?;
     Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))
 }
 
@@ -214,8 +214,8 @@ fn import(
 /// that start with `invalid` count as refused.
 fn planned_failure(call: &Call<'_>) -> Result<Option<String>> {
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
-    let refused = token.starts_with("invalid").then(|| DENIED.to_owned());
-    Ok(refused.or_else(|| call.service.profile.import_failure.clone()))
+    let refusal = token.starts_with("invalid").then(|| DENIED.to_owned());
+    Ok(refusal.or_else(|| call.service.profile.import_failure.clone()))
 }
 
 /// The external host's answer to a refused credential.

@@ -39,8 +39,8 @@ const LICENSES: &str = include_str!("licenses.txt");
 fn licenses(call: &Call<'_>) -> Result<Answer> {
     call.project()?;
     let pairs = LICENSES.lines().filter_map(|line| line.split_once(' '));
-    let all = pairs.map(|(key, name)| json!({ "key": key, "name": name }));
-    page::list(call, all)
+    let licenses = pairs.map(|(key, name)| json!({ "key": key, "name": name }));
+    page::list(call, licenses)
 }
 
 /// The settings of a new service; the type of each value is that of the setting.
@@ -87,10 +87,10 @@ fn preset(call: &Call<'_>, name: &str) -> Option<Value> {
 fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     call.administrator()?;
     let sql = "SELECT value FROM meta WHERE key = 'application settings'";
-    let stored: Option<String> = call.maybe(sql, [])?;
+    let stored_json: Option<String> = call.maybe(sql, [])?;
     let presets = PRESETS.keys().filter_map(|name| Some((name.clone(), preset(call, name)?)));
     let mut settings: Map<String, Value> = presets.collect();
-    if let Some(text) = stored {
+    if let Some(text) = stored_json {
         let set: Map<String, Value> =
             serde_json::from_str(&text).map_err(|error| Failure::internal(&error))?;
         settings.extend(set);
@@ -105,7 +105,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     check(call)?;
     for (name, value) in &mut settings {
         let may_be_null = PRESETS.get(name).is_some_and(Value::is_null);
-        let new = match value {
+        let new_value = match value {
             Value::Bool(_) => call.params.flag(name)?.map(Value::from),
             Value::Number(_) => call.params.integer(name)?.map(Value::from),
             Value::Array(_) => call.params.texts(name)?.map(Value::from),
@@ -114,7 +114,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
             _ if may_be_null && call.params.has(name) => Some(call.params.text(name)?.into()),
             _ => call.params.text(name)?.map(Value::from),
         };
-        if let Some(new) = new {
+        if let Some(new) = new_value {
             *value = new;
         }
     }
@@ -141,10 +141,10 @@ fn check(call: &Call<'_>) -> Result<()> {
     let is_none = call.params.integer("session_expire_delay")?.is_some_and(|delay| delay <= 0);
     complaints.add_if(is_none, "session_expire_delay", "must be greater than 0");
     // Before 16.0, 0 switched delayed deletion off.
-    let least = i64::from(call.is_from(16, 0));
+    let min_count = i64::from(call.is_from(16, 0));
     let days = call.params.integer(PERIOD)?;
-    let text = format!("must be greater than or equal to {least}");
-    complaints.add_if(days.is_some_and(|days| days < least), PERIOD, text);
+    let text = format!("must be greater than or equal to {min_count}");
+    complaints.add_if(days.is_some_and(|days| days < min_count), PERIOD, text);
     let is_long = days.is_some_and(|days| days > 90);
     complaints.add_if(is_long, PERIOD, "must be less than or equal to 90");
     complaints.settle()
@@ -160,12 +160,12 @@ pub(super) fn is_restricted(call: &Call<'_>, visibility: &str) -> Result<bool> {
 /// Parts of the report of background jobs. There are none, so nobody waits for them.
 fn metrics(call: &Call<'_>, parts: &[&str]) -> Result<Answer> {
     call.administrator()?;
-    let all = json!({
+    let statistics = json!({
         "queues": { "default": { "backlog": 0, "latency": 0 } },
         "processes": [{ "hostname": "localhost", "pid": 1, "queues": ["default"], "concurrency": 1, "busy": 0 }],
         "jobs": { "processed": 0, "failed": 0, "enqueued": 0, "dead": 0 },
     });
-    let shown: Map<String, Value> =
-        parts.iter().map(|part| ((*part).to_owned(), all[*part].clone())).collect();
-    Answer::ok(&shown)
+    let shown_settings: Map<String, Value> =
+        parts.iter().map(|part| ((*part).to_owned(), statistics[*part].clone())).collect();
+    Answer::ok(&shown_settings)
 }

@@ -97,8 +97,8 @@ impl IntegrationKind {
 
     /// The properties that are shown.
     fn shown(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
-        let named = self.text.iter().chain(&self.number).chain(&self.texts);
-        named.map(String::as_str).chain(self.flags(call))
+        let field_names = self.text.iter().chain(&self.number).chain(&self.texts);
+        field_names.map(String::as_str).chain(self.flags(call))
     }
 }
 
@@ -133,8 +133,10 @@ fn json(call: &Call<'_>, row: &Record) -> Value {
     }
     set_if(&mut body, call.release() >= INHERITS_SINCE, "inherited", row.is_set("inherited"));
     if !call.segment("slug").is_empty() {
-        let value = |kind, name: &str| (name.to_owned(), shown_value(kind, row, name));
-        let shown = kind.map(|kind| kind.shown(call).map(|name| value(kind, name)).collect());
+        let shown = kind.map(|kind| {
+            let shown = kind.shown(call);
+            shown.map(|name| (name.to_owned(), shown_value(kind, row, name))).collect()
+        });
         body["properties"] = Value::Object(shown.unwrap_or_default());
     }
     body
@@ -158,10 +160,10 @@ fn property(name: &str) -> String {
 /// Sets an integration up, or changes it.
 fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
-    let unavailable = || Failure::refused("400 Integration not available");
-    refuse_if(BY_HAND.contains(&slug), unavailable)?;
+    let unavailable = "400 Integration not available";
+    refuse_if(BY_HAND.contains(&slug), || Failure::refused(unavailable))?;
     let kind = kind_of_call(call).ok_or_else(Failure::no_route)?;
-    refuse_if(kind.of_projects && call.is_of_group(), unavailable)?;
+    refuse_if(kind.of_projects && call.is_of_group(), || Failure::refused(unavailable))?;
     let required: Vec<&str> = kind.required.iter().map(String::as_str).collect();
     call.params.require(&required)?;
     if row.id == 0 {
@@ -170,9 +172,10 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let inherits =
         if call.release() >= INHERITS_SINCE { call.params.flag(INHERITS)? } else { Some(false) };
     if inherits == Some(true) {
-        let above = find_above(call, slug)?;
-        let above = above.ok_or_else(|| Failure::refused("Default integration not found."))?;
-        copy_inherited(row, &above.1, above.0);
+        let inherited_row = find_above(call, slug)?;
+        let (group, inherited_row) =
+            inherited_row.ok_or_else(|| Failure::refused("Default integration not found."))?;
+        copy_inherited(row, &inherited_row, group);
     } else if !row.is_set("inherited") || inherits == Some(false) {
         store(call, kind, row)?;
         row.set("inherited", false);
@@ -228,52 +231,56 @@ fn store(
         row.set(&property(name), if is_null { Value::Null } else { value });
     }
     check(call, kind, row)?;
-    let text = |name: &str| row.text(&property(name)).to_owned();
     let moved = !address.is_null() && address != row.value(&property("jenkins_url"));
-    if moved && !text("username").is_empty() && !call.params.has("password") {
+    if moved && !text_of(row, "username").is_empty() && !call.params.has("password") {
         return Err(refused("password", BLANK));
     }
     let others = ROWS.all(call, call.scope.holder())?;
     let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
-    let is_tracker = |slug: &str| ALL.iter().any(|kind| kind.is_issue_tracker && kind.slug == slug);
     // A group may have several.
     let is_limited = kind.is_issue_tracker && matches!(call.scope, Scope::Project(_));
-    let is_second = is_limited && others.any(|other| is_tracker(other.text("slug")));
+    let is_second = is_limited
+        && others.any(|other| {
+            ALL.iter().any(|kind| kind.is_issue_tracker && kind.slug == other.text("slug"))
+        });
     refuse_if(is_second, || {
         let words = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
         refused("base", words)
     })
 }
 
+fn text_of<'a>(row: &'a Record, name: &str) -> &'a str {
+    row.text(&property(name))
+}
+
 /// Refuses invalid properties.
 fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
-    let text = |name: &str| row.text(&property(name)).to_owned();
-    let blank = kind.required.iter().find(|name| text(name).is_empty());
+    let blank = kind.required.iter().find(|name| text_of(row, name).is_empty());
     if let Some(name) = blank {
         return Err(refused(name, BLANK));
     }
-    let addresses = kind.urls.iter().map(|name| (name.as_str(), text(name)));
+    let addresses = kind.urls.iter().map(|name| (name.as_str(), text_of(row, name)));
     // The service builds the webhook of Matrix from this.
-    let matrix = (kind.slug == "matrix").then(|| ("webhook", text("hostname")));
+    let matrix = (kind.slug == "matrix").then(|| ("webhook", text_of(row, "hostname")));
     for (name, url) in addresses.chain(matrix).filter(|(_, url)| !url.is_empty()) {
-        if let Some(why) = urls::refused(&url, &["http", "https"], instance::reach(call)?) {
-            return Err(refused(name, &why));
+        if let Some(refusal) = urls::refused(&url, &["http", "https"], instance::reach(call)?) {
+            return Err(refused(name, &refusal));
         }
     }
     let with_token = row.value(&property("jira_auth_type")) == 1;
-    let (slug, password) = (kind.slug.as_str(), text("password"));
+    let (slug, password) = (kind.slug.as_str(), text_of(row, "password"));
     // It becomes a masked variable.
     let is_masked = password.len() >= 8 && password.chars().all(is_maskable);
     let behaviors = ["", "match_any", "match_all"];
     // A channel without a server follows the default one.
-    let has_channel = text("recipients").split_whitespace().any(|one: &str| {
-        !text("default_irc_uri").is_empty()
+    let has_channel = text_of(row, "recipients").split_whitespace().any(|one: &str| {
+        !text_of(row, "default_irc_uri").is_empty()
             || ["irc://", "ircs://"].iter().any(|s| one.starts_with(s))
     });
     for (wrong, name, words) in [
-        (!behaviors.contains(&text(BEHAVIOR).as_str()), BEHAVIOR, "is not included in the list"),
-        (!text("thread").chars().all(|c| c.is_ascii_digit()), "thread", "is not a number"),
-        (slug == "jira" && !with_token && text("username").is_empty(), "username", BLANK),
+        (!behaviors.contains(&text_of(row, BEHAVIOR)), BEHAVIOR, "is not included in the list"),
+        (!text_of(row, "thread").chars().all(|c| c.is_ascii_digit()), "thread", "is not a number"),
+        (slug == "jira" && !with_token && text_of(row, "username").is_empty(), "username", BLANK),
         (slug == "irker" && !has_channel, "recipients", "are all invalid"),
         (slug == "harbor" && !is_masked, "password", "is invalid"),
     ] {
@@ -308,8 +315,8 @@ fn find_above(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Reco
 }
 
 /// Makes `row` an inherited copy of the one of `group`.
-fn copy_inherited(row: &mut Record, above: &Record, group: i64) {
-    row.settings = above.settings.clone();
+fn copy_inherited(row: &mut Record, group_row: &Record, group: i64) {
+    row.settings = group_row.settings.clone();
     row.set("inherited", true);
     row.set("from", group);
 }
@@ -317,19 +324,20 @@ fn copy_inherited(row: &mut Record, above: &Record, group: i64) {
 /// Copies the integration of a group to everything below that has none of its own, or inherits it
 /// from here or from further above.
 fn copy_below(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()> {
-    let all = group.subtree(call.db)?;
+    let subtree_ids = group.subtree(call.db)?;
     let projects: Vec<i64> = call.many(
         "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))",
-        [json!(all).to_string()],
+        [json!(subtree_ids).to_string()],
     )?;
-    let groups = all.into_iter().filter(|id| *id != group.id).map(Holder::Group);
-    let above: Vec<i64> = ids(&group.traversal).collect();
+    let groups = subtree_ids.into_iter().filter(|id| *id != group.id).map(Holder::Group);
+    let group_ids: Vec<i64> = ids(&group.traversal).collect();
     for holder in groups.chain(projects.into_iter().map(Holder::Project)) {
-        let found = find(call, holder, integration.text("slug"))?;
-        let is_from =
-            |row: &Record| row.value("from").as_i64().is_some_and(|id| above.contains(&id));
-        if found.as_ref().is_none_or(|row| row.is_set("inherited") && is_from(row)) {
-            let mut row = found.unwrap_or_else(|| Record::new(call.now()));
+        let stored_row = find(call, holder, integration.text("slug"))?;
+        if stored_row.as_ref().is_none_or(|row| {
+            row.is_set("inherited")
+                && row.value("from").as_i64().is_some_and(|id| group_ids.contains(&id))
+        }) {
+            let mut row = stored_row.unwrap_or_else(|| Record::new(call.now()));
             copy_inherited(&mut row, integration, group.id);
             ROWS.save(call, holder, &mut row)?;
         }
@@ -343,9 +351,9 @@ pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> R
         for row in ROWS.all(call, Holder::Group(group))? {
             let is_new = find(call, Holder::Project(project), row.text("slug"))?.is_none();
             if row.is_set("active") && is_new {
-                let from = row.value("from").as_i64().filter(|_| row.is_set("inherited"));
+                let source_group = row.value("from").as_i64().filter(|_| row.is_set("inherited"));
                 let mut copy = Record::new(call.now());
-                copy_inherited(&mut copy, &row, from.unwrap_or(group));
+                copy_inherited(&mut copy, &row, source_group.unwrap_or(group));
                 ROWS.save(call, Holder::Project(project), &mut copy)?;
             }
         }

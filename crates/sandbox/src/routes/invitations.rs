@@ -28,13 +28,13 @@ fn list_invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value
          WHERE m.{} = ?1 AND m.email IS NOT NULL AND (?2 = '' OR m.email = ?2) ORDER BY m.id",
         scope.column()
     );
-    let mut all = call.objects(&sql, params![scope.id(), email])?;
-    for one in &mut all {
+    let mut invitations = call.objects(&sql, params![scope.id(), email])?;
+    for invitation in &mut invitations {
         // Nobody can accept an invitation here, so any token will do.
-        let seed = one["invite_token"].as_str().unwrap_or_default();
-        one["invite_token"] = format!("{:x}", Sha256::digest(seed)).into();
+        let seed = invitation["invite_token"].as_str().unwrap_or_default();
+        invitation["invite_token"] = format!("{:x}", Sha256::digest(seed)).into();
     }
-    Ok(all)
+    Ok(invitations)
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
@@ -81,8 +81,8 @@ fn invite(call: &Call<'_>, scope: &Scope, email: &str, terms: &Terms) -> Result<
          ON CONFLICT ({0}, email) DO UPDATE SET access_level = ?3, expires_at = ?4",
         scope.column()
     );
-    let by = call.caller.as_ref().map(|user| user.id);
-    let row = params![scope.id(), email, terms.level, terms.expires_at, call.now(), by];
+    let creator_id = call.caller.as_ref().map(|user| user.id);
+    let row = params![scope.id(), email, terms.level, terms.expires_at, call.now(), creator_id];
     call.run(&sql, row).map(drop)
 }
 

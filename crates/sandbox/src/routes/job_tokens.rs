@@ -86,11 +86,11 @@ const ALLOWED_GROUPS: Collection = Collection {
 /// An entry of a list of allowed ones; a POST answers with ids.
 fn allowed(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let key = call.collection.key;
-    let named = row.value(key);
+    let target_id = row.value(key);
     if call.writes {
-        return Ok(json!({ "source_project_id": call.scope.id(), key: named }));
+        return Ok(json!({ "source_project_id": call.scope.id(), key: target_id }));
     }
-    let id = named.as_i64().unwrap_or_default();
+    let id = target_id.as_i64().unwrap_or_default();
     if key == GROUP {
         let group = Namespace::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
         let url = group.web_url(&call.base);
@@ -101,8 +101,8 @@ fn allowed(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
 }
 
 fn is_listed(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
-    let value = |row: &Record| row.value(call.collection.key);
-    Ok(call.stored()?.iter().any(|other| value(other) == value(row)))
+    let key = call.collection.key;
+    Ok(call.stored()?.iter().any(|other| other.value(key) == row.value(key)))
 }
 
 fn complete_allowed(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {

@@ -63,8 +63,8 @@ fn labels_of(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Resu
     Ok(all)
 }
 
-fn sort(all: &mut [Record]) {
-    all.sort_by_cached_key(|label| (label.text(TITLE).to_owned(), label.id));
+fn sort(labels: &mut [Record]) {
+    labels.sort_by_cached_key(|label| (label.text(TITLE).to_owned(), label.id));
 }
 
 /// The groups whose labels are seen here: all, or only the nearest.
@@ -133,8 +133,8 @@ fn find_named(call: &CollectionCall<'_>, with_above: bool) -> Result<Record> {
         all.sort_by_key(|label| label.id);
     }
     let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));
-    let found = by_id.or_else(|| all.iter().position(|one| one.text(TITLE) == name));
-    found.map(|at| all.swap_remove(at)).ok_or_else(|| Failure::not_found("Label"))
+    let position = by_id.or_else(|| all.iter().position(|one| one.text(TITLE) == name));
+    position.map(|at| all.swap_remove(at)).ok_or_else(|| Failure::not_found("Label"))
 }
 
 /// The projects of a group.
@@ -144,17 +144,18 @@ fn projects_of(call: &Call<'_>, group: i64) -> Result<impl Iterator<Item = Holde
 }
 
 /// Orders a list by title, and leaves out what the call does not ask for.
-fn filter(call: &CollectionCall<'_>, all: &mut Vec<Record>) -> Result<()> {
+fn filter(call: &CollectionCall<'_>, labels: &mut Vec<Record>) -> Result<()> {
     if let Scope::Project(project) = call.scope
         && call.are_off(project, &LABELLED)?
     {
-        all.clear();
+        labels.clear();
     }
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let found = |label: &Record, name| label.text(name).to_lowercase().contains(&search);
-    all.retain(|label| found(label, TITLE) || found(label, "description"));
-    sort(all);
-    all.dedup_by_key(|label| label.id);
+    labels.retain(|label| {
+        [TITLE, "description"].iter().any(|name| label.text(name).to_lowercase().contains(&search))
+    });
+    sort(labels);
+    labels.dedup_by_key(|label| label.id);
     Ok(())
 }
 
@@ -208,13 +209,13 @@ fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
 }
 
 fn checked_title(title: &str) -> Result<String> {
-    let (title, mut wrong) = (title.trim(), Complaints::default());
-    wrong.add_if(title.is_empty(), TITLE, "can't be blank");
-    wrong.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
+    let (title, mut faults) = (title.trim(), Complaints::default());
+    faults.add_if(title.is_empty(), TITLE, "can't be blank");
+    faults.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
     if !title.contains(',') {
-        wrong.check_length(TITLE, title, LONGEST);
+        faults.check_length(TITLE, title, LONGEST);
     }
-    wrong.settle().map(|()| title.to_owned())
+    faults.settle().map(|()| title.to_owned())
 }
 
 /// The color in a call; null means the default.
@@ -233,9 +234,9 @@ fn take_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
         refuse_if(priority.is_some_and(|priority| priority < 0), || {
             Failure::model(NAME, "must be greater than or equal to 0")
         })?;
-        let mut all = label.value(PRIORITIES);
-        all[project.id.to_string()] = priority.into();
-        label.set(PRIORITIES, all);
+        let mut priorities = label.value(PRIORITIES);
+        priorities[project.id.to_string()] = priority.into();
+        label.set(PRIORITIES, priorities);
     }
     Ok(())
 }
@@ -245,8 +246,8 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     let (is_new, mut title) = (label.id == 0, "new_name");
     if is_new {
         title = "name";
-        let requested = call.params.text(title)?.unwrap_or_default();
-        let is_taken = labels(call, true)?.iter().any(|label| label.text(TITLE) == requested);
+        let requested_title = call.params.text(title)?.unwrap_or_default();
+        let is_taken = labels(call, true)?.iter().any(|label| label.text(TITLE) == requested_title);
         refuse_if(is_taken, || Failure::conflict("Label already exists"))?;
         label.set(GROUP, call.scope.either(None, Some(call.scope.id())));
     }

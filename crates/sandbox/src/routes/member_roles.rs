@@ -43,12 +43,12 @@ impl Role {
 
     /// Refuses another level for a member with this role. `had_role` if the member had it before.
     pub(super) fn check_level(&self, level: i64, had_role: bool) -> Result<()> {
-        let mut wrong = Complaints::default();
+        let mut faults = Complaints::default();
         let differs = level != self.base_access_level;
         let locked = "cannot be changed because of an existing association with a custom role";
-        wrong.add_if(differs, ROLE, MISMATCH);
-        wrong.add_if(differs && had_role, "access_level", locked);
-        wrong.settle()
+        faults.add_if(differs, ROLE, MISMATCH);
+        faults.add_if(differs && had_role, "access_level", locked);
+        faults.settle()
     }
 }
 
@@ -119,8 +119,8 @@ fn check_administrator(call: &Call<'_>) -> Result<()> {
 fn list(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
     check_administrator(call)?;
-    let all = Role::list(call.db, "ORDER BY r.id DESC", [])?;
-    Answer::ok(&all.iter().map(|role| role.json(call)).collect::<Vec<_>>())
+    let roles = Role::list(call.db, "ORDER BY r.id DESC", [])?;
+    Answer::ok(&roles.iter().map(|role| role.json(call)).collect::<Vec<_>>())
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {

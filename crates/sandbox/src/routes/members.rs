@@ -47,8 +47,8 @@ stored!(Member: members m,
 impl Member {
     /// The memberships that satisfy a condition on `m`.
     pub(super) fn among(call: &Call<'_>, condition: &str, with: impl Bound) -> Result<Vec<Self>> {
-        let rest = format!("JOIN users u ON u.id = m.user_id WHERE {condition} ORDER BY m.id");
-        Ok(Self::list_with(call.db, User::COLUMNS, &rest, with, |member, row| {
+        let clauses = format!("JOIN users u ON u.id = m.user_id WHERE {condition} ORDER BY m.id");
+        Ok(Self::list_with(call.db, User::COLUMNS, &clauses, with, |member, row| {
             Ok(Self { user: User::read(row, Self::WIDTH)?, ..member })
         })?)
     }
@@ -69,8 +69,8 @@ impl Member {
     }
 
     pub(super) fn one(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<Self>> {
-        let direct = Self::list_of(call, scope, false)?;
-        Ok(direct.into_iter().find(|member| member.user.id == user))
+        let direct_members = Self::list_of(call, scope, false)?;
+        Ok(direct_members.into_iter().find(|member| member.user.id == user))
     }
 
     /// The same; 404 without one.
@@ -113,9 +113,9 @@ impl Member {
                 take(Self::select(call, "m.group_id = ?1", &group)?, Some((cap, role)));
             }
         }
-        let mut all: Vec<Self> = best.into_values().collect();
-        all.sort_unstable_by_key(|member| member.id);
-        Ok(all)
+        let mut members: Vec<Self> = best.into_values().collect();
+        members.sort_unstable_by_key(|member| member.id);
+        Ok(members)
     }
 
     /// Limits a member of an invited group to the level of the invitation. The role of the lower
@@ -152,8 +152,8 @@ impl Member {
     pub(super) fn json(&self, call: &Call<'_>) -> Result<Value> {
         let mut body = self.user.brief(call);
         extend(&mut body, self.members("access_level created_at expires_at"));
-        if let Some(by) = User::by_any(call.db, self.created_by)? {
-            body["created_by"] = by.brief(call);
+        if let Some(creator) = User::by_any(call.db, self.created_by)? {
+            body["created_by"] = creator.brief(call);
         }
         if call.is_from(16, 9) && call.is_administrator() {
             body["email"] = self.user.email.as_str().into();
@@ -203,14 +203,14 @@ fn list(call: &Call<'_>, inherited: bool) -> Result<Answer> {
     };
     let mut members = Member::list_of(call, &scope, inherited)?;
     let query = params.text("query")?.unwrap_or_default().to_lowercase();
-    let requested = params.integers("user_ids")?;
+    let user_ids = params.integers("user_ids")?;
     let skipped = params.integers("skip_users")?.unwrap_or_default();
     let seats = params.is_set("show_seat_info")?;
     members.retain(|member| {
         let user = &member.user;
         state.as_ref().is_none_or(|state| *state == member.state)
             && user.is_found_by(&query, true)
-            && requested.as_ref().is_none_or(|requested| requested.contains(&user.id))
+            && user_ids.as_ref().is_none_or(|requested| requested.contains(&user.id))
             && !skipped.contains(&user.id)
     });
     page::list_of(call, &members, |member| {
@@ -230,15 +230,17 @@ fn show(call: &Call<'_>, inherited: bool) -> Result<Answer> {
 
 /// Refuses a direct level below an inherited one; the complaint names the highest.
 fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<()> {
-    let above = scope.above();
+    let group_ids = scope.above();
     let condition =
         "m.user_id = ?1 AND m.access_level > ?2 AND (m.expires_at IS NULL OR m.expires_at >= ?3)
                      AND m.group_id IN (SELECT value FROM json_each(?4))";
-    let groups = Value::from(above.as_slice()).to_string();
-    let found = Member::among(call, condition, params![user, level, call.today(), groups])?;
+    let groups = Value::from(group_ids.as_slice()).to_string();
+    let members = Member::among(call, condition, params![user, level, call.today(), groups])?;
     // Among equal ones, the nearest group counts.
-    let depth = |member: &Member| above.iter().position(|id| Some(*id) == member.group_id);
-    let highest = found.into_iter().max_by_key(|member| (member.access_level, depth(member)));
+    let highest = members.into_iter().max_by_key(|member| {
+        let depth = group_ids.iter().position(|id| Some(*id) == member.group_id);
+        (member.access_level, depth)
+    });
     let Some(highest) = highest else { return Ok(()) };
     let group = Namespace::by_any(call.db, highest.group_id)?.map(|group| group.name);
     let text = format!(
@@ -306,8 +308,8 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     }
     let terms = Terms::with_role(call, scope)?;
     let mut results = Vec::new();
-    for one in text.split(',').map(str::trim) {
-        if let Some(user) = find(one)? {
+    for reference in text.split(',').map(str::trim) {
+        if let Some(user) = find(reference)? {
             let result = set_terms(call, scope, &user, &terms);
             results.push((user.username, result));
         }
@@ -394,8 +396,8 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     // A missing member is reported first, to everybody who sees the group or project.
     let member = Member::existing(call, scope, user)?;
     let leaves = caller.id == user;
-    let may = level >= member.access_level && (leaves || level >= scope.manager());
-    refuse_if(!may || member.user.bot, Failure::forbidden)?;
+    let may_remove = level >= member.access_level && (leaves || level >= scope.manager());
+    refuse_if(!may_remove || member.user.bot, Failure::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
     call.check_unmodified(&member.created_at)?;
     member.remove(call.db)?;
@@ -409,9 +411,9 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 
 /// Removes the user's direct memberships in the groups and projects below a group.
 pub(crate) fn remove_below(call: &Call<'_>, group: &Namespace, user: i64) -> Result<()> {
-    let (first, end) = group.range();
+    let (range_start, range_end) = group.range();
     let sql = format!("DELETE FROM members AS m WHERE {IN_HIERARCHY} AND m.user_id = ?3");
-    call.run(&sql, params![first, end, user]).map(drop)
+    call.run(&sql, params![range_start, range_end, user]).map(drop)
 }
 
 /// Adds a member of a seed; an existing one stays unchanged.

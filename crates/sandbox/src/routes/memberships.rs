@@ -85,13 +85,13 @@ impl Seat {
     /// Everybody at and below a group, in the order of joining; members of invited groups come
     /// last.
     fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let direct = memberships_below(call, group)?.into_iter().map(|member| Self {
+        let direct_seats = memberships_below(call, group)?.into_iter().map(|member| Self {
             user: member.user,
             level: member.access_level,
             invited: false,
         });
         let mut seats: Vec<Self> = Vec::new();
-        for seat in direct.chain(Self::invited(call, group)?).filter(|seat| !seat.user.bot) {
+        for seat in direct_seats.chain(Self::invited(call, group)?).filter(|seat| !seat.user.bot) {
             match seats.iter_mut().find(|other| other.user.id == seat.user.id) {
                 Some(other) => other.level = other.level.max(seat.level),
                 None => seats.push(seat),
@@ -102,14 +102,14 @@ impl Seat {
 
     /// The members of groups that are invited at and below a group, and of the groups above those.
     fn invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let rest = format!(
+        let clauses = format!(
             "JOIN members i ON i.user_id = u.id
              JOIN shares m JOIN namespaces n ON n.id = m.invited_id
              JOIN json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']') above ON above.value = i.group_id
              WHERE {IN_HIERARCHY} ORDER BY i.id"
         );
-        let more = "min(i.access_level, m.access_level)";
-        Ok(User::list_with(call.db, more, &rest, group.range(), |user, row: &Row<'_>| {
+        let columns = "min(i.access_level, m.access_level)";
+        Ok(User::list_with(call.db, columns, &clauses, group.range(), |user, row: &Row<'_>| {
             Ok(Self { user, level: row.get(User::WIDTH)?, invited: true })
         })?)
     }
@@ -187,23 +187,23 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
 fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let user = existing_user_id(call)?;
-    let mut all = memberships_below(call, &group)?;
-    all.retain(|membership| membership.user.id == user);
-    refuse_if(all.is_empty(), || Failure::not_found("User"))?;
-    page::list_of(call, &all, |membership| json(call, membership))
+    let mut memberships = memberships_below(call, &group)?;
+    memberships.retain(|membership| membership.user.id == user);
+    refuse_if(memberships.is_empty(), || Failure::not_found("User"))?;
+    page::list_of(call, &memberships, |membership| json(call, membership))
 }
 
 /// The memberships of groups that are invited anywhere in the hierarchy.
 fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
-    let (first, end) = root_group(call)?.range();
+    let (range_start, range_end) = root_group(call)?.range();
     let user = existing_user_id(call)?;
     let condition = format!(
         "m.user_id = ?3 AND m.group_id IN (SELECT m.invited_id FROM shares m WHERE {IN_HIERARCHY})"
     );
-    let mut all = Member::among(call, &condition, params![first, end, user])?;
-    all.sort_by_key(|member| member.group_id);
-    page::list_of(call, &all, |member| json(call, member))
+    let mut memberships = Member::among(call, &condition, params![range_start, range_end, user])?;
+    memberships.sort_by_key(|member| member.group_id);
+    page::list_of(call, &memberships, |member| json(call, member))
 }
 
 /// The id of the user in the path.
@@ -215,20 +215,22 @@ fn existing_user_id(call: &Call<'_>) -> Result<i64> {
 /// Removes a user from the whole hierarchy, except the last owner. Later releases answer at once,
 /// and check less.
 fn remove_billable(call: &Call<'_>) -> Result<Answer> {
-    let later = call.release() >= OBSERVED;
-    if later && call.group_as(OWNER)?.parent_id.is_some() {
+    let is_observed = call.release() >= OBSERVED;
+    if is_observed && call.group_as(OWNER)?.parent_id.is_some() {
         return Err(Failure::bad_request("Must be a root namespace"));
     }
     let group = root_group(call)?;
     let user = call.segment_id("user_id")?;
-    if later && User::by_id(call.db, user)?.is_none() {
+    if is_observed && User::by_id(call.db, user)?.is_none() {
         return Err(Failure::bad_request(r#"["User must exist"]"#));
     }
-    let all = memberships_below(call, &group)?;
-    let is_member = all.iter().any(|membership| membership.user.id == user);
-    refuse_if(!later && !is_member, || Failure::not_found("User"))?;
-    let owns = |member: &&Member| member.group_id == Some(group.id) && member.access_level == OWNER;
-    refuse_if(all.iter().filter(owns).all(|member| member.user.id == user), || call.last_owner())?;
+    let memberships = memberships_below(call, &group)?;
+    let is_member = memberships.iter().any(|membership| membership.user.id == user);
+    refuse_if(!is_observed && !is_member, || Failure::not_found("User"))?;
+    let mut owners = memberships.iter().filter(|membership| {
+        membership.group_id == Some(group.id) && membership.access_level == OWNER
+    });
+    refuse_if(owners.all(|owner| owner.user.id == user), || call.last_owner())?;
     remove_below(call, &group, user)?;
     Ok(Answer::no_content())
 }
@@ -252,11 +254,11 @@ fn change_state(
     user: Option<i64>,
     state: &str,
 ) -> Result<usize> {
-    let (first, end) = group.range();
+    let (range_start, range_end) = group.range();
     let sql = format!(
         "UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY}"
     );
-    call.run(&sql, params![first, end, state, user])
+    call.run(&sql, params![range_start, range_end, state, user])
 }
 
 /// `:member_id` is the id of the membership, as in the list of pending members; a user's id is also
@@ -266,10 +268,10 @@ fn approve(call: &Call<'_>) -> Result<Answer> {
     let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
     let mut waiting = PendingMember::all(call)?;
     waiting.retain(|one| !one.approved && (one.id == id || one.user_id == Some(id)));
-    let found = waiting.iter().min_by_key(|one| one.id != id).ok_or_else(Failure::hidden)?;
-    match found.user_id {
+    let member = waiting.iter().min_by_key(|one| one.id != id).ok_or_else(Failure::hidden)?;
+    match member.user_id {
         Some(user) => drop(change_state(call, &group, Some(user), "active")?),
-        None => call.set("members", found.id, "state", "active")?,
+        None => call.set("members", member.id, "state", "active")?,
     }
     Ok(Answer::no_content())
 }
@@ -315,13 +317,13 @@ impl PendingMember {
     }
 }
 
-fn set_override(call: &Call<'_>, on: bool) -> Result<Answer> {
+fn set_override(call: &Call<'_>, is_overridden: bool) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
     let user = call.segment_id("user_id")?;
     refuse_if(call.service.profile.override_needs_directory, Failure::forbidden)?;
     let sql = "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2";
-    refuse_if(call.run(sql, params![group.id, user, on])? == 0, Failure::no_record)?;
+    refuse_if(call.run(sql, params![group.id, user, is_overridden])? == 0, Failure::no_record)?;
     let mut body = Member::existing(call, &Scope::Group(Box::new(group)), user)?.json(call)?;
-    body["override"] = on.into();
+    body["override"] = is_overridden.into();
     if call.method == Method::POST { Answer::created(&body) } else { Answer::ok(&body) }
 }

@@ -158,9 +158,9 @@ fn at<'p>(
     };
     let plain = || {
         let (plain, format) = path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
-        let found = of_path(plain)?;
-        let is_word = found.value.iter().all(|entry| !entry.route.path.ends_with('}'));
-        (is_word && !format.is_empty()).then_some(found)
+        let operations = of_path(plain)?;
+        let is_word = operations.value.iter().all(|entry| !entry.route.path.ends_with('}'));
+        (is_word && !format.is_empty()).then_some(operations)
     };
     of_path(path).or_else(plain).ok_or_else(Failure::no_route)
 }
@@ -173,8 +173,8 @@ pub(crate) fn find(
     path: &str,
 ) -> Result<(Operation, Segments)> {
     let found = at(described, path)?;
-    let requested = if *method == Method::HEAD { &Method::GET } else { method };
-    let operation = found.value.iter().find(|operation| operation.route.method == *requested);
+    let table_method = if *method == Method::HEAD { &Method::GET } else { method };
+    let operation = found.value.iter().find(|operation| operation.route.method == *table_method);
     let operation = operation.ok_or_else(Failure::no_route)?;
     let decoded = found
         .params

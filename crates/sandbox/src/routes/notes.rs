@@ -36,12 +36,12 @@ impl NoteTarget {
     fn of(call: &Call<'_>) -> Result<Self> {
         let project = call.project()?;
         let level = call.level_in(&project)?;
-        let found = if call.may_use(&project, "merge_requests_access_level")? {
+        let merge_request = if call.may_use(&project, "merge_requests_access_level")? {
             MergeRequest::find(call.db, project.id, call.segment_id("merge_request_iid")?)?
         } else {
             None
         };
-        let merge_request = found.ok_or_else(|| Failure::not_found("Merge request"))?;
+        let merge_request = merge_request.ok_or_else(|| Failure::not_found("Merge request"))?;
         Ok(Self { project, level, merge_request })
     }
 
@@ -85,7 +85,7 @@ impl NoteTarget {
             "id type body attachment author created_at updated_at system noteable_id noteable_type \
              noteable_iid project_id resolvable confidential internal commands_changes",
         );
-        let more = json!({
+        let extra_members = json!({
             "author": author,
             "noteable_id": self.merge_request.id,
             "noteable_type": "MergeRequest",
@@ -95,7 +95,7 @@ impl NoteTarget {
             "confidential": note.internal,
             "commands_changes": {},
         });
-        extend(&mut body, more);
+        extend(&mut body, extra_members);
         Ok(body)
     }
 }
@@ -128,17 +128,17 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let page = Page::of(call)?;
     let (column, order) = (order.as_deref().unwrap_or("created_at"), sort.unwrap_or_default());
     let order = if order == "asc" { "ASC" } else { "DESC" };
-    let rest = format!(
+    let clauses = format!(
         "WHERE n.merge_request_id = ?1 AND (?2 IS NULL OR n.system = ?2)
          ORDER BY n.{column} {order}, n.id {order} LIMIT ?3 OFFSET ?4"
     );
     let notes =
-        Note::list(call.db, &rest, params![merge_request.id, system, page.size, page.offset()])?;
+        Note::list(call.db, &clauses, params![merge_request.id, system, page.size, page.offset()])?;
     let notes = notes.iter().filter(|note| target.shows(note)).map(|note| target.json(call, note));
     let items = notes.collect::<Result<Vec<_>>>()?;
     let total = Note::count(call.db, merge_request, system)?;
-    let more = page.offset().saturating_add(page.size) < total;
-    Ok(page.answer(call, Answer::ok(&items)?, total, more))
+    let has_more = page.offset().saturating_add(page.size) < total;
+    Ok(page.answer(call, Answer::ok(&items)?, total, has_more))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

@@ -26,8 +26,8 @@ const SCHEDULES: Collection = Collection {
     complete,
     filter: |call, schedules| {
         let scope = call.params.one_of("scope", &["active", "inactive"])?;
-        let requested = scope.map(|scope| scope == "active");
-        schedules.retain(|one| requested.is_none_or(|active| one.is_set("active") == active));
+        let requested_state = scope.map(|scope| scope == "active");
+        schedules.retain(|one| requested_state.is_none_or(|active| one.is_set("active") == active));
         Ok(())
     },
     // Maintainers may also remove schedules of others.
@@ -123,7 +123,7 @@ fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
 
 /// Completes a new or changed schedule, and computes the next run.
 fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
-    let (params, mut wrong) = (&call.params, Complaints::default());
+    let (params, mut faults) = (&call.params, Complaints::default());
     if schedule.id == 0 {
         params.require_all(&[
             Need::Sent("description"),
@@ -133,7 +133,7 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
         schedule.set(OWNER_ID, call.user()?.id);
         let is_full = SCHEDULES.rows.count(call, call.scope.holder())? >= MOST;
         let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
-        wrong.add_if(is_full, "base", text);
+        faults.add_if(is_full, "base", text);
         // Null means the default here.
         for field in SCHEDULES.fields {
             if schedule.value(field.name).is_null() {
@@ -144,21 +144,21 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
         check_owner(call, schedule)?;
     }
     let description = schedule.text("description");
-    wrong.add_if(description.trim().is_empty(), "description", "can't be blank");
+    faults.add_if(description.trim().is_empty(), "description", "can't be blank");
     if params.has("ref") {
         params.require_all(&[Need::Filled("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
         match full_ref(call, &name)? {
             Some(name) => schedule.set("ref", name),
-            None => wrong.add("ref", "is ambiguous"),
+            None => faults.add("ref", "is ambiguous"),
         }
     }
-    check_cron(call, "cron", schedule, &mut wrong);
-    check_zone(schedule, &mut wrong);
+    check_cron(call, "cron", schedule, &mut faults);
+    check_zone(schedule, &mut faults);
     if call.is_from(17, 11) {
         take_inputs(call, schedule)?;
     }
-    wrong.settle()?;
+    faults.settle()?;
     let next = Cron::read(schedule.text("cron")).and_then(|cron| cron.next(call.time));
     schedule.set("next_run_at", next.map(clock::spell));
     Ok(())
@@ -181,9 +181,9 @@ fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
 
 /// Sets inputs by name; `destroy` removes one.
 fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
-    let Some(sent) = call.params.array(INPUTS)? else { return Ok(()) };
-    let mut all = stored_list(schedule, INPUTS);
-    for (at, input) in sent.iter().enumerate() {
+    let Some(requested_inputs) = call.params.array(INPUTS)? else { return Ok(()) };
+    let mut inputs = stored_list(schedule, INPUTS);
+    for (at, input) in requested_inputs.iter().enumerate() {
         let missing = missing_members(INPUTS, at, input, ["name", "value"]);
         refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let name = params::text(INPUTS, &input["name"])?;
@@ -192,12 +192,12 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
             list @ Value::Array(_) => list.clone(),
             other => params::text(INPUTS, other)?.into(),
         };
-        all.retain(|other| other["name"].as_str() != name.as_deref());
+        inputs.retain(|other| other["name"].as_str() != name.as_deref());
         if params::flag(INPUTS, &input["destroy"])? != Some(true) {
-            all.push(json!({ "name": name, "value": value }));
+            inputs.push(json!({ "name": name, "value": value }));
         }
     }
-    schedule.set(INPUTS, all);
+    schedule.set(INPUTS, inputs);
     Ok(())
 }
 
@@ -221,8 +221,8 @@ fn stored_list(schedule: &Record, name: &str) -> Vec<Value> {
 /// The position of the variable in the path.
 fn variable_position(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
     let key = call.segment("key");
-    let found = variables.iter().position(|variable| variable["key"] == key);
-    found.ok_or_else(|| Failure::not_found("Pipeline Schedule Variable"))
+    let position = variables.iter().position(|variable| variable["key"] == key);
+    position.ok_or_else(|| Failure::not_found("Pipeline Schedule Variable"))
 }
 
 /// The fields of a variable in a call.
@@ -238,9 +238,9 @@ fn change(call: &Call<'_>, change: impl FnOnce(&mut Vec<Value>) -> Result<Value>
     let call = &CollectionCall { collection: &SCHEDULES, scope: &scope(call, 0)?, call };
     let mut schedule = call.find()?;
     check_owner(call, &schedule)?;
-    let mut all = stored_list(&schedule, VARIABLES);
-    let variable = change(&mut all)?;
-    schedule.set(VARIABLES, all);
+    let mut variables = stored_list(&schedule, VARIABLES);
+    let variable = change(&mut variables)?;
+    schedule.set(VARIABLES, variables);
     call.store(&mut schedule)?;
     Ok(variable)
 }
@@ -265,9 +265,9 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
 
 fn set_variable(call: &Call<'_>) -> Result<Answer> {
     let set = change(call, |all| {
-        let at = variable_position(call, all)?;
-        extend(&mut all[at], sent_variable_fields(call)?);
-        Ok(all[at].clone())
+        let index = variable_position(call, all)?;
+        extend(&mut all[index], sent_variable_fields(call)?);
+        Ok(all[index].clone())
     })?;
     Answer::ok(&set)
 }
@@ -288,10 +288,10 @@ const PERIODS: Collection = Collection {
     ],
     scope: scope_of_periods,
     complete: |call, period| {
-        let mut wrong = Complaints::default();
-        TIMES.iter().for_each(|name| check_cron(call, name, period, &mut wrong));
-        check_zone(period, &mut wrong);
-        wrong.settle()
+        let mut faults = Complaints::default();
+        TIMES.iter().for_each(|name| check_cron(call, name, period, &mut faults));
+        check_zone(period, &mut faults);
+        faults.settle()
     },
     ..Collection::new("/projects/{id}/freeze_periods")
 };
@@ -316,19 +316,19 @@ fn scope_of_periods(_: &Collection, call: &Call<'_>) -> Result<Scope> {
 }
 
 /// Checks a cron expression in a call. Pipeline schedules use the same words in refusals.
-fn check_cron(call: &Call<'_>, name: &str, record: &Record, wrong: &mut Complaints) {
+fn check_cron(call: &Call<'_>, name: &str, record: &Record, faults: &mut Complaints) {
     if call.params.has(name) {
         let text = record.text(name);
         let sound = Cron::read(text).is_some_and(|cron| cron.next(call.time).is_some());
-        wrong.add_if(!sound, name, "syntax is invalid");
-        wrong.add_if(text.is_empty(), name, "can't be blank");
+        faults.add_if(!sound, name, "syntax is invalid");
+        faults.add_if(text.is_empty(), name, "can't be blank");
     }
 }
 
 /// The same for a time zone.
-fn check_zone(record: &Record, wrong: &mut Complaints) {
+fn check_zone(record: &Record, faults: &mut Complaints) {
     match record.text(ZONE) {
-        "" => wrong.add(ZONE, "can't be blank"),
-        zone => wrong.add_if(!time_zone::is_valid(zone), ZONE, "syntax is invalid"),
+        "" => faults.add(ZONE, "can't be blank"),
+        zone => faults.add_if(!time_zone::is_valid(zone), ZONE, "syntax is invalid"),
     }
 }

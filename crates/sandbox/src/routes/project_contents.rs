@@ -78,8 +78,9 @@ fn import_source(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
 /// Refuses a URL that nothing can be imported from; an empty one counts as none.
 pub(super) fn check_url(url: Option<&str>) -> Result<()> {
     let schemes = ["http://", "https://", "git://"];
-    let is_valid = |url: &str| schemes.iter().any(|scheme| url.starts_with(scheme));
-    refuse_if(url.is_some_and(|url| !url.is_empty() && !is_valid(url)), || {
+    let url = url.unwrap_or_default();
+    let is_valid = url.is_empty() || schemes.iter().any(|scheme| url.starts_with(scheme));
+    refuse_if(!is_valid, || {
         Failure::invalid_record("Unable to access repository with the URL and credentials provided")
     })
 }

@@ -91,10 +91,12 @@ impl ProjectQuery {
     /// The number of matching projects, up to one more than are counted.
     fn count(&self, call: &Call<'_>) -> Result<i64> {
         // Counting an index is fast if there is no condition.
-        let (clause, most) = (self.conditions.clause(), page::MAX_COUNTED + 1);
+        let (clause, limit) = (self.conditions.clause(), page::MAX_COUNTED + 1);
         let sql = match clause.as_str() {
             "" => "SELECT count(*) FROM projects".to_owned(),
-            _ => format!("SELECT count(*) FROM (SELECT 1 FROM projects p{clause} LIMIT {most})"),
+            _ => {
+                format!("SELECT count(*) FROM (SELECT 1 FROM projects p{clause} LIMIT {limit})")
+            }
         };
         call.one(&sql, &*self.conditions.bound())
     }
@@ -177,8 +179,8 @@ pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value
     call.read_direct_levels(&projects)?;
     let custom_attributes = Extras::of(call)?.custom_attributes && call.release() >= OBSERVED;
     let extras = Extras { custom_attributes, ..Extras::default() };
-    let mut shown = projects.iter().map(|project| view::full(call, project, extras)?.value());
-    Ok([shown.by_ref().take(count).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
+    let mut bodies = projects.iter().map(|project| view::full(call, project, extras)?.value());
+    Ok([bodies.by_ref().take(count).collect::<Result<_, _>>()?, bodies.collect::<Result<_, _>>()?])
 }
 
 fn search_group(call: &Call<'_>) -> Result<Answer> {
@@ -224,18 +226,18 @@ pub(crate) fn respond(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer
     // One more row shows whether another page follows.
     let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
-    let more = projects.len() > size;
+    let has_more = projects.len() > size;
     projects.truncate(size);
-    Ok(page.answer(call, projects_answer(call, &query, &projects)?, total, more))
+    Ok(page.answer(call, projects_answer(call, &query, &projects)?, total, has_more))
 }
 
 /// Returns (ordered by id, the order). Projects are never created in the past, so their
 /// order in time is that of their ids, which have an index. All sizes are equal.
 fn order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool, String)> {
-    let requested = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
+    let requested_order = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let has_all = query.has_all_filters(call);
     let by_id = format!("p.id {direction}");
-    let (is_accepted, order) = match requested.as_str() {
+    let (is_accepted, order) = match requested_order.as_str() {
         "id" | "created_at" => (true, by_id),
         "repository_size" | "storage_size" | "packages_size" | "wiki_size" => {
             (has_all && !query.in_group, by_id)
@@ -259,26 +261,27 @@ fn order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool
         other => (has_all && other == "similarity", by_id),
     };
     refuse_if(!is_accepted, || Failure::no_valid_value("order_by"))?;
-    Ok((requested == "id", order))
+    Ok((requested_order == "id", order))
 }
 
 fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let params = &call.params;
-    let least = terms::level(call, "min_access_level")?;
+    let min_level = terms::level(call, "min_access_level")?;
     let owned = params.is_set("owned")?;
     let is_member = params.is_set("membership")? && !query.in_group;
     if query.takes == ListParameters::OfUser && call.release() >= OBSERVED {
         // Only `min_access_level` counts, and only for users who are no administrators.
-        let membership = least.is_some() && !call.is_administrator();
-        return filter_for_caller(call, &mut query.conditions, least.unwrap_or(GUEST), membership);
+        let membership = min_level.is_some() && !call.is_administrator();
+        let level = min_level.unwrap_or(GUEST);
+        return filter_for_caller(call, &mut query.conditions, level, membership);
     }
-    let membership = is_member || least.is_some() || owned;
+    let membership = is_member || min_level.is_some() || owned;
     // An unknown caller owns nothing. A group shows what is public, whatever the filter.
     query.conditions.add_if(call.caller.is_none() && membership && !query.in_group, "0");
     let similar = !query.in_group
         && params.has("search")
         && params.text("order_by")?.as_deref() == Some("similarity");
-    let least = least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST });
+    let least = min_level.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST });
     filter_for_caller(call, &mut query.conditions, least, membership || similar)
 }
 
@@ -287,7 +290,7 @@ fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
 fn filter_for_caller(
     call: &Call<'_>,
     conditions: &mut Conditions,
-    least: i64,
+    min_level: i64,
     membership: bool,
 ) -> Result<()> {
     conditions.add_if(call.caller.is_none(), PUBLIC);
@@ -295,9 +298,9 @@ fn filter_for_caller(
         return Ok(());
     };
     conditions.bind(":user", user.id);
-    conditions.bind(":least", least);
+    conditions.bind(":least", min_level);
     conditions.bind(":today", call.today().to_owned());
-    conditions.bind(":namespaces", call.memberships()?.namespaces(call.db, least)?);
+    conditions.bind(":namespaces", call.memberships()?.namespaces(call.db, min_level)?);
     conditions.on(view::MEMBER_OF, ":everybody", Some(!membership));
     Ok(())
 }
@@ -390,11 +393,11 @@ fn projects_answer(call: &Call<'_>, query: &ProjectQuery, projects: &[Project]) 
     if !simple {
         call.read_direct_levels(projects)?;
     }
-    let mut requested = Extras::of(call)?;
-    requested.permissions &= !query.in_group;
-    requested.statistics &= !query.in_group;
+    let mut extras = Extras::of(call)?;
+    extras.permissions &= !query.in_group;
+    extras.statistics &= !query.in_group;
     let form = if simple { view::simple } else { view::full };
-    let texts = projects.iter().map(|project| Ok(form(call, project, requested)?.text()));
+    let texts = projects.iter().map(|project| Ok(form(call, project, extras)?.text()));
     let texts = texts.collect::<Result<Vec<_>>>()?.join(&b',');
     Ok(Answer::json(StatusCode::OK, [b"[", texts.as_slice(), b"]"].concat()))
 }

@@ -60,9 +60,9 @@ pub(crate) fn check_free(
 }
 
 /// Adds a fault for the project and for its namespace, if `wrong`.
-fn add_both(complaints: &mut Complaints, wrong: bool, field: &str, text: &str) {
-    complaints.add_if(wrong, &format!("project_namespace.{field}"), text);
-    complaints.add_if(wrong, field, text);
+fn add_both(complaints: &mut Complaints, is_wrong: bool, field: &str, text: &str) {
+    complaints.add_if(is_wrong, &format!("project_namespace.{field}"), text);
+    complaints.add_if(is_wrong, field, text);
 }
 
 fn check_name(complaints: &mut Complaints, requested: RequestedName<'_>, is_taken: bool) {

@@ -36,11 +36,11 @@ pub(super) const ROUTES: &[Route] = &[
 /// Anonymous callers get the simple form; in the reference it is only in lists (1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
-    let shown = match call.caller {
+    let body = match call.caller {
         None if call.release() >= OBSERVED => view::simple(call, &project, Extras::default())?,
         _ => view::full(call, &project, Extras { import_error: true, ..Extras::of(call)? })?,
     };
-    Ok(Answer::json(StatusCode::OK, shown.text()))
+    Ok(Answer::json(StatusCode::OK, body.text()))
 }
 
 /// The project as it is now, in the full form.
@@ -48,10 +48,10 @@ pub(crate) fn answer(
     call: &Call<'_>,
     status: StatusCode,
     id: i64,
-    requested: Extras,
+    extras: Extras,
 ) -> Result<Answer> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
-    Ok(Answer::json(status, view::full(call, &project, requested)?.text()))
+    Ok(Answer::json(status, view::full(call, &project, extras)?.text()))
 }
 
 /// The groups above a project; with `with_shared` also those invited to it.
@@ -59,24 +59,24 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
-    let mut found: Vec<i64> = ids(&project.namespace.traversal).collect();
-    let least = terms::level(call, "shared_min_access_level")?.unwrap_or(0);
+    let mut group_ids: Vec<i64> = ids(&project.namespace.traversal).collect();
+    let min_level = terms::level(call, "shared_min_access_level")?.unwrap_or(0);
     if call.params.is_set("with_shared")? {
         let sql = "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2";
-        found.extend(call.many::<i64>(sql, [project.id, least])?);
+        group_ids.extend(call.many::<i64>(sql, [project.id, min_level])?);
     }
     let visible_only = call.params.is_set("shared_visible_only")?;
-    found.retain(|id| !skipped.contains(id));
-    let rest = "JOIN json_each(?1) found ON found.value = n.id WHERE n.kind = 'group'
+    group_ids.retain(|id| !skipped.contains(id));
+    let clauses = "JOIN json_each(?1) found ON found.value = n.id WHERE n.kind = 'group'
                 ORDER BY found.key";
-    let mut all = Vec::new();
-    for group in Namespace::list(call.db, rest, [Value::from(found).to_string()])? {
+    let mut groups = Vec::new();
+    for group in Namespace::list(call.db, clauses, [Value::from(group_ids).to_string()])? {
         let is_named = group.full_name.to_lowercase().contains(&search);
         if is_named && (!visible_only || call.sees_group(&group)?) {
-            all.push(actions::location_json(call, &group));
+            groups.push(actions::location_json(call, &group));
         }
     }
-    page::list(call, all)
+    page::list(call, groups)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -138,15 +138,15 @@ pub(crate) fn insert(
     let mut attributes = settings::presets(call.time);
     let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
     apply_params(call, accepts, params, rights, namespace, &mut attributes)?;
-    let named = attributes.get(BRANCH).filter(|name| contents.readme && !name.is_null()).cloned();
-    let branch = match (&contents.copies, named) {
+    let branch = attributes.get(BRANCH).filter(|name| contents.readme && !name.is_null()).cloned();
+    let branch = match (&contents.copies, branch) {
         (Some(source), _) => repository::default_branch(call, source)?.into(),
         (None, Some(name)) => name,
         (None, None) => default_branches::preferred_name(call, namespace)?,
     };
     attributes.insert(BRANCH.to_owned(), branch);
     let error = call.service.profile.import_failure.as_deref();
-    let new = NewProject {
+    let new_project = NewProject {
         namespace,
         name: &name,
         path: &path,
@@ -159,7 +159,7 @@ pub(crate) fn insert(
         import: contents.is_imported.then_some(Import { source: None, error }),
         attributes: &attributes,
     };
-    let id = insert_with_members(call, new)?;
+    let id = insert_with_members(call, new_project)?;
     approval_rules::require_approvals(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
     avatars::store_sent(call, Holder::Project(id), params)?;
     Ok(id)
@@ -231,23 +231,23 @@ pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace
 }
 
 /// Inserts the project with its first members, and protects its default branch if it has one.
-pub(crate) fn insert_with_members(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
-    let id = Project::insert(call, new)?;
+pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) -> Result<i64> {
+    let id = Project::insert(call, new_project)?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
-    if !new.empty_repo {
-        repository::create_contents(call, &project, new.copies, new.readme)?;
+    if !new_project.empty_repo {
+        repository::create_contents(call, &project, new_project.copies, new_project.readme)?;
     }
     let scope = Scope::Project(Box::new(project));
-    if let Some(owner) = new.namespace.owner_id {
+    if let Some(owner) = new_project.namespace.owner_id {
         members::insert(call, &scope, owner, &Terms::level(OWNER), call.caller.as_ref())?;
     }
-    push_rules::inherit(call, id, new.namespace)?;
-    integrations::inherit(call, id, new.namespace)?;
+    push_rules::inherit(call, id, new_project.namespace)?;
+    integrations::inherit(call, id, new_project.namespace)?;
     if call.service.profile.bots_among_members {
         bots::insert_bot(call, &scope, "access token", MAINTAINER)?;
     }
-    if !new.empty_repo {
-        let due_at = match new.import {
+    if !new_project.empty_repo {
+        let due_at = match new_project.import {
             None => call.protection_due_at(),
             Some(_) => Some(call.import_done_at()),
         };
@@ -329,9 +329,9 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let path = params.changed("path", &project.path)?;
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
-        let requested = RequestedName::new(&project.namespace, name, &path);
+        let requested_name = RequestedName::new(&project.namespace, name, &path);
         let taken = taken_names(call, &project.namespace, name, &path, Some(project.id))?;
-        project_rules::check(RequestedName { blank_name: true, ..requested }, taken)?;
+        project_rules::check(RequestedName { blank_name: true, ..requested_name }, taken)?;
     }
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),
@@ -394,8 +394,8 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
 fn transfer(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(OWNER)?;
     call.params.require(&["namespace"])?;
-    let requested = call.params.text("namespace")?.unwrap_or_default();
-    let namespace = match Namespace::by_reference(call.db, &requested)? {
+    let reference = call.params.text("namespace")?.unwrap_or_default();
+    let namespace = match Namespace::by_reference(call.db, &reference)? {
         Some(namespace) if call.level_in_group(&namespace)? >= MAINTAINER => namespace,
         _ => return Err(Failure::not_found("Namespace")),
     };

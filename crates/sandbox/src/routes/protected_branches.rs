@@ -60,16 +60,16 @@ fn is_found(name: &str, search: &str) -> bool {
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
-    let mut all = Protection::without_grants(call, scope.holder())?;
+    let mut protections = Protection::without_grants(call, scope.holder())?;
     if let Scope::Project(project) = scope
         && call.tier() >= Tier::Premium
         && call.is_from(17, 6)
     {
-        let above = Holder::Group(protection::root(&project.namespace));
-        all.extend(Protection::without_grants(call, above)?);
+        let root_group = Holder::Group(protection::root(&project.namespace));
+        protections.extend(Protection::without_grants(call, root_group)?);
     }
-    all.retain(|protection| is_found(&protection.name, &search));
-    page::list_of(call, &all, |protection| {
+    protections.retain(|protection| is_found(&protection.name, &search));
+    page::list_of(call, &protections, |protection| {
         let mut protection = protection.clone();
         protection.read_grants(call.db)?;
         shown_json(call, scope, &protection)
@@ -235,13 +235,13 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     let Some(branch) = attributes.get("default_branch").and_then(Value::as_str) else {
         return Ok(());
     };
-    let requested = default_protection(call, &project.namespace)?;
+    let defaults = default_protection(call, &project.namespace)?;
     let level = |list: &str| {
-        let rows = requested[list].as_array().into_iter().flatten();
+        let rows = defaults[list].as_array().into_iter().flatten();
         rows.filter_map(|row| row["access_level"].as_i64()).min().unwrap_or(MAINTAINER)
     };
     let (push, merge) = (level("allowed_to_push"), level("allowed_to_merge"));
-    let allow_force_push = requested[FORCE_PUSH] == true;
+    let allow_force_push = defaults[FORCE_PUSH] == true;
     if (push, merge, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
     }
@@ -249,19 +249,18 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     if protections.iter().any(|protection| covers(&protection.name, branch)) {
         return Ok(());
     }
-    let mut new = Protection {
+    let mut new_protection = Protection {
         project_id: Some(project.id),
         name: branch.to_owned(),
         // Only the object has these.
         allow_force_push: allow_force_push && call.is_from(17, 0),
-        code_owner_approval_required: requested[CODE_OWNERS] == true
-            && call.tier() >= Tier::Premium,
+        code_owner_approval_required: defaults[CODE_OWNERS] == true && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
         due_at: due_at.map(str::to_owned),
         grants: vec![Grant::new(Action::Push, push), Grant::new(Action::Merge, merge)],
         ..Protection::default()
     };
-    Ok(new.save(call.db)?)
+    Ok(new_protection.save(call.db)?)
 }
 
 /// How default branches in a namespace are protected: as set in the group, or else in the service.

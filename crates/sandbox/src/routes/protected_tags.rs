@@ -55,13 +55,13 @@ fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
 
 /// The grants of a protected tag, without those for something that no longer exists.
 fn grants_of_tag(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
-    let stored: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
-    try_filter(stored, |grant| Ok(grants::grantee_name(call, grant.to())?.is_some()))
+    let stored_grants: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
+    try_filter(stored_grants, |grant| Ok(grants::grantee_name(call, grant.to())?.is_some()))
 }
 
 /// The grants of each protected tag that covers a name.
 pub(super) fn covering(call: &Call<'_>, project: i64, name: &str) -> Result<Vec<Vec<Grant>>> {
-    let mut all = TAGS.rows.all(call, Holder::Project(project))?;
-    all.retain(|tag| covers(tag.text("name"), name));
-    all.iter().map(|tag| grants_of_tag(call, tag)).collect()
+    let mut protected_tags = TAGS.rows.all(call, Holder::Project(project))?;
+    protected_tags.retain(|tag| covers(tag.text("name"), name));
+    protected_tags.iter().map(|tag| grants_of_tag(call, tag)).collect()
 }

@@ -58,7 +58,7 @@ fn start_pull(call: &Call<'_>) -> Result<Answer> {
     let (project, mut attributes) = mirror(call)?;
     let failures = attributes.get(FAILURES).and_then(Value::as_u64).unwrap_or(0);
     refuse_if(failures > MOST_FAILURES, || {
-        Failure::message(StatusCode::FORBIDDEN, "Mirroring for the project is on pause")
+        Failure::denied("Mirroring for the project is on pause")
     })?;
     if call.service.profile.import_failure.is_some() {
         attributes.insert(FAILURES.to_owned(), (failures + 1).into());
@@ -106,8 +106,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         (PROTECTED, PROTECTED),
         ("mirror_overwrites_diverged_branches", "mirror_overwrites_diverged_branches"),
     ] {
-        if let Some(on) = params.flag(parameter)? {
-            attributes.insert(name.to_owned(), on.into());
+        if let Some(is_on) = params.flag(parameter)? {
+            attributes.insert(name.to_owned(), is_on.into());
         }
     }
     if let Some(pattern) = params.text(REGEX)? {

@@ -22,8 +22,8 @@ const RULES: Collection = Collection {
         refuse_if(rule.id == 0 && find(call)?.is_some(), || {
             let of_group = "Group push rule exists, try updating";
             let text = call.scope.either("Project push rule exists", of_group);
-            let later = call.service.profile.later_errors;
-            if later { Failure::invalid_record(text) } else { Failure::unprocessable(text) }
+            let is_later = call.service.profile.later_errors;
+            if is_later { Failure::invalid_record(text) } else { Failure::unprocessable(text) }
         })
     },
     check_removal: |_, _| Ok(()),
@@ -67,11 +67,11 @@ fn store_sent(rule: &mut Record, call: &Call<'_>) -> Result<()> {
     let mut complaints = Complaints::default();
     for row in attributes(call).filter(|row| params.has(row.name)) {
         let name = row.name;
-        let (value, wrong): (Value, Vec<String>) = match row.kind {
+        let (value, faults): (Value, Vec<String>) = match row.kind {
             ValueKind::Pattern(longest) => {
                 let regex = params.text(name)?;
-                let wrong = regex_complaints(call, longest, regex.as_deref().unwrap_or_default());
-                (regex.into(), wrong)
+                let faults = regex_complaints(call, longest, regex.as_deref().unwrap_or_default());
+                (regex.into(), faults)
             }
             ValueKind::Number(bounds) => {
                 let size = params.integer(name)?;
@@ -81,7 +81,7 @@ fn store_sent(rule: &mut Record, call: &Call<'_>) -> Result<()> {
         };
         let needs_value = row.null == OnNull::Unsaved && matches!(row.kind, ValueKind::Flag);
         refuse_if(needs_value && value.is_null(), || Failure::not_null(name))?;
-        wrong.into_iter().for_each(|text| complaints.add(name, text));
+        faults.into_iter().for_each(|text| complaints.add(name, text));
         rule.set(name, value);
     }
     complaints.settle()

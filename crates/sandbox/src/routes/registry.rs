@@ -26,9 +26,9 @@ fn built_in() -> impl Iterator<Item = &'static Collection> {
 /// not only read it.
 pub fn serves(path: &str) -> bool {
     let path = format!("/api/v4{}", path.replace(":id", "1"));
-    let one = format!("{path}/1");
+    let entry_path = format!("{path}/1");
     let writes = [Method::POST, Method::PUT, Method::PATCH];
-    writes.iter().any(|method| [&path, &one].iter().any(|at| find(None, method, at).is_ok()))
+    writes.iter().any(|method| [&path, &entry_path].iter().any(|at| find(None, method, at).is_ok()))
 }
 
 /// Collections described by the caller. They live as long as the program, like the sandbox's own.
@@ -42,9 +42,10 @@ impl Described {
     /// The described collections that the sandbox does not have itself; `None` if there are none.
     pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
         collections.retain(|one| !serves(&one.path.replace("{id}", ":id")));
-        for one in &mut collections {
-            one.rows = Records(
-                format!("told_{}", one.rows.0.replace('/', "__").replace(['{', '}'], "_")).leak(),
+        for collection in &mut collections {
+            collection.rows = Records(
+                format!("told_{}", collection.rows.0.replace('/', "__").replace(['{', '}'], "_"))
+                    .leak(),
             );
         }
         let collections: &'static [Collection] = collections.leak();

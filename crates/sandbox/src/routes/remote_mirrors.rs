@@ -119,8 +119,8 @@ fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     }
     if call.params.has(REGEX) && call.release() >= REGEX_SINCE && call.tier() >= Tier::Premium {
         call.params.exclude([PROTECTED, REGEX])?;
-        if let Some(why) = re2::refusal(mirror.text(REGEX)) {
-            return Err(Failure::model(REGEX, why));
+        if let Some(refusal) = re2::refusal(mirror.text(REGEX)) {
+            return Err(Failure::model(REGEX, refusal));
         }
         if !mirror.text(REGEX).is_empty() {
             mirror.set(PROTECTED, false);

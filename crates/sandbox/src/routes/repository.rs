@@ -164,12 +164,12 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
     let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
     let pattern = pattern.map_err(|_| Failure::invalid("regex"))?;
-    let mut all = repository_of(call, &project).all(BRANCHES)?;
-    all.retain(|branch| {
+    let mut branches = repository_of(call, &project).all(BRANCHES)?;
+    branches.retain(|branch| {
         is_found(&branch.name, &search)
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
     });
-    page::list_of(call, &all, |branch| json(call, &project, branch))
+    page::list_of(call, &branches, |branch| json(call, &project, branch))
 }
 
 /// True if a search matches a name: anywhere in it, or at the places of `^` and `$`.
@@ -257,9 +257,9 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = requested_branch(call, &project)?;
-    let found = Protection::named(call, Holder::Project(project.id), &branch.name)?;
-    let preset = found.is_none().then_some(false);
-    let mut protection = found.unwrap_or_else(|| Protection {
+    let stored_protection = Protection::named(call, Holder::Project(project.id), &branch.name)?;
+    let preset = stored_protection.is_none().then_some(false);
+    let mut protection = stored_protection.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
         name: branch.name.clone(),
         updated_at: call.now().to_owned(),

@@ -101,7 +101,7 @@ impl Collection {
     /// If it starts with something else.
     pub const fn new(path: &'static str) -> Self {
         let of_project = path.as_bytes()[1] == b'p';
-        let above = if of_project { "/projects/{id}/" } else { "/groups/{id}/" };
+        let holder_prefix = if of_project { "/projects/{id}/" } else { "/groups/{id}/" };
         Self {
             path,
             entry: "entry",
@@ -126,7 +126,7 @@ impl Collection {
             is_put: false,
             only_edited: false,
             is_idempotent: false,
-            rows: Records(path.split_at(above.len()).1),
+            rows: Records(path.split_at(holder_prefix.len()).1),
             limit: None,
             closed_by: &[],
             scope: |collection, call| {
@@ -146,7 +146,7 @@ impl Collection {
 
     pub(super) fn routes(&'static self) -> impl Iterator<Item = Route> {
         let is_list = !self.is_document;
-        let one = if is_list && !self.is_single {
+        let entry_path = if is_list && !self.is_single {
             format!("{}/{{{}}}", self.path, self.entry).leak()
         } else {
             self.path
@@ -157,9 +157,9 @@ impl Collection {
         let operations = [
             (has_list, Method::GET, self.path, Verb::List),
             (is_removed && !self.is_put, Method::POST, self.path, Verb::Create),
-            (self.is_shown, Method::GET, one, Verb::Show),
-            (self.is_edited, edit, one, Verb::Update),
-            (is_removed, Method::DELETE, one, Verb::Remove),
+            (self.is_shown, Method::GET, entry_path, Verb::Show),
+            (self.is_edited, edit, entry_path, Verb::Update),
+            (is_removed, Method::DELETE, entry_path, Verb::Remove),
         ];
         let operations = operations.into_iter().filter(|(is_there, ..)| *is_there);
         operations.map(|(_, method, path, verb)| self.route(method, path, verb))
@@ -194,17 +194,16 @@ impl Collection {
 
     /// True if it is below the entries of `other`.
     fn is_below(&self, other: &Self) -> bool {
-        let rest = self.path.strip_prefix(other.path);
-        !self.below.is_empty() && rest.is_some_and(|rest| rest.starts_with("/{"))
+        let remainder = self.path.strip_prefix(other.path);
+        !self.below.is_empty() && remainder.is_some_and(|rest| rest.starts_with("/{"))
     }
 
     /// The field in the path of an entry.
     fn key_field(&self) -> Option<&Field> {
-        let is_it = |field: &&Field| match field.form {
+        self.fields.iter().find(|field| match field.form {
             Form::Named(_) => field.name == self.key,
             _ => field.shown == self.key,
-        };
-        self.fields.iter().find(is_it)
+        })
     }
 }
 
@@ -251,10 +250,10 @@ impl<'a> CollectionCall<'a> {
                 for collection in all_collections(self).filter(|other: &&Collection| {
                     !other.within.is_empty() && other.is_below(self.collection)
                 }) {
-                    let below = Self { collection, ..*self };
-                    let rows = below.stored()?;
+                    let nested_call = Self { collection, ..*self };
+                    let rows = nested_call.stored()?;
                     body[collection.within] =
-                        rows.iter().map(|row| below.json(row)).collect::<Result<_>>()?;
+                        rows.iter().map(|row| nested_call.json(row)).collect::<Result<_>>()?;
                 }
                 Answer::ok(&body)
             }
@@ -312,10 +311,12 @@ impl<'a> CollectionCall<'a> {
 
     /// Refuses a request below a parent that does not exist.
     fn check_parent(&self) -> Result<()> {
-        let is_above = |other: &&Collection| self.collection.is_below(other);
-        let Some(above) = all_collections(self).find(is_above) else { return Ok(()) };
+        let mut collections = all_collections(self);
+        let Some(parent) = collections.find(|other| self.collection.is_below(other)) else {
+            return Ok(());
+        };
         let id = self.segment_id(self.collection.below)?;
-        above.rows.find(self, self.scope.holder(), id)?.map(drop).ok_or_else(Failure::no_record)
+        parent.rows.find(self, self.scope.holder(), id)?.map(drop).ok_or_else(Failure::no_record)
     }
 
     /// The place's own rows; for a collection with parents, those of the parent in the path.
@@ -324,8 +325,8 @@ impl<'a> CollectionCall<'a> {
         let rows = rows.all(self, self.scope.holder())?;
         let mut rows = try_filter(rows, |row| self.target_exists(row))?;
         if !below.is_empty() {
-            let above = Value::from(self.segment_id(below)?);
-            rows.retain(|row| row.value(below) == above);
+            let parent_id = Value::from(self.segment_id(below)?);
+            rows.retain(|row| row.value(below) == parent_id);
         }
         Ok(rows)
     }
@@ -373,12 +374,13 @@ impl<'a> CollectionCall<'a> {
         body.insert("id".to_owned(), row.id.into());
         let id = if key.ends_with("id") { row.id.into() } else { row.id.to_string().into() };
         body.insert(key.to_owned(), id);
-        let json = |text: &str| serde_json::from_str(text).unwrap_or_default();
         for field in fields.iter().filter(|f| !f.shown.is_empty() && f.is_there(self)) {
             let value = row.settings.get(field.name).cloned().unwrap_or_else(|| field.preset());
             body.insert(field.shown.to_owned(), value);
         }
-        body.extend(shows.iter().map(|(name, text)| ((*name).to_owned(), json(text))));
+        for (name, json) in shows {
+            body.insert((*name).to_owned(), serde_json::from_str(json).unwrap_or_default());
+        }
         body.insert("created_at".to_owned(), row.created_at.clone().into());
         body.insert("updated_at".to_owned(), row.updated_at.clone().into());
         Value::Object(body)
@@ -403,37 +405,36 @@ impl<'a> CollectionCall<'a> {
             return Ok(rows.pop().unwrap_or_else(|| Record::new(self.now())));
         }
         let name = self.segment(self.collection.entry);
-        let is_it = |value: &Value| match value.as_i64() {
-            Some(id) => name.parse() == Ok(id),
-            None => value.as_str() == Some(name),
-        };
-        let found = match self.collection.key_field() {
-            Some(field) => rows.into_iter().find(|row| is_it(&row.value(field.name))),
+        let matching_row = match self.collection.key_field() {
+            Some(field) => rows.into_iter().find(|row| match row.value(field.name) {
+                Value::String(value) => value == name,
+                value => value.as_i64().is_some_and(|id| name.parse() == Ok(id)),
+            }),
             None => {
                 let id = self.segment_id(self.collection.entry)?;
                 rows.into_iter().find(|row| row.id == id)
             }
         };
-        found.ok_or_else(self.collection.not_found)
+        matching_row.ok_or_else(self.collection.not_found)
     }
 
     fn list(&self) -> Result<Answer> {
-        let mut all = self.stored()?;
+        let mut listed_rows = self.stored()?;
         let inherited = (self.collection.inherited)(self)?;
         if !inherited.is_empty() {
-            all.extend(inherited);
-            all.sort_by_key(|row| row.id);
+            listed_rows.extend(inherited);
+            listed_rows.sort_by_key(|row| row.id);
         }
         for name in self.collection.filters {
             let value = self.params.text(name)?;
             let value = value.filter(|value| (*name, value.as_str()) != ("state", "all"));
-            all.retain(|row| value.as_ref().is_none_or(|value| row.text(name) == value));
+            listed_rows.retain(|row| value.as_ref().is_none_or(|value| row.text(name) == value));
         }
-        (self.collection.filter)(self, &mut all)?;
+        (self.collection.filter)(self, &mut listed_rows)?;
         if self.collection.unpaged {
-            Answer::ok(&all.iter().map(|row| self.json(row)).collect::<Result<Vec<_>>>()?)
+            Answer::ok(&listed_rows.iter().map(|row| self.json(row)).collect::<Result<Vec<_>>>()?)
         } else {
-            page::list_of(self, &all, |row| self.json(row))
+            page::list_of(self, &listed_rows, |row| self.json(row))
         }
     }
 
@@ -453,13 +454,13 @@ impl<'a> CollectionCall<'a> {
     }
 
     pub(super) fn check_unique(&self, row: &Record) -> Result<()> {
-        let Some(first) = self.collection.unique.first() else { return Ok(()) };
+        let Some(first_field) = self.collection.unique.first() else { return Ok(()) };
         let mut twins = self.stored()?;
         twins.retain(|other| other.id != row.id);
         for name in self.collection.unique {
             twins.retain(|other| other.settings.get(*name) == row.settings.get(*name));
         }
-        refuse_if(!twins.is_empty(), || Failure::model(first, "has already been taken"))
+        refuse_if(!twins.is_empty(), || Failure::model(first_field, "has already been taken"))
     }
 }
 
@@ -485,13 +486,13 @@ pub(super) fn without(mut body: Value, names: &[&str]) -> Value {
 
 /// Some columns and settings of a row; null for one that is not set.
 pub(super) fn members(row: &Record, names: &str) -> Value {
-    let value = |name: &str| match name {
-        "id" => row.id.into(),
-        "created_at" => row.created_at.as_str().into(),
-        "updated_at" => row.updated_at.as_str().into(),
-        setting => row.value(setting),
-    };
-    names.split(' ').map(|name| (name.to_owned(), value(name))).collect()
+    let values = names.split(' ').map(|name| match name {
+        "id" => (name.to_owned(), row.id.into()),
+        "created_at" => (name.to_owned(), row.created_at.as_str().into()),
+        "updated_at" => (name.to_owned(), row.updated_at.as_str().into()),
+        setting => (name.to_owned(), row.value(setting)),
+    });
+    values.collect()
 }
 
 /// True if another row has the same value.

@@ -39,9 +39,9 @@ impl Runner {
             (None, _) => TYPES[2],
         };
         let runner_type = runner_type.to_owned();
-        let mut new = Self { id: 0, description, runner_type, locked, group_id };
-        new.id = new.put(call.db)?;
-        projects.iter().try_for_each(|project| new.assign(call, *project))
+        let mut new_runner = Self { id: 0, description, runner_type, locked, group_id };
+        new_runner.id = new_runner.put(call.db)?;
+        projects.iter().try_for_each(|project| new_runner.assign(call, *project))
     }
 
     fn assign(&self, call: &Call<'_>, project: i64) -> Result<()> {
@@ -61,9 +61,11 @@ impl Runner {
     /// administrators do not count.
     fn is_managed(&self, call: &Call<'_>) -> Result<bool> {
         let user = call.user()?.id;
-        let maintains = |project: Project| Ok(call.level_of(user, &project)? >= MAINTAINER);
-        let of_project = |id| Project::by_id(call.db, id)?.map_or(Ok(false), maintains);
-        if any(self.projects(call)?, of_project)? {
+        let is_maintained = any(self.projects(call)?, |id| match Project::by_id(call.db, id)? {
+            Some(project) => Ok(call.level_of(user, &project)? >= MAINTAINER),
+            None => Ok(false),
+        })?;
+        if is_maintained {
             return Ok(true);
         }
         Ok(match Namespace::by_any(call.db, self.group_id)? {
@@ -88,8 +90,8 @@ fn all_runners(call: &Call<'_>) -> Result<Vec<Runner>> {
 
 /// Answers the `runners` of the requested type.
 fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
-    if let Some(requested) = call.params.one_of("type", &TYPES)? {
-        runners.retain(|runner| runner.runner_type == requested);
+    if let Some(runner_type) = call.params.one_of("type", &TYPES)? {
+        runners.retain(|runner| runner.runner_type == runner_type);
     }
     page::list(call, runners.iter().map(Runner::json))
 }
@@ -106,9 +108,9 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
 /// The project's own runners, and those of its groups and of the instance.
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?;
-    let above: Vec<i64> = ids(&project.namespace.traversal).collect();
+    let group_ids: Vec<i64> = ids(&project.namespace.traversal).collect();
     let runners = try_filter(all_runners(call)?, |runner| {
-        Ok(runner.group_id.is_some_and(|group| above.contains(&group))
+        Ok(runner.group_id.is_some_and(|group| group_ids.contains(&group))
             || runner.runner_type == TYPES[0]
             || runner.projects(call)?.contains(&project.id))
     })?;
@@ -120,12 +122,11 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["runner_id"])?;
     let id = call.params.integer("runner_id")?.unwrap_or_default();
     let runner = Runner::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Runner"))?;
-    let refused = |why: &str| Failure::message(StatusCode::FORBIDDEN, why);
-    refuse_if(runner.group_id.is_some(), || refused("Runner is a group runner"))?;
+    refuse_if(runner.group_id.is_some(), || Failure::denied("Runner is a group runner"))?;
     refuse_if(runner.runner_type == TYPES[0], || {
         Failure::error(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
     })?;
-    refuse_if(runner.locked && !call.is_administrator(), || refused("Runner is locked"))?;
+    refuse_if(runner.locked && !call.is_administrator(), || Failure::denied("Runner is locked"))?;
     refuse_if(!call.is_administrator() && !runner.is_managed(call)?, Failure::forbidden)?;
     refuse_if(runner.projects(call)?.contains(&project), || {
         Failure::refused(
@@ -146,7 +147,7 @@ fn unassign(call: &Call<'_>) -> Result<Answer> {
     refuse_if(projects.first() == Some(&project), || {
         let words =
             "You cannot unassign a runner from the owner project. Delete the runner instead";
-        Failure::message(StatusCode::FORBIDDEN, words)
+        Failure::denied(words)
     })?;
     let sql = "DELETE FROM runner_projects WHERE runner_id = ?1 AND project_id = ?2";
     call.run(sql, [runner.id, project])?;

@@ -19,30 +19,30 @@ pub(super) const ROUTES: &[Route] = &[
 /// The invitations of a project or group that the caller sees, as answers list them.
 pub(crate) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
     let (column, id) = holder.key();
-    let rest = format!(
+    let clauses = format!(
         "JOIN shares s ON s.invited_id = n.id
          WHERE s.{column} = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2) ORDER BY s.id"
     );
-    let more = "s.access_level, s.expires_at, s.member_role_id";
-    let with = params![id, call.today()];
+    let columns = "s.access_level, s.expires_at, s.member_role_id";
+    let values = params![id, call.today()];
     let has_role =
         matches!(holder, Holder::Group(_)) && member_roles::are_available(call, OF_GROUPS_SINCE);
     let invitation = |group: Namespace, row: &Row<'_>| {
-        let first = Namespace::WIDTH;
+        let first_column = Namespace::WIDTH;
         let mut invitation = json!({
             "group_id": group.id,
             "group_name": group.name,
             "group_full_path": group.full_path,
-            "group_access_level": row.get::<_, i64>(first)?,
-            "expires_at": row.get::<_, Option<String>>(first + 1)?,
+            "group_access_level": row.get::<_, i64>(first_column)?,
+            "expires_at": row.get::<_, Option<String>>(first_column + 1)?,
         });
-        let role: Option<i64> = row.get(first + 2)?;
+        let role: Option<i64> = row.get(first_column + 2)?;
         set_if(&mut invitation, has_role, member_roles::ROLE, role);
         Ok((group, invitation))
     };
-    let all = Namespace::list_with(call.db, more, &rest, with, invitation)?;
-    let shown = try_filter(all, |(group, _)| call.sees_group(group))?;
-    Ok(shown.into_iter().map(|(_, invitation)| invitation).collect())
+    let invitations = Namespace::list_with(call.db, columns, &clauses, values, invitation)?;
+    let shown_invitations = try_filter(invitations, |(group, _)| call.sees_group(group))?;
+    Ok(shown_invitations.into_iter().map(|(_, invitation)| invitation).collect())
 }
 
 /// The first releases in which an invitation has a custom role.
@@ -209,23 +209,25 @@ fn list_invited(call: &Call<'_>) -> Result<Answer> {
     let relations = call.params.words_of("relation", &["direct", "inherited"])?.unwrap_or_default();
     let has_relation =
         |word: &str| relations.is_empty() || relations.iter().any(|other| other == word);
-    let mut found = Vec::new();
+    let mut invited_ids = Vec::new();
     if has_relation("direct") {
-        found.extend(invited(call, scope.holder())?);
+        invited_ids.extend(invited(call, scope.holder())?);
     }
-    for above in scope.above().into_iter().filter(|_| has_relation("inherited")) {
-        found.extend(invited(call, Holder::Group(above))?);
+    for group_id in scope.above().into_iter().filter(|_| has_relation("inherited")) {
+        invited_ids.extend(invited(call, Holder::Group(group_id))?);
     }
     match scope {
-        Scope::Group(_) => groups::list_among(call, &found),
-        Scope::Project(_) => actions::list_locations(call, 0, |group| found.contains(&group.id)),
+        Scope::Group(_) => groups::list_among(call, &invited_ids),
+        Scope::Project(_) => {
+            actions::list_locations(call, 0, |group| invited_ids.contains(&group.id))
+        }
     }
 }
 
 fn list_invitable(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let project = call.project_as(MAINTAINER)?;
-    let mut taken = invited(call, Holder::Project(project.id))?;
-    taken.extend(ids(&project.namespace.traversal));
-    actions::list_locations(call, GUEST, |group| !taken.contains(&group.id))
+    let mut excluded_ids = invited(call, Holder::Project(project.id))?;
+    excluded_ids.extend(ids(&project.namespace.traversal));
+    actions::list_locations(call, GUEST, |group| !excluded_ids.contains(&group.id))
 }

@@ -59,20 +59,20 @@ fn license(call: &Call<'_>) -> Result<Answer> {
 fn namespaces(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let least = if call.params.is_set("owned_only")? { OWNER } else { 1 };
-    let owned = owned_namespaces(call, least)?;
+    let min_level = if call.params.is_set("owned_only")? { OWNER } else { 1 };
+    let owned = owned_namespaces(call, min_level)?;
     let shows_all = call.is_administrator() || call.release() < OBSERVED;
     let top = call.params.is_set("top_level_only")? && call.is_from(16, 8);
-    let all = Namespace::list(call.db, "ORDER BY n.full_path", [])?;
-    let all = try_filter(all, |namespace| {
+    let namespaces = Namespace::list(call.db, "ORDER BY n.full_path", [])?;
+    let listed_namespaces = try_filter(namespaces, |namespace| {
         let is_listed = shows_all || owned.contains(&namespace.id);
         let is_wanted = !top || namespace.parent_id.is_none();
         Ok(is_listed
             && is_wanted
             && namespace.full_path.to_lowercase().contains(&search)
-            && call.level_in_group(namespace)? >= least)
+            && call.level_in_group(namespace)? >= min_level)
     })?;
-    page::list_of(call, &all, |namespace| namespace_json(call, namespace))
+    page::list_of(call, &listed_namespaces, |namespace| namespace_json(call, namespace))
 }
 
 /// A namespace as in lists; from 18.9 on with numbers that its owners see.
@@ -86,9 +86,11 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     if owns && namespace.is_group() {
         let members = format!("SELECT count(DISTINCT user_id) FROM members WHERE group_id {below}");
         let projects = format!("SELECT count(*) FROM projects WHERE namespace_id {below}");
-        let count = |sql: &str| call.one::<i64>(sql, namespace.range());
-        body["members_count_with_descendants"] = count(&members)?.into();
-        body["projects_count"] = count(&projects)?.into();
+        for (name, sql) in
+            [("members_count_with_descendants", members), ("projects_count", projects)]
+        {
+            body[name] = call.one::<i64>(&sql, namespace.range())?.into();
+        }
         body["root_repository_size"] = Value::Null;
     }
     let seats = match (namespace.is_group(), owns) {
@@ -104,12 +106,12 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
 }
 
 /// The caller's own namespace, and the groups with a direct membership of this level.
-fn owned_namespaces(call: &Call<'_>, least: i64) -> Result<HashSet<i64>> {
+fn owned_namespaces(call: &Call<'_>, min_level: i64) -> Result<HashSet<i64>> {
     let sql = "SELECT id FROM namespaces WHERE owner_id = ?1 UNION
                SELECT group_id FROM members WHERE user_id = ?1 AND group_id IS NOT NULL
                    AND state = 'active' AND access_level >= ?2
                    AND (expires_at IS NULL OR expires_at >= ?3)";
-    Ok(call.many(sql, params![call.user()?.id, least, call.today()])?.into_iter().collect())
+    Ok(call.many(sql, params![call.user()?.id, min_level, call.today()])?.into_iter().collect())
 }
 
 fn namespace(call: &Call<'_>) -> Result<Answer> {

@@ -56,16 +56,16 @@ pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
 pub(super) fn requested_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
     let is_below = matches!(scope, Scope::Group(group) if group.parent_id.is_some());
-    let mut wrong = vec!["is not included in the list"];
+    let mut faults = vec!["is not included in the list"];
     if level == MINIMAL && is_below {
-        wrong.push("supported on top level groups only");
+        faults.push("supported on top level groups only");
     } else if valid_level(call, level, scope.either(false, true)) {
-        wrong.clear();
+        faults.clear();
     }
-    refuse_if(!wrong.is_empty(), || Failure::models("access_level", &wrong))?;
+    refuse_if(!faults.is_empty(), || Failure::models("access_level", &faults))?;
     let caller_level = scope.level(call)?;
-    let may = call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
-    let grants_owner = scope.either(may, false);
+    let maintainer_may = call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
+    let grants_owner = scope.either(maintainer_may, false);
     // Planners are outside the order of roles: only owners grant that one.
     let is_above =
         level > caller_level && !grants_owner || level == PLANNER && caller_level < OWNER;

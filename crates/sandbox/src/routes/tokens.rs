@@ -57,8 +57,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
-    let allowed: Vec<&str> = SCOPES.split(' ').collect();
-    let scopes = call.params.words_of("scopes", &allowed)?.unwrap_or_default();
+    let allowed_scopes: Vec<&str> = SCOPES.split(' ').collect();
+    let scopes = call.params.words_of("scopes", &allowed_scopes)?.unwrap_or_default();
     refuse_if(scopes.is_empty(), || Failure::invalid_record("Scopes can't be blank"))?;
     let expires_at = call.params.day("expires_at")?;
     let secret = format!("sandbox-{}", call.random_hex());
@@ -87,14 +87,14 @@ fn listed_owner(call: &Call<'_>) -> Result<Option<i64>> {
 fn list(call: &Call<'_>) -> Result<Answer> {
     let user = listed_owner(call)?;
     let state = call.params.one_of("state", &["all", "active", "inactive"])?.unwrap_or_default();
-    let rest = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
-    let mut all = Token::list(call.db, rest, [user])?;
-    all.retain(|token| match state.as_str() {
+    let clauses = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
+    let mut tokens = Token::list(call.db, clauses, [user])?;
+    tokens.retain(|token| match state.as_str() {
         "active" => is_active(call, token),
         "inactive" => !is_active(call, token),
         _ => true,
     });
-    page::list(call, all.iter().map(|token| full_json(call, token)))
+    page::list(call, tokens.iter().map(|token| full_json(call, token)))
 }
 
 /// The token of `:id`, which may be `self`. Tokens of others are 401 except for administrators, who

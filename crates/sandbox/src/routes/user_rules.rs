@@ -21,18 +21,18 @@ const THEMES: i64 = 11;
 
 /// Refuses fields that are not valid, or that another user or a group has: first with 409 what
 /// another user has. `stored` is the user itself, if it exists.
-pub(super) fn check(call: &Call<'_>, user: &RequestedUser, stored: Option<&User>) -> Result<()> {
+pub(super) fn check(call: &Call<'_>, user: &RequestedUser, former: Option<&User>) -> Result<()> {
     let RequestedUser { email, username, .. } = user;
-    let stored_id = stored.map(|user| user.id);
+    let stored_id = former.map(|user| user.id);
     for (column, name, value) in [("email", "Email", email), ("username", "Username", username)] {
         let sql =
             format!("SELECT EXISTS (SELECT 1 FROM users WHERE {column} = ?1 AND id IS NOT ?2)");
         let is_taken = call.one(&sql, params![value, stored_id])?;
         refuse_if(is_taken, || Failure::conflict(&format!("{name} has already been taken")))?;
     }
-    let mut wrong = Complaints::default();
+    let mut faults = Complaints::default();
     for field in ["namespace.name", "name"] {
-        wrong.add_if(user.name.trim().is_empty(), field, BLANK);
+        faults.add_if(user.name.trim().is_empty(), field, BLANK);
     }
     // Before 18.9 special characters may follow each other.
     let is_valid = if call.release() < OBSERVED {
@@ -41,42 +41,42 @@ pub(super) fn check(call: &Call<'_>, user: &RequestedUser, stored: Option<&User>
         project_rules::check_path_alone(username).is_ok()
     };
     if is_reserved_at_the_top(username) {
-        wrong.add("username", format!("{username} is a reserved name"));
+        faults.add("username", format!("{username} is a reserved name"));
     } else if !is_valid {
-        [PLAIN_PATH, PATH_FORM].into_iter().for_each(|text| wrong.add("username", text));
+        [PLAIN_PATH, PATH_FORM].into_iter().for_each(|text| faults.add("username", text));
     }
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1
                    AND (?2 IS NULL OR owner_id IS NOT ?2))";
     let is_group = call.one(sql, params![username, stored_id])?;
-    wrong.add_if(is_group, "base", "A user, alias, or group already exists with that username.");
-    wrong.add_if(!User::is_address(email), "email", "is invalid");
+    faults.add_if(is_group, "base", "A user, alias, or group already exists with that username.");
+    faults.add_if(!User::is_address(email), "email", "is invalid");
     let is_both = user.admin && user.auditor == Some(true);
-    wrong.add_if(is_both, "admin", "user cannot also be an Auditor.");
+    faults.add_if(is_both, "admin", "user cannot also be an Auditor.");
     let public = call.params.text("public_email")?.filter(|address| !address.is_empty());
     let is_foreign =
-        public.is_some_and(|address| stored.is_none_or(|stored| stored.email != address));
-    wrong.add_if(is_foreign, "public_email", "must be an email you have verified");
-    check_sent(call, &mut wrong)?;
-    wrong.settle()
+        public.is_some_and(|address| former.is_none_or(|stored| stored.email != address));
+    faults.add_if(is_foreign, "public_email", "must be an email you have verified");
+    check_sent(call, &mut faults)?;
+    faults.settle()
 }
 
 /// The fields that only requests have, and limits.
-fn check_sent(call: &Call<'_>, wrong: &mut Complaints) -> Result<()> {
+fn check_sent(call: &Call<'_>, faults: &mut Complaints) -> Result<()> {
     let params = &call.params;
     let resets = params.is_set("reset_password")?;
     if let Some(password) = params.text("password")?.filter(|text| !resets || !text.is_empty()) {
-        let least = instance::setting(call, "minimum_password_length")?.as_u64().unwrap_or(8);
-        let is_short = (password.chars().count() as u64) < least;
-        wrong.add_if(password.is_empty(), "password", BLANK);
-        wrong.add_if(is_short, "password", format!("is too short (minimum is {least} characters)"));
+        let min = instance::setting(call, "minimum_password_length")?.as_u64().unwrap_or(8);
+        let is_short = (password.chars().count() as u64) < min;
+        faults.add_if(password.is_empty(), "password", BLANK);
+        faults.add_if(is_short, "password", format!("is too short (minimum is {min} characters)"));
     }
     let theme = params.integer("theme_id")?;
     if let Some(theme) = theme.filter(|theme| !(1..=THEMES).contains(theme)) {
-        wrong.add("theme_id", format!("{theme} is not a valid theme"));
+        faults.add("theme_id", format!("{theme} is not a valid theme"));
     }
     let limit = "projects_limit";
     let is_null = params.has(limit) && params.integer(limit)?.is_none();
-    wrong.add_if(is_null, limit, BLANK);
-    wrong.add_if(is_null, limit, "is not a number");
+    faults.add_if(is_null, limit, BLANK);
+    faults.add_if(is_null, limit, "is not a number");
     Ok(())
 }

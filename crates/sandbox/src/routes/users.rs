@@ -31,7 +31,7 @@ const DEACTIVATED: &str = "deactivated";
 fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
     let mut body = public_json(call, user, false)?;
     let private: bool = call.one("SELECT private_profile FROM users WHERE id = ?1", [user.id])?;
-    let more = json!({
+    let extra_members = json!({
         "email": user.email,
         "commit_email": user.email,
         "identities": identities::identities_of(call, user.id)?,
@@ -46,7 +46,7 @@ fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
         "last_activity_on": last_activity(call, user)?,
         "scim_identities": [],
     });
-    extend(&mut body, more);
+    extend(&mut body, extra_members);
     if call.is_administrator() {
         extend(&mut body, for_administrators(call, user)?);
     }
@@ -64,9 +64,9 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
     });
     if call.tier() >= Tier::Premium {
         // Guests take no seat in the highest tier.
-        let least = if call.tier() >= Tier::Ultimate { GUEST } else { -1 };
+        let min_level = if call.tier() >= Tier::Ultimate { GUEST } else { -1 };
         let seat =
-            user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > least;
+            user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > min_level;
         body["using_license_seat"] = seat.into();
         body["is_auditor"] = (stored_fact(call, user, AUDITOR)? == true).into();
         let of_groups =
@@ -98,14 +98,14 @@ const UNCONFIRMED: &str = "unconfirmed";
 const AUDITOR: &str = "auditor";
 
 /// The fields in a call for a new or a stored user, after their checks.
-fn requested_fields(call: &Call<'_>, stored: Option<&User>) -> Result<RequestedUser> {
+fn requested_fields(call: &Call<'_>, stored_user: Option<&User>) -> Result<RequestedUser> {
     let auditor = call.params.flag(AUDITOR)?.filter(|_| call.tier() >= Tier::Premium);
-    let auditor = match stored {
+    let auditor = match stored_user {
         Some(user) if auditor.is_none() => Some(stored_fact(call, user, AUDITOR)? == true),
         _ => auditor,
     };
     let nobody = User::default();
-    let current = stored.unwrap_or(&nobody);
+    let current = stored_user.unwrap_or(&nobody);
     let requested = RequestedUser {
         email: call.params.text("email")?.unwrap_or_else(|| current.email.clone()),
         username: call.params.text("username")?.unwrap_or_else(|| current.username.clone()),
@@ -113,7 +113,7 @@ fn requested_fields(call: &Call<'_>, stored: Option<&User>) -> Result<RequestedU
         admin: call.params.flag("admin")?.unwrap_or(current.admin),
         auditor,
     };
-    user_rules::check(call, &requested, stored)?;
+    user_rules::check(call, &requested, stored_user)?;
     Ok(requested)
 }
 
@@ -133,8 +133,8 @@ pub(super) fn may_create_project(call: &Call<'_>, user: &User) -> Result<bool> {
 
 /// True if a user may create top-level groups: not while the service forbids it.
 pub(super) fn may_create_groups(call: &Call<'_>, user: &User) -> Result<bool> {
-    let may = instance::setting(call, GROUPS)? != Value::Bool(false);
-    Ok(may && OF_USERS.is_on(call.db, user.id, GROUPS)?)
+    let may_create = instance::setting(call, GROUPS)? != Value::Bool(false);
+    Ok(may_create && OF_USERS.is_on(call.db, user.id, GROUPS)?)
 }
 
 /// Applies a change of `external`, of a new user too: external users have no projects and groups of
@@ -172,9 +172,9 @@ fn public_json(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     extend(&mut body, user.members("bot job_title work_information local_time"));
     body["job_title"] = "".into();
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
-    let seen = user.state == ACTIVE || call.is_administrator();
-    set_if(&mut body, is_caller || seen, "created_at", user.created_at.as_str());
-    if seen && !is_caller {
+    let is_visible = user.state == ACTIVE || call.is_administrator();
+    set_if(&mut body, is_caller || is_visible, "created_at", user.created_at.as_str());
+    if is_visible && !is_caller {
         extend(&mut body, json!({ "followers": 0, "following": 0, "is_followed": false }));
     }
     Ok(body)
@@ -198,36 +198,36 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let direction = if sort.as_deref() == Some("asc") { "ASC" } else { "DESC" };
     // The results of a search are ordered by name, unless the call has an order.
     let is_ordered = search.is_empty() || order.is_some() || sort.is_some();
-    let first = if is_ordered { "" } else { "u.name COLLATE NOCASE, " };
+    let search_order = if is_ordered { "" } else { "u.name COLLATE NOCASE, " };
     let clause = conditions.clause();
-    let rest = format!("{clause} ORDER BY {first}{column} {direction}, u.id {direction}");
+    let clauses = format!("{clause} ORDER BY {search_order}{column} {direction}, u.id {direction}");
     let sees_all = call.is_administrator();
-    let mut all = User::list(call.db, &rest, &*conditions.bound())?;
-    all.retain(|user| user.is_found_by(&search, sees_all));
+    let mut users = User::list(call.db, &clauses, &*conditions.bound())?;
+    users.retain(|user| user.is_found_by(&search, sees_all));
     let json = |user: &User| {
         if sees_all { full_json(call, user) } else { Ok(user.brief(call)) }
     };
     if call.release() >= OBSERVED && page::is_keyset(call)? {
-        return page::keyset_of(call, &all, |user| user.id, json);
+        return page::keyset_of(call, &users, |user| user.id, json);
     }
-    page::list_of(call, &all, json)
+    page::list_of(call, &users, json)
 }
 
 /// The filters in a call for users. Some have an effect only for administrators.
 fn filters(call: &Call<'_>) -> Result<Conditions> {
     let (params, sees_all) = (&call.params, call.is_administrator());
-    let mut all = Conditions::default();
+    let mut conditions = Conditions::default();
     let username = params.text("username")?;
     if call.caller.is_none() && username.as_deref().is_none_or(str::is_empty) {
         return Err(Failure::forbidden_because("Not authorized to access /api/v4/users"));
     }
-    all.on("u.username = :username", ":username", username);
+    conditions.on("u.username = :username", ":username", username);
     if let Some([provider, name]) = identities::sent_identity(call)? {
         refuse_if(!sees_all, Failure::forbidden)?;
         let has = "EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
                        WHERE i.value ->> 'provider' = :provider AND i.value ->> 'extern_uid' = :name)";
-        all.on(has, ":provider", Some(provider));
-        all.bind(":name", name);
+        conditions.on(has, ":provider", Some(provider));
+        conditions.bind(":name", name);
     }
     let external = if params.is_set("external")? {
         Some(true)
@@ -235,19 +235,19 @@ fn filters(call: &Call<'_>) -> Result<Conditions> {
         params.is_set("exclude_external")?.then_some(false)
     };
     let is_external = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
-    all.on(is_external, ":external", external);
+    conditions.on(is_external, ":external", external);
     let exclude_active = params.is_set("exclude_active")? && call.release() >= OBSERVED;
-    all.add_if(exclude_active, "u.state <> 'active'");
-    all.add_if(params.is_set("admins")? && sees_all, "u.admin");
+    conditions.add_if(exclude_active, "u.state <> 'active'");
+    conditions.add_if(params.is_set("admins")? && sees_all, "u.admin");
     let (blocked, active) = (params.is_set("blocked")?, params.is_set("active")?);
-    all.add_if(blocked, "u.state = 'blocked'");
-    all.add_if(active && !blocked, "u.state = 'active'");
-    all.add_if(!sees_all, "u.state NOT IN ('blocked', 'banned')");
+    conditions.add_if(blocked, "u.state = 'blocked'");
+    conditions.add_if(active && !blocked, "u.state = 'active'");
+    conditions.add_if(!sees_all, "u.state NOT IN ('blocked', 'banned')");
     let time = |name| Ok::<_, Failure>(params.time(name)?.filter(|_| sees_all).map(clock::spell));
-    all.on("u.created_at > :after", ":after", time("created_after")?);
-    all.on("u.created_at < :before", ":before", time("created_before")?);
-    custom_attributes::filter(call, &mut all, "c.user_id = u.id");
-    Ok(all)
+    conditions.on("u.created_at > :after", ":after", time("created_after")?);
+    conditions.on("u.created_at < :before", ":before", time("created_before")?);
+    custom_attributes::filter(call, &mut conditions, "c.user_id = u.id");
+    Ok(conditions)
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
@@ -278,10 +278,10 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         Need::Sent("username"),
     ])?;
     identities::sent_identity(call)?;
-    let requested = requested_fields(call, None)?;
-    let RequestedUser { username, name, email, admin, .. } = &requested;
-    let new = User { admin: *admin, ..User::active(username, name, email) };
-    let id = new.insert(call.db, call.now())?;
+    let requested_user = requested_fields(call, None)?;
+    let RequestedUser { username, name, email, admin, .. } = &requested_user;
+    let new_user = User { admin: *admin, ..User::active(username, name, email) };
+    let id = new_user.insert(call.db, call.now())?;
     if instance::setting(call, "user_default_external")? == true {
         OF_USERS.put(call.db, id, EXTERNAL, true)?;
     }
@@ -289,14 +289,14 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     if !call.params.is_set("skip_confirmation")? {
         OF_USERS.put(call.db, id, UNCONFIRMED, true)?;
     }
-    Answer::created(&store_rest(call, id, &requested, None)?)
+    Answer::created(&store_rest(call, id, &requested_user, None)?)
 }
 
 /// Stores the rest of a call for a user, whose external state was this before; none is new.
 fn store_rest(
     call: &Call<'_>,
     id: i64,
-    requested: &RequestedUser,
+    requested_user: &RequestedUser,
     was_external: Option<bool>,
 ) -> Result<Value> {
     let observed = call.release() >= OBSERVED;
@@ -307,7 +307,7 @@ fn store_rest(
     }
     apply_external(call, id, was_external)?;
     identities::store_sent(call, id)?;
-    if let Some(auditor) = requested.auditor {
+    if let Some(auditor) = requested_user.auditor {
         OF_USERS.put(call.db, id, AUDITOR, auditor)?;
     }
     avatars::store_sent(call, Holder::User(id), &call.params)?;
@@ -321,8 +321,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     identities::sent_identity(call)?;
     let user = call.named_user()?;
-    let requested = requested_fields(call, Some(&user))?;
-    let RequestedUser { username, name, email, admin, .. } = &requested;
+    let requested_user = requested_fields(call, Some(&user))?;
+    let RequestedUser { username, name, email, admin, .. } = &requested_user;
     let email = if call.params.is_set("skip_reconfirmation")? { email } else { &user.email };
     let private = call.params.flag("private_profile")?;
     let sql = "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5,
@@ -335,7 +335,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         group_moves::rename_below(call, &namespace)?;
     }
     let was_external = OF_USERS.is_on(call.db, user.id, EXTERNAL)?;
-    Answer::ok(&store_rest(call, user.id, &requested, Some(was_external))?)
+    Answer::ok(&store_rest(call, user.id, &requested_user, Some(was_external))?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
@@ -393,15 +393,16 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
     refuse_if(act == "block" && user.id == caller.id, || {
         Failure::forbidden_because("The API initiating user cannot be blocked by the API")
     })?;
-    let refused = |text: &str| Failure::message(StatusCode::FORBIDDEN, text);
     let is_active =
         act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
     let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
-    refuse_if(is_active, || refused(text))?;
+    refuse_if(is_active, || Failure::denied(text))?;
     let outcomes = ACTS.iter().find(|(name, _)| *name == act).map_or(&[][..], |(_, of)| of);
     match STATES.iter().zip(outcomes).find(|(state, _)| **state == user.state) {
-        Some((_, Refused(text))) => Err(refused(text)),
-        Some((state, Impossible)) => Err(refused(&format!("You cannot {act} {state} users."))),
+        Some((_, Refused(text))) => Err(Failure::denied(*text)),
+        Some((state, Impossible)) => {
+            Err(Failure::denied(format!("You cannot {act} {state} users.")))
+        }
         Some((_, Stays(answer))) => Answer::created(answer),
         Some((_, Becomes(state))) => {
             call.set("users", user.id, "state", state)?;
@@ -414,7 +415,7 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
 fn memberships(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.named_user()?;
-    let requested = call.params.one_of("type", &["Namespace", "Project"])?;
+    let source_type = call.params.one_of("type", &["Namespace", "Project"])?;
     let sql = "SELECT json_object('source_id', coalesce(m.group_id, m.project_id),
                 'source_name', coalesce(n.name, p.name),
                 'source_type', iif(m.group_id IS NULL, 'Project', 'Namespace'),
@@ -422,5 +423,5 @@ fn memberships(call: &Call<'_>) -> Result<Answer> {
          FROM members m LEFT JOIN namespaces n ON n.id = m.group_id LEFT JOIN projects p ON p.id = m.project_id
          WHERE m.user_id = ?1 AND (?2 IS NULL OR ?2 = iif(m.group_id IS NULL, 'Project', 'Namespace'))
          ORDER BY m.id";
-    page::list(call, call.objects(sql, params![user.id, requested])?)
+    page::list(call, call.objects(sql, params![user.id, source_type])?)
 }

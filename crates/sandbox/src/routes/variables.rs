@@ -62,34 +62,34 @@ fn json(call: &Call<'_>, variable: &Record) -> Value {
 }
 
 fn check(variable: &Record, profile: &Profile) -> Result<()> {
-    let mut wrong = Complaints::default();
+    let mut faults = Complaints::default();
     for name in ["masked", "raw"] {
-        wrong.add_if(variable.value(name).is_null(), name, "is not included in the list");
+        faults.add_if(variable.value(name).is_null(), name, "is not included in the list");
     }
     let letters = "can contain only letters, digits";
     let key = variable.text("key");
-    wrong.add_if(key.is_empty(), "key", "can't be blank");
-    wrong.check_length("key", key, LONGEST);
-    wrong.add_if(
+    faults.add_if(key.is_empty(), "key", "can't be blank");
+    faults.check_length("key", key, LONGEST);
+    faults.add_if(
         key.is_empty() || !key.chars().all(is_key_char),
         "key",
         format!("{letters} and '_'."),
     );
     let scope = variable.text(ENVIRONMENT);
-    wrong.add_if(scope.is_empty(), "environment_scope", "can't be blank");
-    wrong.add_if(
+    faults.add_if(scope.is_empty(), "environment_scope", "can't be blank");
+    faults.add_if(
         scope.is_empty()
             || !scope.chars().all(|c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c)),
         "environment_scope",
         format!("{letters}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
     );
-    wrong.check_length("description", variable.text("description"), LONGEST);
-    wrong.add_if(
+    faults.check_length("description", variable.text("description"), LONGEST);
+    faults.add_if(
         variable.is_set("masked") && !can_be_masked(variable, profile),
         "value",
         "is invalid",
     );
-    wrong.settle()
+    faults.settle()
 }
 
 /// True if a value can be masked: long enough, on one line, and, unless raw, of characters that are
@@ -160,21 +160,21 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 
 /// The variables with the key in the call, the least recently changed one first.
 fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Record>> {
-    let mut all = VARIABLES.rows.with(call, call.scope.holder(), "key", call.segment("key"))?;
-    all.retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter));
-    all.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
-    Ok(all)
+    let mut twins = VARIABLES.rows.with(call, call.scope.holder(), "key", call.segment("key"))?;
+    twins.retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter));
+    twins.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
+    Ok(twins)
 }
 
 /// The one variable with the key, and with the scope in the filter, if there is one.
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
-    let mut found = find_by_key(call, filter(call)?)?;
-    if found.len() > 1 {
+    let mut variables = find_by_key(call, filter(call)?)?;
+    if variables.len() > 1 {
         return Err(Failure::conflict(
             "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'",
         ));
     }
-    found.pop().ok_or_else(|| not_found(call.scope))
+    variables.pop().ok_or_else(|| not_found(call.scope))
 }
 
 /// The variable that PUT changes. That of a group is found by key alone: among several, any one.
@@ -188,17 +188,18 @@ fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
     }
     let filter = filter(call)?.filter(|_| call.service.profile.group_variable_filter);
     let filtered = find_by_key(call, filter)?;
-    let found = if filtered.is_empty() { find_by_key(call, None)? } else { filtered };
-    found.into_iter().next().ok_or_else(|| not_found(call.scope))
+    let variables = if filtered.is_empty() { find_by_key(call, None)? } else { filtered };
+    variables.into_iter().next().ok_or_else(|| not_found(call.scope))
 }
 
 /// Completes a new or changed variable.
 fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let is_new = variable.id == 0;
     if !is_new && call.service.profile.put_resets_omitted_flags {
-        let is_flag = |field: &&Field| matches!(field.form, Form::Flag | Form::Word(_));
-        for field in FIELDS.iter().filter(is_flag).filter(|field| !call.params.has(field.name)) {
-            variable.set(field.name, field.preset());
+        for field in FIELDS.iter().filter(|field| !call.params.has(field.name)) {
+            if matches!(field.form, Form::Flag | Form::Word(_)) {
+                variable.set(field.name, field.preset());
+            }
         }
     }
     for name in [TYPE, "protected"] {

@@ -89,7 +89,7 @@ impl Extras {
 pub(crate) fn simple(call: &Call<'_>, project: &Project, extras: Extras) -> Result<ObjectWriter> {
     let stored = attributes(call, project)?;
     let level = call.level_in(project)?;
-    let view = ProjectView { call, project, stored: &stored, level, extras };
+    let view = ProjectView { call, project, attributes: &stored, level, extras };
     let mut body = view.simple_members()?;
     body.set_if(call.is_from(18, 2), "visibility", &project.visibility)?;
     if call.release() >= OBSERVED {
@@ -103,7 +103,7 @@ pub(crate) fn simple(call: &Call<'_>, project: &Project, extras: Extras) -> Resu
 
 /// The effective attributes, together with the groups above.
 fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
-    let mut stored = serde_json::from_str(&project.stored).unwrap_or_default();
+    let mut stored = serde_json::from_str(&project.attributes_json).unwrap_or_default();
     group_settings::add_inherited(call, project, &mut stored)?;
     Ok(stored)
 }
@@ -112,7 +112,7 @@ fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> 
 pub(crate) fn full(call: &Call<'_>, project: &Project, extras: Extras) -> Result<ObjectWriter> {
     let stored = attributes(call, project)?;
     let level = call.level_in(project)?;
-    let view = ProjectView { call, project, stored: &stored, level, extras };
+    let view = ProjectView { call, project, attributes: &stored, level, extras };
     let mut body = view.simple_members()?;
     view.repository_members(&mut body)?;
     let shares = if project.shared {
@@ -159,7 +159,7 @@ impl ProjectView<'_> {
             return Ok(());
         }
         body.set("runners_token", &project.runners_token)?;
-        body.set("import_url", import_url(self.stored))?;
+        body.set("import_url", import_url(self.attributes))?;
         body.set_if(call.is_from(15, 9), "import_type", Value::Null)?;
         let error = project.import_error_at(call.now());
         body.set_if(self.extras.import_error, "import_error", error)
@@ -233,8 +233,9 @@ impl ProjectView<'_> {
 
     fn custom_members(&self, body: &mut ObjectWriter) -> Result<()> {
         if self.extras.custom_attributes {
-            let all = custom_attributes::list_json(self.call, Holder::Project(self.project.id))?;
-            body.set("custom_attributes", all)?;
+            let custom_attributes =
+                custom_attributes::list_json(self.call, Holder::Project(self.project.id))?;
+            body.set("custom_attributes", custom_attributes)?;
         }
         Ok(())
     }
@@ -257,18 +258,18 @@ impl ProjectView<'_> {
     /// The caller's direct and inherited roles, null for none.
     fn permissions(&self, caller: &User) -> Result<Value> {
         let Self { call, project, .. } = self;
-        let direct = call.direct_level(caller.id, project.id)?;
+        let direct_level = call.direct_level(caller.id, project.id)?;
         let inherited = call.memberships()?.in_namespace(&project.namespace.traversal);
         // The notification level is the default: nobody can change it here.
         let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
         let inherited = (inherited > 0).then(|| role(inherited));
-        Ok(json!({ "project_access": direct.map(role), "group_access": inherited }))
+        Ok(json!({ "project_access": direct_level.map(role), "group_access": inherited }))
     }
 }
 
 /// The URL of an import or a mirror, without credentials.
-fn import_url(stored: &Map<String, Value>) -> Option<String> {
-    let url = stored.get("import_url")?.as_str()?;
+fn import_url(attributes: &Map<String, Value>) -> Option<String> {
+    let url = attributes.get("import_url")?.as_str()?;
     let Some((scheme, rest)) = url.split_once("://") else {
         return Some(url.to_owned());
     };
@@ -277,8 +278,8 @@ fn import_url(stored: &Map<String, Value>) -> Option<String> {
 }
 
 /// The description as a paragraph: Markdown is not rendered here.
-fn description_html(stored: &Map<String, Value>) -> String {
-    let text = stored.get("description").and_then(Value::as_str).unwrap_or_default();
+fn description_html(attributes: &Map<String, Value>) -> String {
+    let text = attributes.get("description").and_then(Value::as_str).unwrap_or_default();
     let Some(last) = text.lines().last().map(|line| line.chars().count()) else {
         return String::new();
     };

@@ -23,13 +23,13 @@ impl StoreImage {
         if let Some(empty) = EMPTY.get() {
             return Ok(empty.clone());
         }
-        let made = Connection::open_in_memory()?;
-        create(&made)?;
-        Ok(EMPTY.get_or_init(|| Self(Arc::new(Mutex::new(made)))).clone())
+        let database = Connection::open_in_memory()?;
+        create(&database)?;
+        Ok(EMPTY.get_or_init(|| Self(Arc::new(Mutex::new(database)))).clone())
     }
 
-    pub(super) fn copy_to(&self, to: &mut Connection) -> rusqlite::Result<()> {
-        copy(&lock_mutex(&self.0), to)
+    pub(super) fn copy_to(&self, target: &mut Connection) -> rusqlite::Result<()> {
+        copy(&lock_mutex(&self.0), target)
     }
 }
 
@@ -72,9 +72,9 @@ impl Store {
     }
 }
 
-fn copy(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
+fn copy(source: &Connection, target: &mut Connection) -> rusqlite::Result<()> {
     const ALL_PAGES: i32 = -1;
-    Backup::new(from, to)?.step(ALL_PAGES).map(drop)
+    Backup::new(source, target)?.step(ALL_PAGES).map(drop)
 }
 
 #[cfg(test)]

@@ -57,8 +57,8 @@ impl Namespace {
     }
 
     /// Inserts a group below `new.parent`, or as a root.
-    pub(crate) fn insert_group(db: &Connection, new: NewGroup<'_>, now: &str) -> Result<i64> {
-        let NewGroup { name, path, parent, visibility } = new;
+    pub(crate) fn insert_group(db: &Connection, new_group: NewGroup<'_>, now: &str) -> Result<i64> {
+        let NewGroup { name, path, parent, visibility } = new_group;
         let (full_path, full_name) = match parent {
             Some(parent) => {
                 (format!("{}/{path}", parent.full_path), format!("{} / {name}", parent.full_name))
@@ -84,9 +84,9 @@ impl Namespace {
 
     /// The ids of this namespace and of all below it.
     pub(crate) fn subtree(&self, db: &Connection) -> Result<Vec<i64>> {
-        let (first, end) = self.range();
+        let (range_start, range_end) = self.range();
         db.prepare_cached("SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2")?
-            .query_map([first, end], |row| row.get(0))?
+            .query_map([range_start, range_end], |row| row.get(0))?
             .collect()
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct Project {
     pub(crate) import_done_at: Option<String>,
     pub(crate) marked_for_deletion_on: Option<String>,
     /// The attributes as JSON text.
-    pub(crate) stored: String,
+    pub(crate) attributes_json: String,
     pub(crate) star_count: i64,
     pub(crate) forks_count: i64,
     /// True if any group is invited.
@@ -77,7 +77,7 @@ pub(crate) struct Import<'a> {
 stored!(Project: projects p,
     id, name, path, full_path, visibility, archived, empty_repo, creator_id, created_at, updated_at,
     last_activity_at, runners_token, avatar, forked_from_id, import_status, import_error,
-    import_source, import_done_at, marked_for_deletion_on, stored = "p.attributes",
+    import_source, import_done_at, marked_for_deletion_on, attributes_json = "p.attributes",
     star_count = "(SELECT count(*) FROM stars s WHERE s.project_id = p.id)",
     forks_count = "(SELECT count(*) FROM projects f WHERE f.forked_from_id = p.id)",
     shared = "EXISTS (SELECT 1 FROM shares s WHERE s.project_id = p.id)"; namespace);
@@ -137,11 +137,12 @@ impl Project {
     }
 
     /// Inserts a project. Its name and path must be free.
-    pub(crate) fn insert(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
-        let status = if new.import.is_some() { "scheduled" } else { "none" };
-        let NewProject { namespace, name, path, visibility, empty_repo, creator_id, .. } = new;
+    pub(crate) fn insert(call: &Call<'_>, new_project: NewProject<'_>) -> Result<i64> {
+        let status = if new_project.import.is_some() { "scheduled" } else { "none" };
+        let NewProject { namespace, name, path, visibility, empty_repo, creator_id, .. } =
+            new_project;
         let full_path = format!("{}/{path}", namespace.full_path);
-        let attributes = Value::Object(new.attributes.clone()).to_string();
+        let attributes = Value::Object(new_project.attributes.clone()).to_string();
         let sql = "INSERT INTO projects
                  (namespace_id, name, path, full_path, visibility, empty_repo, creator_id, created_at, updated_at,
                   last_activity_at, runners_token, forked_from_id, import_status, attributes,
@@ -157,12 +158,12 @@ impl Project {
             creator_id,
             call.now(),
             call.random_hex(),
-            new.forked_from_id,
+            new_project.forked_from_id,
             status,
             attributes,
-            new.import.and_then(|import| import.source),
-            new.import.map(|_| call.import_done_at()),
-            new.import.and_then(|import| import.error),
+            new_project.import.and_then(|import| import.source),
+            new_project.import.map(|_| call.import_done_at()),
+            new_project.import.and_then(|import| import.error),
         ];
         call.db.prepare_cached(sql)?.insert(project)
     }

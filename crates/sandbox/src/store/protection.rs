@@ -89,9 +89,9 @@ impl Grant {
 
     pub(crate) fn to(&self) -> Grantee {
         let user = self.user_id.map(Grantee::User);
-        let named = user.or(self.group_id.map(Grantee::Group));
-        let named = named.or(self.deploy_key_id.map(Grantee::Key));
-        named.unwrap_or(Grantee::Level(self.access_level))
+        let user_or_group = user.or(self.group_id.map(Grantee::Group));
+        let named_grantee = user_or_group.or(self.deploy_key_id.map(Grantee::Key));
+        named_grantee.unwrap_or(Grantee::Level(self.access_level))
     }
 }
 
@@ -128,9 +128,9 @@ fn present_in(holder: Holder) -> (String, i64) {
 impl Protection {
     /// The protections of a project or group that exist now, in order of creation.
     pub(crate) fn all(call: &Call<'_>, holder: Holder) -> Result<Vec<Self>> {
-        let mut all = Self::without_grants(call, holder)?;
-        all.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
-        Ok(all)
+        let mut protections = Self::without_grants(call, holder)?;
+        protections.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
+        Ok(protections)
     }
 
     /// The same without their grants.
@@ -151,9 +151,9 @@ impl Protection {
     pub(crate) fn named(call: &Call<'_>, holder: Holder, name: &str) -> Result<Option<Self>> {
         let (condition, id) = present_in(holder);
         let values = params![id, call.now(), name];
-        let mut named = Self::first(call.db, &format!("{condition} AND b.name = ?3"), values)?;
-        named.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
-        Ok(named)
+        let mut protection = Self::first(call.db, &format!("{condition} AND b.name = ?3"), values)?;
+        protection.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
+        Ok(protection)
     }
 
     /// Reads the grants.
@@ -189,22 +189,22 @@ pub(crate) fn root(namespace: &Namespace) -> i64 {
 
 /// Removes pending automatic protections that `pattern` covers.
 pub(crate) fn forget_due(db: &Connection, project: i64, pattern: &str, now: &str) -> Result<()> {
-    let rest = "WHERE b.project_id = ?1 AND b.due_at > ?2";
-    let due = Protection::list(db, rest, params![project, now])?;
+    let clauses = "WHERE b.project_id = ?1 AND b.due_at > ?2";
+    let due = Protection::list(db, clauses, params![project, now])?;
     due.iter().filter(|due| covers(pattern, &due.name)).try_for_each(|due| due.remove(db))
 }
 
 /// True if a pattern, in which `*` matches any text, matches a branch.
 pub(crate) fn covers(pattern: &str, branch: &str) -> bool {
     let mut parts: Vec<&str> = pattern.split('*').collect();
-    let first = parts.remove(0);
-    let Some(mut rest) = branch.strip_prefix(first) else { return false };
-    let Some(last) = parts.pop() else { return rest.is_empty() };
+    let first_part = parts.remove(0);
+    let Some(mut remaining) = branch.strip_prefix(first_part) else { return false };
+    let Some(last) = parts.pop() else { return remaining.is_empty() };
     for part in parts {
-        let Some((_, after)) = rest.split_once(part) else { return false };
-        rest = after;
+        let Some((_, after)) = remaining.split_once(part) else { return false };
+        remaining = after;
     }
-    rest.ends_with(last)
+    remaining.ends_with(last)
 }
 
 #[cfg(test)]

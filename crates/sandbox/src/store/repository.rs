@@ -109,8 +109,8 @@ impl Repository<'_> {
     /// The commit that a branch, a tag, an id or a unique prefix of an id names.
     pub(crate) fn resolve(self, reference: &str) -> Result<Option<Commit>> {
         for kind in [BRANCHES, TAGS] {
-            if let Some(found) = self.find(kind, reference)? {
-                return Ok(Some(found.commit));
+            if let Some(git_ref) = self.find(kind, reference)? {
+                return Ok(Some(git_ref.commit));
             }
         }
         if reference.len() < MIN_ID_LENGTH
@@ -119,8 +119,8 @@ impl Repository<'_> {
             return Ok(None);
         }
         let clauses = "WHERE c.project_id = ?1 AND c.id LIKE ?2 || '%' LIMIT 2";
-        let mut found = Commit::list(self.db, clauses, params![self.project, reference])?;
-        Ok(found.pop().filter(|_| found.is_empty()))
+        let mut commits = Commit::list(self.db, clauses, params![self.project, reference])?;
+        Ok(commits.pop().filter(|_| commits.is_empty()))
     }
 
     /// A file at a commit.
@@ -150,8 +150,8 @@ impl Repository<'_> {
     }
 
     /// Commits `edits` to a branch, which is created if missing. The commit gets its id and parent.
-    pub(crate) fn commit(self, branch: &str, new: Commit, edits: &[FileEdit<'_>]) -> Result<()> {
-        let Commit { message, author_name, author_email, created_at, .. } = new;
+    pub(crate) fn commit(self, branch: &str, commit: Commit, edits: &[FileEdit<'_>]) -> Result<()> {
+        let Commit { message, author_name, author_email, created_at, .. } = commit;
         let parent = self.find(BRANCHES, branch)?.map(|branch| branch.commit.id);
         let mut parts = vec![message.as_bytes(), created_at.as_bytes(), branch.as_bytes()];
         parts.push(parent.as_deref().unwrap_or_default().as_bytes());

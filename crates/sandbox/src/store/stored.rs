@@ -19,7 +19,7 @@ pub(crate) trait Stored: Sized {
     const WIDTH: usize;
 
     /// Reads a row in which the columns begin at the one with this number.
-    fn read(row: &Row<'_>, first: usize) -> Result<Self>;
+    fn read(row: &Row<'_>, first_column: usize) -> Result<Self>;
 
     /// The values of its columns.
     fn values(&self) -> Vec<&dyn ToSql>;
@@ -71,12 +71,13 @@ pub(crate) trait Stored: Sized {
     /// All rows with the columns `more`, which begin at [`Self::WIDTH`]; `read` combines both.
     fn list_with<T>(
         db: &Connection,
-        more: &str,
+        extra_columns: &str,
         clauses: &str,
         params: impl Params,
         mut read: impl FnMut(Self, &Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let sql = format!("SELECT {}, {more} FROM {} {clauses}", Self::COLUMNS, Self::TABLE);
+        let sql =
+            format!("SELECT {}, {extra_columns} FROM {} {clauses}", Self::COLUMNS, Self::TABLE);
         db.prepare_cached(&sql)?.query_map(params, |row| read(Self::from_row(row)?, row))?.collect()
     }
 
