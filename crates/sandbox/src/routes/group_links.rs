@@ -61,11 +61,9 @@ const LDAP: Collection = Collection {
         let field = named_field(call)?;
         let level = level(call, LDAP_LEVEL, Release::new(18, 6))?;
         row.set(SAML_LEVEL, level);
-        let is_taken = call
-            .stored()?
-            .iter()
-            .any(|link| [PROVIDER, field].iter().all(|name| link.text(name) == row.text(name)));
-        refuse_if(is_taken, || {
+        let mut links = call.stored()?;
+        links.retain(|link| [PROVIDER, field].iter().all(|name| link.text(name) == row.text(name)));
+        refuse_if(!links.is_empty(), || {
             let name = if field == EITHER[0] { "Cn" } else { "Filter" };
             Failure::conflict(&format!("{name} has already been taken"))
         })?;

@@ -93,13 +93,9 @@ fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
 
 /// The value of the nearest group above that sets one.
 fn value_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
-    let group_ids: Vec<i64> = ids(&group.traversal).collect();
-    for id in group_ids.into_iter().rev() {
-        if let Some(value) = OF_GROUPS.set(call.db, id)?.remove(name) {
-            return Ok(Some(value));
-        }
-    }
-    Ok(None)
+    let settings = ids(&group.traversal).rev().map(|id| OF_GROUPS.set(call.db, id));
+    let mut values = settings.map(|set| Ok(set?.remove(name)));
+    values.find_map(Result::transpose).transpose()
 }
 
 /// Who creates projects in groups without the setting: a word here, a number in the settings of the

@@ -263,7 +263,7 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
     // The service builds the webhook of Matrix from this.
     let matrix = (kind.slug == "matrix").then(|| ("webhook", text_of(row, "hostname")));
     for (name, url) in addresses.chain(matrix).filter(|(_, url)| !url.is_empty()) {
-        if let Some(refusal) = urls::refused(&url, &["http", "https"], instance::reach(call)?) {
+        if let Some(refusal) = urls::refused(url, &["http", "https"], instance::reach(call)?) {
             return Err(refused(name, &refusal));
         }
     }

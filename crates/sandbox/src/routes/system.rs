@@ -86,11 +86,10 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     if owns && namespace.is_group() {
         let members = format!("SELECT count(DISTINCT user_id) FROM members WHERE group_id {below}");
         let projects = format!("SELECT count(*) FROM projects WHERE namespace_id {below}");
-        for (name, sql) in
-            [("members_count_with_descendants", members), ("projects_count", projects)]
-        {
-            body[name] = call.one::<i64>(&sql, namespace.range())?.into();
-        }
+        let [members, projects] =
+            [members, projects].map(|sql| call.one::<i64>(&sql, namespace.range()));
+        body["members_count_with_descendants"] = members?.into();
+        body["projects_count"] = projects?.into();
         body["root_repository_size"] = Value::Null;
     }
     let seats = match (namespace.is_group(), owns) {
