@@ -82,12 +82,12 @@ fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
     call.one(sql, [user.id])
 }
 
-/// The day of the user's last activity, also of a blocked one. It is not recorded: for users with a
-/// token it is the creation of the account.
+/// The day of the user's last activity. It is not recorded: for users with a valid token it is the
+/// creation of the account.
 pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<String>> {
     let sql = "SELECT 1 FROM tokens WHERE user_id = ?1";
-    let has_token = call.db.prepare_cached(sql)?.exists([user.id])?;
-    Ok(user.created_at.get(..10).filter(|_| has_token).map(str::to_owned))
+    let is_active = user.state == ACTIVE && call.db.prepare_cached(sql)?.exists([user.id])?;
+    Ok(user.created_at.get(..10).filter(|_| is_active).map(str::to_owned))
 }
 
 /// Stored facts of a user that are no settings: its creator, whether its address needs

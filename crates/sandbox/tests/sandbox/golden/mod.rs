@@ -31,7 +31,7 @@ use world::{Answer, World};
 const HEADERS: [&str; 4] = ["x-total", "x-next-page", "x-page", "x-per-page"];
 
 /// The maximum of accepted differences: pairs of route, caller and status, in percent of all.
-const MOST_DIFFERENT_PAIRS: f64 = 3.0;
+const MOST_DIFFERENT_PAIRS: f64 = 2.0;
 
 /// An exchange that was repeated here.
 struct Played<'a> {
