@@ -208,7 +208,7 @@ fn quotable_scalar(node: &Node) -> Option<String> {
 }
 
 /// True if a text may be quoted.
-fn is_shown(text: &str) -> bool {
+pub(super) fn is_shown(text: &str) -> bool {
     let is_odd = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
     (1..LONGEST).contains(&text.len()) && !is_odd && judge::credential(text).is_none()
 }

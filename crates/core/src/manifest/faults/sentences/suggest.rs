@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{
     super::slips::Pattern,
     BY_RULE, Finding, Located,
-    example::{NAMES, USERNAME, has_only_fields, scalar, value_example},
+    example::{NAMES, USERNAME, has_only_fields, is_shown, scalar, value_example},
 };
 use crate::{
     catalogue::{
@@ -22,7 +22,7 @@ use crate::{
     manifest::{mask::may_be_secret, read::templates::CHANGE},
     text::{alternatives, is_name, nearest},
     value::Json,
-    yaml::{self, Data, Key, Node},
+    yaml::{self, Data, Key, Node, write::scalar as quoted},
 };
 
 /// The maximum number of names in a help text.
@@ -185,9 +185,22 @@ impl<'d> Located<'d> {
         let node = self.node;
         match name {
             "key" => Some(self.key_name().to_owned()),
+            "variable" => Some(self.key_name().to_uppercase()),
             "what" => Some(self.name()),
             "name" => Some(self.subject).filter(|name| is_name(name)).map(str::to_owned),
             "pattern" => Some(self.subject.to_owned()),
+            "corrected" => {
+                let text = scalar(node).filter(|text| is_shown(text))?;
+                let spellings = [text.clone(), text.to_lowercase()];
+                let mut rows =
+                    HELPS["corrected"].iter().filter(|row| row.key.fits(self.key_name()));
+                let corrected = rows.find_map(|row| {
+                    let mut all = spellings.iter().filter_map(|of| row.text.replace(of, row.help));
+                    all.find(|corrected| *corrected != text && self.accepts(corrected))
+                });
+                let is_date = self.schema["format"] == "date";
+                corrected.map(|text| if is_date { text } else { quoted(&text, false) })
+            }
             "limit" => Some(self.schema.get(self.subject)?.to_string()),
             "fields" => Some(alternatives(&self.property_names())),
             "first" => Some(node.entries().first()?.0.name.clone()).filter(|name| is_name(name)),
@@ -267,11 +280,6 @@ impl<'d> Located<'d> {
             Meaning::Field(field) if self.types.contains(&"object") => self.write_as_field(field),
             alias => Some(alias.help()),
         }
-    }
-
-    /// The help for a value whose type is none of `types`.
-    pub(super) fn suggest_form(&self, types: &[&str]) -> Option<String> {
-        Located { types, ..self.clone() }.help("type")
     }
 
     /// True if its field takes `text`.
