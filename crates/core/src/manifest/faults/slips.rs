@@ -389,7 +389,8 @@ impl<'t> Context<'t> {
         let is_text = width(first) <= self.start(key) - self.start(self.line(head));
         let name = key.split(':').next().filter(|name| is_text && is_name(name))?;
         let is_key = first.trim_start().split_once(':').is_some_and(|(key, _)| is_name(key));
-        if is_key || finding.code != "syntax" {
+        let is_empty = finding.code == "unknown-field" && self.before == Some(head);
+        if !is_empty && (is_key || finding.code != "syntax") {
             return None;
         }
         finding.message = "the text behind `|` or `>` is not indented".to_owned();

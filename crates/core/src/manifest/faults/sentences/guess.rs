@@ -140,7 +140,10 @@ impl<'d> Located<'d> {
     }
 
     fn likely_names(&self) -> Vec<&str> {
-        match (self.nearest_name(), self.other_homes().len()) {
+        // No entry is meant by a key beside all of them.
+        let homes = self.other_homes();
+        let homes = homes.iter().filter(|home| !home.starts_with("in an entry"));
+        match (self.nearest_name(), homes.count()) {
             (Some(near), _) => vec![near],
             (None, 1 | 2) => Vec::new(),
             (None, _) => {
