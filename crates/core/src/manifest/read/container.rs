@@ -166,7 +166,7 @@ impl Reader<'_, '_> {
         self.add_fields(of.table(), "", node, &mut found);
         for (key, value) in node.entries() {
             if let Some(spec) = of.table().get(&key.name) {
-                self.check_field_filled(spec, key, value);
+                self.check_filled(Place::of(spec), key, value, &spec.schema);
             }
         }
         let extra = node.get("extra").map(|(_, extra)| extra.entries());

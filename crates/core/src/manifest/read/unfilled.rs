@@ -11,6 +11,7 @@ use crate::{
     kind::Spec,
     manifest::faults::{Pattern, texts, words},
     secret::judge,
+    value::Json,
     yaml::{self, Key, Node},
 };
 
@@ -40,7 +41,7 @@ pub(super) enum Place {
 
 impl Place {
     /// The place of the values of a field.
-    fn of(spec: &Spec) -> Self {
+    pub(super) fn of(spec: &Spec) -> Self {
         match spec.field.secrecy() {
             Secrecy::Open if !spec.has_secret_rows() => Self::Open,
             _ => Self::Secret,
@@ -51,34 +52,25 @@ impl Place {
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| yaml::built_in!("manifest/read/unfilled"));
 
 impl Reader<'_, '_> {
-    /// Reports the first text in `value`, which a field has at `key`, that looks as if something were filled in.
-    pub(super) fn check_field_filled(&mut self, spec: &Spec, key: &Key, value: &Node) {
-        self.check_filled(Place::of(spec), key, value, || is_valid(&spec.schema, &value.to_json()));
-    }
-
     /// Reports a credential in `value`, which no field of a kind has.
     pub(super) fn check_other_value(&mut self, place: Place, key: &Key, value: &Node) {
         if let Some(what) = texts(value).into_iter().find_map(judge::credential) {
             let words = words![name = key.name, what = what.noun()];
             self.findings.report(texts::PLAIN_CREDENTIAL, key.span.clone(), words);
         }
-        self.check_filled(place, key, value, || true);
+        self.check_filled(place, key, value, &Json::Bool(true));
     }
 
-    /// Reports the first text in `value`, which is written at `key`, that looks as if something were filled in.
-    fn check_filled(&mut self, place: Place, key: &Key, value: &Node, is_taken: impl Fn() -> bool) {
-        let Some((row, sign)) = texts(value).into_iter().find_map(|text| find(place, key, text))
-        else {
-            return;
-        };
-        // What the schema refuses has a fault.
-        if !is_taken() {
-            return;
+    /// Reports the first text in `value`, written at `key` and accepted by `schema`, that looks as if
+    /// something were filled in.
+    pub(super) fn check_filled(&mut self, place: Place, key: &Key, value: &Node, schema: &Json) {
+        let sign = texts(value).into_iter().find_map(|text| find(place, key, text));
+        if let Some((row, sign)) = sign.filter(|_| is_valid(schema, &value.to_json())) {
+            let [severity, code, message, help] = row.fault;
+            let texts = [severity, code, message, help, ""];
+            // The name is not quoted where it may be a password.
+            self.findings.report(texts, key.span.clone(), words![name = key.name, sign]);
         }
-        let [severity, code, message, help] = row.fault;
-        let texts = [severity, code, message, help, ""];
-        // The name is not quoted where it may be a password.
-        self.findings.report(texts, key.span.clone(), words![name = key.name, sign]);
     }
 }
 

@@ -150,7 +150,10 @@ impl<'d> Located<'d> {
             .or_else(|| names.clone().find(|name| has_options(name) && fits(name).is_some()))
             .or_else(|| names.clone().next().filter(|_| properties.len() <= FEW))
             .or_else(|| names.find(has_options))
-            .or_else(|| properties.keys().next().map(String::as_str))?;
+            .or_else(|| {
+                let mut names = properties.keys().map(String::as_str);
+                names.find(|name| properties[*name]["type"] == "boolean" && fits(name).is_some())
+            })?;
         let value = fits(name).unwrap_or_else(|| value_example(&properties[name]));
         Some(format!("{{{name}: {value}}}"))
     }

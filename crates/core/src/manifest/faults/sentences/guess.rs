@@ -32,14 +32,9 @@ const UNITS: [(&str, &[(&str, f64)]); 5] = [
     ("from 0 to 1", &[("%", 0.01)]),
 ];
 
-/// Words that make a switch the opposite of one without them.
-const NEGATIONS: [&str; 10] = [
-    "block", "deny", "disable", "disabled", "disallow", "forbid", "no", "prevent", "reject",
-    "without",
-];
-
-/// Words of switches that let something happen.
-const PERMISSIONS: [&str; 4] = ["allow", "can", "enable", "enabled"];
+/// Words that make a switch the opposite of one without them, and those that let something happen.
+const NEGATIONS: &str = "block deny disable disabled disallow forbid no prevent reject without";
+const PERMISSIONS: &str = "allow can enable enabled";
 
 /// The most names that a hint offers for one.
 const MOST_LIKELY: usize = 4;
@@ -142,7 +137,7 @@ impl<'d> Located<'d> {
     fn likely_names(&self) -> Vec<&str> {
         // No entry is meant by a key beside all of them.
         let homes = self.other_homes();
-        let homes = homes.iter().filter(|home| !home.starts_with("in an entry"));
+        let homes = homes.iter().filter(|home| self.depth > 0 || !home.starts_with("in an entry"));
         match (self.nearest_name(), homes.count()) {
             (Some(near), _) => vec![near],
             (None, 1 | 2) => Vec::new(),
@@ -150,8 +145,8 @@ impl<'d> Located<'d> {
                 let open = self.open_names();
                 let mut names = likely(self.subject, &open);
                 if names.is_empty() {
-                    names =
-                        likely(&without_words(self.subject, &[&NEGATIONS, &PERMISSIONS]), &open);
+                    let name = without_words(self.subject, NEGATIONS);
+                    names = likely(&without_words(&name, PERMISSIONS), &open);
                 }
                 names.retain(|name| self.may_take(name));
                 names
@@ -329,18 +324,15 @@ impl Located<'_> {
 
 /// True if one of the two names of switches has a word that forbids what the other one allows.
 fn is_opposite(written: &str, field: &str) -> bool {
-    let has = |name: &str, words: &[&str]| name.split('_').any(|word| words.contains(&word));
-    if has(written, &NEGATIONS) {
-        !has(field, &NEGATIONS)
-    } else {
-        has(written, &PERMISSIONS) && has(field, &NEGATIONS)
-    }
+    let has = |name: &str, words: &str| without_words(name, words) != name;
+    has(written, NEGATIONS) != has(field, NEGATIONS)
+        && (has(written, NEGATIONS) || has(written, PERMISSIONS))
 }
 
-/// A name without some of its words.
-fn without_words(name: &str, without: &[&[&str]]) -> String {
-    let words = name.split('_').filter(|word| !without.iter().any(|list| list.contains(word)));
-    words.collect::<Vec<_>>().join("_")
+/// A name without these words.
+fn without_words(name: &str, words: &str) -> String {
+    let kept = name.split('_').filter(|word| !words.split(' ').any(|other| other == *word));
+    kept.collect::<Vec<_>>().join("_")
 }
 
 /// The digits of a number that is written with something in between.

@@ -19,10 +19,10 @@ use crate::{
     },
     field::{Field, Scope, Secrecy},
     kind::{forms::CONDITION, is_list},
-    manifest::{mask::may_be_secret, read::templates::CHANGE},
-    text::{alternatives, is_name, nearest},
+    manifest::read::templates::CHANGE,
+    text::{alternatives, is_name},
     value::Json,
-    yaml::{self, Data, Key, Node, write::scalar as quoted},
+    yaml::{self, Data, Node, write::scalar as quoted},
 };
 
 /// The maximum number of names in a help text.
@@ -148,7 +148,14 @@ impl<'d> Located<'d> {
             "in_braces" => {
                 entries.first().is_some_and(|(key, _)| key.span.start != node.span.start)
             }
-            "entries_by_name" => self.are_entries(entries),
+            "entries_by_name" => {
+                let of = catalogue::everywhere().find(|of| of.section == key);
+                let identity = of.map_or(&[][..], |of| of.identity);
+                let has_identity = |entry: &Node| identity.iter().all(|of| entry.get(of).is_some());
+                let is_entry = |entry| has_only_fields(entry, &self.schema["items"]);
+                !identity.is_empty()
+                    && entries.iter().all(|(_, of)| is_entry(of) && has_identity(of))
+            }
             "first_is_field" => {
                 entries.first().is_some_and(|(key, _)| self.property_names().contains(&&*key.name))
             }
@@ -227,20 +234,6 @@ impl<'d> Located<'d> {
                 let mut changes = names.filter_map(|(key, _)| words::alias(&["change"], &key.name));
                 changes.find_map(Meaning::field).map(str::to_owned)
             }
-            "inner_text" => {
-                let (key, value) = node.entries().first()?;
-                let written = value.text().filter(|text| {
-                    NAMES.contains(&&*key.name)
-                        && is_name(&text.replace('/', "."))
-                        && !may_be_secret(self.schema)
-                });
-                let example = written.or_else(|| self.schema["examples"][0].as_str());
-                Some(example.unwrap_or("...").to_owned())
-            }
-            "reference_near" => match node.entries() {
-                [(key, _)] => nearest(&key.name.to_lowercase(), ["env", "file"]).map(str::to_owned),
-                _ => None,
-            },
             "stray" => {
                 let (_, schema) = self.parent.filter(|_| self.is_reference_tried())?;
                 let mut keys = node.entries().iter().map(|(key, _)| &key.name);
@@ -296,19 +289,6 @@ impl<'d> Located<'d> {
     /// The alias that `word` is in the place of its value.
     pub(super) fn alias_of(&self, word: &str) -> Option<Meaning<'_>> {
         words::alias_in(self.schema, &[&self.key?.name], word)
-    }
-
-    /// True if each of these is an entry of the section, with what tells it from others.
-    fn are_entries(&self, named: &[(Key, Node)]) -> bool {
-        let section = self.key_name();
-        let of = catalogue::everywhere().find(|of| of.section == section);
-        let identity = of.map_or(&[][..], |of| of.identity);
-        !identity.is_empty()
-            && !named.is_empty()
-            && named.iter().all(|(_, entry)| {
-                has_only_fields(entry, &self.schema["items"])
-                    && identity.iter().all(|name| entry.get(name).is_some())
-            })
     }
 
     /// The character between the parts of the text, if it has some.
