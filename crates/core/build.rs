@@ -7,6 +7,7 @@ fn main() -> std::io::Result<()> {
         "manifest/faults/helps",
         "manifest/faults/slips",
         "manifest/read/foreign",
+        "manifest/read/unfilled",
         "manifest/schema/documents",
     ])?;
     let pages = root().join("../model/src/diagnostic/codes");

@@ -65,7 +65,7 @@ impl Section {
                 let negative = spec.name.replace("_regex", "_negative_regex");
                 let template = if is_delimited(name, text) && severity == Severity::Warning {
                     texts::EXPRESSION_IN_SLASHES
-                } else if text.starts_with('*') || text.contains("|*") {
+                } else if text.starts_with('*') || text.contains("|*") || text.contains("/*") {
                     texts::EXPRESSION_OF_GLOB
                 } else if text.contains("(?!") && self.table().get(&negative).is_some() {
                     texts::EXPRESSION_WITH_NEGATIVE
@@ -91,6 +91,7 @@ impl Section {
             let Some(spec) = self.table().get(name) else { continue };
             let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
             let name = match spec.field.secrecy() {
+                Secrecy::Open if spec.field.names.is_some() => texts::CREDENTIAL_AS_NAME,
                 Secrecy::Open => texts::CREDENTIAL_SHOWN,
                 _ if what == Credential::Password => texts::CREDENTIAL_IN_TEXT,
                 _ => texts::CREDENTIAL,
@@ -129,6 +130,12 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(
     if value.plain().is_some_and(is_nobody_beside_others) {
         let fault = Fault::of(texts::NOBODY_BESIDE_OTHERS, field);
         report(Fault { within: Some("no_access"), ..fault });
+    }
+    let mut items = value.plain().and_then(Json::as_array).into_iter().flatten();
+    if items.any(|item| {
+        item.as_str().is_some_and(|text| text.contains([',', ';']) || text.contains(" - "))
+    }) {
+        report(Fault::of(texts::SEVERAL_IN_ONE, field));
     }
     let Some(text) = value.text() else { return };
     let mut is_wrong = |applies: bool, template: Texts, about: (&str, &str)| {
@@ -271,6 +278,10 @@ fn cron_fault(text: &str) -> Option<String> {
     if let Some(odd) = odd.filter(|_| !text.starts_with('@')) {
         return Some(odd);
     }
+    let mut parts = fields.iter().flat_map(|field| field.split(','));
+    if parts.any(|part| part.rsplit_once('/').is_some_and(|(_, step)| step.parse() == Ok(0))) {
+        return Some("must have 1 or more after each `/`".to_owned());
+    }
     let mut fields = fields.into_iter().zip(CRON_FIELDS).filter(|_| !text.starts_with('@'));
     let (_, (name, from, to)) = fields.find(|(field, (_, from, to))| {
         let mut numbers = field.split([',', '-']).filter_map(number);
@@ -318,6 +329,10 @@ fn expression_fault(name: &str, text: &str) -> Option<(String, Severity)> {
     let is_certain = error.as_ref().is_some_and(|error| is_certain(error) && !text.contains("\\Q"));
     if !is_certain && is_delimited(name, text) {
         let message = format!("`{name}` has a `/` at both ends, which must match, too");
+        return Some((message, Severity::Warning));
+    }
+    if error.is_none() && text.contains("/*") {
+        let message = format!("`{name}` has a `/*`, which matches only slashes");
         return Some((message, Severity::Warning));
     }
     let error = error?;

@@ -335,7 +335,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             "false" | "False" | "FALSE" => Data::Bool(false),
             word => match number::parse(word) {
                 Ok(Some(number)) => Data::Number(number),
-                Ok(None) => Data::Text(text.into_owned()),
+                Ok(None) => {
+                    if let Some(comment) = self.find_joined_comment(span.end) {
+                        self.faults.push(YamlFault::of(texts::CUT_BY_COMMENT, comment));
+                    }
+                    Data::Text(text.into_owned())
+                }
                 Err(message) => {
                     let fault = YamlFault::of(texts::NUMBER, span.clone());
                     self.faults.push(YamlFault { message: message.into(), ..fault });

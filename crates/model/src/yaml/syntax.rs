@@ -146,6 +146,15 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         comment.is_some_and(|comment| comment.starts_with(|c: char| c.is_alphanumeric()))
     }
 
+    /// The `#` of a comment without a blank after it, behind a text that ends at `end`, as in `Shop #1`.
+    pub(super) fn find_joined_comment(&self, end: usize) -> Option<Range<usize>> {
+        let rest = self.text.get(end..)?;
+        let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        let comment = rest[blanks..].strip_prefix('#').filter(|_| blanks > 0)?;
+        let at = end + blanks;
+        comment.starts_with(|c: char| c.is_alphanumeric()).then_some(at..at + 1)
+    }
+
     /// Reports a line with `#` that seems to belong to the text over several lines that is the `value` of
     /// `key`, and is a comment because of its indentation.
     pub(super) fn report_comment_in_text(&mut self, key: Range<usize>, value: &Node) {

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use super::{Check, is_below, path};
 use crate::{
     desired::Declared,
-    field::{Field, Named, Required, Secrecy, Tier, ValueType, is_on},
+    field::{Field, Named, Required, Tier, ValueType, is_on},
     kind::{Section, Spec, needs, several},
     manifest::{
         config,
@@ -39,7 +39,6 @@ impl Check<'_> {
             self.check_mapping(spec, field);
             self.check_related_fields(spec, field, fields);
             self.check_ascii(spec, field);
-            self.check_foreign_reference(spec, field);
             self.check_expiry(spec, field);
             self.check_names(spec, field);
         }
@@ -220,22 +219,6 @@ impl Check<'_> {
         self.faults.report(texts, at, words![name]);
     }
 
-    /// Warns of a text that looks like a reference to a secret in another syntax.
-    fn check_foreign_reference(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let takes_text = matches!(spec.field.secrecy(), Secrecy::Sensitive | Secrecy::Address);
-        if let Some(sign) = field.value.text().filter(|_| takes_text).and_then(foreign_reference) {
-            let texts = match sign {
-                "{env:" | "{file:" => texts::REFERENCE_IN_QUOTES,
-                "ENC[" => texts::ENCRYPTED_REFERENCE,
-                // Jobs expand no such text.
-                "env:" | "env(" | "vault:" => texts::FOREIGN_REFERENCE,
-                _ => texts::REFERENCE_OF_JOBS,
-            };
-            // The name is not quoted, because it may be a password.
-            self.faults.report(texts, Spot::key(&field.origin), words![name = spec.name, sign]);
-        }
-    }
-
     /// A group or project must be named by its path.
     fn check_names(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let (names, value) = (spec.field.names, field.value.plain());
@@ -326,23 +309,4 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// How `text` begins, if it consists only of a reference in quotes, or of one as other tools write it:
-/// `$NAME`, `${NAME}`, `env:NAME`, `env(NAME)`, an expression in double braces or an encrypted value.
-fn foreign_reference(text: &str) -> Option<&'static str> {
-    let has_name = |sign: &&str| {
-        text.strip_prefix(*sign).is_some_and(|name| {
-            let braced = name.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
-            is_variable(braced.unwrap_or(name))
-        })
-    };
-    let is_expression = text.trim_start_matches('$').starts_with("{{") && text.ends_with("}}");
-    let mut brackets = [("env(", ')'), ("ENC[", ']')].into_iter();
-    let enclosed = brackets.find(|(start, end)| text.starts_with(start) && text.ends_with(*end));
-    let signs = ["$", "env:", "env.", "file:", "vault:"];
-    (signs.into_iter().find(has_name))
-        .or_else(|| Reference::in_quotes(text))
-        .or_else(|| enclosed.map(|(start, _)| start))
-        .or(is_expression.then_some("{{"))
 }

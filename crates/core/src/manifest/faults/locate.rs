@@ -32,32 +32,6 @@ pub(super) struct Located<'d> {
     pub(super) value: Option<&'d Node>,
 }
 
-/// Follows a JSON pointer through the tree and the schema. Stops at a secret.
-pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> Option<Located<'d>> {
-    let mut spot = Located::new(document, root, root);
-    for token in pointer.split('/').skip(1) {
-        let token = token.replace("~1", "/").replace("~0", "~");
-        spot = match &spot.node.data {
-            Data::List(items) => Located {
-                node: items.get(token.parse::<usize>().ok()?)?,
-                parent: Some((spot.node, spot.schema)),
-                schema: &spot.schema["items"],
-                is_item: true,
-                depth: spot.depth + 1,
-                ..spot
-            },
-            _ => {
-                let (key, value) = spot.node.get(&token)?;
-                spot.at(key, value, &token)
-            }
-        };
-        if Field::of(spot.schema).secrecy() != Secrecy::Open {
-            break;
-        }
-    }
-    Some(spot)
-}
-
 impl<'d> Located<'d> {
     /// A document with `schema`.
     pub(super) const fn new(node: &'d Node, schema: &'d Json, root: &'d Json) -> Self {
@@ -75,6 +49,32 @@ impl<'d> Located<'d> {
             subject: "",
             value: None,
         }
+    }
+
+    /// Follows a JSON pointer through the tree and the schema. Stops at a secret.
+    pub(super) fn follow(self, pointer: &str) -> Option<Self> {
+        let mut spot = self;
+        for token in pointer.split('/').skip(1) {
+            let token = token.replace("~1", "/").replace("~0", "~");
+            spot = match &spot.node.data {
+                Data::List(items) => Located {
+                    node: items.get(token.parse::<usize>().ok()?)?,
+                    parent: Some((spot.node, spot.schema)),
+                    schema: &spot.schema["items"],
+                    is_item: true,
+                    depth: spot.depth + 1,
+                    ..spot
+                },
+                _ => {
+                    let (key, value) = spot.node.get(&token)?;
+                    spot.at(key, value, &token)
+                }
+            };
+            if Field::of(spot.schema).secrecy() != Secrecy::Open {
+                break;
+            }
+        }
+        Some(spot)
     }
 
     /// The value `node` of `key`, as if the key was called `name`.

@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
+use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -26,7 +27,9 @@ mod locate;
 mod sentences;
 mod slips;
 
+use locate::Located;
 pub(super) use sentences::missing;
+pub(super) use slips::Pattern;
 pub(super) use undrift_model::{text::Words, words};
 
 /// The texts of each fault that is found once its document is read, from `texts.yaml`.
@@ -279,9 +282,15 @@ impl Findings {
         let [refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
             let mut refused = BTreeSet::new();
             let errors = checker.errors(document).take(2 * MOST);
-            for (at, error) in errors.filter(|(at, _)| at.matches('/').count() >= depth) {
+            // The form of a section is part of the help for its name; its fields are not.
+            let level = |at: &str, error: &ValidationError<'_>| {
+                at.matches('/').count()
+                    + usize::from(matches!(error.kind(), Kind::AdditionalProperties { .. }))
+            };
+            for (at, error) in errors.filter(|(at, error)| level(at, error) >= depth) {
                 let is_new = refused.insert(at.clone());
-                if let Some(place) = locate::locate(&at, document, &checker.schema) {
+                let top = Located::new(document, &checker.schema, &checker.schema);
+                if let Some(place) = top.follow(&at) {
                     place.report_error(&error, is_new, self);
                 }
             }

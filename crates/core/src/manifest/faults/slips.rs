@@ -58,7 +58,7 @@ struct Slip {
 /// a text it matches everything.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Pattern {
+pub(in crate::manifest) struct Pattern {
     text: Option<&'static str>,
     #[serde(skip)]
     compiled: OnceLock<Option<Regex>>,
@@ -72,7 +72,7 @@ impl Pattern {
     }
 
     /// The part of `text` that it finds, or of this the part that is called `at` or is the first in parentheses.
-    pub(super) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+    pub(in crate::manifest) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         if self.text.is_none() {
             return Some(&text[..0]);
         }
@@ -80,13 +80,13 @@ impl Pattern {
         Some(found.name("at").or_else(|| found.get(1)).or_else(|| found.get(0))?.as_str())
     }
 
-    pub(super) fn fits(&self, text: &str) -> bool {
+    pub(in crate::manifest) fn fits(&self, text: &str) -> bool {
         self.find(text).is_some()
     }
 
     /// `text` with `by` in the place of what it finds.
-    fn replace(&self, text: &str, by: &str) -> Option<String> {
-        Some(self.compiled()?.replace(text, by).into_owned())
+    pub(super) fn replace(&self, text: &str, by: &str) -> Option<String> {
+        Some(self.compiled()?.replace_all(text, by).into_owned())
     }
 
     /// True if it can be compiled.
@@ -389,7 +389,8 @@ impl<'t> Context<'t> {
         let is_text = width(first) <= self.start(key) - self.start(self.line(head));
         let name = key.split(':').next().filter(|name| is_text && is_name(name))?;
         let is_key = first.trim_start().split_once(':').is_some_and(|(key, _)| is_name(key));
-        if is_key || finding.code != "syntax" {
+        let is_empty = finding.code == "unknown-field" && self.before == Some(head);
+        if !is_empty && (is_key || finding.code != "syntax") {
             return None;
         }
         finding.message = "the text behind `|` or `>` is not indented".to_owned();

@@ -6,16 +6,15 @@ use super::{
     super::schema::OLD_UNLISTED,
     Document, Reader,
     document::{Body, Container, Part, Section, State, Validity},
-    extra,
-    layers::BUILT_IN,
-    templates,
+    extra, templates,
+    unfilled::Place,
 };
 use crate::{
     catalogue::{self, words},
     desired::{self, Declared, Life, PROJECTS, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, Shape, Spec, Table, forms},
-    manifest::faults::{texts, words},
+    manifest::faults::texts,
     origin::Sourced,
     secret::{Reference, has_reference},
     value::{Json, Value},
@@ -165,7 +164,11 @@ impl Reader<'_, '_> {
     fn read_fields<'n>(&mut self, of: kind::Section, node: &'n Node) -> FoundFields<'n> {
         let mut found = FoundFields::default();
         self.add_fields(of.table(), "", node, &mut found);
-        self.check_unfilled(of, node);
+        for (key, value) in node.entries() {
+            if let Some(spec) = of.table().get(&key.name) {
+                self.check_filled(Place::of(spec), key, value, &spec.schema);
+            }
+        }
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
         for (key, value) in extra.into_iter().flatten() {
             let refused = extra::check(of, &key.name, key.span.clone()).err();
@@ -173,6 +176,7 @@ impl Reader<'_, '_> {
                 self.findings.push(fault);
                 continue;
             }
+            self.check_other_value(Place::Extra, key, value);
             let value = value.to_json();
             found.is_open |= has_reference(&value);
             found.fields.push((&key.name, self.at_key(key, value.into())));
@@ -205,28 +209,7 @@ impl Reader<'_, '_> {
             }
         }
     }
-
-    /// Warns of built-in parameters and references in texts that are no templates.
-    fn check_unfilled(&mut self, of: kind::Section, node: &Node) {
-        for (key, value) in node.entries() {
-            if value.text().is_some_and(has_parameter) && of.table().get(&key.name).is_some() {
-                self.findings.report(texts::UNFILLED, key.span.clone(), words![name = key.name]);
-            }
-        }
-    }
 }
-
-/// True if a text has a built-in parameter or a reference. A reference in quotes has a message of its own.
-fn has_parameter(text: &str) -> bool {
-    let names = BUILT_IN.iter().map(|name| format!("{{{name}}}"));
-    let mut parameters = names.chain(["{env:".to_owned(), "{file:".to_owned()]);
-    text.contains('{')
-        && Reference::in_quotes(text).is_none()
-        && parameters.any(|name| text.find(&name).is_some_and(|at| !text[..at].ends_with(BEFORE)))
-}
-
-/// What makes braces something else than those of a template.
-const BEFORE: [char; 4] = ['%', '{', '$', '#'];
 
 /// The policy for undeclared entries.
 fn parse_policy(node: &Node) -> Unlisted {

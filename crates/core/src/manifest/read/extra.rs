@@ -72,7 +72,7 @@ pub(super) fn check<A>(of: Section, written: &str, at: A) -> Result<(), Finding<
             texts::EXTRA_OTHER_NAME
         }
         Some(_) => texts::EXTRA_KNOWN,
-        None if name == "state" => texts::EXTRA_KNOWN,
+        None if name == "state" => texts::EXTRA_STATE,
         None if is_of_creation() => {
             words[1].1 = &container.section;
             texts::EXTRA_KNOWN

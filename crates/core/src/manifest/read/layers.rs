@@ -7,15 +7,13 @@ use super::{
     Document, Reader,
     container::reference,
     document::{Body, Rule, Uses},
+    unfilled::Place,
 };
 use crate::{
     address::Globs,
     catalogue,
     field::Scope,
-    manifest::{
-        faults::{texts, words},
-        schema::INCLUDE,
-    },
+    manifest::{faults::texts, schema::INCLUDE},
     origin::Sourced,
     text::is_name,
     value::Value,
@@ -109,10 +107,7 @@ impl Reader<'_, '_> {
                 self.findings.report(texts::PARAM_NAME, key.span.clone(), &[]);
                 continue;
             }
-            let text = node.text().unwrap_or_default();
-            if let Some(name) = BUILT_IN.iter().find(|name| text.contains(&format!("{{{name}}}"))) {
-                self.findings.report(texts::PARAM_IN_PARAM, key.span.clone(), words![param = name]);
-            }
+            self.check_other_value(Place::Param, key, node);
             params.insert(key.name.as_str().into(), self.at_key(key, value));
         }
         params
@@ -132,7 +127,7 @@ impl Reader<'_, '_> {
         let mut globs = Vec::new();
         for node in one.into_iter().chain(node.items()) {
             let Some(text) = node.text().filter(|text| !text.is_empty()) else { continue };
-            if text.contains([' ', ';']) {
+            if text.contains([' ', ';']) || text.contains(',') && !text.contains('{') {
                 self.findings.report(texts::BLANK_IN_GLOB, node.span.clone(), &[]);
                 continue;
             }

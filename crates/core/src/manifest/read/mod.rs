@@ -34,6 +34,7 @@ mod extra;
 pub(super) mod files;
 pub(super) mod layers;
 pub(super) mod templates;
+mod unfilled;
 
 pub(super) use document::Document;
 pub(super) use files::File;
@@ -241,7 +242,9 @@ fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
 /// Help for a document without a kind.
 fn suggest_first_line(document: &Node) -> String {
     let has = |key: &str| document.get(key).is_some();
-    let kind = if has("match") {
+    let kind = if document.entries().iter().all(|(key, _)| key.name.starts_with('.')) {
+        return "share it as a `kind: Profile` and `uses: [NAME]`: an anchor holds within one document, and no key is hidden".to_owned();
+    } else if has("match") {
         "Defaults"
     } else if has("guard") {
         "Acknowledge"

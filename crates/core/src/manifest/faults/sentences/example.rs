@@ -149,7 +149,11 @@ impl<'d> Located<'d> {
         let name = (switch.or_else(|| self.schema["required"][0].as_str()))
             .or_else(|| names.clone().find(|name| has_options(name) && fits(name).is_some()))
             .or_else(|| names.clone().next().filter(|_| properties.len() <= FEW))
-            .or_else(|| names.find(has_options))?;
+            .or_else(|| names.find(has_options))
+            .or_else(|| {
+                let mut names = properties.keys().map(String::as_str);
+                names.find(|name| properties[*name]["type"] == "boolean" && fits(name).is_some())
+            })?;
         let value = fits(name).unwrap_or_else(|| value_example(&properties[name]));
         Some(format!("{{{name}: {value}}}"))
     }
@@ -165,7 +169,7 @@ impl<'d> Located<'d> {
         let is_shown = self.is_marked() && !may_be_secret(items);
         let texts: Vec<&str> = match &self.node.data {
             Data::Text(text) => {
-                let inner = text.trim_matches(['(', ')', '<', '>']);
+                let inner = text.trim_matches(['(', ')', '<', '>', '[', ']']);
                 inner.split([',', ';']).map(str::trim).collect()
             }
             Data::Map(entries) if entries.iter().all(|(_, value)| value.items().is_empty()) => {
@@ -208,7 +212,7 @@ fn quotable_scalar(node: &Node) -> Option<String> {
 }
 
 /// True if a text may be quoted.
-fn is_shown(text: &str) -> bool {
+pub(super) fn is_shown(text: &str) -> bool {
     let is_odd = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
     (1..LONGEST).contains(&text.len()) && !is_odd && judge::credential(text).is_none()
 }
@@ -227,6 +231,7 @@ pub(super) fn value_example(schema: &Json) -> String {
             format!("[{}]", rows.collect::<Vec<_>>().join(", "))
         }
         _ if is_list(schema) => "[...]".to_owned(),
+        _ if schema["type"] == "boolean" => "true".to_owned(),
         _ if schema["type"] == "integer" => "1".to_owned(),
         _ if Level::parse(&schema["default"]).is_some() => schema["default"].to_string(),
         _ => "...".to_owned(),

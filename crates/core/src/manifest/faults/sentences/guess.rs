@@ -6,8 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use jiff::civil::Date;
-
 use super::{
     Located,
     example::{parse_level, scalar},
@@ -19,8 +17,8 @@ use crate::{
         words::{self, Meaning},
     },
     field::{Field, Secrecy},
-    kind::Section,
-    text::{alternatives, joined, likely, listed, nearest},
+    kind::{Section, is_list},
+    text::{alternatives, likely, listed, nearest},
     value::Json,
     yaml::{Data, Key, Node, write::scalar as quoted},
 };
@@ -33,6 +31,10 @@ const UNITS: [(&str, &[(&str, f64)]); 5] = [
     ("in megabytes", &[("m", 1.0), ("g", 1024.0)]),
     ("from 0 to 1", &[("%", 0.01)]),
 ];
+
+/// Words that make a switch the opposite of one without them, and those that let something happen.
+const NEGATIONS: &str = "block deny disable disabled disallow forbid no prevent reject without";
+const PERMISSIONS: &str = "allow can enable enabled";
 
 /// The most names that a hint offers for one.
 const MOST_LIKELY: usize = 4;
@@ -86,7 +88,15 @@ impl<'d> Located<'d> {
             }
             "shape" => {
                 let [only] = self.likely_names()[..] else { return None };
-                self.suggest_shape(only)
+                let (key, node) = self.node.get(self.subject)?;
+                let spot = self.at(key, node, only);
+                let is_open = Field::of(spot.schema).secrecy() == Secrecy::Open;
+                spot.correct_form().filter(|_| is_open && matches!(node.data, Data::List(_)))
+            }
+            "opposite" => {
+                let [only] = self.likely_names()[..] else { return None };
+                let value = self.value?.to_json().as_bool()?;
+                is_opposite(self.subject, only).then(|| format!("{only}: {}", !value))
             }
             "homes" => Some(self.other_homes().join(" or ")).filter(|homes| !homes.is_empty()),
             "setting" => {
@@ -125,10 +135,32 @@ impl<'d> Located<'d> {
     }
 
     fn likely_names(&self) -> Vec<&str> {
-        match (self.nearest_name(), self.other_homes().len()) {
+        // No entry is meant by a key beside all of them.
+        let homes = self.other_homes();
+        let homes = homes.iter().filter(|home| self.depth > 0 || !home.starts_with("in an entry"));
+        match (self.nearest_name(), homes.count()) {
             (Some(near), _) => vec![near],
             (None, 1 | 2) => Vec::new(),
-            (None, _) => likely(self.subject, &self.open_names()),
+            (None, _) => {
+                let open = self.open_names();
+                let mut names = likely(self.subject, &open);
+                if names.is_empty() {
+                    let name = without_words(self.subject, NEGATIONS);
+                    names = likely(&without_words(&name, PERMISSIONS), &open);
+                }
+                names.retain(|name| self.may_take(name));
+                names
+            }
+        }
+    }
+
+    /// True if `field` may take what is written: no single value has several parts, and only a switch is on or off.
+    fn may_take(&self, field: &str) -> bool {
+        let schema = &self.schema["properties"][field];
+        match self.value.map(|value| &value.data) {
+            Some(Data::List(_)) => schema["properties"].is_object() || is_list(schema),
+            Some(Data::Bool(_)) => schema["type"] == "boolean" || schema["enum"].is_array(),
+            _ => true,
         }
     }
 
@@ -148,17 +180,6 @@ impl<'d> Located<'d> {
     /// The mapping that is written below the name.
     pub(super) fn inner_entries(&self) -> &'d [(Key, Node)] {
         self.value.map_or(&[], Node::entries)
-    }
-
-    /// The form in which `field`, which takes no list, takes the written one.
-    fn suggest_shape(&self, field: &str) -> Option<String> {
-        let (key, node) = self.node.get(self.subject)?;
-        let at = self.at(key, node, field);
-        let kinds = &at.schema["type"];
-        let kind = kinds.as_str().or_else(|| kinds[0].as_str())?;
-        let is_other = matches!(node.data, Data::List(_)) && !kinds.to_string().contains("array");
-        let is_open = Field::of(at.schema).secrecy() == Secrecy::Open;
-        at.suggest_form(&[kind]).filter(|_| is_other && is_open)
     }
 
     /// The only one of `fields` that `name` may be, may mean or may be misspelt for.
@@ -221,7 +242,6 @@ impl Located<'_> {
                 .or_else(|| self.option_word(&["0", "1", "2", "3", "4", "5", "10"])))
             .or_else(|| only_digits(text.split_once(" of ")?.0.split(' ').next()?)),
             "in_unit" => self.convert_units(node.text()?),
-            "day" => parse_day(&scalar(node).filter(|_| self.schema["format"] == "date")?),
             "home_of_text" => {
                 let name = text.rsplit(['.', '/']).next()?;
                 find_homes(name, self.root, true).into_iter().next()
@@ -234,21 +254,10 @@ impl Located<'_> {
                 (!goes_on).then(|| near.to_owned())
             }
             "address" => self.address_after_guard().map(str::to_owned),
-            "dashed" => {
-                let dashed = text.trim().to_lowercase().replace([' ', '/'], "-");
-                (dashed != text && self.accepts(&dashed)).then_some(dashed)
-            }
             "many" => (self.options.len() > MOST_NAMES).then(|| alternatives(self.options)),
-            "with_hash" => {
-                let digits = text.trim_start_matches('#');
-                let count = if digits.len() == 3 { 2 } else { 1 };
-                let digits: String = digits.chars().flat_map(|c| vec![c; count]).collect();
-                Some(format!("#{digits}")).filter(|text| self.accepts(text))
-            }
-            "unwanted" => {
-                let is_open = Field::of(self.schema).secrecy() == Secrecy::Open;
-                let shown = Some(text).filter(|text| is_open && text.len() <= 255);
-                unwanted_characters(shown?, |text| self.accepts(text))
+            "namespace" => {
+                let (_, path) = self.parent?.0.get("path")?;
+                Some(path.text()?.rsplit_once('/')?.0.to_owned())
             }
             _ => None,
         }
@@ -302,8 +311,10 @@ impl Located<'_> {
     fn match_option<'o>(&self, options: &'o [String]) -> Option<&'o str> {
         let written = scalar(self.node)?;
         let all = || options.iter().map(String::as_str);
+        let first = written.split([' ', '+']).next().unwrap_or_default();
         (all().find(|option| parse_level(&written) == Some(option)))
             .or_else(|| words::option(&written, all()))
+            .or_else(|| all().find(|option| parse_level(first) == Some(option)))
             .or_else(|| all().find(|option| written.split([':', ' ', '(']).next() == Some(option)))
             .or_else(|| {
                 nearest(&written, all()).filter(|_| matches!(self.node.data, Data::Text(_)))
@@ -311,34 +322,17 @@ impl Located<'_> {
     }
 }
 
-/// The characters of `text` that a field accepts nowhere, if `takes` accepts the text without them.
-fn unwanted_characters(text: &str, takes: impl Fn(&str) -> bool) -> Option<String> {
-    let mut unwanted: Vec<_> =
-        text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]).collect();
-    unwanted.sort_unstable();
-    unwanted.dedup();
-    unwanted.retain(|c| !takes(c) && !takes(&format!("a{c}a")) && !takes(&format!("1{c}1")));
-    let rest = unwanted.iter().fold(text.to_owned(), |rest, c| rest.replace(c, ""));
-    // With more of them, something else is wrong.
-    ((1..=3).contains(&unwanted.len()) && takes(&rest)).then_some(())?;
-    let names = unwanted
-        .into_iter()
-        .map(|c| if c == " " { "blanks".to_owned() } else { alternatives(&[c]) });
-    Some(joined(&names.collect::<Vec<_>>()))
+/// True if one of the two names of switches has a word that forbids what the other one allows.
+fn is_opposite(written: &str, field: &str) -> bool {
+    let has = |name: &str, words: &str| without_words(name, words) != name;
+    has(written, NEGATIONS) != has(field, NEGATIONS)
+        && (has(written, NEGATIONS) || has(written, PERMISSIONS))
 }
 
-/// A day that is written in another form, if it can be only one.
-fn parse_day(text: &str) -> Option<String> {
-    let parts = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
-    let parts: Vec<&str> = parts.collect();
-    let (year, month, day) = match parts[..] {
-        [year, month, day, ..] if year.len() == 4 => (year, month, day),
-        [all] if all.len() == 8 => (&all[..4], &all[4..6], &all[6..]),
-        [day, month, year] if year.len() == 4 && text.contains('.') => (year, month, day),
-        _ => return None,
-    };
-    let date = Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()?;
-    Some(date.to_string())
+/// A name without these words.
+fn without_words(name: &str, words: &str) -> String {
+    let kept = name.split('_').filter(|word| !words.split(' ').any(|other| other == *word));
+    kept.collect::<Vec<_>>().join("_")
 }
 
 /// The digits of a number that is written with something in between.

@@ -7,6 +7,7 @@ mod value;
 
 use std::collections::BTreeSet;
 
+use example::value_example;
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 
 use super::{
@@ -88,8 +89,9 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> F
         "file" => texts::MISSING_FILE_FIELD,
         _ => texts::MISSING,
     };
-    let help = schema["properties"].get(property).and_then(first_sentence).unwrap_or_default();
-    Finding::new(texts, at, words![property, help])
+    let field = &schema["properties"][property];
+    let (about, example) = (first_sentence(field).unwrap_or_default(), value_example(field));
+    Finding::new(texts, at, words![property, about, example])
 }
 
 impl Located<'_> {
@@ -218,31 +220,43 @@ impl Located<'_> {
         }
         if let Meaning::Field(field) = alias {
             let spot = self.at(key, node, field);
-            let schema = spot.schema;
-            let is_list = crate::kind::is_list(schema) && !matches!(node.data, Data::List(_));
-            let is_mapping = schema["properties"].is_object() && matches!(node.data, Data::List(_));
-            let expected = if is_list { "array" } else { "object" };
-            let whole = if Field::of(schema).secrecy() != Secrecy::Open {
-                None
-            } else if is_list || is_mapping {
-                spot.suggest_form(&[expected]).map(|shape| format!("{help}, and {shape}"))
-            } else {
-                let option = spot.suggest_option();
-                option.map(|option| format!("write `{field}: {option}`")).or_else(|| {
-                    Some(format!("{help}, and write {}", spot.convert_units(node.text()?)?))
-                })
+            if Field::of(spot.schema).secrecy() != Secrecy::Open {
+                return help;
+            }
+            return match (spot.suggest_option(), spot.correct_form()) {
+                (Some(option), _) => format!("write `{field}: {option}`"),
+                (None, Some(correction)) => format!("{help}, and {correction}"),
+                (None, None) => help,
             };
-            return whole.unwrap_or(help);
         }
         let level = (node.text().and_then(example::parse_level))
             .or_else(|| Some(Level::parse(&node.to_json())?.word))
             .unwrap_or("maintainer");
+        let help = help.replace("access_level: maintainer", &format!("access_level: {level}"));
         match (alias, &node.data) {
+            (Meaning::Write(_), Data::Number(number)) => {
+                let examples = ["approvals_required: 2", "required_approvals: 1"].iter();
+                examples.fold(help, |help, example| {
+                    help.replace(example, &format!("{}{number}", &example[..example.len() - 1]))
+                })
+            }
             (Meaning::Opposite(field), Data::Bool(value)) => format!("write `{field}: {}`", !value),
             (Meaning::Level(field), Data::Bool(true)) => format!("write `{field}: enabled`"),
             (Meaning::Level(field), Data::Bool(false)) => format!("write `{field}: disabled`"),
-            _ => help.replace("access_level: maintainer", &format!("access_level: {level}")),
+            _ => help,
         }
+    }
+
+    /// What to do with the value, if its field does not take it as it is.
+    pub(super) fn correct_form(&self) -> Option<String> {
+        let validator = jsonschema::validator_for(self.schema).ok()?;
+        let json = self.node.to_json();
+        let error = validator.iter_errors(&json).next()?;
+        // What is wrong within a section is reported besides.
+        let pointer =
+            Some(error.instance_path().as_str()).filter(|at| at.is_empty() || self.depth > 1);
+        let help = self.clone().follow(pointer?)?.wrong_value(&error).help?;
+        ["write ", "take ", "put "].iter().any(|verb| help.starts_with(verb)).then_some(help)
     }
 
     /// True if it is an empty key and what belongs to it is beside it.
@@ -339,9 +353,14 @@ impl Located<'_> {
             let items = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
             !items.is_empty() && items.iter().all(|item| item.text().is_some())
         };
+        // Terraform's names of resources are longer than those of sections.
+        let spellings = || {
+            let prefixes = ["gitlab_", "gitlab_project_", "gitlab_group_"].into_iter();
+            std::iter::once(name).chain(prefixes.filter_map(|prefix| name.strip_prefix(prefix)))
+        };
         let alias = |schema, places: &[&str]| {
             let listed = words::alias(places, &listed).filter(|_| is_list_of_texts());
-            listed.or_else(|| words::alias_in(schema, places, name))
+            listed.or_else(|| spellings().find_map(|name| words::alias_in(schema, places, name)))
         };
         let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
         let places = match (self.key, kind.and_then(Json::as_str)) {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{
     super::slips::Pattern,
     BY_RULE, Finding, Located,
-    example::{NAMES, USERNAME, has_only_fields, scalar, value_example},
+    example::{NAMES, USERNAME, has_only_fields, is_shown, scalar, value_example},
 };
 use crate::{
     catalogue::{
@@ -19,10 +19,10 @@ use crate::{
     },
     field::{Field, Scope, Secrecy},
     kind::{forms::CONDITION, is_list},
-    manifest::{mask::may_be_secret, read::templates::CHANGE},
-    text::{alternatives, is_name, nearest},
+    manifest::read::templates::CHANGE,
+    text::{alternatives, is_name},
     value::Json,
-    yaml::{self, Data, Key, Node},
+    yaml::{self, Data, Node, write::scalar as quoted},
 };
 
 /// The maximum number of names in a help text.
@@ -148,7 +148,14 @@ impl<'d> Located<'d> {
             "in_braces" => {
                 entries.first().is_some_and(|(key, _)| key.span.start != node.span.start)
             }
-            "entries_by_name" => self.are_entries(entries),
+            "entries_by_name" => {
+                let of = catalogue::everywhere().find(|of| of.section == key);
+                let identity = of.map_or(&[][..], |of| of.identity);
+                let has_identity = |entry: &Node| identity.iter().all(|of| entry.get(of).is_some());
+                let is_entry = |entry| has_only_fields(entry, &self.schema["items"]);
+                !identity.is_empty()
+                    && entries.iter().all(|(_, of)| is_entry(of) && has_identity(of))
+            }
             "first_is_field" => {
                 entries.first().is_some_and(|(key, _)| self.property_names().contains(&&*key.name))
             }
@@ -185,9 +192,22 @@ impl<'d> Located<'d> {
         let node = self.node;
         match name {
             "key" => Some(self.key_name().to_owned()),
+            "variable" => Some(self.key_name().to_uppercase()),
             "what" => Some(self.name()),
             "name" => Some(self.subject).filter(|name| is_name(name)).map(str::to_owned),
             "pattern" => Some(self.subject.to_owned()),
+            "corrected" => {
+                let text = scalar(node).filter(|text| is_shown(text))?;
+                let spellings = [text.clone(), text.to_lowercase()];
+                let mut rows =
+                    HELPS["corrected"].iter().filter(|row| row.key.fits(self.key_name()));
+                let corrected = rows.find_map(|row| {
+                    let mut all = spellings.iter().filter_map(|of| row.text.replace(of, row.help));
+                    all.find(|corrected| *corrected != text && self.accepts(corrected))
+                });
+                let is_date = self.schema["format"] == "date";
+                corrected.map(|text| if is_date { text } else { quoted(&text, false) })
+            }
             "limit" => Some(self.schema.get(self.subject)?.to_string()),
             "fields" => Some(alternatives(&self.property_names())),
             "first" => Some(node.entries().first()?.0.name.clone()).filter(|name| is_name(name)),
@@ -214,20 +234,6 @@ impl<'d> Located<'d> {
                 let mut changes = names.filter_map(|(key, _)| words::alias(&["change"], &key.name));
                 changes.find_map(Meaning::field).map(str::to_owned)
             }
-            "inner_text" => {
-                let (key, value) = node.entries().first()?;
-                let written = value.text().filter(|text| {
-                    NAMES.contains(&&*key.name)
-                        && is_name(&text.replace('/', "."))
-                        && !may_be_secret(self.schema)
-                });
-                let example = written.or_else(|| self.schema["examples"][0].as_str());
-                Some(example.unwrap_or("...").to_owned())
-            }
-            "reference_near" => match node.entries() {
-                [(key, _)] => nearest(&key.name.to_lowercase(), ["env", "file"]).map(str::to_owned),
-                _ => None,
-            },
             "stray" => {
                 let (_, schema) = self.parent.filter(|_| self.is_reference_tried())?;
                 let mut keys = node.entries().iter().map(|(key, _)| &key.name);
@@ -269,11 +275,6 @@ impl<'d> Located<'d> {
         }
     }
 
-    /// The help for a value whose type is none of `types`.
-    pub(super) fn suggest_form(&self, types: &[&str]) -> Option<String> {
-        Located { types, ..self.clone() }.help("type")
-    }
-
     /// True if its field takes `text`.
     pub(super) fn accepts(&self, text: &str) -> bool {
         jsonschema::is_valid(self.schema, &Json::from(text))
@@ -288,19 +289,6 @@ impl<'d> Located<'d> {
     /// The alias that `word` is in the place of its value.
     pub(super) fn alias_of(&self, word: &str) -> Option<Meaning<'_>> {
         words::alias_in(self.schema, &[&self.key?.name], word)
-    }
-
-    /// True if each of these is an entry of the section, with what tells it from others.
-    fn are_entries(&self, named: &[(Key, Node)]) -> bool {
-        let section = self.key_name();
-        let of = catalogue::everywhere().find(|of| of.section == section);
-        let identity = of.map_or(&[][..], |of| of.identity);
-        !identity.is_empty()
-            && !named.is_empty()
-            && named.iter().all(|(_, entry)| {
-                has_only_fields(entry, &self.schema["items"])
-                    && identity.iter().all(|name| entry.get(name).is_some())
-            })
     }
 
     /// The character between the parts of the text, if it has some.

@@ -1,0 +1,97 @@
+//! Finds texts that look as if something were filled in, and are sent as they are written.
+
+use std::sync::LazyLock;
+
+use jsonschema::is_valid;
+use serde::Deserialize;
+
+use super::{Reader, container::reference, templates::template};
+use crate::{
+    field::Secrecy,
+    kind::Spec,
+    manifest::faults::{Pattern, texts, words},
+    secret::judge,
+    value::Json,
+    yaml::{self, Key, Node},
+};
+
+/// The syntax of something that undrift does not fill in.
+#[derive(Default, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"), default, deny_unknown_fields)]
+struct Row {
+    of: Vec<Place>,
+    but: Option<Pattern>,
+    text: Pattern,
+    fault: [&'static str; 4],
+}
+
+/// Where a text is written.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Place {
+    /// In a field that takes no reference to a secret.
+    Open,
+    /// In a field that takes one.
+    Secret,
+    /// In a parameter.
+    Param,
+    /// Below `extra:`.
+    Extra,
+}
+
+impl Place {
+    /// The place of the values of a field.
+    pub(super) fn of(spec: &Spec) -> Self {
+        match spec.field.secrecy() {
+            Secrecy::Open if !spec.has_secret_rows() => Self::Open,
+            _ => Self::Secret,
+        }
+    }
+}
+
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| yaml::built_in!("manifest/read/unfilled"));
+
+impl Reader<'_, '_> {
+    /// Reports a credential in `value`, which no field of a kind has.
+    pub(super) fn check_other_value(&mut self, place: Place, key: &Key, value: &Node) {
+        if let Some(what) = texts(value).into_iter().find_map(judge::credential) {
+            let words = words![name = key.name, what = what.noun()];
+            self.findings.report(texts::PLAIN_CREDENTIAL, key.span.clone(), words);
+        }
+        self.check_filled(place, key, value, &Json::Bool(true));
+    }
+
+    /// Reports the first text in `value`, written at `key` and accepted by `schema`, that looks as if
+    /// something were filled in.
+    pub(super) fn check_filled(&mut self, place: Place, key: &Key, value: &Node, schema: &Json) {
+        let sign = texts(value).into_iter().find_map(|text| find(place, key, text));
+        if let Some((row, sign)) = sign.filter(|_| is_valid(schema, &value.to_json())) {
+            let [severity, code, message, help] = row.fault;
+            let texts = [severity, code, message, help, ""];
+            // The name is not quoted where it may be a password.
+            self.findings.report(texts, key.span.clone(), words![name = key.name, sign]);
+        }
+    }
+}
+
+/// The first row that fits `text`, and the sign that it finds.
+fn find<'t>(place: Place, key: &Key, text: &'t str) -> Option<(&'static Row, &'t str)> {
+    // Most texts have nothing of it, so they are not searched.
+    let is_odd = text.contains(['{', '$', '[', '<'])
+        || ["env", "file:", "vault:"].iter().any(|sign| text.starts_with(sign));
+    let mut rows = ROWS.iter().filter(|row| {
+        is_odd
+            && row.of.contains(&place)
+            && !row.but.as_ref().is_some_and(|but| but.fits(&key.name))
+    });
+    rows.find_map(|row| Some((row, row.text.find(text)?)))
+}
+
+/// The texts in `value`, without those of templates and references.
+fn texts(value: &Node) -> Vec<&str> {
+    if template(value).is_some() || reference(value).is_some() {
+        return Vec::new();
+    }
+    let inner = value.entries().iter().map(|(_, value)| value).chain(value.items());
+    value.text().into_iter().chain(inner.flat_map(texts)).collect()
+}
