@@ -15,16 +15,15 @@ use crate::{
     address::{Address, Selector},
     api::ApiError,
     cli::{
-        CommandResult, Context, Exit, Failure, Manifests, Session, SessionArgs, SessionBuilder,
+        CommandResult, Context, Exit, Failure, Session,
         absorb::{ManifestTexts, compare, render_edits},
-        into_manifests,
     },
     desired::{Container, Desired},
     diagnostic::FileName,
     export::{self, Estate, Excerpt, Settings},
     field::Scope,
     live::{Live, Presence},
-    manifest::{self, Manages, Surroundings},
+    manifest::Manages,
     report::terminal::SCREEN_LINES,
     selection::Selection,
     text::{count, escape},
@@ -90,7 +89,8 @@ impl ManifestTexts<'_> {
                 Err(Failed::Wrong(why)) => return Err(self.refuse_invalid(&why)),
                 Err(Failed::Refused(some)) => {
                     let number = goals.len();
-                    goals.retain(|goal| some.iter().all(|it| it.address != goal.address));
+                    let addresses: BTreeSet<_> = some.iter().map(|it| &it.address).collect();
+                    goals.retain(|goal| !addresses.contains(&goal.address));
                     if goals.len() == number {
                         return Err(nothing_written("an edit failed"));
                     }
@@ -112,15 +112,9 @@ impl ManifestTexts<'_> {
 
 /// Runs the command.
 pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
-    let surroundings = Surroundings::of_process();
-    let loaded = manifest::load(&args.dir, &surroundings);
-    let manages = loaded.config.manages.clone();
-    let texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
-    let manifests = into_manifests(loaded, cx)?;
-    let desired = manifests.desired.clone();
-    let manifests = Manifests { includes: None, ..manifests };
-    let of_session = SessionArgs::selecting(&args.dir, &[], &args.connect, Vec::new());
-    let session = SessionBuilder::new(&of_session).with(manifests, surroundings.today, cx).await?;
+    let (texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
+    let (desired, manages) = (manifests.desired.clone(), manifests.config.manages.clone());
+    let session = texts.open(manifests, &[], &args.connect).await?;
     update(args, texts, manages.as_ref(), desired, &session).await
 }
 

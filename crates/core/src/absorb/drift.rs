@@ -1,11 +1,13 @@
 //! Selects the differences to absorb, and the declarations that remove them.
 
+use std::collections::{BTreeMap, HashMap};
+
 use super::Refusal;
 use crate::{
     address::{Address, Selector},
     catalogue,
     desired::{Container, Entry, State},
-    diff::{Action, Problem, Reason, Step},
+    diff::{Action, Incomplete, Problem, Reason, Step},
     export::{Excerpt, ExcerptEntry},
     field::Secrecy,
     kind::{
@@ -16,6 +18,7 @@ use crate::{
     plan::ContainerPlan,
     secret::judge,
     selection::Selection,
+    steps,
     value::{Json, Object, Value},
 };
 
@@ -113,6 +116,7 @@ pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal
         seen,
         chosen,
         container: seen.container.address(),
+        live_names: BTreeMap::new(),
         goals: Vec::new(),
         refused: Vec::new(),
     };
@@ -134,65 +138,94 @@ pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal
     for problem in &seen.plan.problems {
         drift.absorb_problem(problem);
     }
-    for scope in &seen.plan.incomplete {
-        let concerns = |selector: &Selector| match scope.address.entry {
-            Some(_) => selector.matches(&scope.address),
-            None => selector.touches_section(&scope.address),
-        };
-        if chosen.only.iter().any(concerns)
-            && !chosen.exclude.iter().any(|selector| selector.matches(&scope.address))
-        {
-            let reason = format!("it could not be read: {}", scope.reason);
-            drift.refused.push(Refusal { is_unread: true, ..Refusal::new(&scope.address, reason) });
+    for Incomplete { address, reason } in &seen.plan.incomplete {
+        let is_selected = chosen.only.iter().any(|selector| match address.entry {
+            Some(_) => selector.matches(address),
+            None => selector.touches_section(address),
+        });
+        if is_selected && !drift.is_excluded(address) {
+            let reason = format!("it could not be read: {reason}");
+            drift.refused.push(Refusal { is_unread: true, ..Refusal::new(address, reason) });
         }
     }
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
     (drift.goals, drift.refused)
 }
 
-/// The declarations of live sections and entries that are not declared. With `fields`, also of
+/// The declarations of live sections and entries that are not declared. With `has_fields`, also of
 /// fields that a declared section omits, for sections that nobody has written yet.
-pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
+pub fn lacking(seen: &Compared<'_>, has_fields: bool) -> Vec<Goal> {
     let container = seen.container.address();
-    let words = seen.words.into_iter().flat_map(Excerpt::entries);
-    words
-        .filter_map(|(of, key, excerpt)| {
-            let address = container.section(of.section);
-            let is_entry = of.shape == Shape::List && !key.is_empty();
-            let address = if is_entry { address.entry(key) } else { address };
-            let goal = |what| Goal::new(&address, &container, of, key, what);
-            match seen.container.section(of.section) {
-                // Whether it is archived is a difference.
-                None if of.shape == Shape::Switch && !fields => None,
-                None if excerpt.is_none => Some(goal(GoalChange::Gone)),
-                None if excerpt.fields.is_empty() => None,
-                None => Some(goal(GoalChange::entry(excerpt))),
-                Some(declared) if fields && of.shape == Shape::Mapping => {
-                    let names = |(name, value): (String, Json)| {
-                        let names = split_keys(&name);
-                        let is_declared = |entry: &Entry| entry.fields.get(&names[0]).is_some();
-                        (!declared.entries.iter().any(is_declared)).then_some((names, value))
-                    };
-                    let missing: Vec<_> = excerpt.fields.into_iter().filter_map(names).collect();
-                    (!missing.is_empty()).then(|| goal(GoalChange::Fields(missing)))
+    let mut goals = Vec::new();
+    for (section, key, excerpt) in seen.words.into_iter().flat_map(Excerpt::entries) {
+        let what = match seen.container.section(section.section) {
+            // Whether it is archived is a difference.
+            None if section.shape == Shape::Switch && !has_fields => continue,
+            None if excerpt.is_none => GoalChange::Gone,
+            None if excerpt.fields.is_empty() => continue,
+            None => GoalChange::entry(excerpt),
+            Some(declared) if has_fields && section.shape == Shape::Mapping => {
+                let fields = excerpt.fields.into_iter();
+                let mut missing: FieldValues =
+                    fields.map(|(name, value)| (split_keys(&name), value)).collect();
+                missing.retain(|(keys, _)| {
+                    declared.entries.iter().all(|entry| !entry.fields.contains_key(&keys[0]))
+                });
+                if missing.is_empty() {
+                    continue;
                 }
-                Some(_) => None,
+                GoalChange::Fields(missing)
             }
-        })
-        .collect()
+            Some(_) => continue,
+        };
+        let mut address = container.section(section.section);
+        if section.shape == Shape::List && !key.is_empty() {
+            address = address.entry(key);
+        }
+        goals.push(Goal::new(&address, &container, section, key, what));
+    }
+    goals
 }
 
 struct DriftCollector<'a> {
     seen: &'a Compared<'a>,
     chosen: &'a Selection,
     container: Address,
+    /// The names in each section with unlisted entries.
+    live_names: BTreeMap<&'static str, LiveNames<'a>>,
     goals: Vec<Goal>,
     refused: Vec<Refusal>,
+}
+
+/// The live entries of a section by name.
+struct LiveNames<'a> {
+    /// By the name of an unlisted entry, which has a handle if several have the same name.
+    by_listed_name: HashMap<String, &'a LiveEntry>,
+    /// The number of entries with each name.
+    counts: HashMap<String, usize>,
+}
+
+impl<'a> LiveNames<'a> {
+    fn of(section: Section, entries: &'a [LiveEntry]) -> Self {
+        let (mut by_listed_name, mut counts) = (HashMap::new(), HashMap::new());
+        for entry in entries {
+            steps::step();
+            let name = section.name(entry.fields.raw());
+            by_listed_name.entry(format!("{name}@{}", entry.handle_text())).or_insert(entry);
+            by_listed_name.entry(name.clone()).or_insert(entry);
+            *counts.entry(name).or_default() += 1;
+        }
+        Self { by_listed_name, counts }
+    }
 }
 
 impl DriftCollector<'_> {
     fn is_chosen(&self, address: &Address) -> bool {
         self.chosen.holds(address)
+    }
+
+    fn is_excluded(&self, address: &Address) -> bool {
+        self.chosen.exclude.iter().any(|selector| selector.matches(address))
     }
 
     /// Whether a selector for entries chooses an entry.
@@ -274,8 +307,7 @@ impl DriftCollector<'_> {
         let shown = step.changes.iter().filter(|change| is_readable(of.field(&change.field)));
         for change in shown {
             let address = field_address(&step.address, &change.field);
-            let is_excluded = self.chosen.exclude.iter().any(|selector| selector.matches(&address));
-            if is_excluded || (!is_whole && !self.is_chosen(&address)) {
+            if self.is_excluded(&address) || (!is_whole && !self.is_chosen(&address)) {
                 continue;
             }
             match self.live_value(of, entry, live, &change.field) {
@@ -343,23 +375,23 @@ impl DriftCollector<'_> {
 
     /// A live entry that no manifest lists.
     fn absorb_unlisted(&mut self, address: &Address) {
-        let Some((of, None)) = self.declared(address) else { return };
+        let Some((section, None)) = self.declared(address) else { return };
+        let seen = self.seen;
+        let names = self.live_names.entry(section.section).or_insert_with(|| {
+            LiveNames::of(section, seen.live.entries(section.section).unwrap_or_default())
+        });
         let listed_as = address.entry.as_deref().unwrap_or_default();
-        let entries = self.seen.live.entries(of.section).unwrap_or_default();
-        let Some(live) = entries.iter().find(|live| {
-            let name = of.name(live.fields.raw());
-            listed_as == name || listed_as == format!("{name}@{}", live.handle_text())
-        }) else {
+        let Some(live) = names.by_listed_name.get(listed_as).copied() else {
             let why = "it may be a declared entry whose secret is not set here";
             return self.refuse(address, why, None);
         };
-        let key = of.name(live.fields.raw());
-        let named_so = entries.iter().filter(|other| of.name(other.fields.raw()) == key);
-        let declared = self.declared(&self.container.section(of.section).entry(key.as_str()));
-        if named_so.count() > 1 || declared.is_some_and(|(_, entry)| entry.is_some()) {
+        let key = section.name(live.fields.raw());
+        let is_ambiguous =
+            names.counts[&key] > 1 || self.seen.container.entry(section.section, &key).is_some();
+        if is_ambiguous {
             return self.refuse(address, "it is there twice; remove one of them", None);
         }
-        self.entry(address, of, &key, live);
+        self.entry(address, section, &key, live);
     }
 
     /// An entry to declare as it is live.

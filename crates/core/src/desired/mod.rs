@@ -89,6 +89,13 @@ impl Desired {
         self
     }
 
+    /// The container at `path`, whatever its case.
+    pub fn container(&self, path: &str) -> Option<&Container> {
+        let lower = path.to_lowercase();
+        let at = self.containers.binary_search_by_key(&lower, |it| it.path.to_lowercase()).ok()?;
+        Some(&self.containers[at])
+    }
+
     /// The number of containers of `scope`.
     pub fn count(&self, scope: Scope) -> usize {
         self.containers.iter().filter(|container| container.scope == scope).count()

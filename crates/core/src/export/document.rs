@@ -11,6 +11,7 @@ use crate::{
     field::{Scope, Tier},
     kind::{Section, Shape},
     secret::Secret,
+    steps,
     value::{Json, Object},
     yaml::write::{Item, Node, nest},
 };
@@ -123,6 +124,15 @@ fn to_mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
 impl DocSection {
     pub(super) const fn new(of: Section, entries: Vec<DocEntry>) -> Self {
         Self { of, about: Vec::new(), entries }
+    }
+
+    /// The first entry `key`. The entries must be sorted.
+    pub(super) fn entry(&self, key: &str) -> Option<&DocEntry> {
+        let at = self.entries.partition_point(|entry| {
+            steps::step();
+            *entry.key < *key
+        });
+        self.entries.get(at).filter(|entry| entry.key == key)
     }
 
     /// Whether it declares that there is no entry.

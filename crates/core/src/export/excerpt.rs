@@ -61,8 +61,7 @@ impl Excerpt {
 
     /// All fields of the entry `key` that a manifest may contain.
     pub fn fields(&self, section: &str, key: &str) -> &[(String, Json)] {
-        let part = self.whole.part(section);
-        let entry = part.and_then(|part| part.entries.iter().find(|entry| entry.key == key));
+        let entry = self.whole.part(section).and_then(|part| part.entry(key));
         entry.map_or(&[], |entry| &entry.fields)
     }
 
@@ -82,7 +81,7 @@ impl Excerpt {
     /// The entry `key` as an export writes it; `None` if its identity must not be written.
     pub fn entry(&self, section: &str, key: &str) -> Option<ExcerptEntry> {
         let part = self.short.part(section)?;
-        let entry = part.entries.iter().find(|entry| entry.key == key)?;
+        let entry = part.entry(key)?;
         let about = entry.about.clone().or_else(|| {
             (!part.about.is_empty() && entry.key.is_empty()).then(|| part.about.join("; "))
         });

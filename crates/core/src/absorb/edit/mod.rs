@@ -6,7 +6,7 @@
 
 mod pass;
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use super::Refusal;
 use crate::{
@@ -47,9 +47,15 @@ pub(super) struct Pointer {
 pub(super) enum Edit {
     /// Sets the last of `names` below the mapping `at` to `to`. Missing mappings in between are
     /// added. New keys are placed in the documented `order`.
-    Put { at: Pointer, names: Vec<String>, to: New, order: Vec<String> },
+    Put { at: Pointer, names: Vec<String>, to: New, order: Vec<&'static str> },
     /// Appends an entry to the list with `key` in the mapping `at`.
-    Push { at: Pointer, key: String, entry: Vec<Item>, about: Option<String>, order: Vec<String> },
+    Push {
+        at: Pointer,
+        key: String,
+        entry: Vec<Item>,
+        about: Option<String>,
+        order: Vec<&'static str>,
+    },
     /// Removes an item from the list with `key` in the mapping `at`.
     Remove { at: Pointer, key: String, item: usize },
 }
@@ -223,21 +229,24 @@ impl YamlText<'_> {
         map: &Node,
         names: &[String],
         to: &New,
-        order: &[String],
+        order: &[&str],
     ) -> Result<Changes, NoEdit> {
         self.check_written(map)?;
         let Some((name, within)) = names.split_first() else {
             return Err(self.gone(map.span.start));
         };
-        let nested = || {
-            within.iter().rev().fold(to.clone(), |node, name| New::Map(vec![Item::new(name, node)]))
-        };
-        match written_entry(map, name) {
-            None => self.insert(map, name, &nested(), order),
-            Some((_, value)) if !within.is_empty() && matches!(value.data, Data::Map(_)) => {
-                self.put(value, within, to, &[])
-            }
-            Some((key, value)) => self.set(map, key, value, &nested()),
+        let written = written_entry(map, name);
+        if let Some((_, value)) = written
+            && !within.is_empty()
+            && matches!(value.data, Data::Map(_))
+        {
+            return self.put(value, within, to, &[]);
+        }
+        let names = within.iter().rev();
+        let nested = names.fold(to.clone(), |node, name| New::Map(vec![Item::new(name, node)]));
+        match written {
+            None => self.insert(map, name, &nested, order),
+            Some((key, value)) => self.set(map, key, value, &nested),
         }
     }
 
@@ -247,8 +256,8 @@ impl YamlText<'_> {
         let is_nothing = self.is_nothing(key, value);
         let before =
             if is_nothing { "" } else { self.0.get(colon..value.span.start).unwrap_or("&") };
-        let marked = |text: &str| text.starts_with(['&', '!']);
-        if marked(before.trim_start()) || (!is_nothing && marked(&self.0[value.span.clone()])) {
+        let old = if is_nothing { "" } else { &self.0[value.span.clone()] };
+        if [before.trim_start(), old].iter().any(|text| text.starts_with(['&', '!'])) {
             return Err(Self::stuck("it has a YAML anchor or a tag", value.span.start));
         }
         if self.is_flow(map) {
@@ -306,8 +315,7 @@ impl YamlText<'_> {
     /// stay with their items.
     fn in_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, NoEdit>> {
         let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
-        let is_kept = |item: &&Json| new.contains(item);
-        let remaining: Vec<&Json> = old.iter().filter(is_kept).collect();
+        let remaining: Vec<&Json> = old.iter().filter(|item| new.contains(item)).collect();
         let is_same =
             remaining.len() <= new.len() && remaining.iter().copied().eq(&new[..remaining.len()]);
         let (last, dash) = (list.items().last()?, self.dash(list.items().last()?));
@@ -323,7 +331,7 @@ impl YamlText<'_> {
             added.map(|item| format!("\n{margin}- {}", writer::inline(item, false))).collect();
         let at = self.line_end(self.end(last));
         let mut ranges = vec![(at..at, added.concat())];
-        for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !is_kept(old)) {
+        for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !new.contains(old)) {
             match self.item_lines(item) {
                 // Remove the preceding line feed, so that text appended to the last line stays
                 // separate.
@@ -335,7 +343,7 @@ impl YamlText<'_> {
     }
 
     /// Adds a new key to `map`.
-    fn insert(self, map: &Node, name: &str, to: &New, order: &[String]) -> Result<Changes, NoEdit> {
+    fn insert(self, map: &Node, name: &str, to: &New, order: &[&str]) -> Result<Changes, NoEdit> {
         if self.is_flow(map) {
             let entry =
                 format!("{}: {}", writer::scalar(name, true), writer::inline(&json(to), true));
@@ -345,10 +353,12 @@ impl YamlText<'_> {
         let Some((first, _)) = written_entries(map).next() else {
             return Err(Self::stuck("all of it is merged in from a YAML anchor", map.span.start));
         };
-        let position = |name: &str| order.iter().position(|other| other == name);
-        let new = position(name);
+        let positions: HashMap<&str, usize> =
+            order.iter().enumerate().map(|(position, name)| (*name, position)).collect();
+        let new = positions.get(name);
         let before = written_entries(map).filter(|(key, _)| {
-            position(&key.name).is_none_or(|position| new.is_none_or(|new| position < new))
+            let position = positions.get(&*key.name);
+            position.is_none_or(|position| new.is_none_or(|new| position < new))
         });
         let before = before.max_by_key(|(key, _)| key.span.start);
         let before = before.or_else(|| written_entries(map).max_by_key(|(key, _)| key.span.start));
@@ -380,14 +390,18 @@ impl YamlText<'_> {
         key: &str,
         entry: &[Item],
         about: Option<&str>,
-        order: &[String],
+        order: &[&str],
     ) -> Result<Changes, NoEdit> {
-        let new = || New::List(vec![(entry.to_vec(), about.map(str::to_owned))]);
         self.check_written(map)?;
-        let Some((key, list)) = written_entry(map, key) else {
-            return self.insert(map, key, &new(), order);
+        let written = written_entry(map, key);
+        let last = written.and_then(|(_, list)| Some((list, list.items().last()?)));
+        let Some((list, last)) = last else {
+            let new = New::List(vec![(entry.to_vec(), about.map(str::to_owned))]);
+            return match written {
+                None => self.insert(map, key, &new, order),
+                Some((key, value)) => self.set(map, key, value, &new),
+            };
         };
-        let Some(last) = list.items().last() else { return self.set(map, key, list, &new()) };
         self.check_written(list)?;
         if self.is_flow(list) {
             let entry = writer::inline(&mapping(entry), true);
@@ -421,10 +435,11 @@ impl YamlText<'_> {
 
     /// The lines of a list item, from the line feed before them.
     fn item_lines(self, item: &Node) -> Result<Range<usize>, NoEdit> {
-        let stuck = || Self::stuck("it is not written line by line", item.span.start);
-        let dash = self.dash(item).ok_or_else(stuck)?;
-        let start = self.line_start(dash);
-        let before = self.0[..start].strip_suffix('\n').ok_or_else(stuck)?;
+        let stuck = Self::stuck("it is not written line by line", item.span.start);
+        let Some(dash) = self.dash(item) else { return Err(stuck) };
+        let Some(before) = self.0[..self.line_start(dash)].strip_suffix('\n') else {
+            return Err(stuck);
+        };
         let before = before.strip_suffix('\r').unwrap_or(before);
         Ok(before.len()..self.line_end(self.end(item)))
     }

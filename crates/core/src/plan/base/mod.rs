@@ -256,12 +256,12 @@ fn differs(base: &BTreeMap<String, Container>, container: &Container) -> bool {
 /// Whether both declare the same at `address`, and in it. A problem there hides what differs.
 fn declares_same(before: &Container, current: &Container, address: &Address) -> bool {
     let Address { section, entry, .. } = address;
-    let is_there = |(of, key, _): &(&str, String, String)| {
+    let is_there = |(of, key): &(&str, String)| {
         section.is_none_or(|section| section == *of) && entry.as_ref().is_none_or(|it| it == key)
     };
     let [before, current] = [before, current].map(|declared| {
         let mut values = meaning(declared);
-        values.retain(|slot, _| is_there(slot));
+        values.retain(|entry, _| is_there(entry));
         values
     });
     before == current
