@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Refusal;
 use crate::{
-    address::{Address, Selector},
+    address::Address,
     catalogue,
     desired::{Container, Entry, State},
     diff::{Action, Incomplete, Problem, Reason, Step},

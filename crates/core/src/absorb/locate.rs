@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::{
     Mode, Refusal,
     drift::{EXTRA, FieldValues, Goal, GoalChange},
-    edit::{Edit, New, PathStep, Pointer, written_entry},
+    edit::{Edit, New, PathStep, Pointer},
     source::{Location, SourceFile, SourceFiles},
     templates,
 };
@@ -53,11 +53,11 @@ pub(super) fn locate_edits(
         }
         let file = locator.open(&entry.origin, files)?;
         let location = match section.shape {
-            Shape::List => file.locate_item(&entry.origin),
-            _ => file.locate_key(&entry.origin),
+            Shape::List => file.item(&entry.origin),
+            _ => file.key(&entry.origin),
         };
         let location = location.ok_or_else(|| locator.refuse(LOST, None))?;
-        return locator.edit_at(&file, &location, false);
+        return locator.edit_at(&file, location, false);
     }
     let file = locator.open(&container.origin, files)?;
     let location = locator.locate_in_document(&file)?;
@@ -89,44 +89,51 @@ impl Locator<'_> {
     }
 
     /// The section in the document of the container itself.
-    fn locate_in_document<'t>(&self, file: &'t SourceFile) -> Result<Location<'t>, Refusal> {
-        let (document, mapping) = file
-            .document_of(&self.container.origin)
-            .ok_or_else(|| self.refuse("its document is not where it was", None))?;
+    fn locate_in_document(&self, file: &SourceFile) -> Result<Location, Refusal> {
+        let path = file.key(&self.container.origin);
+        let path = path.filter(|path| path.mapping.steps.is_empty() && path.key == "path");
+        let mapping = match path {
+            Some(path) => path.mapping.clone(),
+            None => return Err(self.refuse("its document is not where it was", None)),
+        };
         let key = self.section.section.to_owned();
         let declared = self.entry.map(|entry| &entry.origin).filter(|origin| {
             let is_here = origin.layer >= Layer::Group && origin.file == file.name;
             is_here && self.section.shape == Shape::List
         });
-        let item = declared.and_then(|origin| file.item(mapping.get(&key)?.1, origin));
-        let pointer = Pointer { document, steps: Vec::new() };
-        Ok(Location { pointer, mapping, key, item })
+        let declared = declared.and_then(|origin| file.item(origin));
+        let is_here = |declared: &&Location| declared.mapping == mapping && declared.key == key;
+        let item = declared.filter(is_here).and_then(|declared| declared.item);
+        Ok(Location { mapping, key, item })
     }
 
     /// The edits at `location` in `file`.
     fn edit_at(
         &self,
         file: &SourceFile,
-        location: &Location<'_>,
+        location: &Location,
         is_covered: bool,
     ) -> Result<Edits, Refusal> {
         let edits = if self.section.shape == Shape::List && !self.goal.key.is_empty() {
-            self.edit_list(location, is_covered)?
+            self.edit_list(file, location, is_covered)?
         } else {
-            self.edit_section(location)?
+            self.edit_section(file, location)?
         };
         Ok(edits.into_iter().map(|edit| (file.name.clone(), edit)).collect())
     }
 
     /// Edits an entry of a list. One that is covered is removed by a declaration of its absence.
-    fn edit_list(&self, location: &Location<'_>, is_covered: bool) -> Result<Vec<Edit>, Refusal> {
-        let Location { pointer, mapping, key, item } = location;
-        if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.what, *item) {
-            let steps = vec![PathStep::Key(key.clone()), PathStep::Item(item)];
-            let entry = mapping.get(key).and_then(|(_, list)| list.items().get(item));
-            return self.set_fields(&Pointer { steps, ..pointer.clone() }, entry, fields);
+    fn edit_list(
+        &self,
+        file: &SourceFile,
+        location: &Location,
+        is_covered: bool,
+    ) -> Result<Vec<Edit>, Refusal> {
+        let Location { mapping: at, key, item } = location.clone();
+        if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.what, item) {
+            let entry = at.child(PathStep::Key(key)).child(PathStep::Item(item));
+            return self.set_fields(&entry, file.node(&entry), fields);
         }
-        let (at, key) = (pointer.clone(), key.clone());
         let removal = item.map(|item| Edit::Remove { at: at.clone(), key: key.clone(), item });
         let (entry, about) = match &self.goal.what {
             GoalChange::Gone if item.is_some() && !is_covered => {
@@ -144,9 +151,10 @@ impl Locator<'_> {
     }
 
     /// Edits a section that is not a list, or makes a list empty.
-    fn edit_section(&self, location: &Location<'_>) -> Result<Vec<Edit>, Refusal> {
-        let Location { pointer, mapping, key, .. } = location;
-        let written = written_entry(mapping, key).map(|(_, node)| node);
+    fn edit_section(&self, file: &SourceFile, location: &Location) -> Result<Vec<Edit>, Refusal> {
+        let Location { mapping: at, key, .. } = location.clone();
+        let pointer = at.child(PathStep::Key(key.clone()));
+        let written = file.node(&pointer);
         let is_mapping = written.is_some_and(|node| matches!(node.data, Data::Map(_)));
         let value = match (&self.goal.what, self.section.shape) {
             (_, Shape::List) => New::Value(Json::Array(Vec::new())),
@@ -156,15 +164,13 @@ impl Locator<'_> {
                 New::Value(value.clone())
             }
             (GoalChange::Fields(fields), _) if is_mapping => {
-                let steps = vec![PathStep::Key(key.clone())];
-                return self.set_fields(&Pointer { steps, ..pointer.clone() }, written, fields);
+                return self.set_fields(&pointer, written, fields);
             }
             (GoalChange::Fields(fields) | GoalChange::Entry(fields, _), _) => {
                 New::Map(nested_items(Vec::new(), fields))
             }
         };
-        let (at, names) = (pointer.clone(), vec![key.clone()]);
-        Ok(vec![Edit::Put { at, names, to: value, order: self.section_order() }])
+        Ok(vec![Edit::Put { at, names: vec![key], to: value, order: self.section_order() }])
     }
 
     /// Sets `fields` in `mapping`, which is at `pointer`.
@@ -277,7 +283,8 @@ fn edit_key<'n>(
     inner_keys: impl Iterator<Item = &'n String>,
     value: &Json,
 ) -> Result<Edit, String> {
-    let Location { pointer: at, mapping, key, .. } = file.locate_key(origin).ok_or(LOST)?;
+    let Location { mapping: at, key, .. } = file.key(origin).ok_or(LOST)?.clone();
+    let mapping = file.node(&at).ok_or(LOST)?;
     let names: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
     let node = templates::node_at(mapping, &names).ok_or("several layers say parts of it")?;
     match templates::expression_kind(node) {

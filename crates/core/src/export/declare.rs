@@ -18,7 +18,7 @@ use crate::{
     manifest::may_be_created,
     secret::judge,
     text::escape,
-    value::{Json, Object},
+    value::Json,
 };
 
 /// A section answered like this is not visible to this caller, not in the tier of the service, or
@@ -74,20 +74,29 @@ pub(super) fn declare(
     names: &Names,
     settings: &Settings,
 ) -> Conversion {
-    let unread = |reason: &str| Conversion::Unread(Cause::new(reason.to_owned()).transient());
-    let facts = match &live.presence {
-        Presence::Here(_, facts) if facts.deleting.is_some() => {
-            return Conversion::Deleting;
-        }
-        Presence::Here(_, facts) => facts,
-        Presence::Moved { to: Some(to) } => return unread(&format!("it is now `{to}`")),
-        Presence::Moved { to: None } => return unread("it was renamed"),
+    let reason = match &live.presence {
+        Presence::Here(_, facts) if facts.deleting.is_some() => return Conversion::Deleting,
+        Presence::Here(_, facts) => return convert(scope, path, live, facts, names, settings),
+        Presence::Unreadable(cause) => return Conversion::Unread(cause.clone()),
+        Presence::Moved { to: Some(to) } => format!("it is now `{to}`"),
+        Presence::Moved { to: None } => "it was renamed".to_owned(),
         Presence::Missing(_)
         | Presence::NoNamespace(_)
         | Presence::Twice { .. }
-        | Presence::Halfway { .. } => return unread("it is gone"),
-        Presence::Unreadable(cause) => return Conversion::Unread(cause.clone()),
+        | Presence::Halfway { .. } => "it is gone".to_owned(),
     };
+    Conversion::Unread(Cause::new(reason).transient())
+}
+
+/// The document for a group or project that exists.
+fn convert(
+    scope: Scope,
+    path: &str,
+    live: &Live,
+    facts: &Facts,
+    names: &Names,
+    settings: &Settings,
+) -> Conversion {
     let mut all = live.names.clone();
     all.extend(names.clone());
     let document = Document {
@@ -202,15 +211,14 @@ impl DocumentBuilder<'_> {
     /// Leaves out entries with the same identity: declaring one of them would change the others.
     fn omit_twins(&mut self, part: &mut DocSection) {
         let of = part.of;
-        let identities = |entry: &DocEntry| {
-            let fields: Object = entry.fields.iter().cloned().collect();
-            let identity = of.identify(&fields);
+        let identities = part.entries.iter().map(|entry| {
+            let identity = of.identify(&entry.fields.iter().cloned().collect());
             let name = (!identity.name.is_empty()).then(|| format!("by name {}", identity.name));
-            name.into_iter().chain(identity.keys.into_iter().next()).collect::<Vec<_>>()
-        };
-        let identities: Vec<_> = part.entries.iter().map(identities).collect();
+            name.into_iter().chain(identity.keys.into_iter().next()).collect::<BTreeSet<_>>()
+        });
+        let identities: Vec<_> = identities.collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for key in identities.iter().flat_map(BTreeSet::from_iter) {
+        for key in identities.iter().flatten() {
             *counts.entry(key).or_default() += 1;
         }
         let mut twins = identities

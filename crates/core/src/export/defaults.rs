@@ -112,9 +112,12 @@ pub(super) fn extract_defaults(documents: &mut [Document], scope: Scope) -> Vec<
     let values = loop {
         let mut values = shared_values(documents, &groups, scope);
         let mut shared: BTreeMap<(usize, Vec<String>), u64> = BTreeMap::new();
-        let pair = |value: &SharedValue| (value.group, value.except.clone());
-        values.iter().for_each(|value| *shared.entry(pair(value)).or_default() += value.saves);
-        values.retain(|value| value.except.is_empty() || shared[&pair(value)] > ANOTHER);
+        for value in &values {
+            *shared.entry((value.group, value.except.clone())).or_default() += value.saves;
+        }
+        values.retain(|value| {
+            value.except.is_empty() || shared[&(value.group, value.except.clone())] > ANOTHER
+        });
         let mut saved: BTreeMap<usize, u64> = BTreeMap::new();
         values.iter().for_each(|value| *saved.entry(value.group).or_default() += value.saves);
         let idle: Vec<_> = saved.iter().filter(|(_, saves)| **saves < LEAST).collect();
@@ -167,14 +170,13 @@ fn share_empty(defaults: &mut Defaults, documents: &mut [Document]) {
 
 /// The groups with members of `scope`, outer ones first.
 fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
-    let parent = |path: &str| group_of(path).unwrap_or_default().to_owned();
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for document in documents {
         let path = match document.scope {
-            Scope::Group => document.path.to_string(),
-            Scope::Project => parent(&document.path),
+            Scope::Group => &*document.path,
+            Scope::Project => group_of(&document.path).unwrap_or_default(),
         };
-        paths.entry(path.to_lowercase()).or_insert(path);
+        paths.entry(path.to_lowercase()).or_insert_with(|| path.to_owned());
     }
     let mut groups: Vec<Group> = Vec::new();
     let mut positions: BTreeMap<String, usize> = BTreeMap::new();
@@ -190,8 +192,9 @@ fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
         });
     }
     for (at, document) in documents.iter().enumerate() {
+        let group = group_of(&document.path).unwrap_or_default().to_lowercase();
         if document.scope == scope
-            && let Some(group) = positions.get(&parent(&document.path).to_lowercase())
+            && let Some(group) = positions.get(&group)
         {
             groups[*group].projects.push(at);
         }
@@ -255,16 +258,16 @@ fn shared_values_of(
     for (at, group) in groups.iter().enumerate() {
         holds[at] = group.above.and_then(|above| holds[above]);
         let Some(common) = majority_value(group, &cells) else { continue };
-        let take = |above: Option<&DocEntry>| -> u64 {
+        let [costs_before, costs_after] = [holds[at], Some(common)].map(|above| -> u64 {
             group.within.iter().map(|project| cost(of, &cells[*project], above)).sum()
-        };
+        });
         let except = group
             .within
             .iter()
             .filter(|project| matches!(cells[**project], Cell::Undeclared(None)))
             .map(|project| documents[*project].path.to_string())
             .collect();
-        let saves = take(holds[at]).saturating_sub(take(Some(common)) + lines(of, common));
+        let saves = costs_before.saturating_sub(costs_after + lines(of, common));
         // One saved line is not worth a second place to look at.
         if saves > 1 {
             holds[at] = Some(common);
@@ -277,25 +280,23 @@ fn shared_values_of(
 
 /// The value of more than half of the projects in and below a group, if it can be shared.
 fn majority_value<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c DocEntry> {
-    let values = || {
-        let within = group.within.iter().map(|project| &cells[*project]);
-        within.filter(|cell| !matches!(cell, Cell::Free)).map(|cell| match cell {
-            Cell::Declared(entry) => Some(&**entry),
-            _ => None,
-        })
-    };
+    let within = group.within.iter().map(|project| &cells[*project]);
+    let values = within.filter(|cell| !matches!(cell, Cell::Free)).map(|cell| match cell {
+        Cell::Declared(entry) => Some(&**entry),
+        _ => None,
+    });
     // Majority vote: pairs of different values cancel out, so only what remains can be the
     // majority.
     let mut candidate = (None, 0);
-    for value in values() {
+    for value in values.clone() {
         match candidate {
             (_, 0) => candidate = (value, 1),
             (most, count) => candidate.1 = if most == value { count + 1 } else { count - 1 },
         }
     }
     let most = candidate.0.filter(|entry| group.may_share && entry.state.is_none())?;
-    let count = values().filter(|value| *value == Some(most)).count();
-    (count * 2 > values().count()).then_some(most)
+    let count = values.clone().filter(|value| *value == Some(most)).count();
+    (count * 2 > values.count()).then_some(most)
 }
 
 /// The value of `key` in `document`; a field is an entry of its own.

@@ -147,7 +147,7 @@ impl DocSection {
 
     /// The section as an item of its document, if it has content.
     pub(super) fn item(&self) -> Option<Item> {
-        let first = || self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
+        let fields = self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
         let node = match self.of.shape {
             Shape::List => Node::List(
                 self.entries.iter().map(|entry| (entry.items(), entry.about.clone())).collect(),
@@ -155,10 +155,10 @@ impl DocSection {
             Shape::Mapping if self.entries.iter().any(|entry| entry.state == Some(ABSENT)) => {
                 Node::Value(Json::Null)
             }
-            Shape::Container | Shape::Mapping | Shape::Switch if first().is_empty() => return None,
-            Shape::Mapping => Node::Map(to_mapping(first().iter().cloned())),
+            Shape::Container | Shape::Mapping | Shape::Switch if fields.is_empty() => return None,
+            Shape::Mapping => Node::Map(to_mapping(fields.iter().cloned())),
             Shape::Container | Shape::Switch => {
-                Node::Value(first().first().map(|(_, value)| value.clone()).unwrap_or_default())
+                Node::Value(fields.first().map(|(_, value)| value.clone()).unwrap_or_default())
             }
         };
         Some(Item { above: self.about.clone(), ..Item::new(self.of.section, node) })

@@ -368,11 +368,11 @@ fn is_deprecated(schema: &Json) -> bool {
 fn sort_unordered(spec: &Spec, mut value: Json) -> Json {
     if let Some(items) = value.as_array_mut().filter(|_| spec.field.is_without_order()) {
         let rows = spec.schema["items"]["properties"].as_object();
-        let place = |item: &Json| {
+        items.sort_by_cached_key(|item| {
             let first = item.as_object().and_then(|item| item.keys().next());
-            first.and_then(|first| rows?.keys().position(|key| key == first))
-        };
-        items.sort_by_cached_key(|item| (place(item), item.to_string()));
+            let position = first.and_then(|first| rows?.keys().position(|key| key == first));
+            (position, item.to_string())
+        });
     }
     value
 }

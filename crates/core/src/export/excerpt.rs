@@ -42,14 +42,14 @@ impl Excerpt {
         names: &Names,
         settings: &Settings,
     ) -> Option<Self> {
-        let declared = |all| {
+        let [whole, short] = [true, settings.all].map(|all| {
             let settings = Settings { all, ..settings.clone() };
             match declare::declare(scope, path, live, names, &settings) {
                 Conversion::Document(document) => Some(*document),
                 Conversion::Deleting | Conversion::Unread(_) => None,
             }
-        };
-        Some(Self { whole: declared(true)?, short: declared(settings.all)? })
+        });
+        Some(Self { whole: whole?, short: short? })
     }
 
     /// The texts in it; none of them is a secret.

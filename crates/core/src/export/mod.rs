@@ -237,24 +237,27 @@ impl Estate {
         for (path, unread) in mem::take(&mut self.unread) {
             let UnreadSection { section, cause, is_refused, tier, sees_it } = unread;
             let what = format!("{path}#{section}");
-            let mut about = |sentence: String| {
-                let at = self.documents.binary_search_by_key(&path.to_lowercase(), |document| {
-                    document.path.to_lowercase()
-                });
-                let document = at.ok().map(|at| &mut self.documents[at]);
-                document.into_iter().for_each(|document| document.about.push(sentence.clone()));
-            };
             if is_refused && tier > self.tier {
                 self.closed[0].insert(section);
+                continue;
             } else if cause.withheld == Some(Withheld::SwitchedOff) {
                 self.closed[1].insert(section);
-            } else if is_refused && !sees_it {
-                about(format!("Not exported: {section} ({cause})"));
-                self.omitted.push(Missing { what, cause });
-            } else {
-                about(format!("Missing: {section} ({cause})"));
-                self.missing.push(Missing { what, cause });
+                continue;
             }
+            let (about, missing) = if is_refused && !sees_it {
+                ("Not exported", &mut self.omitted)
+            } else {
+                ("Missing", &mut self.missing)
+            };
+            let lower = path.to_lowercase();
+            let position = self
+                .documents
+                .binary_search_by_key(&lower, |document| document.path.to_lowercase());
+            if let Ok(position) = position {
+                let about = format!("{about}: {section} ({cause})");
+                self.documents[position].about.push(about);
+            }
+            missing.push(Missing { what, cause });
         }
         self.missing.sort();
         self.omitted.sort();
@@ -307,10 +310,6 @@ impl Estate {
 
     /// What the manifests lack.
     fn notes(&self) -> Vec<String> {
-        let note = |what: &str, names: BTreeSet<&str>| {
-            let names: Vec<_> = names.into_iter().collect();
-            (!names.is_empty()).then(|| format!("{what}: {}", listed(&names)))
-        };
         let never = never_shown(self.documents.iter().flat_map(|document| &document.parts));
         let unshown = self.unshown();
         let hidden = self.documents.iter().flat_map(|document| &document.hidden);
@@ -322,25 +321,30 @@ impl Estate {
             .iter()
             .map(|(name, all)| format!("`{name}` ({})", count(*all, "entry")))
             .collect();
-        let notes = [
-            (!unmanaged.is_empty()).then(|| {
-                let all = unmanaged.join(", ");
-                format!("set, but left out, because manifests have no such field: {all}")
-            }),
-            note(
+        let unmanaged = (!unmanaged.is_empty()).then(|| {
+            let all = unmanaged.join(", ");
+            format!("set, but left out, because manifests have no such field: {all}")
+        });
+        let notes: [(&str, BTreeSet<&str>); 6] = [
+            (
                 "skipped, because they are marked for deletion",
                 self.deleting.iter().map(String::as_str).collect(),
             ),
-            note("the service never shows", never.iter().map(String::as_str).collect()),
-            note(
+            ("the service never shows", never.iter().map(String::as_str).collect()),
+            (
                 "to be set before apply, because the service does not show the values",
                 unshown.iter().map(String::as_str).collect(),
             ),
-            note("hidden by tier, release or role", hidden.map(String::as_str).collect()),
-            note("not in the service's tier", self.closed[0].clone()),
-            note("switched off by settings, in some or all projects", self.closed[1].clone()),
+            ("hidden by tier, release or role", hidden.map(String::as_str).collect()),
+            ("not in the service's tier", self.closed[0].clone()),
+            ("switched off by settings, in some or all projects", self.closed[1].clone()),
         ];
-        notes.into_iter().flatten().collect()
+        let notes =
+            notes.into_iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| {
+                let names: Vec<_> = names.into_iter().collect();
+                format!("{what}: {}", listed(&names))
+            });
+        unmanaged.into_iter().chain(notes).collect()
     }
 
     /// Declares absence in each project without an object that a group above has, if the service
@@ -422,23 +426,26 @@ fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Ve
 
 /// Fields in the sections of `parts` that may be declared but no answer shows.
 fn never_shown<'p>(parts: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
-    let never = |of: Section, spec: &Spec| {
-        let is_never = spec.field.read == Readback::Never || spec.field.is_upload();
-        (is_never || entry::lacks_credential(of, spec)) && spec.field.accepted != Accepted::Never
-    };
-    parts
-        .flat_map(|part| {
-            // The origin of a container is irrelevant after its creation.
-            let specs =
-                part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
-            let section = part.of.section;
-            let fields = part.entries.iter().map(|entry| entry.fields.iter().cloned().collect());
-            let fields: Vec<Object> = fields.collect();
-            let has = |spec: &Spec| fields.iter().any(|fields| part.of.has(fields, spec.name));
-            specs
-                .filter(|spec| never(part.of, spec) && has(spec))
-                .map(move |spec| format!("{section}.{}", spec.name))
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    let mut names = BTreeSet::new();
+    // The origin of a container is irrelevant after its creation.
+    for part in parts.filter(|part| part.of.shape != Shape::Container) {
+        let section = part.of;
+        let entries = part.entries.iter();
+        let entries: Vec<Object> =
+            entries.map(|entry| entry.fields.iter().cloned().collect()).collect();
+        for spec in section.table().specs().iter().filter(|spec| is_never_shown(section, spec)) {
+            if entries.iter().any(|fields| section.has(fields, spec.name)) {
+                names.insert(format!("{}.{}", section.section, spec.name));
+            }
+        }
+    }
+    names
+}
+
+/// Whether a field may be declared but no answer shows it.
+fn is_never_shown(section: Section, spec: &Spec) -> bool {
+    spec.field.accepted != Accepted::Never
+        && (spec.field.read == Readback::Never
+            || spec.field.is_upload()
+            || entry::lacks_credential(section, spec))
 }

@@ -27,21 +27,10 @@ const RESOURCE_GROUPS: &str = "resource_groups";
 pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
     let text = write::document(&seed(documents, release));
     let seed = File { path: "sandbox.yaml".into(), text };
-    let line = |scope: Scope, secret: &SecretReference| {
-        let of = catalogue::section(scope, secret.section);
-        let value = match secret.value.expose() {
-            // A masked value must not have the characters of a URL.
-            _ if of.is_some_and(|of| of.field(&secret.field).relations.hidden_by.is_some()) => "",
-            // One that the service never shows is empty, and may have to be a URL.
-            "" => "https://example.org",
-            value => value,
-        };
-        format!("{}='{}'\n", secret.name, placeholder(&secret.name, value))
-    };
-    let lines_of = |document: &Document| {
-        document.secrets.iter().map(|secret| line(document.scope, secret)).collect::<Vec<_>>()
-    };
-    let lines: BTreeSet<_> = documents.iter().flat_map(lines_of).collect();
+    let lines = documents.iter().flat_map(|document| {
+        document.secrets.iter().map(move |secret| placeholder_line(document.scope, secret))
+    });
+    let lines: BTreeSet<_> = lines.collect();
     let values = (!lines.is_empty()).then(|| File {
         path: "sandbox.env".into(),
         text: std::iter::once("# Placeholders for the sandbox.\n".to_owned())
@@ -49,6 +38,20 @@ pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
             .collect(),
     });
     std::iter::once(seed).chain(values).collect()
+}
+
+/// The assignment of a placeholder for a secret.
+fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
+    let section = catalogue::section(scope, secret.section);
+    let field = section.map(|section| section.field(&secret.field));
+    let value = match secret.value.expose() {
+        // A masked value must not have the characters of a URL.
+        _ if field.is_some_and(|field| field.relations.hidden_by.is_some()) => "",
+        // One that the service never shows is empty, and may have to be a URL.
+        "" => "https://example.org",
+        value => value,
+    };
+    format!("{}='{}'\n", secret.name, placeholder(&secret.name, value))
 }
 
 /// Leaves out members whose level is below the one that a group above gives them: somebody raised
@@ -68,18 +71,19 @@ pub(super) fn leave_out_lower_members(documents: &mut [Document]) -> usize {
     for document in documents {
         let above = ancestors(&document.path);
         for part in &mut document.parts {
-            let of = part.of;
-            let lower = |entry: &DocEntry| {
-                let (user, level) = access(of, entry)?;
-                let given = |group: &String| given.get(&(group.clone(), user.clone())).copied();
-                above.iter().filter_map(given).any(|above| above > level).then_some(user)
-            };
-            let users: Vec<_> = part.entries.iter().filter_map(lower).collect();
-            part.entries.retain(|entry| lower(entry).is_none());
-            part.about.extend(users.iter().map(|user| {
-                format!("Not exported: {} (below the inherited level)", text::escape(user))
-            }));
-            count += users.len();
+            let (of, about) = (part.of, &mut part.about);
+            part.entries.retain(|entry| {
+                let Some((user, level)) = access(of, entry) else { return true };
+                let mut inherited =
+                    above.iter().filter_map(|group| given.get(&(group.clone(), user.clone())));
+                let is_lower = inherited.any(|inherited| *inherited > level);
+                if is_lower {
+                    let user = text::escape(&user);
+                    about.push(format!("Not exported: {user} (below the inherited level)"));
+                    count += 1;
+                }
+                !is_lower
+            });
         }
     }
     count
@@ -118,18 +122,18 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
         let users = named.entry(Named::User).or_default();
         users.insert(owner.to_lowercase(), owner.to_owned());
     }
-    let mut named = |kind| named.remove(&kind).unwrap_or_default();
-    let users = named(Named::User).into_values().map(|name| vec![Item::value("username", name)]);
+    let [users, named_groups, named_projects] = [Named::User, Named::Group, Named::Project]
+        .map(|kind| named.remove(&kind).unwrap_or_default());
+    let users = users.into_values().map(|name| vec![Item::value("username", name)]);
     let mut projects: Vec<_> = documents.iter().filter_map(project).collect();
-    let groups = groups(documents, &projects, named(Named::Group)).map(|(path, visibility)| {
+    let groups = groups(documents, &projects, named_groups).map(|(path, visibility)| {
         let visibility = visibility.map(|word| Item::value("visibility", word));
         std::iter::once(Item::value("path", path)).chain(visibility).collect()
     });
     let groups: Vec<_> = groups.collect();
     let declared: BTreeSet<_> =
         documents.iter().map(|document| document.path.to_lowercase()).collect();
-    let others = named(Named::Project).into_iter();
-    let others = others.filter(|(lower, _)| !declared.contains(lower));
+    let others = named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
     projects.extend(others.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
     // A runner has an owner, and seeded projects that have it are not new, so a guard would ask.
     let seeded: BTreeSet<String> = projects.iter().map(|(path, _)| path.clone()).collect();
@@ -170,9 +174,10 @@ fn groups(
     let exported: BTreeMap<String, &Document> =
         exported.map(|document| (document.path.to_lowercase(), document)).collect();
     let mut groups: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
-    let is_needed = |lower: &String, group: &Document| above.contains(lower) || !group.is_created();
-    for (lower, document) in exported.iter().filter(|(lower, group)| is_needed(lower, group)) {
-        groups.insert(lower.clone(), (document.path.to_string(), visibility(document)));
+    for (lower, document) in &exported {
+        if above.contains(lower) || !document.is_created() {
+            groups.insert(lower.clone(), (document.path.to_string(), visibility(document)));
+        }
     }
     // Groups that are not exported are there already, as visible as anything in them.
     for document in documents.iter().filter(|document| !document.is_personal) {
@@ -180,8 +185,7 @@ fn groups(
         for above in ancestors(&document.path).into_iter().filter(|it| !exported.contains_key(it)) {
             let path = document.path[..above.len()].to_owned();
             let (_, widest) = groups.entry(above).or_insert((path, None));
-            let rank = |word: &Option<String>| word.as_deref().map(visibility_rank);
-            if rank(widest) < rank(&visible) {
+            if widest.as_deref().map(visibility_rank) < visible.as_deref().map(visibility_rank) {
                 widest.clone_from(&visible);
             }
         }
@@ -226,8 +230,8 @@ fn is_guarded(document: &Document) -> bool {
         let has_runner = forms::referenced_names(of, &fields)
             .into_iter()
             .any(|(_, kind, _)| kind == Named::Runner);
-        let default = |name: &str| preset::of(of, name, &document.path);
-        let opened = risk::creation_risks(of, default, &forms::plain(&fields));
+        let presets = |name: &str| preset::of(of, name, &document.path);
+        let opened = risk::creation_risks(of, presets, &forms::plain(&fields));
         let mut effects = effects(of, &fields).into_iter().chain(opened);
         !has_runner
             && !of.comes_with_container()

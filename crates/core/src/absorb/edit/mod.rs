@@ -41,6 +41,15 @@ pub(super) struct Pointer {
     pub(super) steps: Vec<PathStep>,
 }
 
+impl Pointer {
+    /// The node that `step` leads to.
+    pub(super) fn child(&self, step: PathStep) -> Self {
+        let mut child = self.clone();
+        child.steps.push(step);
+        child
+    }
+}
+
 /// An edit of a text. Edits of one list keep positions valid in the order of the variants, with
 /// removals from the end.
 #[derive(Clone, Debug)]
