@@ -21,7 +21,7 @@ use crate::{
     desired::{Container, Desired},
     diagnostic::{Diagnostic, FileName, FilePaths},
     diff::Reason,
-    export::{self, Estate, Excerpt},
+    export::{self, Excerpt, ExportBuilder},
     live::Live,
     manifest::{self, Options, Surroundings},
     report::{
@@ -160,7 +160,7 @@ async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drif
     let selection = Selection { only: args.addresses.clone(), exclude: args.exclude.clone() };
     let mut drift = Drift::default();
     let each = |seen: &Compared<'_>| {
-        let (goals, refused) = absorb::drift(seen, &selection);
+        let (goals, refused) = absorb::find_drift(seen, &selection);
         let (path, container) = (&seen.container.path, seen.container.address());
         let is_named = args
             .addresses
@@ -184,7 +184,7 @@ async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drif
         drift.goals.extend(goals);
         drift.refused.extend(refused);
     };
-    compare(session, &containers, (export::everything, &settings), cx, each).await?;
+    compare(session, &containers, (export::with_all_fields, &settings), cx, each).await?;
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
     drift.refused.sort_by(|a, b| a.address.cmp(&b.address));
     drift.unlisted.sort();
@@ -209,7 +209,7 @@ pub(super) async fn compare(
     let look = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];
         let plan = &apply::plan(observer, container, &mut live, &session.settings).await?;
-        let names = &observer.called(Estate::ids(container.scope, &live)).await?;
+        let names = &observer.called(ExportBuilder::ids(container.scope, &live)).await?;
         let excerpt = Excerpt::of(container.scope, &container.path, &live, names, settings);
         let words = excerpt.as_ref();
         (each.borrow_mut())(&Compared { container, plan, live: &live, names, words });

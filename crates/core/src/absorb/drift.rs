@@ -1,6 +1,6 @@
 //! Selects the differences to absorb, and the declarations that remove them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::Refusal;
 use crate::{
@@ -32,7 +32,7 @@ pub struct Goal {
     pub(super) section: &'static str,
     /// The identity of the entry; empty if there is only one.
     pub(super) key: String,
-    pub(super) what: GoalChange,
+    pub(super) change: GoalChange,
 }
 
 /// How a declaration changes.
@@ -70,15 +70,15 @@ impl Goal {
         container: &Address,
         section: Section,
         key: &str,
-        what: GoalChange,
+        change: GoalChange,
     ) -> Self {
         let (address, container) = (address.clone(), container.clone());
-        Self { address, container, section: section.section, key: key.to_owned(), what }
+        Self { address, container, section: section.section, key: key.to_owned(), change }
     }
 
     /// How many differences it takes back.
     pub fn differences(&self) -> usize {
-        match &self.what {
+        match &self.change {
             GoalChange::Fields(fields) => fields.len(),
             GoalChange::Entry(..) | GoalChange::Gone => 1,
         }
@@ -86,7 +86,7 @@ impl Goal {
 
     /// Whether it adds an entry to what `container` declares, and changes nothing.
     pub fn is_addition(&self, container: &Container) -> bool {
-        let is_entry = matches!(self.what, GoalChange::Entry(..));
+        let is_entry = matches!(self.change, GoalChange::Entry(..));
         is_entry && container.entry(self.section, &self.key).is_none()
     }
 }
@@ -111,7 +111,7 @@ pub struct Compared<'a> {
 /// The declarations that remove the differences selected by `chosen`. Unlisted entries are included
 /// if their section reports them as differences, or if a selector chooses entries and not only
 /// their container.
-pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal>) {
+pub fn find_drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal>) {
     let mut drift = DriftCollector {
         seen,
         chosen,
@@ -154,11 +154,11 @@ pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal
 
 /// The declarations of live sections and entries that are not declared. With `has_fields`, also of
 /// fields that a declared section omits, for sections that nobody has written yet.
-pub fn lacking(seen: &Compared<'_>, has_fields: bool) -> Vec<Goal> {
+pub fn find_missing(seen: &Compared<'_>, has_fields: bool) -> Vec<Goal> {
     let container = seen.container.address();
     let mut goals = Vec::new();
     for (section, key, excerpt) in seen.words.into_iter().flat_map(Excerpt::entries) {
-        let what = match seen.container.section(section.section) {
+        let change = match seen.container.section(section.section) {
             // Whether it is archived is a difference.
             None if section.shape == Shape::Switch && !has_fields => continue,
             None if excerpt.is_none => GoalChange::Gone,
@@ -182,7 +182,7 @@ pub fn lacking(seen: &Compared<'_>, has_fields: bool) -> Vec<Goal> {
         if section.shape == Shape::List && !key.is_empty() {
             address = address.entry(key);
         }
-        goals.push(Goal::new(&address, &container, section, key, what));
+        goals.push(Goal::new(&address, &container, section, key, change));
     }
     goals
 }
@@ -191,32 +191,10 @@ struct DriftCollector<'a> {
     seen: &'a Compared<'a>,
     chosen: &'a Selection,
     container: Address,
-    /// The names in each section with unlisted entries.
-    live_names: BTreeMap<&'static str, LiveNames<'a>>,
+    /// The live entries of sections by name.
+    live_names: BTreeMap<&'static str, BTreeMap<String, Vec<&'a LiveEntry>>>,
     goals: Vec<Goal>,
     refused: Vec<Refusal>,
-}
-
-/// The live entries of a section by name.
-struct LiveNames<'a> {
-    /// By the name of an unlisted entry, which has a handle if several have the same name.
-    by_listed_name: HashMap<String, &'a LiveEntry>,
-    /// The number of entries with each name.
-    counts: HashMap<String, usize>,
-}
-
-impl<'a> LiveNames<'a> {
-    fn of(section: Section, entries: &'a [LiveEntry]) -> Self {
-        let (mut by_listed_name, mut counts) = (HashMap::new(), HashMap::new());
-        for entry in entries {
-            steps::step();
-            let name = section.name(entry.fields.raw());
-            by_listed_name.entry(format!("{name}@{}", entry.handle_text())).or_insert(entry);
-            by_listed_name.entry(name.clone()).or_insert(entry);
-            *counts.entry(name).or_default() += 1;
-        }
-        Self { by_listed_name, counts }
-    }
 }
 
 impl DriftCollector<'_> {
@@ -239,8 +217,8 @@ impl DriftCollector<'_> {
         self.refused.push(Refusal { origin: origin.cloned(), ..refusal });
     }
 
-    fn add_goal(&mut self, address: &Address, section: Section, key: &str, what: GoalChange) {
-        self.goals.push(Goal::new(address, &self.container, section, key, what));
+    fn add_goal(&mut self, address: &Address, section: Section, key: &str, change: GoalChange) {
+        self.goals.push(Goal::new(address, &self.container, section, key, change));
     }
 
     /// The section of `address`, and its declared entry.
@@ -261,7 +239,7 @@ impl DriftCollector<'_> {
         if !is_whole && !is_in_part {
             return;
         }
-        let Some((of, entry)) = self.declared(address) else {
+        let Some((section, entry)) = self.declared(address) else {
             let why = match step.action {
                 Action::Create => "it is not there; take its document away, or let apply create it",
                 Action::Delete => {
@@ -286,11 +264,13 @@ impl DriftCollector<'_> {
                 }
             },
             (Action::Create, Some(entry), _) => {
-                self.add_goal(address, of, &entry.key, GoalChange::Gone);
+                self.add_goal(address, section, &entry.key, GoalChange::Gone);
             }
-            (Action::Update, Some(entry), Some(live)) => self.absorb_fields(of, entry, live, step),
+            (Action::Update, Some(entry), Some(live)) => {
+                self.absorb_fields(section, entry, live, step)
+            }
             (Action::Delete, Some(entry), Some(live)) if entry.state == State::Absent => {
-                self.entry(address, of, &entry.key, live);
+                self.entry(address, section, &entry.key, live);
             }
             (Action::Delete, _, _) => self.absorb_unlisted(address),
             (Action::Create | Action::Update, ..) => {
@@ -300,17 +280,17 @@ impl DriftCollector<'_> {
     }
 
     /// The entry has fields that differ.
-    fn absorb_fields(&mut self, of: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
+    fn absorb_fields(&mut self, section: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
         let mut fields = Vec::new();
         // Write-only fields are only sent along.
         let is_whole = self.is_chosen(&step.address);
-        let shown = step.changes.iter().filter(|change| is_readable(of.field(&change.field)));
+        let shown = step.changes.iter().filter(|change| is_readable(section.field(&change.field)));
         for change in shown {
             let address = field_address(&step.address, &change.field);
             if self.is_excluded(&address) || (!is_whole && !self.is_chosen(&address)) {
                 continue;
             }
-            match self.live_value(of, entry, live, &change.field) {
+            match self.live_value(section, entry, live, &change.field) {
                 Ok(new) => fields.extend(new),
                 Err(why) => {
                     let why = format!("`{}`: {why}", change.field);
@@ -318,7 +298,7 @@ impl DriftCollector<'_> {
                 }
             }
         }
-        self.add_goal(&step.address, of, &entry.key, GoalChange::Fields(fields));
+        self.add_goal(&step.address, section, &entry.key, GoalChange::Fields(fields));
     }
 
     /// The value to declare for the field `name`, or why there is none.
@@ -378,27 +358,38 @@ impl DriftCollector<'_> {
         let Some((section, None)) = self.declared(address) else { return };
         let seen = self.seen;
         let names = self.live_names.entry(section.section).or_insert_with(|| {
-            LiveNames::of(section, seen.live.entries(section.section).unwrap_or_default())
+            let mut names = BTreeMap::<_, Vec<_>>::new();
+            for live in seen.live.entries(section.section).unwrap_or_default() {
+                steps::step();
+                names.entry(section.name(live.fields.raw())).or_default().push(live);
+            }
+            names
         });
         let listed_as = address.entry.as_deref().unwrap_or_default();
-        let Some(live) = names.by_listed_name.get(listed_as).copied() else {
+        // One of several with the same name is listed with its handle.
+        let named = names.get_key_value(listed_as).or_else(|| {
+            listed_as.match_indices('@').find_map(|(at, _)| {
+                let named = names.get_key_value(&listed_as[..at])?;
+                let handle = &listed_as[at + 1..];
+                named.1.iter().any(|live| live.handle_text() == handle).then_some(named)
+            })
+        });
+        let Some((key, entries)) = named else {
             let why = "it may be a declared entry whose secret is not set here";
             return self.refuse(address, why, None);
         };
-        let key = section.name(live.fields.raw());
-        let is_ambiguous =
-            names.counts[&key] > 1 || self.seen.container.entry(section.section, &key).is_some();
-        if is_ambiguous {
+        if entries.len() > 1 || self.seen.container.entry(section.section, key).is_some() {
             return self.refuse(address, "it is there twice; remove one of them", None);
         }
+        let (key, live) = (key.clone(), entries[0]);
         self.entry(address, section, &key, live);
     }
 
     /// An entry to declare as it is live.
-    fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
-        let name = of.name(live.fields.raw());
-        match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
-            Some(excerpt) => self.add_goal(address, of, key, GoalChange::entry(excerpt)),
+    fn entry(&mut self, address: &Address, section: Section, key: &str, live: &LiveEntry) {
+        let name = section.name(live.fields.raw());
+        match self.seen.words.and_then(|words| words.entry(section.section, &name)) {
+            Some(excerpt) => self.add_goal(address, section, key, GoalChange::entry(excerpt)),
             None => self.refuse(address, UNSAYABLE, None),
         }
     }
@@ -429,10 +420,10 @@ impl DriftCollector<'_> {
         }
         // An entry that cannot be created for lack of a field is not live.
         if problem.code == "missing-field"
-            && let Some((of, Some(entry))) = self.declared(address)
+            && let Some((section, Some(entry))) = self.declared(address)
         {
             let key = entry.key.clone();
-            return self.add_goal(address, of, &key, GoalChange::Gone);
+            return self.add_goal(address, section, &key, GoalChange::Gone);
         }
         self.refuse(address, problem.message.clone(), Some(&problem.origin));
     }

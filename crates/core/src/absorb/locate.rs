@@ -48,7 +48,7 @@ pub(super) fn locate_edits(
     let mut locator = Locator { goal, section, container, entry, origin: &container.origin };
     if let (Mode::AtSource, Some(entry)) = (mode, entry) {
         locator.origin = &entry.origin;
-        if let GoalChange::Fields(fields) = &goal.what {
+        if let GoalChange::Fields(fields) = &goal.change {
             return locator.edit_fields_at_source(entry, fields, files);
         }
         let file = locator.open(&entry.origin, files)?;
@@ -102,8 +102,9 @@ impl Locator<'_> {
             is_here && self.section.shape == Shape::List
         });
         let declared = declared.and_then(|origin| file.item(origin));
-        let is_here = |declared: &&Location| declared.mapping == mapping && declared.key == key;
-        let item = declared.filter(is_here).and_then(|declared| declared.item);
+        let item = declared
+            .filter(|declared| declared.mapping == mapping && declared.key == key)
+            .and_then(|declared| declared.item);
         Ok(Location { mapping, key, item })
     }
 
@@ -130,12 +131,12 @@ impl Locator<'_> {
         is_covered: bool,
     ) -> Result<Vec<Edit>, Refusal> {
         let Location { mapping: at, key, item } = location.clone();
-        if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.what, item) {
+        if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.change, item) {
             let entry = at.child(PathStep::Key(key)).child(PathStep::Item(item));
             return self.set_fields(&entry, file.node(&entry), fields);
         }
         let removal = item.map(|item| Edit::Remove { at: at.clone(), key: key.clone(), item });
-        let (entry, about) = match &self.goal.what {
+        let (entry, about) = match &self.goal.change {
             GoalChange::Gone if item.is_some() && !is_covered => {
                 return Ok(removal.into_iter().collect());
             }
@@ -156,7 +157,7 @@ impl Locator<'_> {
         let pointer = at.child(PathStep::Key(key.clone()));
         let written = file.node(&pointer);
         let is_mapping = written.is_some_and(|node| matches!(node.data, Data::Map(_)));
-        let value = match (&self.goal.what, self.section.shape) {
+        let value = match (&self.goal.change, self.section.shape) {
             (_, Shape::List) => New::Value(Json::Array(Vec::new())),
             (GoalChange::Gone, _) => New::Value(Json::Null),
             (GoalChange::Fields(fields) | GoalChange::Entry(fields, _), Shape::Switch) => {
@@ -170,7 +171,7 @@ impl Locator<'_> {
                 New::Map(nested_items(Vec::new(), fields))
             }
         };
-        Ok(vec![Edit::Put { at, names: vec![key], to: value, order: self.section_order() }])
+        Ok(vec![Edit::Put { at, keys: vec![key], to: value, order: self.section_order() }])
     }
 
     /// Sets `fields` in `mapping`, which is at `pointer`.
@@ -188,11 +189,11 @@ impl Locator<'_> {
             let values = match node.and_then(|node| Some((node, templates::expression_kind(node)?)))
             {
                 None => vec![(keys.clone(), value.clone())],
-                Some((node, kind)) => self.list_change(node, kind, keys, value)?,
+                Some((node, kind)) => self.edit_list_change(node, kind, keys, value)?,
             };
-            edits.extend(values.into_iter().map(|(names, value)| {
+            edits.extend(values.into_iter().map(|(keys, value)| {
                 let (at, to) = (pointer.clone(), New::Value(value));
-                Edit::Put { at, names, to, order: order.clone() }
+                Edit::Put { at, keys, to, order: order.clone() }
             }));
         }
         Ok(edits)
@@ -200,7 +201,7 @@ impl Locator<'_> {
 
     /// The lists with which the change of a list in `node` results in `value`. Other expressions are
     /// refused by their `kind`.
-    fn list_change(
+    fn edit_list_change(
         &self,
         node: &Node,
         kind: &str,
@@ -210,7 +211,7 @@ impl Locator<'_> {
         let field = field_name(keys).and_then(|name| self.entry?.fields.get(name));
         let declared = field.as_ref().and_then(|field| field.value.plain()?.as_array());
         let lists =
-            declared.and_then(|declared| templates::change(node, declared, value.as_array()?));
+            declared.and_then(|declared| templates::list_change(node, declared, value.as_array()?));
         let lists = lists.ok_or_else(|| {
             let reason = format!("`{}` is written {kind}", keys.join("."));
             self.refuse(reason, field.map(|Sourced { origin, .. }| origin))
@@ -285,10 +286,10 @@ fn edit_key<'n>(
 ) -> Result<Edit, String> {
     let Location { mapping: at, key, .. } = file.key(origin).ok_or(LOST)?.clone();
     let mapping = file.node(&at).ok_or(LOST)?;
-    let names: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
-    let node = templates::node_at(mapping, &names).ok_or("several layers say parts of it")?;
+    let keys: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
+    let node = templates::node_at(mapping, &keys).ok_or("several layers say parts of it")?;
     match templates::expression_kind(node) {
         Some(kind) => Err(format!("it is written {kind}")),
-        None => Ok(Edit::Put { at, names, to: New::Value(value.clone()), order: Vec::new() }),
+        None => Ok(Edit::Put { at, keys, to: New::Value(value.clone()), order: Vec::new() }),
     }
 }

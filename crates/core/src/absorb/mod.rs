@@ -1,6 +1,6 @@
 //! Takes justified drift back into the manifests: the pure part of `undrift absorb`.
 //!
-//! [`drift`] finds what must be declared to remove a difference; [`absorb`] edits the texts
+//! [`find_drift`] finds what must be declared to remove a difference; [`absorb`] edits the texts
 //! accordingly. `locate` finds the place of a declaration, `edit` changes the text there and
 //! preserves the rest. Then the edited manifests are loaded: they must declare every goal, and
 //! otherwise the same as before. If one goal cannot be edited, it is refused and nothing is
@@ -15,7 +15,7 @@ mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use drift::{Compared, Goal, addresses, drift, lacking};
+pub use drift::{Compared, Goal, addresses, find_drift, find_missing};
 
 use crate::{
     address::Address,
@@ -102,7 +102,7 @@ pub fn absorb(
         let after = reload(&edited).map_err(Failed::Wrong)?;
         if mode == Mode::Own && covered.is_empty() {
             // An entry removed from a document may still be declared by a lower layer.
-            let removed = goals.iter().filter(|goal| goal.what == GoalChange::Gone);
+            let removed = goals.iter().filter(|goal| goal.change == GoalChange::Gone);
             covered = removed
                 .filter(|goal| verify::declares(&after, goal))
                 .map(|goal| &goal.address)

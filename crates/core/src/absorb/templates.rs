@@ -37,7 +37,7 @@ fn difference(list: &[Json], others: &[Json]) -> Vec<Json> {
 
 /// The new content of a change of a list in `node`. It resulted in `declared`, and must result in
 /// `wanted`. `None` if it is not a change of a list, or if one of its lists would become empty.
-pub(super) fn change(
+pub(super) fn list_change(
     node: &Node,
     declared: &[Json],
     wanted: &[Json],

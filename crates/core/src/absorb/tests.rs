@@ -50,7 +50,7 @@ impl World {
                 names: &names,
                 words: Some(&words),
             };
-            let (found, refused) = drift(&seen, &chosen);
+            let (found, refused) = find_drift(&seen, &chosen);
             assert_eq!(refused, []);
             goals.extend(found);
         }

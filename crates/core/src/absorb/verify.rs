@@ -8,7 +8,9 @@ use super::{
 };
 use crate::{
     catalogue,
-    desired::{Container, Desired, ITSELF, SECTION, State, Values, meaning, state_of},
+    desired::{
+        Container, DeclaredValues, Desired, ITSELF, SECTION, State, declared_values, state_value,
+    },
     kind::{Section, forms},
     value::{Fields, Json, Object, Value},
 };
@@ -38,8 +40,8 @@ pub(super) fn check(
     }
     for container in &before.containers {
         let container_goals = goals_by_path.get(&*container.path).map_or(&[][..], Vec::as_slice);
-        let mut expected = meaning(container);
-        let mut actual = after.container(&container.path).map(meaning).unwrap_or_default();
+        let mut expected = declared_values(container);
+        let mut actual = after.container(&container.path).map(declared_values).unwrap_or_default();
         for goal in container_goals {
             if !apply_goal(goal, container, &mut expected, &mut actual) {
                 let reason =
@@ -68,7 +70,7 @@ pub(super) fn check(
 }
 
 /// The section of the first value in `values` that is not in `others`.
-fn differing_section(values: &Values, others: &Values) -> Option<&'static str> {
+fn differing_section(values: &DeclaredValues, others: &DeclaredValues) -> Option<&'static str> {
     let mut entries = values.iter().map(|(entry, fields)| (entry, fields, others.get(entry)));
     let differing = entries.find(|(_, fields, others)| {
         fields.iter().any(|(name, value)| others.and_then(|it| it.get(name)) != Some(value))
@@ -81,8 +83,8 @@ fn differing_section(values: &Values, others: &Values) -> Option<&'static str> {
 fn apply_goal(
     goal: &Goal,
     container: &Container,
-    expected: &mut Values,
-    actual: &mut Values,
+    expected: &mut DeclaredValues,
+    actual: &mut DeclaredValues,
 ) -> bool {
     let Some(section) = catalogue::section(container.scope, goal.section) else { return false };
     // A new section is managed from now on.
@@ -93,23 +95,23 @@ fn apply_goal(
         expected.insert(section_policy, policy.clone());
     }
     let entry = (goal.section, goal.key.clone());
-    match &goal.what {
+    match &goal.change {
         GoalChange::Fields(values) => {
-            let present = Fields::from([(ITSELF.to_owned(), state_of(State::Present))]);
+            let present = Fields::from([(ITSELF.to_owned(), state_value(State::Present))]);
             set_fields(section, expected.entry(entry).or_insert(present), values);
             true
         }
         GoalChange::Gone => {
             expected.remove(&entry);
             let state = actual.remove(&entry).and_then(|mut fields| fields.remove(ITSELF));
-            state.is_none_or(|state| state == state_of(State::Absent))
+            state.is_none_or(|state| state == state_value(State::Absent))
         }
         GoalChange::Entry(values, _) => {
             let mut wanted = Fields::new();
             set_fields(section, &mut wanted, values);
             expected.remove(&entry);
             let mut declared = actual.remove(&entry).unwrap_or_default();
-            let is_present = declared.remove(ITSELF) == Some(state_of(State::Present));
+            let is_present = declared.remove(ITSELF) == Some(state_value(State::Present));
             declared
                 .retain(|name, _| wanted.contains_key(name) || !section.identity.contains(&name));
             is_present && declared == wanted

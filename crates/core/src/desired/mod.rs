@@ -31,7 +31,7 @@ pub use declared::Declared;
 pub use groups::{Groups, members};
 pub use moves::{Move, Moves, renamed};
 pub use roster::{Ask, Exception, Judge, Member, Roster, Treatment};
-pub use slots::{ITSELF, SECTION, Values, meaning, state_of};
+pub use slots::{DeclaredValues, ITSELF, SECTION, declared_values, state_value};
 
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]

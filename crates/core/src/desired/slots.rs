@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The declared fields by section and entry, without origins.
-pub type Values = BTreeMap<(&'static str, String), Fields>;
+pub type DeclaredValues = BTreeMap<(&'static str, String), Fields>;
 
 /// The key for the container itself, and the field for a section or entry as a whole.
 pub const ITSELF: &str = "";
@@ -19,14 +19,14 @@ pub const ITSELF: &str = "";
 pub const SECTION: &str = "\0";
 
 /// The declared values of `container`.
-pub fn meaning(container: &Container) -> Values {
+pub fn declared_values(container: &Container) -> DeclaredValues {
     let life = &container.life;
     let former: Vec<_> = container.former().collect();
     let state = life.state.as_ref().map(|state| state.value);
     let undeclared = life.unlisted_projects.as_ref().map(|policy| policy.value);
     let creation = container.create.fields().map(Declared::values);
     let itself = format!("{:?}", (container.is_watched, former, state, undeclared, creation));
-    let mut values = Values::from([((ITSELF, ITSELF.to_owned()), whole(&itself))]);
+    let mut values = DeclaredValues::from([((ITSELF, ITSELF.to_owned()), whole(&itself))]);
     for section in &container.sections {
         let name = section.of.section;
         let unmanaged: Vec<_> = section.unmanaged.iter().map(Glob::written).collect();
@@ -34,7 +34,7 @@ pub fn meaning(container: &Container) -> Values {
         values.insert((name, SECTION.to_owned()), whole(&policy));
         for entry in &section.entries {
             let mut fields = entry.values();
-            fields.insert(ITSELF.to_owned(), state_of(entry.state));
+            fields.insert(ITSELF.to_owned(), state_value(entry.state));
             values.insert((name, entry.key.clone()), fields);
         }
     }
@@ -47,6 +47,6 @@ fn whole(text: &str) -> Fields {
 }
 
 /// The value for the state of an entry.
-pub fn state_of(state: State) -> Value {
+pub fn state_value(state: State) -> Value {
     Value::from(if state == State::Absent { "absent" } else { "present" })
 }

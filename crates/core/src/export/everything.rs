@@ -14,11 +14,11 @@ use crate::{
 
 /// What to read of the group or project at `path`. It is in no manifest, and nothing is planned for
 /// it.
-pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
+pub fn readable_container(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
     let origin = Origin::new("", 0, 0, Layer::Project);
     let mut sections = Vec::new();
     for section in catalogue::sections(scope) {
-        if section.shape == Shape::Container || !settings.takes(&path, section) {
+        if section.shape == Shape::Container || !settings.exports_section(&path, section) {
             continue;
         }
         let specs = section.table().specs().iter();
@@ -43,18 +43,18 @@ pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
 }
 
 /// `container`, changed so that its declared sections are read completely.
-pub fn everything(container: &Container, settings: &Settings) -> Container {
+pub fn with_all_fields(container: &Container, settings: &Settings) -> Container {
     widened(container, settings, false)
 }
 
 /// `container` with every section looked at in full, whether it declares it or not.
-pub fn whole(container: &Container, settings: &Settings) -> Container {
+pub fn with_all_sections(container: &Container, settings: &Settings) -> Container {
     widened(container, settings, true)
 }
 
 fn widened(container: &Container, settings: &Settings, adds_sections: bool) -> Container {
     let mut whole = container.clone();
-    for section in to_read(container.scope, container.path.clone(), settings).sections {
+    for section in readable_container(container.scope, container.path.clone(), settings).sections {
         match whole.sections.iter_mut().find(|existing| existing.of.section == section.of.section) {
             Some(declared) => declared.entries.extend(section.entries),
             None if adds_sections => whole.sections.push(section),

@@ -1,10 +1,10 @@
 //! Writes what exists as manifests that plan to nothing: the pure part of `undrift export`.
 //!
-//! [`to_read`] selects what to read of each group and project. [`Estate::add`] converts the live state
-//! (`declare`); [`Estate::finish`] names references, moves common values into `Defaults`, and
-//! writes everything ([`crate::yaml::write`]), each group into its own file (`layout`). A new kind
-//! needs no code here, because its table has everything. Presets of the service, which are left
-//! out, are in [`crate::catalogue::preset`].
+//! [`readable_container`] selects what to read of each group and project. [`ExportBuilder::add`]
+//! converts the live state (`declare`). [`ExportBuilder::finish`] names references, moves common
+//! values into `Defaults`, and writes everything ([`crate::yaml::write`]), each group into its own
+//! file (`layout`). A new kind needs no code here, because its table has everything. Presets of the
+//! service, which are left out, are in [`crate::catalogue::preset`].
 //!
 //! The same state gives the same bytes, in whatever order it was read.
 
@@ -26,7 +26,7 @@ use std::{
 
 use declare::{Conversion, UnreadSection};
 use document::{DocSection, Document, SecretReference};
-pub use everything::{everything, to_read, whole};
+pub use everything::{readable_container, with_all_fields, with_all_sections};
 pub use excerpt::{Excerpt, ExcerptEntry};
 pub use layout::stem;
 
@@ -102,17 +102,17 @@ impl Settings {
 
     /// Whether what is at `address` is selected.
     pub fn holds(&self, address: &Address) -> bool {
-        address.section.is_none_or(|name| self.wants(name)) && self.selection.holds(address)
+        address.section.is_none_or(|name| self.names_section(name)) && self.selection.holds(address)
     }
 
-    fn wants(&self, section: &str) -> bool {
+    fn names_section(&self, section: &str) -> bool {
         self.sections.is_empty() || self.sections.iter().any(|name| name == section)
     }
 
     /// Whether `section` of the container at `path` is exported. The container itself, and
     /// whether it is closed, is whatever is selected; never is a section that the manifests may not
     /// declare, that the service is too old for, or that only top-level groups have.
-    pub fn takes(&self, path: &str, section: Section) -> bool {
+    pub fn exports_section(&self, path: &str, section: Section) -> bool {
         if self
             .manages
             .as_ref()
@@ -122,7 +122,7 @@ impl Settings {
         }
         let address = Address::container(path.into()).section(section.section);
         matches!(section.shape, Shape::Container | Shape::Switch)
-            || (self.wants(section.section)
+            || (self.names_section(section.section)
                 && section
                     .table()
                     .specs()
@@ -168,7 +168,7 @@ pub struct Written {
 
 /// What exists, collected step by step.
 #[derive(Debug, Default)]
-pub struct Estate {
+pub struct ExportBuilder {
     settings: Settings,
     documents: Vec<Document>,
     deleting: BTreeSet<String>,
@@ -182,15 +182,15 @@ pub struct Estate {
     closed: [BTreeSet<&'static str>; 2],
 }
 
-impl Estate {
-    /// An empty estate; the containers at `deleting` are marked for deletion.
+impl ExportBuilder {
+    /// An empty export; the containers at `deleting` are marked for deletion.
     pub fn new(settings: Settings, deleting: BTreeSet<String>) -> Self {
         Self { settings, deleting, ..Self::default() }
     }
 
     /// The ids whose names are needed before `live` can be added.
     pub fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
-        declare::ids(scope, live)
+        declare::referenced_ids(scope, live)
     }
 
     /// Adds the live state at a path.
@@ -284,7 +284,7 @@ impl Estate {
         }
         if self.settings.rehearse {
             let release = self.settings.release;
-            written.files.extend(rehearse::files(&self.documents, release));
+            written.files.extend(rehearse::seed_files(&self.documents, release));
         }
         let scopes = Scope::ALL.into_iter().filter(|_| self.settings.defaults);
         let defaults =
@@ -310,7 +310,7 @@ impl Estate {
 
     /// What the manifests lack.
     fn notes(&self) -> Vec<String> {
-        let never = never_shown(self.documents.iter().flat_map(|document| &document.parts));
+        let never = never_shown(self.documents.iter().flat_map(|document| &document.sections));
         let unshown = self.unshown();
         let hidden = self.documents.iter().flat_map(|document| &document.hidden);
         let mut unmanaged = BTreeMap::new();
@@ -357,7 +357,7 @@ impl Estate {
             .collect();
         for section in removable {
             let groups = self.documents.iter().filter(|document| {
-                document.scope == Scope::Group && document.part(section.section).is_some()
+                document.scope == Scope::Group && document.section(section.section).is_some()
             });
             let groups: Vec<_> =
                 groups.map(|group| format!("{}/", group.path.to_lowercase())).collect();
@@ -425,12 +425,12 @@ fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Ve
 }
 
 /// Fields in the sections of `parts` that may be declared but no answer shows.
-fn never_shown<'p>(parts: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
+fn never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     // The origin of a container is irrelevant after its creation.
-    for part in parts.filter(|part| part.of.shape != Shape::Container) {
-        let section = part.of;
-        let entries = part.entries.iter();
+    for content in sections.filter(|content| content.section.shape != Shape::Container) {
+        let section = content.section;
+        let entries = content.entries.iter();
         let entries: Vec<Object> =
             entries.map(|entry| entry.fields.iter().cloned().collect()).collect();
         for spec in section.table().specs().iter().filter(|spec| is_never_shown(section, spec)) {

@@ -56,7 +56,7 @@ impl Pointer {
 pub(super) enum Edit {
     /// Sets the last of `names` below the mapping `at` to `to`. Missing mappings in between are
     /// added. New keys are placed in the documented `order`.
-    Put { at: Pointer, names: Vec<String>, to: New, order: Vec<&'static str> },
+    Put { at: Pointer, keys: Vec<String>, to: New, order: Vec<&'static str> },
     /// Appends an entry to the list with `key` in the mapping `at`.
     Push {
         at: Pointer,
@@ -108,17 +108,17 @@ impl Edit {
     fn changes(&self, text: &str, parsed: &Parsed) -> Result<Changes, NoEdit> {
         let text = YamlText(text);
         let document = parsed.documents.get(self.at().document);
-        let document = document.ok_or_else(|| text.gone(0))?;
+        let document = document.ok_or_else(|| text.lost(0))?;
         let node = text.walk(document, &self.at().steps)?;
         match self {
-            Self::Put { names, to, order, .. } => text.put(node, names, to, order),
+            Self::Put { keys, to, order, .. } => text.put_value(node, keys, to, order),
             Self::Remove { key, item, .. } => {
                 let (key, list) =
-                    written_entry(node, key).ok_or_else(|| text.gone(node.span.start))?;
-                text.remove(node, key, list, *item)
+                    written_entry(node, key).ok_or_else(|| text.lost(node.span.start))?;
+                text.remove_item(node, key, list, *item)
             }
             Self::Push { key, entry, about, order, .. } => {
-                text.push(node, key, entry, about.as_deref(), order)
+                text.append_entry(node, key, entry, about.as_deref(), order)
             }
         }
     }
@@ -144,7 +144,7 @@ impl YamlText<'_> {
         NoEdit { why, at }
     }
 
-    fn gone(self, at: usize) -> NoEdit {
+    fn lost(self, at: usize) -> NoEdit {
         Self::stuck("it is not written where it was found", at)
     }
 
@@ -156,7 +156,7 @@ impl YamlText<'_> {
                 PathStep::Key(name) => written_entry(node, name).map(|(_, value)| value),
                 PathStep::Item(at) => node.items().get(*at),
             };
-            node = inner.ok_or_else(|| self.gone(node.span.start))?;
+            node = inner.ok_or_else(|| self.lost(node.span.start))?;
         }
         Ok(node)
     }
@@ -182,7 +182,7 @@ impl YamlText<'_> {
     }
 
     /// The byte after the colon of `key`.
-    fn colon(self, key: &Key) -> usize {
+    fn after_colon(self, key: &Key) -> usize {
         let rest = &self.0[key.span.end..];
         key.span.end + rest.find(':').map_or(0, |at| at + 1)
     }
@@ -194,13 +194,13 @@ impl YamlText<'_> {
     }
 
     /// The end of a node's text, without comments after it.
-    fn end(self, node: &Node) -> usize {
+    fn node_end(self, node: &Node) -> usize {
         let inner = match &node.data {
             Data::Map(_) if self.is_block(node) => {
                 written_entries(node).map(|(key, value)| self.entry_end(key, value)).max()
             }
             Data::List(items) if self.is_block(node) => {
-                items.iter().map(|item| self.end(item)).max()
+                items.iter().map(|item| self.node_end(item)).max()
             }
             _ => None,
         };
@@ -208,7 +208,7 @@ impl YamlText<'_> {
     }
 
     fn entry_end(self, key: &Key, value: &Node) -> usize {
-        if self.is_nothing(key, value) { self.colon(key) } else { self.end(value) }
+        if self.is_nothing(key, value) { self.after_colon(key) } else { self.node_end(value) }
     }
 
     fn line_start(self, at: usize) -> usize {
@@ -233,35 +233,41 @@ impl YamlText<'_> {
         vec![(end..end, lines)]
     }
 
-    fn put(
+    fn put_value(
         self,
         map: &Node,
-        names: &[String],
+        keys: &[String],
         to: &New,
         order: &[&str],
     ) -> Result<Changes, NoEdit> {
         self.check_written(map)?;
-        let Some((name, within)) = names.split_first() else {
-            return Err(self.gone(map.span.start));
+        let Some((name, within)) = keys.split_first() else {
+            return Err(self.lost(map.span.start));
         };
         let written = written_entry(map, name);
         if let Some((_, value)) = written
             && !within.is_empty()
             && matches!(value.data, Data::Map(_))
         {
-            return self.put(value, within, to, &[]);
+            return self.put_value(value, within, to, &[]);
         }
-        let names = within.iter().rev();
-        let nested = names.fold(to.clone(), |node, name| New::Map(vec![Item::new(name, node)]));
+        let keys = within.iter().rev();
+        let nested = keys.fold(to.clone(), |node, name| New::Map(vec![Item::new(name, node)]));
         match written {
-            None => self.insert(map, name, &nested, order),
-            Some((key, value)) => self.set(map, key, value, &nested),
+            None => self.insert_key(map, name, &nested, order),
+            Some((key, value)) => self.replace_value(map, key, value, &nested),
         }
     }
 
     /// Replaces the value of `key` in `map`.
-    fn set(self, map: &Node, key: &Key, value: &Node, to: &New) -> Result<Changes, NoEdit> {
-        let colon = self.colon(key);
+    fn replace_value(
+        self,
+        map: &Node,
+        key: &Key,
+        value: &Node,
+        to: &New,
+    ) -> Result<Changes, NoEdit> {
+        let colon = self.after_colon(key);
         let is_nothing = self.is_nothing(key, value);
         let before =
             if is_nothing { "" } else { self.0.get(colon..value.span.start).unwrap_or("&") };
@@ -271,12 +277,13 @@ impl YamlText<'_> {
         }
         if self.is_flow(map) {
             let new = writer::inline(&json(to), true);
-            let range = if is_nothing { colon..colon } else { value.span.start..self.end(value) };
+            let range =
+                if is_nothing { colon..colon } else { value.span.start..self.node_end(value) };
             let gap = if is_nothing { " " } else { "" };
             return Ok(vec![(range, format!("{gap}{new}"))]);
         }
         if let (New::Value(Json::Array(new)), true) = (to, self.is_block(value))
-            && let Some(text) = self.in_items(value, new)
+            && let Some(text) = self.edit_items(value, new)
         {
             return text;
         }
@@ -322,12 +329,12 @@ impl YamlText<'_> {
 
     /// Changes a block list line by line if the remaining items keep their order, so that comments
     /// stay with their items.
-    fn in_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, NoEdit>> {
+    fn edit_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, NoEdit>> {
         let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
         let remaining: Vec<&Json> = old.iter().filter(|item| new.contains(item)).collect();
         let is_same =
             remaining.len() <= new.len() && remaining.iter().copied().eq(&new[..remaining.len()]);
-        let (last, dash) = (list.items().last()?, self.dash(list.items().last()?));
+        let (last, dash) = (list.items().last()?, self.item_dash(list.items().last()?));
         if remaining.is_empty() || !is_same {
             return None;
         }
@@ -338,7 +345,7 @@ impl YamlText<'_> {
         let added = new[remaining.len()..].iter();
         let added: Vec<_> =
             added.map(|item| format!("\n{margin}- {}", writer::inline(item, false))).collect();
-        let at = self.line_end(self.end(last));
+        let at = self.line_end(self.node_end(last));
         let mut ranges = vec![(at..at, added.concat())];
         for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !new.contains(old)) {
             match self.item_lines(item) {
@@ -352,7 +359,13 @@ impl YamlText<'_> {
     }
 
     /// Adds a new key to `map`.
-    fn insert(self, map: &Node, name: &str, to: &New, order: &[&str]) -> Result<Changes, NoEdit> {
+    fn insert_key(
+        self,
+        map: &Node,
+        name: &str,
+        to: &New,
+        order: &[&str],
+    ) -> Result<Changes, NoEdit> {
         if self.is_flow(map) {
             let entry =
                 format!("{}: {}", writer::scalar(name, true), writer::inline(&json(to), true));
@@ -393,7 +406,7 @@ impl YamlText<'_> {
     }
 
     /// Appends an entry to a list.
-    fn push(
+    fn append_entry(
         self,
         map: &Node,
         key: &str,
@@ -407,37 +420,37 @@ impl YamlText<'_> {
         let Some((list, last)) = last else {
             let new = New::List(vec![(entry.to_vec(), about.map(str::to_owned))]);
             return match written {
-                None => self.insert(map, key, &new, order),
-                Some((key, value)) => self.set(map, key, value, &new),
+                None => self.insert_key(map, key, &new, order),
+                Some((key, value)) => self.replace_value(map, key, value, &new),
             };
         };
         self.check_written(list)?;
         if self.is_flow(list) {
             let entry = writer::inline(&mapping(entry), true);
-            return Ok(self.within_brackets(list, Some(self.end(last)), &entry));
+            return Ok(self.within_brackets(list, Some(self.node_end(last)), &entry));
         }
-        let dash = self.dash(last);
+        let dash = self.item_dash(last);
         let dash =
             dash.ok_or_else(|| Self::stuck("it is not written line by line", last.span.start))?;
         let lines = writer::entry(entry, about, self.column(dash));
-        Ok(self.with_lines(self.end(last), &lines))
+        Ok(self.with_lines(self.node_end(last), &lines))
     }
 
     /// Removes an item from a list.
-    fn remove(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<Changes, NoEdit> {
+    fn remove_item(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<Changes, NoEdit> {
         self.check_written(list)?;
         let items = list.items();
-        let item = items.get(at).ok_or_else(|| self.gone(list.span.start))?;
+        let item = items.get(at).ok_or_else(|| self.lost(list.span.start))?;
         if items.len() == 1 {
-            return self.set(map, key, list, &New::List(Vec::new()));
+            return self.replace_value(map, key, list, &New::List(Vec::new()));
         }
         if !self.is_flow(list) {
             return Ok(vec![(self.item_lines(item)?, String::new())]);
         }
         let range = match (items.get(at + 1), at.checked_sub(1).and_then(|at| items.get(at))) {
             (Some(next), _) => item.span.start..next.span.start,
-            (None, Some(before)) => self.end(before)..self.end(item),
-            (None, None) => item.span.start..self.end(item),
+            (None, Some(before)) => self.node_end(before)..self.node_end(item),
+            (None, None) => item.span.start..self.node_end(item),
         };
         Ok(vec![(range, String::new())])
     }
@@ -445,16 +458,16 @@ impl YamlText<'_> {
     /// The lines of a list item, from the line feed before them.
     fn item_lines(self, item: &Node) -> Result<Range<usize>, NoEdit> {
         let stuck = Self::stuck("it is not written line by line", item.span.start);
-        let Some(dash) = self.dash(item) else { return Err(stuck) };
+        let Some(dash) = self.item_dash(item) else { return Err(stuck) };
         let Some(before) = self.0[..self.line_start(dash)].strip_suffix('\n') else {
             return Err(stuck);
         };
         let before = before.strip_suffix('\r').unwrap_or(before);
-        Ok(before.len()..self.line_end(self.end(item)))
+        Ok(before.len()..self.line_end(self.node_end(item)))
     }
 
     /// The dash of an item, if it is the first thing in its line.
-    fn dash(self, item: &Node) -> Option<usize> {
+    fn item_dash(self, item: &Node) -> Option<usize> {
         let before = self.0[..item.span.start].trim_end();
         let dash = before.strip_suffix('-')?.len();
         self.0[self.line_start(dash)..dash].trim().is_empty().then_some(dash)

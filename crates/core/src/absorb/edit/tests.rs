@@ -23,10 +23,10 @@ fn alphabet() -> Vec<&'static str> {
 
 /// Sets the value at the keys in `way`; new keys are in alphabetical order.
 fn put(way: &str, to: Json) -> Edit {
-    let (steps, names) = way.split_once("//").unwrap_or(("", way));
+    let (steps, keys) = way.split_once("//").unwrap_or(("", way));
     Edit::Put {
         at: at(steps),
-        names: names.split('/').map(str::to_owned).collect(),
+        keys: keys.split('/').map(str::to_owned).collect(),
         to: New::Value(to),
         order: alphabet(),
     }
@@ -282,13 +282,13 @@ fn many_edits_are_made_in_few_passes() {
     let kinds: [&dyn Fn(usize) -> Edit; 4] = [
         &|n| Edit::Put {
             at: item(n),
-            names: vec!["color".into()],
+            keys: vec!["color".into()],
             to: New::Value(format!("new {n}").into()),
             order: Vec::new(),
         },
         &|n| Edit::Put {
             at: item(n / 2),
-            names: vec![format!("new-{n}")],
+            keys: vec![format!("new-{n}")],
             to: New::Value(n.into()),
             order: Vec::new(),
         },
