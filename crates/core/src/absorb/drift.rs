@@ -267,7 +267,7 @@ impl DriftCollector<'_> {
                 self.add_goal(address, section, &entry.key, GoalChange::Gone);
             }
             (Action::Update, Some(entry), Some(live)) => {
-                self.absorb_fields(section, entry, live, step)
+                self.absorb_fields(section, entry, live, step);
             }
             (Action::Delete, Some(entry), Some(live)) if entry.state == State::Absent => {
                 self.entry(address, section, &entry.key, live);

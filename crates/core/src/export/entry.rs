@@ -147,7 +147,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                     self.record_missing(spec.name, UNSAID);
                 }
                 _ => {
-                    self.to.document.hidden.push(format!("{}.{}", self.section.section, spec.name))
+                    self.to.document.hidden.push(format!("{}.{}", self.section.section, spec.name));
                 }
             }
         }
