@@ -7,7 +7,6 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use super::{
@@ -22,7 +21,7 @@ use crate::{
     desired::{Container, Desired},
     diagnostic::{Diagnostic, FileName, FilePaths},
     diff::Reason,
-    export::{self, Estate, Excerpt},
+    export::{self, Excerpt, ExportBuilder},
     live::Live,
     manifest::{self, Options, Surroundings},
     report::{
@@ -73,18 +72,16 @@ struct Drift {
     plain: BTreeSet<String>,
     /// Why groups and projects that only a glob selects are left out, by path: they are missing or
     /// renamed.
-    skipped: BTreeMap<Arc<str>, String>,
+    skipped: Vec<(String, String)>,
 }
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
-    let surroundings = Surroundings::of_process();
-    let loaded = manifest::load(&args.dir, &surroundings);
-    let mut texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
-    let manifests = into_manifests(loaded, cx)?;
+    let (mut texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
-    let session = open(&args, manifests, &surroundings, cx).await?;
+    let manifests = Manifests { desired: select(&args, manifests.desired)?, ..manifests };
+    let session = texts.open(manifests, &args.allow_env, &args.connect).await?;
     let drift = find_drift(&args, &session, cx).await?;
     for selector in &args.addresses {
         if !drift.addresses.iter().any(|address| selector.matches(address)) {
@@ -94,23 +91,27 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     if !drift.refused.is_empty() {
         return Err(refuse(&drift.refused, cx));
     }
-    let line = |address: &Address| {
-        format!("not absorbed: {address}: no manifest lists it; name it to take it in")
-    };
-    cx.output.eprint_lines(&drift.unlisted, "entry", |_| (), [&line, &Address::to_string]);
-    let skipped = drift.skipped.iter().map(|(path, why)| (path.to_string(), why));
-    let skipped: Vec<_> = skipped.collect();
-    let line = |(path, why): &(String, &String)| format!("not absorbed: {path}: {why}");
     cx.output.eprint_lines(
-        &skipped,
+        &drift.unlisted,
+        "entry",
+        |_| (),
+        [
+            &|address| {
+                format!("not absorbed: {address}: no manifest lists it; name it to take it in")
+            },
+            &Address::to_string,
+        ],
+    );
+    cx.output.eprint_lines(
+        &drift.skipped,
         "group or project",
         |_| (),
-        [&line, &|(path, _)| path.clone()],
+        [&|(path, why)| format!("not absorbed: {path}: {why}"), &|(path, _)| path.clone()],
     );
     if drift.goals.is_empty() {
         let why = if session.desired.containers.is_empty() {
             "`--exclude` excludes everything that is selected"
-        } else if skipped.is_empty() {
+        } else if drift.skipped.is_empty() {
             "the selection matches its manifest"
         } else {
             "the rest matches its manifest"
@@ -137,14 +138,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     Ok(Exit::Success)
 }
 
-/// Opens a session with the selected containers.
-async fn open(
-    args: &Args,
-    manifests: Manifests,
-    surroundings: &Surroundings,
-    cx: &Context,
-) -> Result<Session, Failure> {
-    let mut desired = manifests.desired;
+/// The selected containers.
+fn select(args: &Args, mut desired: Desired) -> Result<Desired, Failure> {
     for selector in &args.addresses {
         if !desired.containers.iter().any(|container| selector.touches(&container.path)) {
             require_match(selector, &desired)?;
@@ -154,10 +149,7 @@ async fn open(
         args.addresses.iter().any(|selector| selector.touches(&container.path))
             && !args.exclude.iter().any(|selector| selector.matches(&container.address()))
     });
-    // A container without a document has none to edit.
-    let manifests = Manifests { desired, includes: None, ..manifests };
-    let of_session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    SessionBuilder::new(&of_session).with(manifests, surroundings.today, cx).await
+    Ok(desired)
 }
 
 /// Reads the containers of `session`, and finds their selected differences.
@@ -168,7 +160,7 @@ async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drif
     let selection = Selection { only: args.addresses.clone(), exclude: args.exclude.clone() };
     let mut drift = Drift::default();
     let each = |seen: &Compared<'_>| {
-        let (goals, refused) = absorb::drift(seen, &selection);
+        let (goals, refused) = absorb::find_drift(seen, &selection);
         let (path, container) = (&seen.container.path, seen.container.address());
         let is_named = args
             .addresses
@@ -176,12 +168,12 @@ async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drif
             .any(|selector| selector.touches(path) && is_literal(selector.over_paths()));
         let refusal = refused.iter().find(|refusal| refusal.address == container);
         if let Some(refusal) = refusal.filter(|_| !is_named) {
-            drift.skipped.insert(path.clone(), refusal.why.clone());
+            drift.skipped.push((path.to_string(), refusal.why.clone()));
             return;
         }
+        let absorbed: BTreeSet<_> = goals.iter().map(|goal| &goal.address).collect();
         for note in seen.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted) {
-            let is_absorbed = goals.iter().any(|goal| goal.address == note.address);
-            if selection.holds(&note.address) && !is_absorbed {
+            if selection.holds(&note.address) && !absorbed.contains(&note.address) {
                 drift.unlisted.push(note.address.clone());
             }
         }
@@ -192,10 +184,11 @@ async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drif
         drift.goals.extend(goals);
         drift.refused.extend(refused);
     };
-    compare(session, &containers, (export::everything, &settings), cx, each).await?;
+    compare(session, &containers, (export::with_all_fields, &settings), cx, each).await?;
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
     drift.refused.sort_by(|a, b| a.address.cmp(&b.address));
     drift.unlisted.sort();
+    drift.skipped.sort();
     Ok(drift)
 }
 
@@ -216,7 +209,7 @@ pub(super) async fn compare(
     let look = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];
         let plan = &apply::plan(observer, container, &mut live, &session.settings).await?;
-        let names = &observer.called(Estate::ids(container.scope, &live)).await?;
+        let names = &observer.called(ExportBuilder::ids(container.scope, &live)).await?;
         let excerpt = Excerpt::of(container.scope, &container.path, &live, names, settings);
         let words = excerpt.as_ref();
         (each.borrow_mut())(&Compared { container, plan, live: &live, names, words });
@@ -247,7 +240,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
 /// The texts of the manifests while they are edited.
 pub(super) struct ManifestTexts<'a> {
     pub(super) dir: &'a Path,
-    surroundings: &'a Surroundings,
+    surroundings: Surroundings,
     pub(super) cx: &'a Context,
     /// The paths of the files.
     pub(super) paths: FilePaths,
@@ -258,14 +251,25 @@ pub(super) struct ManifestTexts<'a> {
 }
 
 impl<'a> ManifestTexts<'a> {
-    /// The unchanged texts of the manifests in `dir`.
-    pub(super) fn new(
-        dir: &'a Path,
-        surroundings: &'a Surroundings,
-        paths: FilePaths,
-        cx: &'a Context,
-    ) -> Self {
-        Self { dir, surroundings, cx, paths, old: BTreeMap::new(), new: Contents::new() }
+    /// Loads the manifests in `dir`. Their texts are unchanged.
+    pub(super) fn load(dir: &'a Path, cx: &'a Context) -> Result<(Self, Manifests), Failure> {
+        let surroundings = Surroundings::of_process();
+        let loaded = manifest::load(dir, &surroundings);
+        let (paths, old) = (loaded.paths(), BTreeMap::new());
+        let texts = Self { dir, surroundings, cx, paths, old, new: Contents::new() };
+        Ok((texts, into_manifests(loaded, cx)?))
+    }
+
+    /// Opens a session for `manifests`. A container without a document has none to edit.
+    pub(super) async fn open(
+        &self,
+        manifests: Manifests,
+        allow_env: &[String],
+        connect: &ConnectArgs,
+    ) -> Result<Session, Failure> {
+        let manifests = Manifests { includes: None, ..manifests };
+        let args = SessionArgs::selecting(self.dir, allow_env, connect, Vec::new());
+        SessionBuilder::new(&args).with(manifests, self.surroundings.today, self.cx).await
     }
 
     /// The present text of `file`.
@@ -281,7 +285,7 @@ impl<'a> ManifestTexts<'a> {
         let mut all = self.new.clone();
         all.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
         let options = Options { instead: Some(&all), ..Options::default() };
-        let loaded = manifest::load_with(self.dir, self.surroundings, &options);
+        let loaded = manifest::load_with(self.dir, &self.surroundings, &options);
         loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr.into()))
     }
 

@@ -112,8 +112,7 @@ fn document(args: &Args) -> String {
 
 /// Refuses a path that is already declared.
 fn check_path(path: &str, desired: &Desired) -> Result<(), Failure> {
-    let lower = path.to_lowercase();
-    match desired.containers.iter().find(|container| container.path.to_lowercase() == lower) {
+    match desired.container(path) {
         None => Ok(()),
         Some(declared) => {
             let message = format!("`{}` is declared already, at {}", escape(path), declared.origin);

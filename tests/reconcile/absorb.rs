@@ -10,7 +10,7 @@ use undrift::{
     address::Selector,
     apply,
     desired::Container,
-    export::{self, Estate, Excerpt, Values},
+    export::{self, Excerpt, ExportBuilder, Values},
     live::Live,
     manifest::{self, Options, Surroundings},
     sandbox::Profile,
@@ -38,18 +38,18 @@ impl World {
         let whole: Vec<_> = desired
             .containers
             .iter()
-            .map(|container| export::everything(container, &words))
+            .map(|container| export::with_all_fields(container, &words))
             .collect();
         let found = Mutex::new((Vec::new(), Vec::new()));
         let each = async |container: &Container, mut live: Live| {
             let path = &container.path;
             let container = desired.containers.iter().find(|own| own.path == *path).unwrap();
             let plan = apply::plan(&observer, container, &mut live, &settings).await?;
-            let names = observer.called(Estate::ids(container.scope, &live)).await?;
+            let names = observer.called(ExportBuilder::ids(container.scope, &live)).await?;
             let words = Excerpt::of(container.scope, path, &live, &names, &words);
             let (plan, words) = (&plan, words.as_ref());
             let seen = Compared { container, plan, live: &live, names: &names, words };
-            let (goals, refused) = absorb::drift(&seen, &chosen);
+            let (goals, refused) = absorb::find_drift(&seen, &chosen);
             let mut found = found.lock().unwrap();
             found.0.extend(goals);
             found.1.extend(refused);

@@ -8,7 +8,7 @@ use undrift::{
     address::Glob,
     desired::{Container, Desired},
     diff::Reason,
-    export::{self, Estate, Settings, Values, Written},
+    export::{self, ExportBuilder, Settings, Values, Written},
     live::Live,
     sandbox::Profile,
 };
@@ -43,18 +43,19 @@ impl World {
         assert_eq!(existing.unmatched, [""; 0]);
         let settings = settings(observer.caller());
         let containers = existing.containers.into_values();
-        let containers: Vec<_> =
-            containers.map(|(scope, path)| export::to_read(scope, path, &settings)).collect();
-        let estate = Mutex::new(Estate::new(settings, existing.deleting));
+        let containers: Vec<_> = containers
+            .map(|(scope, path)| export::readable_container(scope, path, &settings))
+            .collect();
+        let builder = Mutex::new(ExportBuilder::new(settings, existing.deleting));
         let each = async |container: &Container, live: Live| {
-            let names = observer.called(Estate::ids(container.scope, &live)).await?;
-            estate.lock().unwrap().add(container.scope, &container.path, &live, &names);
+            let names = observer.called(ExportBuilder::ids(container.scope, &live)).await?;
+            builder.lock().unwrap().add(container.scope, &container.path, &live, &names);
             Ok(())
         };
         observer.all(&containers.iter().collect::<Vec<_>>(), 16, each).await.unwrap();
-        let mut estate = estate.into_inner().unwrap();
-        let missing = estate.missing().iter().map(|missing| format!("{missing:?}")).collect();
-        (estate.finish(), missing)
+        let mut builder = builder.into_inner().unwrap();
+        let missing = builder.missing().iter().map(|missing| format!("{missing:?}")).collect();
+        (builder.finish(), missing)
     }
 
     /// All of `acme`, as root sees it.

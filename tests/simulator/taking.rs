@@ -17,7 +17,7 @@ use undrift::{
     api::{ApiError, ReadClient},
     apply,
     desired::{Container, Desired},
-    export::{self, Estate, Excerpt},
+    export::{self, Excerpt, ExportBuilder},
     kind::Created,
     live::Live,
     manifest::{self, Options, Surroundings},
@@ -98,26 +98,27 @@ async fn export(
         return Ok(Left::nothing(2));
     }
     let containers = existing.containers.into_values();
-    let containers: Vec<_> =
-        containers.map(|(scope, path)| export::to_read(scope, path, &settings)).collect();
-    let estate = Mutex::new((Estate::new(settings, existing.deleting), BTreeMap::new()));
+    let containers: Vec<_> = containers
+        .map(|(scope, path)| export::readable_container(scope, path, &settings))
+        .collect();
+    let builder = Mutex::new((ExportBuilder::new(settings, existing.deleting), BTreeMap::new()));
     let each = async |container: &Container, mut live: Live| {
-        let names = observer.called(Estate::ids(container.scope, &live)).await?;
-        let (estate, lives) = &mut *estate.lock().unwrap();
-        estate.add(container.scope, &container.path, &live, &names);
+        let names = observer.called(ExportBuilder::ids(container.scope, &live)).await?;
+        let (builder, lives) = &mut *builder.lock().unwrap();
+        builder.add(container.scope, &container.path, &live, &names);
         live.names.extend(names.with_names_found_by_id());
         lives.insert(container.path.clone(), live);
         Ok(())
     };
     observer.all(&containers.iter().collect::<Vec<_>>(), 16, each).await?;
-    let (mut estate, lives) = estate.into_inner().unwrap();
-    let left_out = estate.left_out().len();
-    let missing = estate.missing().len();
+    let (mut builder, lives) = builder.into_inner().unwrap();
+    let left_out = builder.left_out().len();
+    let missing = builder.missing().len();
     if missing > 0 && !partial {
         return Ok(Left::nothing(10));
     }
     let files: BTreeMap<_, _> =
-        estate.finish().files.into_iter().map(|file| (file.path, file.text)).collect();
+        builder.finish().files.into_iter().map(|file| (file.path, file.text)).collect();
     let wrong = changes(&observer, &files, secrets, Some(lives)).await?;
     if !wrong.is_empty() && !partial {
         return Ok(Left::nothing(10));
@@ -178,14 +179,14 @@ async fn absorb(
     let words = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let settings = settings(&observer, desired, secrets);
     let whole: Vec<_> =
-        desired.containers.iter().map(|own| export::everything(own, &words)).collect();
+        desired.containers.iter().map(|own| export::with_all_fields(own, &words)).collect();
     let only = vec![Selector::parse("**").unwrap()];
     let chosen = Selection { only, ..Selection::default() };
     let found = Mutex::new((Vec::new(), Vec::new()));
     let each = async |container: &Container, mut live: Live| {
         let own = desired.containers.iter().find(|own| own.path == container.path).unwrap();
         let plan = apply::plan(&observer, own, &mut live, &settings).await?;
-        let names = observer.called(Estate::ids(own.scope, &live)).await?;
+        let names = observer.called(ExportBuilder::ids(own.scope, &live)).await?;
         let said = Excerpt::of(own.scope, &own.path, &live, &names, &words);
         let seen = Compared {
             container: own,
@@ -194,7 +195,7 @@ async fn absorb(
             names: &names,
             words: said.as_ref(),
         };
-        let (goals, refused) = absorb::drift(&seen, &chosen);
+        let (goals, refused) = absorb::find_drift(&seen, &chosen);
         let mut found = found.lock().unwrap();
         found.0.extend(goals);
         found.1.extend(refused);

@@ -61,9 +61,7 @@ fn documentation(subject: &Subject<'_>) -> Option<schema::Known> {
 
 /// The declaration at `path` and, after the `#`, at `rest`.
 fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subject<'d>, Failure> {
-    let lower = path.to_lowercase();
-    let container = desired.containers.iter().find(|one| one.path.to_lowercase() == lower);
-    let container = container.ok_or_else(|| undeclared(path, desired))?;
+    let container = desired.container(path).ok_or_else(|| undeclared(path, desired))?;
     let Some(rest) = rest else {
         return Ok(Subject { container, section: None, entry: None, field: Vec::new() });
     };

@@ -23,7 +23,7 @@ use crate::{
     catalogue,
     desired::Container,
     diagnostic::Diagnostics,
-    export::{self, Estate, Settings, Values, Written},
+    export::{self, ExportBuilder, Settings, Values, Written},
     field::Scope,
     live::Live,
     manifest::{
@@ -182,17 +182,18 @@ async fn read(
     let settings = args.settings(&observer, manages).await?;
     let existing = find_existing(args, &settings, &observer, cx).await?;
     let containers = existing.containers.into_values();
-    let containers: Vec<Container> =
-        containers.map(|(scope, path)| export::to_read(scope, path, &settings)).collect();
+    let containers: Vec<Container> = containers
+        .map(|(scope, path)| export::readable_container(scope, path, &settings))
+        .collect();
     if containers.is_empty() {
         return Err(Failure::usage("`--only` and `--exclude` select nothing"));
     }
     let progress = Progress::reading(containers.iter(), observer.client(), &cx.output);
-    let found = RefCell::new((Estate::new(settings, existing.deleting), LiveStates::new()));
+    let found = RefCell::new((ExportBuilder::new(settings, existing.deleting), LiveStates::new()));
     let each = async |container: &Container, mut live: Live| {
-        let names = observer.called(Estate::ids(container.scope, &live)).await?;
-        let (estate, lives) = &mut *found.borrow_mut();
-        estate.add(container.scope, &container.path, &live, &names);
+        let names = observer.called(ExportBuilder::ids(container.scope, &live)).await?;
+        let (builder, lives) = &mut *found.borrow_mut();
+        builder.add(container.scope, &container.path, &live, &names);
         live.names.extend(names.with_names_found_by_id());
         lives.insert(container.path.clone(), live);
         progress.step(&container.path);
@@ -202,9 +203,9 @@ async fn read(
     let ahead = args.connect.in_flight(config).most();
     observer.all(&containers, ahead, each).await?;
     drop(progress);
-    let (mut estate, lives) = found.into_inner();
-    let is_read = report_unread(&mut estate, args, cx)?;
-    let written = estate.finish();
+    let (mut builder, lives) = found.into_inner();
+    let is_read = report_unread(&mut builder, args, cx)?;
+    let written = builder.finish();
     for note in &written.notes {
         cx.output.eprint(&format!("note: {}\n", escape(note)));
     }
@@ -223,14 +224,14 @@ async fn read(
 ///
 /// # Errors
 /// If something was not read, without `--partial`.
-fn report_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, Failure> {
-    eprint_missing("could not read", estate.missing(), cx);
-    eprint_missing("left out", estate.left_out(), cx);
-    let missing = estate.missing().len();
+fn report_unread(builder: &mut ExportBuilder, args: &Args, cx: &Context) -> Result<bool, Failure> {
+    eprint_missing("could not read", builder.missing(), cx);
+    eprint_missing("left out", builder.left_out(), cx);
+    let missing = builder.missing().len();
     if missing > 0 && !args.partial {
         return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
     }
-    Ok(missing == 0 && (args.partial || estate.left_out().is_empty()))
+    Ok(missing == 0 && (args.partial || builder.left_out().is_empty()))
 }
 
 fn eprint_missing(words: &str, all: &[export::Missing], cx: &Context) {

@@ -15,16 +15,15 @@ use crate::{
     address::{Address, Selector},
     api::ApiError,
     cli::{
-        CommandResult, Context, Exit, Failure, Manifests, Session, SessionArgs, SessionBuilder,
+        CommandResult, Context, Exit, Failure, Session,
         absorb::{ManifestTexts, compare, render_edits},
-        into_manifests,
     },
     desired::{Container, Desired},
     diagnostic::FileName,
-    export::{self, Estate, Excerpt, Settings},
+    export::{self, Excerpt, ExportBuilder, Settings},
     field::Scope,
     live::{Live, Presence},
-    manifest::{self, Manages, Surroundings},
+    manifest::Manages,
     report::terminal::SCREEN_LINES,
     selection::Selection,
     text::{count, escape},
@@ -90,7 +89,8 @@ impl ManifestTexts<'_> {
                 Err(Failed::Wrong(why)) => return Err(self.refuse_invalid(&why)),
                 Err(Failed::Refused(some)) => {
                     let number = goals.len();
-                    goals.retain(|goal| some.iter().all(|it| it.address != goal.address));
+                    let addresses: BTreeSet<_> = some.iter().map(|it| &it.address).collect();
+                    goals.retain(|goal| !addresses.contains(&goal.address));
                     if goals.len() == number {
                         return Err(nothing_written("an edit failed"));
                     }
@@ -112,15 +112,9 @@ impl ManifestTexts<'_> {
 
 /// Runs the command.
 pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
-    let surroundings = Surroundings::of_process();
-    let loaded = manifest::load(&args.dir, &surroundings);
-    let manages = loaded.config.manages.clone();
-    let texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
-    let manifests = into_manifests(loaded, cx)?;
-    let desired = manifests.desired.clone();
-    let manifests = Manifests { includes: None, ..manifests };
-    let of_session = SessionArgs::selecting(&args.dir, &[], &args.connect, Vec::new());
-    let session = SessionBuilder::new(&of_session).with(manifests, surroundings.today, cx).await?;
+    let (texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
+    let (desired, manages) = (manifests.desired.clone(), manifests.config.manages.clone());
+    let session = texts.open(manifests, &[], &args.connect).await?;
     update(args, texts, manages.as_ref(), desired, &session).await
 }
 
@@ -154,13 +148,13 @@ async fn update(
         desired = texts.desired()?;
     }
     let containers: Vec<&Container> = desired.containers.iter().filter(is_selected).collect();
-    let mut estate = Estate::new(settings.clone(), existing.deleting.clone());
+    let mut builder = ExportBuilder::new(settings.clone(), existing.deleting.clone());
     let Differences { additions, changes, mut refused, plain } =
-        find_differences(&containers, &new, &settings, &mut estate, session, cx).await?;
+        find_differences(&containers, &new, &settings, &mut builder, session, cx).await?;
     let renamed = renamed.into_iter().filter(|(lower, _)| selected.contains_key(&**lower));
     refused.extend(renamed.map(|(_, refusal)| refusal));
     refused.extend(lost);
-    let is_read = report_unread(&mut estate, args, cx)?;
+    let is_read = report_unread(&mut builder, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
     texts.store(&added);
     let (changed, changes) = texts.edited(&texts.desired()?, changes, &mut refused)?;
@@ -227,7 +221,7 @@ async fn find_differences(
     containers: &[&Container],
     new: &BTreeSet<&str>,
     settings: &Settings,
-    estate: &mut Estate,
+    builder: &mut ExportBuilder,
     session: &Session,
     cx: &Context,
 ) -> Result<Differences, Failure> {
@@ -236,26 +230,26 @@ async fn find_differences(
     let mut differences = Differences::default();
     let each = |seen: &Compared<'_>| {
         let Compared { container, live, names, .. } = seen;
-        let (goals, refused) = absorb::drift(seen, &everything);
+        let (goals, refused) = absorb::find_drift(seen, &everything);
         let goals = goals.into_iter().filter(|goal| settings.holds(&goal.address));
         let (additions, changes): (Vec<_>, Vec<_>) =
             goals.partition(|goal| goal.is_addition(container));
-        estate.add(container.scope, &container.path, live, names);
+        builder.add(container.scope, &container.path, live, names);
         let is_new = new.contains(container.path.to_lowercase().as_str());
-        let mut lacking = absorb::lacking(seen, is_new);
+        let mut lacking = absorb::find_missing(seen, is_new);
         lacking.extend(additions);
         // What is no secret here may be one elsewhere.
         let excerpt = seen.words.filter(|_| !lacking.is_empty() || !changes.is_empty());
         differences.plain.extend(excerpt.into_iter().flat_map(Excerpt::texts));
         differences.additions.extend(lacking);
         differences.changes.extend(changes);
-        // The estate reports sections that were not read.
+        // The export reports sections that were not read.
         let refused = refused.into_iter();
         differences
             .refused
             .extend(refused.filter(|it| !it.is_unread && settings.holds(&it.address)));
     };
-    compare(session, containers, (export::whole, settings), cx, each).await?;
+    compare(session, containers, (export::with_all_sections, settings), cx, each).await?;
     differences.additions.sort_by(|a, b| a.address.cmp(&b.address));
     differences.changes.sort_by(|a, b| a.address.cmp(&b.address));
     differences.refused.sort_by(|a, b| a.address.cmp(&b.address));

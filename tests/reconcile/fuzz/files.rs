@@ -13,7 +13,7 @@ use proptest::{
 use serde_json::{Value as Json, json};
 use undrift::{
     address::Glob,
-    desired::{Desired, Values, meaning},
+    desired::{DeclaredValues, Desired, declared_values},
     diagnostic::{Diagnostics, Severity, Style, codes},
     manifest::{self, Options, Surroundings, Trace, descriptions},
     sandbox::{Conditions, Model, Seed},
@@ -180,8 +180,8 @@ fn have_places(found: &Diagnostics, folder: &Path) {
 }
 
 /// The meanings of all declarations.
-fn meanings(desired: &Desired) -> BTreeMap<String, Values> {
-    desired.containers.iter().map(|c| (c.path.to_string(), meaning(c))).collect()
+fn meanings(desired: &Desired) -> BTreeMap<String, DeclaredValues> {
+    desired.containers.iter().map(|c| (c.path.to_string(), declared_values(c))).collect()
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::{
     catalogue,
     desired::{Container, Desired, Unlisted, testing::container},
     digest::Key,
-    export::{Estate, Excerpt, Settings as Exporting, Values},
+    export::{Excerpt, ExportBuilder, Settings as Exporting, Values},
     field::Scope,
     kind::{Names, Place, Section, Shape, Spec, Wanted},
     live::{
@@ -143,10 +143,10 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
     let mut out = planned(&declared, &live, &secrets);
     for values in [Values::Plain, Values::Env, Values::None] {
         let settings = Exporting { values, ..Exporting::plain(caller(), Known::NotAsked) };
-        let mut estate = Estate::new(settings, BTreeSet::new());
-        estate.add(of.home.scope, &declared.path, &live, &Names::default());
-        let left_out = format!("{:?}", estate.left_out());
-        let files: Vec<_> = estate.finish().files.into_iter().map(|file| file.text).collect();
+        let mut builder = ExportBuilder::new(settings, BTreeSet::new());
+        builder.add(of.home.scope, &declared.path, &live, &Names::default());
+        let left_out = format!("{:?}", builder.left_out());
+        let files: Vec<_> = builder.finish().files.into_iter().map(|file| file.text).collect();
         out.extend([("export", files.concat()), ("what an export leaves out", left_out)]);
     }
     for key in [None, Some(Key::new(&Secret::new("key")))] {
@@ -186,7 +186,7 @@ fn planned(declared: &Container, live: &Live, secrets: &Secrets) -> Vec<(&'stati
     let everything = Selector::parse(&format!("{}#*/*", declared.path)).unwrap();
     let whole = Selector::parse(&declared.path).unwrap();
     let chosen = Selection { only: vec![everything, whole], ..Selection::default() };
-    let (goals, refused) = absorb::drift(&seen, &chosen);
+    let (goals, refused) = absorb::find_drift(&seen, &chosen);
     let absorbed = format!("{goals:?} {refused:?}");
     vec![
         ("names", names),

@@ -1,11 +1,13 @@
 //! Selects the differences to absorb, and the declarations that remove them.
 
+use std::collections::BTreeMap;
+
 use super::Refusal;
 use crate::{
-    address::{Address, Selector},
+    address::Address,
     catalogue,
     desired::{Container, Entry, State},
-    diff::{Action, Problem, Reason, Step},
+    diff::{Action, Incomplete, Problem, Reason, Step},
     export::{Excerpt, ExcerptEntry},
     field::Secrecy,
     kind::{
@@ -16,6 +18,7 @@ use crate::{
     plan::ContainerPlan,
     secret::judge,
     selection::Selection,
+    steps,
     value::{Json, Object, Value},
 };
 
@@ -29,7 +32,7 @@ pub struct Goal {
     pub(super) section: &'static str,
     /// The identity of the entry; empty if there is only one.
     pub(super) key: String,
-    pub(super) what: GoalChange,
+    pub(super) change: GoalChange,
 }
 
 /// How a declaration changes.
@@ -67,15 +70,15 @@ impl Goal {
         container: &Address,
         section: Section,
         key: &str,
-        what: GoalChange,
+        change: GoalChange,
     ) -> Self {
         let (address, container) = (address.clone(), container.clone());
-        Self { address, container, section: section.section, key: key.to_owned(), what }
+        Self { address, container, section: section.section, key: key.to_owned(), change }
     }
 
     /// How many differences it takes back.
     pub fn differences(&self) -> usize {
-        match &self.what {
+        match &self.change {
             GoalChange::Fields(fields) => fields.len(),
             GoalChange::Entry(..) | GoalChange::Gone => 1,
         }
@@ -83,7 +86,7 @@ impl Goal {
 
     /// Whether it adds an entry to what `container` declares, and changes nothing.
     pub fn is_addition(&self, container: &Container) -> bool {
-        let is_entry = matches!(self.what, GoalChange::Entry(..));
+        let is_entry = matches!(self.change, GoalChange::Entry(..));
         is_entry && container.entry(self.section, &self.key).is_none()
     }
 }
@@ -108,11 +111,12 @@ pub struct Compared<'a> {
 /// The declarations that remove the differences selected by `chosen`. Unlisted entries are included
 /// if their section reports them as differences, or if a selector chooses entries and not only
 /// their container.
-pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal>) {
+pub fn find_drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal>) {
     let mut drift = DriftCollector {
         seen,
         chosen,
         container: seen.container.address(),
+        live_names: BTreeMap::new(),
         goals: Vec::new(),
         refused: Vec::new(),
     };
@@ -134,58 +138,61 @@ pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal
     for problem in &seen.plan.problems {
         drift.absorb_problem(problem);
     }
-    for scope in &seen.plan.incomplete {
-        let concerns = |selector: &Selector| match scope.address.entry {
-            Some(_) => selector.matches(&scope.address),
-            None => selector.touches_section(&scope.address),
-        };
-        if chosen.only.iter().any(concerns)
-            && !chosen.exclude.iter().any(|selector| selector.matches(&scope.address))
-        {
-            let reason = format!("it could not be read: {}", scope.reason);
-            drift.refused.push(Refusal { is_unread: true, ..Refusal::new(&scope.address, reason) });
+    for Incomplete { address, reason } in &seen.plan.incomplete {
+        let is_selected = chosen.only.iter().any(|selector| match address.entry {
+            Some(_) => selector.matches(address),
+            None => selector.touches_section(address),
+        });
+        if is_selected && !drift.is_excluded(address) {
+            let reason = format!("it could not be read: {reason}");
+            drift.refused.push(Refusal { is_unread: true, ..Refusal::new(address, reason) });
         }
     }
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
     (drift.goals, drift.refused)
 }
 
-/// The declarations of live sections and entries that are not declared. With `fields`, also of
+/// The declarations of live sections and entries that are not declared. With `has_fields`, also of
 /// fields that a declared section omits, for sections that nobody has written yet.
-pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
+pub fn find_missing(seen: &Compared<'_>, has_fields: bool) -> Vec<Goal> {
     let container = seen.container.address();
-    let words = seen.words.into_iter().flat_map(Excerpt::entries);
-    words
-        .filter_map(|(of, key, excerpt)| {
-            let address = container.section(of.section);
-            let is_entry = of.shape == Shape::List && !key.is_empty();
-            let address = if is_entry { address.entry(key) } else { address };
-            let goal = |what| Goal::new(&address, &container, of, key, what);
-            match seen.container.section(of.section) {
-                // Whether it is archived is a difference.
-                None if of.shape == Shape::Switch && !fields => None,
-                None if excerpt.is_none => Some(goal(GoalChange::Gone)),
-                None if excerpt.fields.is_empty() => None,
-                None => Some(goal(GoalChange::entry(excerpt))),
-                Some(declared) if fields && of.shape == Shape::Mapping => {
-                    let names = |(name, value): (String, Json)| {
-                        let names = split_keys(&name);
-                        let is_declared = |entry: &Entry| entry.fields.get(&names[0]).is_some();
-                        (!declared.entries.iter().any(is_declared)).then_some((names, value))
-                    };
-                    let missing: Vec<_> = excerpt.fields.into_iter().filter_map(names).collect();
-                    (!missing.is_empty()).then(|| goal(GoalChange::Fields(missing)))
+    let mut goals = Vec::new();
+    for (section, key, excerpt) in seen.words.into_iter().flat_map(Excerpt::entries) {
+        let change = match seen.container.section(section.section) {
+            // Whether it is archived is a difference.
+            None if section.shape == Shape::Switch && !has_fields => continue,
+            None if excerpt.is_none => GoalChange::Gone,
+            None if excerpt.fields.is_empty() => continue,
+            None => GoalChange::entry(excerpt),
+            Some(declared) if has_fields && section.shape == Shape::Mapping => {
+                let fields = excerpt.fields.into_iter();
+                let mut missing: FieldValues =
+                    fields.map(|(name, value)| (split_keys(&name), value)).collect();
+                missing.retain(|(keys, _)| {
+                    declared.entries.iter().all(|entry| !entry.fields.contains_key(&keys[0]))
+                });
+                if missing.is_empty() {
+                    continue;
                 }
-                Some(_) => None,
+                GoalChange::Fields(missing)
             }
-        })
-        .collect()
+            Some(_) => continue,
+        };
+        let mut address = container.section(section.section);
+        if section.shape == Shape::List && !key.is_empty() {
+            address = address.entry(key);
+        }
+        goals.push(Goal::new(&address, &container, section, key, change));
+    }
+    goals
 }
 
 struct DriftCollector<'a> {
     seen: &'a Compared<'a>,
     chosen: &'a Selection,
     container: Address,
+    /// The live entries of sections by name.
+    live_names: BTreeMap<&'static str, BTreeMap<String, Vec<&'a LiveEntry>>>,
     goals: Vec<Goal>,
     refused: Vec<Refusal>,
 }
@@ -193,6 +200,10 @@ struct DriftCollector<'a> {
 impl DriftCollector<'_> {
     fn is_chosen(&self, address: &Address) -> bool {
         self.chosen.holds(address)
+    }
+
+    fn is_excluded(&self, address: &Address) -> bool {
+        self.chosen.exclude.iter().any(|selector| selector.matches(address))
     }
 
     /// Whether a selector for entries chooses an entry.
@@ -206,8 +217,8 @@ impl DriftCollector<'_> {
         self.refused.push(Refusal { origin: origin.cloned(), ..refusal });
     }
 
-    fn add_goal(&mut self, address: &Address, section: Section, key: &str, what: GoalChange) {
-        self.goals.push(Goal::new(address, &self.container, section, key, what));
+    fn add_goal(&mut self, address: &Address, section: Section, key: &str, change: GoalChange) {
+        self.goals.push(Goal::new(address, &self.container, section, key, change));
     }
 
     /// The section of `address`, and its declared entry.
@@ -228,7 +239,7 @@ impl DriftCollector<'_> {
         if !is_whole && !is_in_part {
             return;
         }
-        let Some((of, entry)) = self.declared(address) else {
+        let Some((section, entry)) = self.declared(address) else {
             let why = match step.action {
                 Action::Create => "it is not there; take its document away, or let apply create it",
                 Action::Delete => {
@@ -253,11 +264,13 @@ impl DriftCollector<'_> {
                 }
             },
             (Action::Create, Some(entry), _) => {
-                self.add_goal(address, of, &entry.key, GoalChange::Gone);
+                self.add_goal(address, section, &entry.key, GoalChange::Gone);
             }
-            (Action::Update, Some(entry), Some(live)) => self.absorb_fields(of, entry, live, step),
+            (Action::Update, Some(entry), Some(live)) => {
+                self.absorb_fields(section, entry, live, step);
+            }
             (Action::Delete, Some(entry), Some(live)) if entry.state == State::Absent => {
-                self.entry(address, of, &entry.key, live);
+                self.entry(address, section, &entry.key, live);
             }
             (Action::Delete, _, _) => self.absorb_unlisted(address),
             (Action::Create | Action::Update, ..) => {
@@ -267,18 +280,17 @@ impl DriftCollector<'_> {
     }
 
     /// The entry has fields that differ.
-    fn absorb_fields(&mut self, of: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
+    fn absorb_fields(&mut self, section: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
         let mut fields = Vec::new();
         // Write-only fields are only sent along.
         let is_whole = self.is_chosen(&step.address);
-        let shown = step.changes.iter().filter(|change| is_readable(of.field(&change.field)));
+        let shown = step.changes.iter().filter(|change| is_readable(section.field(&change.field)));
         for change in shown {
             let address = field_address(&step.address, &change.field);
-            let is_excluded = self.chosen.exclude.iter().any(|selector| selector.matches(&address));
-            if is_excluded || (!is_whole && !self.is_chosen(&address)) {
+            if self.is_excluded(&address) || (!is_whole && !self.is_chosen(&address)) {
                 continue;
             }
-            match self.live_value(of, entry, live, &change.field) {
+            match self.live_value(section, entry, live, &change.field) {
                 Ok(new) => fields.extend(new),
                 Err(why) => {
                     let why = format!("`{}`: {why}", change.field);
@@ -286,7 +298,7 @@ impl DriftCollector<'_> {
                 }
             }
         }
-        self.add_goal(&step.address, of, &entry.key, GoalChange::Fields(fields));
+        self.add_goal(&step.address, section, &entry.key, GoalChange::Fields(fields));
     }
 
     /// The value to declare for the field `name`, or why there is none.
@@ -343,30 +355,41 @@ impl DriftCollector<'_> {
 
     /// A live entry that no manifest lists.
     fn absorb_unlisted(&mut self, address: &Address) {
-        let Some((of, None)) = self.declared(address) else { return };
+        let Some((section, None)) = self.declared(address) else { return };
+        let seen = self.seen;
+        let names = self.live_names.entry(section.section).or_insert_with(|| {
+            let mut names = BTreeMap::<_, Vec<_>>::new();
+            for live in seen.live.entries(section.section).unwrap_or_default() {
+                steps::step();
+                names.entry(section.name(live.fields.raw())).or_default().push(live);
+            }
+            names
+        });
         let listed_as = address.entry.as_deref().unwrap_or_default();
-        let entries = self.seen.live.entries(of.section).unwrap_or_default();
-        let Some(live) = entries.iter().find(|live| {
-            let name = of.name(live.fields.raw());
-            listed_as == name || listed_as == format!("{name}@{}", live.handle_text())
-        }) else {
+        // One of several with the same name is listed with its handle.
+        let named = names.get_key_value(listed_as).or_else(|| {
+            listed_as.match_indices('@').find_map(|(at, _)| {
+                let named = names.get_key_value(&listed_as[..at])?;
+                let handle = &listed_as[at + 1..];
+                named.1.iter().any(|live| live.handle_text() == handle).then_some(named)
+            })
+        });
+        let Some((key, entries)) = named else {
             let why = "it may be a declared entry whose secret is not set here";
             return self.refuse(address, why, None);
         };
-        let key = of.name(live.fields.raw());
-        let named_so = entries.iter().filter(|other| of.name(other.fields.raw()) == key);
-        let declared = self.declared(&self.container.section(of.section).entry(key.as_str()));
-        if named_so.count() > 1 || declared.is_some_and(|(_, entry)| entry.is_some()) {
+        if entries.len() > 1 || self.seen.container.entry(section.section, key).is_some() {
             return self.refuse(address, "it is there twice; remove one of them", None);
         }
-        self.entry(address, of, &key, live);
+        let (key, live) = (key.clone(), entries[0]);
+        self.entry(address, section, &key, live);
     }
 
     /// An entry to declare as it is live.
-    fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
-        let name = of.name(live.fields.raw());
-        match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
-            Some(excerpt) => self.add_goal(address, of, key, GoalChange::entry(excerpt)),
+    fn entry(&mut self, address: &Address, section: Section, key: &str, live: &LiveEntry) {
+        let name = section.name(live.fields.raw());
+        match self.seen.words.and_then(|words| words.entry(section.section, &name)) {
+            Some(excerpt) => self.add_goal(address, section, key, GoalChange::entry(excerpt)),
             None => self.refuse(address, UNSAYABLE, None),
         }
     }
@@ -397,10 +420,10 @@ impl DriftCollector<'_> {
         }
         // An entry that cannot be created for lack of a field is not live.
         if problem.code == "missing-field"
-            && let Some((of, Some(entry))) = self.declared(address)
+            && let Some((section, Some(entry))) = self.declared(address)
         {
             let key = entry.key.clone();
-            return self.add_goal(address, of, &key, GoalChange::Gone);
+            return self.add_goal(address, section, &key, GoalChange::Gone);
         }
         self.refuse(address, problem.message.clone(), Some(&problem.origin));
     }

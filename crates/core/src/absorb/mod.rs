@@ -1,6 +1,6 @@
 //! Takes justified drift back into the manifests: the pure part of `undrift absorb`.
 //!
-//! [`drift`] finds what must be declared to remove a difference; [`absorb`] edits the texts
+//! [`find_drift`] finds what must be declared to remove a difference; [`absorb`] edits the texts
 //! accordingly. `locate` finds the place of a declaration, `edit` changes the text there and
 //! preserves the rest. Then the edited manifests are loaded: they must declare every goal, and
 //! otherwise the same as before. If one goal cannot be edited, it is refused and nothing is
@@ -9,27 +9,26 @@
 mod drift;
 mod edit;
 mod locate;
+mod source;
 mod templates;
 mod verify;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-pub use drift::{Compared, Goal, addresses, drift, lacking};
+pub use drift::{Compared, Goal, addresses, find_drift, find_missing};
 
 use crate::{
     address::Address,
-    desired::{Container, Desired},
-    diagnostic::{FileName, Source},
+    desired::Desired,
+    diagnostic::FileName,
     origin::{Layer, Origin},
     value::Json,
-    yaml::{self, Node, Parsed},
+    yaml::{self, Node},
 };
 use drift::GoalChange;
 use edit::Edit;
 use locate::Edits;
+use source::SourceFiles;
 
 /// The texts of manifests, by file name.
 pub type Contents = BTreeMap<FileName, String>;
@@ -83,38 +82,6 @@ pub enum Failed {
     Wrong(String),
 }
 
-/// A manifest as it is before the edits.
-struct Manifest {
-    file: FileName,
-    text: String,
-    parsed: Parsed,
-}
-
-impl Manifest {
-    /// The byte at `origin`.
-    fn offset(&self, origin: &Origin) -> usize {
-        Source::new(self.file.clone(), &self.text).offset(origin.line, origin.column)
-    }
-}
-
-/// The texts of manifests, read on demand.
-struct Manifests<'a> {
-    read: &'a dyn Fn(&FileName) -> Result<String, String>,
-    loaded: BTreeMap<FileName, Rc<Manifest>>,
-}
-
-impl Manifests<'_> {
-    fn get(&mut self, file: &FileName) -> Result<Rc<Manifest>, String> {
-        if let Some(loaded) = self.loaded.get(file) {
-            return Ok(Rc::clone(loaded));
-        }
-        let text = (self.read)(file)?;
-        let text = Rc::new(Manifest { file: file.clone(), parsed: yaml::parse(&text), text });
-        self.loaded.insert(file.clone(), Rc::clone(&text));
-        Ok(text)
-    }
-}
-
 /// Edits the manifests so that they declare the goals. `read` returns the text of a file; `reload`
 /// returns the declarations of all manifests with some texts replaced.
 ///
@@ -127,66 +94,71 @@ pub fn absorb(
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&Contents) -> Result<Desired, String>,
 ) -> Result<Absorbed, Failed> {
-    let mut texts = Manifests { read, loaded: BTreeMap::new() };
+    let mut files = SourceFiles::new(read);
     let mut covered: BTreeSet<&Address> = BTreeSet::new();
     loop {
-        let edits = locate_all(before, goals, mode, &covered, &mut texts)?;
-        let edited = apply_edits(goals, edits, &texts.loaded)?;
+        let edits = locate_all(before, goals, mode, &covered, &mut files)?;
+        let edited = apply_edits(goals, edits, &files)?;
         let after = reload(&edited).map_err(Failed::Wrong)?;
-        // An entry removed from a document may still be declared by a lower layer.
-        let still = |goal: &&Goal| goal.what == GoalChange::Gone && verify::declares(&after, goal);
-        let still: BTreeSet<_> = goals.iter().filter(still).map(|goal| &goal.address).collect();
-        if mode == Mode::Own && covered.is_empty() && !still.is_empty() {
-            covered = still;
-            continue;
+        if mode == Mode::Own && covered.is_empty() {
+            // An entry removed from a document may still be declared by a lower layer.
+            let removed = goals.iter().filter(|goal| goal.change == GoalChange::Gone);
+            covered = removed
+                .filter(|goal| verify::declares(&after, goal))
+                .map(|goal| &goal.address)
+                .collect();
+            if !covered.is_empty() {
+                continue;
+            }
         }
         let others = verify::check(before, &after, goals, mode).map_err(Failed::Refused)?;
-        let files = edited.into_iter().filter_map(|(file, text)| {
-            let old = &texts.loaded.get(&file)?.text;
-            (*old != text).then(|| (file, (old.clone(), text)))
-        });
-        let files: BTreeMap<_, _> = files.collect();
-        let edits_rules =
-            files.values().any(|(old, new)| rule_documents(old) != rule_documents(new));
-        return Ok(Absorbed { files, others, edits_rules });
+        let mut absorbed = Absorbed { others, ..Absorbed::default() };
+        for (name, new) in edited {
+            let old = files.text(&name).unwrap_or_default();
+            if old != new {
+                absorbed.edits_rules |= rule_documents(old) != rule_documents(&new);
+                absorbed.files.insert(name, (old.to_owned(), new));
+            }
+        }
+        return Ok(absorbed);
     }
 }
 
 /// The `Defaults` and `Profile`s of a text.
 fn rule_documents(text: &str) -> Vec<Json> {
-    let is_rule = |node: &Node| {
-        let kind = node.get("kind").and_then(|(_, kind)| kind.text());
+    let mut documents = yaml::parse(text).documents;
+    documents.retain(|document| {
+        let kind = document.get("kind").and_then(|(_, kind)| kind.text());
         kind.is_some_and(|kind| Layer::RULES.contains(&kind))
-    };
-    let documents = yaml::parse(text).documents;
-    documents.iter().filter(|node| is_rule(node)).map(Node::to_json).collect()
+    });
+    documents.iter().map(Node::to_json).collect()
 }
 
-/// The edits for each goal.
+/// The edits for each goal, with its number.
 fn locate_all(
     before: &Desired,
     goals: &[Goal],
     mode: Mode,
     covered: &BTreeSet<&Address>,
-    texts: &mut Manifests<'_>,
+    files: &mut SourceFiles<'_>,
 ) -> Result<Vec<(usize, Edits)>, Failed> {
-    let (mut placed, mut refused) = (Vec::new(), Vec::new());
+    let (mut located, mut refused) = (Vec::new(), Vec::new());
     for (number, goal) in goals.iter().enumerate() {
-        let is_target = |container: &&Container| container.path == goal.container.path;
-        let Some(container) = before.containers.iter().find(is_target) else { continue };
-        match locate::locate_edits(goal, container, mode, covered.contains(&goal.address), texts) {
-            Ok(edits) => placed.push((number, edits)),
+        let Some(container) = before.container(&goal.container.path) else { continue };
+        let is_covered = covered.contains(&goal.address);
+        match locate::locate_edits(goal, container, mode, is_covered, files) {
+            Ok(edits) => located.push((number, edits)),
             Err(refusal) => refused.push(refusal),
         }
     }
-    if refused.is_empty() { Ok(placed) } else { Err(Failed::Refused(refused)) }
+    if refused.is_empty() { Ok(located) } else { Err(Failed::Refused(refused)) }
 }
 
 /// Applies all edits to the texts, in an order that keeps positions valid.
 fn apply_edits(
     goals: &[Goal],
     edits: Vec<(usize, Edits)>,
-    texts: &BTreeMap<FileName, Rc<Manifest>>,
+    files: &SourceFiles<'_>,
 ) -> Result<Contents, Failed> {
     let mut by_file: BTreeMap<FileName, Vec<(usize, Edit)>> = BTreeMap::new();
     for (number, edits) in edits {
@@ -201,7 +173,7 @@ fn apply_edits(
             Edit::Push { .. } => (1, 0),
             Edit::Remove { item, .. } => (2, usize::MAX - item),
         });
-        let text = texts[&file].text.clone();
+        let text = files.text(&file).unwrap_or_default().to_owned();
         let text = edit::apply_all(text, edits, &mut |number, stuck, text| {
             let refusal = Refusal::new(&goals[number].address, stuck.why);
             refused.push(stuck.at(refusal, &file, text));
@@ -210,3 +182,6 @@ fn apply_edits(
     }
     if refused.is_empty() { Ok(edited) } else { Err(Failed::Refused(refused)) }
 }
+
+#[cfg(test)]
+mod tests;

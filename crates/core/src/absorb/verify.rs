@@ -4,19 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Mode, Refusal,
-    drift::{EXTRA, Goal, GoalChange},
+    drift::{EXTRA, FieldValues, Goal, GoalChange},
 };
 use crate::{
     catalogue,
-    desired::{Container, Desired, ITSELF, SECTION, State, Values, meaning, state_of},
+    desired::{
+        Container, DeclaredValues, Desired, ITSELF, SECTION, State, declared_values, state_value,
+    },
     kind::{Section, forms},
-    value::{Json, Object, Value},
+    value::{Fields, Json, Object, Value},
 };
 
 /// Whether `desired` declares the entry of `goal` as present.
 pub(super) fn declares(desired: &Desired, goal: &Goal) -> bool {
-    let container =
-        desired.containers.iter().find(|container| container.path == goal.container.path);
+    let container = desired.container(&goal.container.path);
     let entry = container.and_then(|container| container.entry(goal.section, &goal.key));
     entry.is_some_and(|entry| entry.state == State::Present)
 }
@@ -33,46 +34,48 @@ pub(super) fn check(
     mode: Mode,
 ) -> Result<BTreeSet<String>, Vec<Refusal>> {
     let (mut others, mut refused) = (BTreeSet::new(), Vec::new());
-    let new: BTreeMap<_, _> =
-        after.containers.iter().map(|container| (&container.path, container)).collect();
+    let mut goals_by_path: BTreeMap<&str, Vec<&Goal>> = BTreeMap::new();
+    for goal in goals {
+        goals_by_path.entry(&goal.container.path).or_default().push(goal);
+    }
     for container in &before.containers {
-        let container_goals: Vec<_> =
-            goals.iter().filter(|goal| goal.container.path == container.path).collect();
-        let after = new.get(&container.path).map(|container| meaning(container));
-        let mut after = after.unwrap_or_default();
-        let mut expected = meaning(container);
-        for goal in &container_goals {
-            if !apply_goal(goal, container, &mut expected, &mut after) {
+        let container_goals = goals_by_path.get(&*container.path).map_or(&[][..], Vec::as_slice);
+        let mut expected = declared_values(container);
+        let mut actual = after.container(&container.path).map(declared_values).unwrap_or_default();
+        for goal in container_goals {
+            if !apply_goal(goal, container, &mut expected, &mut actual) {
                 let reason =
                     "the edited manifest would not declare the live state; edit it by hand";
                 refused.push(Refusal::new(&goal.address, reason));
             }
         }
-        if expected == after {
+        if expected == actual {
             continue;
         }
-        let first = expected.iter().find(|(slot, value)| after.get(*slot) != Some(value));
-        let first = first.or_else(|| after.iter().find(|(slot, _)| !expected.contains_key(*slot)));
-        let section = first.map_or(ITSELF, |((section, ..), _)| section);
-        match container_goals
-            .first()
-            .copied()
-            .or_else(|| goals.first().filter(|_| mode == Mode::Own))
-        {
-            Some(goal) => {
-                let changed = match section {
-                    ITSELF => container.path.to_string(),
-                    section => container.address().section(section).to_string(),
-                };
-                let reason = format!(
-                    "the edit would also change the declaration of `{changed}`; edit it by hand"
-                );
-                refused.push(Refusal::new(&goal.address, reason));
-            }
-            None => drop(others.insert(container.path.to_string())),
-        }
+        let goal = container_goals.first().copied();
+        let Some(goal) = goal.or_else(|| goals.first().filter(|_| mode == Mode::Own)) else {
+            others.insert(container.path.to_string());
+            continue;
+        };
+        let section = differing_section(&expected, &actual);
+        let changed = match section.or_else(|| differing_section(&actual, &expected)) {
+            None | Some(ITSELF) => container.address(),
+            Some(section) => container.address().section(section),
+        };
+        let reason =
+            format!("the edit would also change the declaration of `{changed}`; edit it by hand");
+        refused.push(Refusal::new(&goal.address, reason));
     }
     if refused.is_empty() { Ok(others) } else { Err(refused) }
+}
+
+/// The section of the first value in `values` that is not in `others`.
+fn differing_section(values: &DeclaredValues, others: &DeclaredValues) -> Option<&'static str> {
+    let mut entries = values.iter().map(|(entry, fields)| (entry, fields, others.get(entry)));
+    let differing = entries.find(|(_, fields, others)| {
+        fields.iter().any(|(name, value)| others.and_then(|it| it.get(name)) != Some(value))
+    });
+    differing.map(|((section, _), ..)| *section)
 }
 
 /// Adds the result of `goal` to `expected`. If several results fulfil it, removes the actual one
@@ -80,72 +83,67 @@ pub(super) fn check(
 fn apply_goal(
     goal: &Goal,
     container: &Container,
-    expected: &mut Values,
-    after: &mut Values,
+    expected: &mut DeclaredValues,
+    actual: &mut DeclaredValues,
 ) -> bool {
-    let slot = |key: &str, field: &str| (goal.section, key.to_owned(), field.to_owned());
-    let Some(of) = catalogue::section(container.scope, goal.section) else { return false };
+    let Some(section) = catalogue::section(container.scope, goal.section) else { return false };
     // A new section is managed from now on.
-    let whole = slot(SECTION, ITSELF);
-    if let (false, Some(policy)) = (expected.contains_key(&whole), after.get(&whole)) {
-        expected.insert(whole, policy.clone());
+    let section_policy = (goal.section, SECTION.to_owned());
+    if let (false, Some(policy)) =
+        (expected.contains_key(&section_policy), actual.get(&section_policy))
+    {
+        expected.insert(section_policy, policy.clone());
     }
-    let is_of_entry =
-        |(section, key, _): &(&str, String, String)| (*section, key) == (goal.section, &goal.key);
-    match &goal.what {
-        GoalChange::Fields(fields) => {
-            let state = slot(&goal.key, ITSELF);
-            expected.entry(state).or_insert_with(|| state_of(State::Present));
-            for (names, value) in fields {
-                let names = names.strip_prefix(&[EXTRA.to_owned()]).unwrap_or(names);
-                let Some((name, within)) = names.split_first() else { continue };
-                let field =
-                    expected.entry(slot(&goal.key, name)).or_insert(Value::Plain(Json::Null));
-                set_value(of, name, field, within, value);
-            }
+    let entry = (goal.section, goal.key.clone());
+    match &goal.change {
+        GoalChange::Fields(values) => {
+            let present = Fields::from([(ITSELF.to_owned(), state_value(State::Present))]);
+            set_fields(section, expected.entry(entry).or_insert(present), values);
             true
         }
         GoalChange::Gone => {
-            let state = after.get(&slot(&goal.key, ITSELF)).cloned();
-            expected.retain(|slot, _| !is_of_entry(slot));
-            after.retain(|slot, _| !is_of_entry(slot));
-            state.is_none_or(|state| state == state_of(State::Absent))
+            expected.remove(&entry);
+            let state = actual.remove(&entry).and_then(|mut fields| fields.remove(ITSELF));
+            state.is_none_or(|state| state == state_value(State::Absent))
         }
-        GoalChange::Entry(fields, _) => {
-            let mut wanted: BTreeMap<String, Value> = BTreeMap::new();
-            for (names, value) in fields {
-                let Some((name, within)) = names.split_first() else { continue };
-                let field = wanted.entry(name.clone()).or_insert(Value::Plain(Json::Null));
-                set_value(of, name, field, within, value);
-            }
-            let slots: Vec<_> = after.keys().filter(|slot| is_of_entry(slot)).cloned().collect();
-            let mut declared: BTreeMap<String, Value> = slots
-                .iter()
-                .filter_map(|slot| Some((slot.2.clone(), after.remove(slot)?)))
-                .collect();
-            expected.retain(|slot, _| !is_of_entry(slot));
-            let is_there = declared.remove(ITSELF) == Some(state_of(State::Present));
-            declared.retain(|name, _| wanted.contains_key(name) || !of.identity.contains(&&**name));
-            is_there && declared == wanted
+        GoalChange::Entry(values, _) => {
+            let mut wanted = Fields::new();
+            set_fields(section, &mut wanted, values);
+            expected.remove(&entry);
+            let mut declared = actual.remove(&entry).unwrap_or_default();
+            let is_present = declared.remove(ITSELF) == Some(state_value(State::Present));
+            declared
+                .retain(|name, _| wanted.contains_key(name) || !section.identity.contains(&name));
+            is_present && declared == wanted
         }
     }
 }
 
-/// Sets the value below the keys `within` in `field`, the field `name` of `section`.
-fn set_value(section: Section, name: &str, field: &mut Value, within: &[String], value: &Json) {
-    let Value::Plain(json) = field else {
-        *field = Value::Plain(value.clone());
-        return;
-    };
-    let mut json = json;
-    for key in within {
+/// Sets `values`, each at its keys, in the `fields` of an entry of `section`.
+fn set_fields(section: Section, fields: &mut Fields, values: &FieldValues) {
+    for (keys, value) in values {
+        let keys = keys.strip_prefix(&[EXTRA.to_owned()]).unwrap_or(keys);
+        let Some((name, inner_keys)) = keys.split_first() else { continue };
+        let mut field = fields.remove(name).unwrap_or(Value::Plain(Json::Null));
+        if let Value::Plain(json) = &mut field {
+            set_json(json, inner_keys, value);
+            if let Some(spec) = section.table().get(name) {
+                forms::normalise(spec, &mut field);
+            }
+        } else {
+            field = Value::Plain(value.clone());
+        }
+        fields.insert(name.clone(), field);
+    }
+}
+
+/// Sets the value at `keys` in `json`.
+fn set_json(mut json: &mut Json, keys: &[String], value: &Json) {
+    for key in keys {
         if !json.is_object() {
             *json = Json::Object(Object::new());
         }
         json = &mut json[key.as_str()];
     }
     *json = value.clone();
-    if let Some(spec) = section.table().get(name) {
-        forms::normalise(spec, field);
-    }
 }

@@ -31,7 +31,7 @@ pub use declared::Declared;
 pub use groups::{Groups, members};
 pub use moves::{Move, Moves, renamed};
 pub use roster::{Ask, Exception, Judge, Member, Roster, Treatment};
-pub use slots::{ITSELF, SECTION, Values, meaning, state_of};
+pub use slots::{DeclaredValues, ITSELF, SECTION, declared_values, state_value};
 
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +87,13 @@ impl Desired {
         self.containers.extend(brought_in);
         self.containers.sort_by_cached_key(|container| container.path.to_lowercase());
         self
+    }
+
+    /// The container at `path`, whatever its case.
+    pub fn container(&self, path: &str) -> Option<&Container> {
+        let lower = path.to_lowercase();
+        let at = self.containers.binary_search_by_key(&lower, |it| it.path.to_lowercase()).ok()?;
+        Some(&self.containers[at])
     }
 
     /// The number of containers of `scope`.

@@ -55,10 +55,9 @@ impl Moves {
         let mut moved: Vec<_> =
             containers.iter().filter(|container| !container.life.previously.is_empty()).collect();
         // Paths below a group depend on the group's new path, so groups come first.
-        let depth = |path: &str| path.matches('/').count();
         moved.sort_by_key(|container| {
-            let former = container.life.previously.iter().map(|former| depth(&former.value));
-            (container.scope == Scope::Project, former.min())
+            let depths = container.former().map(|former| former.matches('/').count());
+            (container.scope == Scope::Project, depths.min())
         });
         let written: BTreeSet<_> =
             moved.iter().flat_map(|container| container.former()).map(str::to_lowercase).collect();
@@ -239,9 +238,8 @@ impl Moves {
     /// Whether `is_so` holds for `address` below one of its former paths; `None` if there are too
     /// many of them.
     pub fn was(&self, address: &Address, is_so: impl Fn(&Address) -> bool) -> Option<bool> {
-        let at = |path: String| Address { path: path.into(), ..address.clone() };
-        let former = self.former(&address.path)?;
-        Some(former.into_iter().any(|path| is_so(&at(path))))
+        let mut former = self.former(&address.path)?.into_iter();
+        Some(former.any(|path| is_so(&Address { path: path.into(), ..address.clone() })))
     }
 
     /// The lower-case former paths of the container declared at `path`: its own, and those derived
@@ -332,12 +330,9 @@ impl Moves {
 
 /// The path between a rename and a move, for a container that needs both.
 pub fn renamed(former: &str, home: &str) -> Option<String> {
-    let apart = |path: &str| match path.rsplit_once('/') {
-        Some((namespace, name)) => (format!("{namespace}/"), name.to_owned()),
-        None => (String::new(), path.to_owned()),
-    };
-    let ((from, old), (to, new)) = (apart(former), apart(home));
-    (from != to && old != new).then(|| from + &new)
+    let [(from, old), (to, new)] =
+        [former, home].map(|path| path.split_at(path.rfind('/').map_or(0, |slash| slash + 1)));
+    (from != to && old != new).then(|| format!("{from}{new}"))
 }
 
 #[cfg(test)]

@@ -1,49 +1,52 @@
 //! The declared values of a group or project without their origins, to compare two declarations
-//! slot by slot.
+//! entry by entry.
 
 use std::collections::BTreeMap;
 
 use super::{Container, Declared, State};
-use crate::{address::Glob, value::Value};
+use crate::{
+    address::Glob,
+    value::{Fields, Value},
+};
 
-/// The declared values by section, entry and field, without origins.
-pub type Values = BTreeMap<(&'static str, String, String), Value>;
+/// The declared fields by section and entry, without origins.
+pub type DeclaredValues = BTreeMap<(&'static str, String), Fields>;
 
-/// The key for the container itself, and for a section or entry as a whole.
+/// The key for the container itself, and the field for a section or entry as a whole.
 pub const ITSELF: &str = "";
 
 /// The key for a section as a whole; no entry has this name.
 pub const SECTION: &str = "\0";
 
 /// The declared values of `container`.
-pub fn meaning(container: &Container) -> Values {
-    let mut meaning = Values::new();
-    let mut say = |section, key: &str, field: &str, value: Value| {
-        meaning.insert((section, key.to_owned(), field.to_owned()), value);
-    };
+pub fn declared_values(container: &Container) -> DeclaredValues {
     let life = &container.life;
     let former: Vec<_> = container.former().collect();
     let state = life.state.as_ref().map(|state| state.value);
     let undeclared = life.unlisted_projects.as_ref().map(|policy| policy.value);
     let creation = container.create.fields().map(Declared::values);
     let itself = format!("{:?}", (container.is_watched, former, state, undeclared, creation));
-    say(ITSELF, ITSELF, ITSELF, Value::from(itself.as_str()));
+    let mut values = DeclaredValues::from([((ITSELF, ITSELF.to_owned()), whole(&itself))]);
     for section in &container.sections {
         let name = section.of.section;
         let unmanaged: Vec<_> = section.unmanaged.iter().map(Glob::written).collect();
-        let whole = format!("{:?}", (section.unlisted.value, unmanaged));
-        say(name, SECTION, ITSELF, Value::from(whole.as_str()));
+        let policy = format!("{:?}", (section.unlisted.value, unmanaged));
+        values.insert((name, SECTION.to_owned()), whole(&policy));
         for entry in &section.entries {
-            say(name, &entry.key, ITSELF, state_of(entry.state));
-            for (field, value) in entry.values() {
-                say(name, &entry.key, &field, value);
-            }
+            let mut fields = entry.values();
+            fields.insert(ITSELF.to_owned(), state_value(entry.state));
+            values.insert((name, entry.key.clone()), fields);
         }
     }
-    meaning
+    values
+}
+
+/// The only field of a container or a section as a whole.
+fn whole(text: &str) -> Fields {
+    Fields::from([(ITSELF.to_owned(), Value::from(text))])
 }
 
 /// The value for the state of an entry.
-pub fn state_of(state: State) -> Value {
+pub fn state_value(state: State) -> Value {
     Value::from(if state == State::Absent { "absent" } else { "present" })
 }

@@ -18,7 +18,7 @@ use crate::{
     manifest::may_be_created,
     secret::judge,
     text::escape,
-    value::{Json, Object},
+    value::Json,
 };
 
 /// A section answered like this is not visible to this caller, not in the tier of the service, or
@@ -58,10 +58,14 @@ pub(super) struct DocumentBuilder<'a> {
 }
 
 /// The ids in `live` whose names are needed.
-pub(super) fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
-    let entries = catalogue::sections(scope).filter_map(|of| {
-        let entries = live.entries(of.section)?;
-        Some(entries.iter().flat_map(move |entry| forms::referenced_ids(of, entry.fields.raw())))
+pub(super) fn referenced_ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
+    let entries = catalogue::sections(scope).filter_map(|section| {
+        let entries = live.entries(section.section)?;
+        Some(
+            entries
+                .iter()
+                .flat_map(move |entry| forms::referenced_ids(section, entry.fields.raw())),
+        )
     });
     entries.flatten().collect()
 }
@@ -74,20 +78,29 @@ pub(super) fn declare(
     names: &Names,
     settings: &Settings,
 ) -> Conversion {
-    let unread = |reason: &str| Conversion::Unread(Cause::new(reason.to_owned()).transient());
-    let facts = match &live.presence {
-        Presence::Here(_, facts) if facts.deleting.is_some() => {
-            return Conversion::Deleting;
-        }
-        Presence::Here(_, facts) => facts,
-        Presence::Moved { to: Some(to) } => return unread(&format!("it is now `{to}`")),
-        Presence::Moved { to: None } => return unread("it was renamed"),
+    let reason = match &live.presence {
+        Presence::Here(_, facts) if facts.deleting.is_some() => return Conversion::Deleting,
+        Presence::Here(_, facts) => return convert(scope, path, live, facts, names, settings),
+        Presence::Unreadable(cause) => return Conversion::Unread(cause.clone()),
+        Presence::Moved { to: Some(to) } => format!("it is now `{to}`"),
+        Presence::Moved { to: None } => "it was renamed".to_owned(),
         Presence::Missing(_)
         | Presence::NoNamespace(_)
         | Presence::Twice { .. }
-        | Presence::Halfway { .. } => return unread("it is gone"),
-        Presence::Unreadable(cause) => return Conversion::Unread(cause.clone()),
+        | Presence::Halfway { .. } => "it is gone".to_owned(),
     };
+    Conversion::Unread(Cause::new(reason).transient())
+}
+
+/// The document for a group or project that exists.
+fn convert(
+    scope: Scope,
+    path: &str,
+    live: &Live,
+    facts: &Facts,
+    names: &Names,
+    settings: &Settings,
+) -> Conversion {
     let mut all = live.names.clone();
     all.extend(names.clone());
     let document = Document {
@@ -97,8 +110,8 @@ pub(super) fn declare(
     };
     let mut builder = DocumentBuilder { settings, path, facts, names: &all, document };
     for section in catalogue::sections(scope) {
-        if settings.takes(path, section) {
-            builder.section(section, live.sections.get(section.section));
+        if settings.exports_section(path, section) {
+            builder.add_section(section, live.sections.get(section.section));
         } else {
             builder.document.unread.push(section.section);
         }
@@ -108,121 +121,124 @@ pub(super) fn declare(
 }
 
 impl DocumentBuilder<'_> {
-    fn section(&mut self, of: Section, live: Option<&Collection>) {
-        let entries = match (of.shape, live.map(Collection::entries)) {
+    fn add_section(&mut self, section: Section, live: Option<&Collection>) {
+        let entries = match (section.shape, live.map(Collection::entries)) {
             (Shape::Container, _) => {
                 // What is older keeps a path that nothing new may have.
-                if self.settings.create && may_be_created(of.home.scope, self.path) {
-                    let fields = vec![(of.section.to_owned(), true.into())];
+                if self.settings.create && may_be_created(section.home.scope, self.path) {
+                    let fields = vec![(section.section.to_owned(), true.into())];
                     let entry = DocEntry { fields, ..DocEntry::default() };
-                    self.document.parts.push(DocSection::new(of, vec![entry]));
+                    self.document.sections.push(DocSection::new(section, vec![entry]));
                 }
                 return;
             }
             // Nothing else in an archived container can be changed.
-            (_, Some(Ok(entries))) if self.facts.archived && !is_archiving(of, entries) => return,
+            (_, Some(Ok(entries))) if self.facts.archived && !is_archiving(section, entries) => {
+                return;
+            }
             (_, Some(Ok(entries))) => entries,
             (_, _) if self.facts.archived => return,
-            (_, Some(Err(cause))) => return self.unread(of, cause),
-            (_, None) => return self.unread(of, &Cause::new("not read")),
+            (_, Some(Err(cause))) => return self.add_unread(section, cause),
+            (_, None) => return self.add_unread(section, &Cause::new("not read")),
         };
-        let mut part = DocSection::new(of, Vec::new());
-        let tier = entries.iter().map(|live| live.tier).fold(of.tier(), Tier::max);
+        let mut content = DocSection::new(section, Vec::new());
+        let tier = entries.iter().map(|live| live.tier).fold(section.tier(), Tier::max);
         self.document.tier = self.document.tier.max(tier);
-        if !matches!(of.home.place, Place::Object) || self.facts.tier > Tier::Free {
+        if !matches!(section.home.place, Place::Object) || self.facts.tier > Tier::Free {
             self.document.proven = self.document.proven.max(tier);
         }
         for live in entries {
-            if self.is_omitted(of, live) {
+            if self.is_omitted(section, live) {
                 continue;
             }
-            if let Some(name) = secret_required_field(of, live) {
+            if let Some(name) = secret_required_field(section, live) {
                 let reason = format!("`{name}` may hold a credential");
-                self.omit(&mut part, &of.name(live.fields.raw()), reason);
+                self.omit(&mut content, &section.name(live.fields.raw()), reason);
                 continue;
             }
             let before = self.document.omitted.len();
-            let entry = EntryWriter::entry(self, of, live, &mut part.about);
-            if let Some(name) = entry.missing_identity(of) {
+            let entry = EntryWriter::entry(self, section, live, &mut content.about);
+            if let Some(name) = entry.missing_identity(section) {
                 self.document.omitted.truncate(before);
-                self.omit(&mut part, &entry.key, format!("manifests cannot express `{name}`"));
+                self.omit(&mut content, &entry.key, format!("manifests cannot express `{name}`"));
                 continue;
             }
             // A section that is not a list exists even if it has no fields.
-            if of.shape == Shape::List || !entry.fields.is_empty() || !entry.unknown.is_empty() {
-                part.entries.push(entry);
+            if section.shape == Shape::List || !entry.fields.is_empty() || !entry.unknown.is_empty()
+            {
+                content.entries.push(entry);
             }
         }
-        let address = Address::container(self.path.into()).section(of.section);
-        let is_empty = part.entries.is_empty() && part.about.is_empty();
-        if of.shape == Shape::List {
-            self.omit_twins(&mut part);
-            part.entries
+        let address = Address::container(self.path.into()).section(section.section);
+        let is_empty = content.entries.is_empty() && content.about.is_empty();
+        if section.shape == Shape::List {
+            self.omit_twins(&mut content);
+            content
+                .entries
                 .retain(|entry| self.settings.selection.holds(&address.entry(entry.key.as_str())));
-            part.entries.sort_by(|a, b| a.key.cmp(&b.key));
+            content.entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
         let is_declared_empty = self.settings.all && is_empty;
-        if is_declared_empty && of.is_removable() && of.shape == Shape::Mapping {
-            self.document.declare_absent(of);
-        } else if !part.entries.is_empty()
-            || !part.about.is_empty()
-            || (is_declared_empty && of.shape == Shape::List)
+        if is_declared_empty && section.is_removable() && section.shape == Shape::Mapping {
+            self.document.declare_absent(section);
+        } else if !content.entries.is_empty()
+            || !content.about.is_empty()
+            || (is_declared_empty && section.shape == Shape::List)
         {
-            self.document.parts.push(part);
+            self.document.sections.push(content);
         }
     }
 
     /// A section that could not be read.
-    fn unread(&mut self, of: Section, cause: &Cause) {
-        self.document.unread.push(of.section);
-        let fields = of.table().specs().iter().map(|spec| spec.field.available.tier).max();
-        let whole = fields.filter(|_| of.shape != Shape::List).unwrap_or_default();
+    fn add_unread(&mut self, section: Section, cause: &Cause) {
+        self.document.unread.push(section.section);
+        let fields = section.table().specs().iter().map(|spec| spec.field.available.tier).max();
+        let whole = fields.filter(|_| section.shape != Shape::List).unwrap_or_default();
         let is_refused = match (cause.status, cause.operation) {
             (Some(status), _) => REFUSED.contains(&status),
             (None, operation) => operation.is_none() && !cause.transient,
         };
         self.document.refused.push(UnreadSection {
-            section: of.section,
+            section: section.section,
             cause: cause.clone(),
             is_refused,
-            tier: of.tier().max(whole),
+            tier: section.tier().max(whole),
             // 401 concerns the token; no response means that the role is too low.
             sees_it: cause.status.is_some_and(|status| status != REFUSED[0])
                 && (self.settings.caller.administrator
-                    || self.facts.level.is_some_and(|level| level >= of.home.seen_from())),
+                    || self.facts.level.is_some_and(|level| level >= section.home.seen_from())),
         });
     }
 
     /// Leaves the entry `key` out of `part`, with a comment.
-    fn omit(&mut self, part: &mut DocSection, key: &str, reason: String) {
-        part.about.push(format!("Not exported: {} ({reason})", escape(key)));
-        self.document.omitted.push((format!("{}/{key}", part.of.section), Cause::new(reason)));
+    fn omit(&mut self, content: &mut DocSection, key: &str, reason: String) {
+        content.about.push(format!("Not exported: {} ({reason})", escape(key)));
+        self.document.omitted.push((format!("{}/{key}", content.name()), Cause::new(reason)));
     }
 
     /// Leaves out entries with the same identity: declaring one of them would change the others.
-    fn omit_twins(&mut self, part: &mut DocSection) {
-        let of = part.of;
-        let identities = |entry: &DocEntry| {
-            let fields: Object = entry.fields.iter().cloned().collect();
-            let identity = of.identify(&fields);
+    fn omit_twins(&mut self, content: &mut DocSection) {
+        let section = content.section;
+        let identities = content.entries.iter().map(|entry| {
+            let identity = section.identify(&entry.fields.iter().cloned().collect());
             let name = (!identity.name.is_empty()).then(|| format!("by name {}", identity.name));
-            name.into_iter().chain(identity.keys.into_iter().next()).collect::<Vec<_>>()
-        };
-        let identities: Vec<_> = part.entries.iter().map(identities).collect();
+            name.into_iter().chain(identity.keys.into_iter().next()).collect::<BTreeSet<_>>()
+        });
+        let identities: Vec<_> = identities.collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for key in identities.iter().flat_map(BTreeSet::from_iter) {
+        for key in identities.iter().flatten() {
             *counts.entry(key).or_default() += 1;
         }
         let mut twins = identities
             .iter()
             .map(|identities| identities.iter().any(|key| counts[key.as_str()] > 1));
-        let out: Vec<_> = part
+        let out: Vec<_> = content
             .entries
             .extract_if(.., |entry| twins.next() == Some(true) && entry.state.is_none())
             .collect();
         for entry in out {
-            let reason = format!("a manifest cannot tell it from another {}", of.noun);
-            self.omit(part, &entry.key, reason);
+            let reason = format!("a manifest cannot tell it from another {}", section.noun);
+            self.omit(content, &entry.key, reason);
         }
     }
 

@@ -29,14 +29,14 @@ use crate::{
 };
 
 /// The minimum number of projects in a group with `Defaults`.
-const FEWEST: usize = 3;
+const FEWEST_PROJECTS: usize = 3;
 /// How many lines `Defaults` must save: their own lines without any value, plus one.
-const LEAST: u64 = 6;
+const FEWEST_SAVED_LINES: u64 = 6;
 /// The cost of an override that cannot be expressed.
-const NEVER: u64 = 1 << 40;
+const IMPOSSIBLE_COST: u64 = 1 << 40;
 
 /// The lines of a second `Defaults` document of a group.
-const ANOTHER: u64 = 3;
+const LINES_OF_ANOTHER: u64 = 3;
 
 /// The `Defaults` of all projects, or subgroups, below a group.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Defaults {
     scope: Scope,
     /// The paths for which it does not hold.
     except: Vec<String>,
-    pub(super) parts: Vec<DocSection>,
+    pub(super) sections: Vec<DocSection>,
 }
 
 impl Defaults {
@@ -62,7 +62,7 @@ impl Defaults {
         let of_groups = (self.scope == Scope::Group).then_some(of_groups);
         head.into_iter()
             .chain(of_groups)
-            .chain(self.parts.iter().filter_map(DocSection::item))
+            .chain(self.sections.iter().filter_map(DocSection::item))
             .collect()
     }
 }
@@ -98,7 +98,7 @@ struct Group {
 struct SharedValue {
     group: usize,
     key: Key,
-    of: Section,
+    section: Section,
     entry: DocEntry,
     /// The paths of those below the group that have no such entry.
     except: Vec<String>,
@@ -108,16 +108,20 @@ struct SharedValue {
 /// Moves common values of `scope` out of `documents`, which are sorted by path, into the returned
 /// `Defaults`.
 pub(super) fn extract_defaults(documents: &mut [Document], scope: Scope) -> Vec<Defaults> {
-    let mut groups = groups(documents, scope);
+    let mut groups = group_documents(documents, scope);
     let values = loop {
         let mut values = shared_values(documents, &groups, scope);
         let mut shared: BTreeMap<(usize, Vec<String>), u64> = BTreeMap::new();
-        let pair = |value: &SharedValue| (value.group, value.except.clone());
-        values.iter().for_each(|value| *shared.entry(pair(value)).or_default() += value.saves);
-        values.retain(|value| value.except.is_empty() || shared[&pair(value)] > ANOTHER);
+        for value in &values {
+            *shared.entry((value.group, value.except.clone())).or_default() += value.saves;
+        }
+        values.retain(|value| {
+            value.except.is_empty()
+                || shared[&(value.group, value.except.clone())] > LINES_OF_ANOTHER
+        });
         let mut saved: BTreeMap<usize, u64> = BTreeMap::new();
         values.iter().for_each(|value| *saved.entry(value.group).or_default() += value.saves);
-        let idle: Vec<_> = saved.iter().filter(|(_, saves)| **saves < LEAST).collect();
+        let idle: Vec<_> = saved.iter().filter(|(_, saves)| **saves < FEWEST_SAVED_LINES).collect();
         if idle.is_empty() {
             break values;
         }
@@ -129,13 +133,13 @@ pub(super) fn extract_defaults(documents: &mut [Document], scope: Scope) -> Vec<
         }
     }
     let mut all: BTreeMap<(usize, Vec<String>), Vec<DocSection>> = BTreeMap::new();
-    for SharedValue { group, except, of, entry, .. } in values {
-        add(all.entry((group, except)).or_default(), of, entry);
+    for SharedValue { group, except, section, entry, .. } in values {
+        add_entry(all.entry((group, except)).or_default(), section, entry);
     }
-    let defaults = all.into_iter().map(|((at, except), mut parts)| {
-        parts.iter_mut().for_each(sort_section);
-        parts.sort_by_key(DocSection::position_in_document);
-        Defaults { group: groups[at].path.clone(), scope, except, parts }
+    let defaults = all.into_iter().map(|((at, except), mut sections)| {
+        sections.iter_mut().for_each(sort_section);
+        sections.sort_by_key(DocSection::position_in_document);
+        Defaults { group: groups[at].path.clone(), scope, except, sections }
     });
     let mut defaults: Vec<_> = defaults.collect();
     defaults.iter_mut().for_each(|defaults| share_empty(defaults, documents));
@@ -153,28 +157,27 @@ fn share_empty(defaults: &mut Defaults, documents: &mut [Document]) {
     let mut within: Vec<_> = within.collect();
     let unread: BTreeSet<_> = within.iter().flat_map(|it| it.unread.iter().copied()).collect();
     for document in &mut within {
-        for part in document
-            .parts
-            .extract_if(.., |part| part.is_empty() && !unread.contains(part.of.section))
+        for content in document
+            .sections
+            .extract_if(.., |content| content.is_empty() && !unread.contains(content.name()))
         {
-            if defaults.parts.iter().all(|existing| existing.of.section != part.of.section) {
-                defaults.parts.push(part);
+            if defaults.sections.iter().all(|existing| existing.name() != content.name()) {
+                defaults.sections.push(content);
             }
         }
     }
-    defaults.parts.sort_by_key(DocSection::position_in_document);
+    defaults.sections.sort_by_key(DocSection::position_in_document);
 }
 
 /// The groups with members of `scope`, outer ones first.
-fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
-    let parent = |path: &str| group_of(path).unwrap_or_default().to_owned();
+fn group_documents(documents: &[Document], scope: Scope) -> Vec<Group> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for document in documents {
         let path = match document.scope {
-            Scope::Group => document.path.to_string(),
-            Scope::Project => parent(&document.path),
+            Scope::Group => &*document.path,
+            Scope::Project => group_of(&document.path).unwrap_or_default(),
         };
-        paths.entry(path.to_lowercase()).or_insert(path);
+        paths.entry(path.to_lowercase()).or_insert_with(|| path.to_owned());
     }
     let mut groups: Vec<Group> = Vec::new();
     let mut positions: BTreeMap<String, usize> = BTreeMap::new();
@@ -190,8 +193,9 @@ fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
         });
     }
     for (at, document) in documents.iter().enumerate() {
+        let group = group_of(&document.path).unwrap_or_default().to_lowercase();
         if document.scope == scope
-            && let Some(group) = positions.get(&parent(&document.path).to_lowercase())
+            && let Some(group) = positions.get(&group)
         {
             groups[*group].projects.push(at);
         }
@@ -199,7 +203,7 @@ fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
     for at in (0..groups.len()).rev() {
         let group = &mut groups[at];
         group.within.extend(&group.projects);
-        group.may_share = group.within.len() >= FEWEST && is_literal(&group.path);
+        group.may_share = group.within.len() >= FEWEST_PROJECTS && is_literal(&group.path);
         if let Some(above) = group.above {
             let within = group.within.clone();
             groups[above].within.extend(within);
@@ -212,25 +216,25 @@ fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
 fn shared_values(documents: &[Document], groups: &[Group], scope: Scope) -> Vec<SharedValue> {
     let projects = documents.iter().filter(|document| document.scope == scope);
     let mut counts: BTreeMap<Key, (Section, usize)> = BTreeMap::new();
-    for part in projects.flat_map(|document| &document.parts) {
+    for content in projects.flat_map(|document| &document.sections) {
         // Whether it is archived, or may be created, is a matter of each project.
-        if matches!(part.of.shape, Shape::Switch | Shape::Container) {
+        if matches!(content.section.shape, Shape::Switch | Shape::Container) {
             continue;
         }
-        for key in part.entries.iter().flat_map(|entry| keys(part.of, entry)) {
-            counts.entry(key).or_insert((part.of, 0)).1 += 1;
+        for key in content.entries.iter().flat_map(|entry| shareable_keys(content.section, entry)) {
+            counts.entry(key).or_insert((content.section, 0)).1 += 1;
         }
     }
-    counts.retain(|_, (_, count)| *count >= FEWEST);
+    counts.retain(|_, (_, count)| *count >= FEWEST_PROJECTS);
     counts
         .into_iter()
-        .flat_map(|(key, (of, _))| shared_values_of(&key, of, documents, groups))
+        .flat_map(|(key, (section, _))| shared_values_of(&key, section, documents, groups))
         .collect()
 }
 
 /// The keys under which values of an entry can be shared.
-fn keys(section: Section, entry: &DocEntry) -> Vec<Key> {
-    if is_whole(section) {
+fn shareable_keys(section: Section, entry: &DocEntry) -> Vec<Key> {
+    if shares_entries(section) {
         return vec![(section.section, entry.key.clone())];
     }
     entry.fields.iter().map(|(name, _)| (section.section, name.clone())).collect()
@@ -238,38 +242,38 @@ fn keys(section: Section, entry: &DocEntry) -> Vec<Key> {
 
 /// Whether the entries of a section are shared as a whole, because entries can be absent; otherwise each
 /// field is one.
-fn is_whole(section: Section) -> bool {
+fn shares_entries(section: Section) -> bool {
     section.shape == Shape::List || section.is_removable()
 }
 
 /// The shared values of one field or entry. Outer groups come first, because their values hold below.
 fn shared_values_of(
     key: &Key,
-    of: Section,
+    section: Section,
     documents: &[Document],
     groups: &[Group],
 ) -> Vec<SharedValue> {
-    let cells: Vec<_> = documents.iter().map(|document| cell(document, key, of)).collect();
+    let cells: Vec<_> = documents.iter().map(|document| value_in(document, key, section)).collect();
     let mut values = Vec::new();
     let mut holds: Vec<Option<&DocEntry>> = vec![None; groups.len()];
     for (at, group) in groups.iter().enumerate() {
         holds[at] = group.above.and_then(|above| holds[above]);
         let Some(common) = majority_value(group, &cells) else { continue };
-        let take = |above: Option<&DocEntry>| -> u64 {
-            group.within.iter().map(|project| cost(of, &cells[*project], above)).sum()
-        };
+        let [costs_before, costs_after] = [holds[at], Some(common)].map(|above| -> u64 {
+            group.within.iter().map(|project| line_cost(section, &cells[*project], above)).sum()
+        });
         let except = group
             .within
             .iter()
             .filter(|project| matches!(cells[**project], Cell::Undeclared(None)))
             .map(|project| documents[*project].path.to_string())
             .collect();
-        let saves = take(holds[at]).saturating_sub(take(Some(common)) + lines(of, common));
+        let saves = costs_before.saturating_sub(costs_after + line_count(section, common));
         // One saved line is not worth a second place to look at.
         if saves > 1 {
             holds[at] = Some(common);
             let entry = common.clone();
-            values.push(SharedValue { group: at, key: key.clone(), of, entry, except, saves });
+            values.push(SharedValue { group: at, key: key.clone(), section, entry, except, saves });
         }
     }
     values
@@ -277,37 +281,35 @@ fn shared_values_of(
 
 /// The value of more than half of the projects in and below a group, if it can be shared.
 fn majority_value<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c DocEntry> {
-    let values = || {
-        let within = group.within.iter().map(|project| &cells[*project]);
-        within.filter(|cell| !matches!(cell, Cell::Free)).map(|cell| match cell {
-            Cell::Declared(entry) => Some(&**entry),
-            _ => None,
-        })
-    };
+    let within = group.within.iter().map(|project| &cells[*project]);
+    let values = within.filter(|cell| !matches!(cell, Cell::Free)).map(|cell| match cell {
+        Cell::Declared(entry) => Some(&**entry),
+        _ => None,
+    });
     // Majority vote: pairs of different values cancel out, so only what remains can be the
     // majority.
     let mut candidate = (None, 0);
-    for value in values() {
+    for value in values.clone() {
         match candidate {
             (_, 0) => candidate = (value, 1),
             (most, count) => candidate.1 = if most == value { count + 1 } else { count - 1 },
         }
     }
     let most = candidate.0.filter(|entry| group.may_share && entry.state.is_none())?;
-    let count = values().filter(|value| *value == Some(most)).count();
-    (count * 2 > values().count()).then_some(most)
+    let count = values.clone().filter(|value| *value == Some(most)).count();
+    (count * 2 > values.count()).then_some(most)
 }
 
 /// The value of `key` in `document`; a field is an entry of its own.
-fn cell<'d>(document: &'d Document, key: &Key, section: Section) -> Cell<'d> {
+fn value_in<'d>(document: &'d Document, key: &Key, section: Section) -> Cell<'d> {
     steps::step();
-    let part = document.part(key.0);
+    let content = document.section(key.0);
     let is_out = document.scope != section.home.scope || document.unread.contains(&key.0);
-    if is_out || (document.is_archived && part.is_none()) {
+    if is_out || (document.is_archived && content.is_none()) {
         return Cell::Free;
     }
-    let entries = part.map(|part| &part.entries[..]).unwrap_or_default();
-    if is_whole(section) {
+    let entries = content.map(|content| &content.entries[..]).unwrap_or_default();
+    if shares_entries(section) {
         let entry = entries.iter().find(|entry| entry.key == key.1);
         return entry.map_or(Cell::Undeclared(None), |entry| Cell::Declared(Cow::Borrowed(entry)));
     }
@@ -329,26 +331,25 @@ fn field_entry(key: &Key, value: Json) -> DocEntry {
 }
 
 /// How many lines a project needs if `above` holds.
-fn cost(section: Section, cell: &Cell<'_>, above: Option<&DocEntry>) -> u64 {
+fn line_cost(section: Section, cell: &Cell<'_>, above: Option<&DocEntry>) -> u64 {
     match (cell, above) {
         (Cell::Free, _) | (Cell::Unknown | Cell::Undeclared(_), None) => 0,
-        (Cell::Declared(entry), None) => lines(section, entry),
+        (Cell::Declared(entry), None) => line_count(section, entry),
         (Cell::Declared(entry), Some(above)) if **entry == *above => 0,
-        (Cell::Declared(entry), Some(above)) => {
-            override_entry(section, entry, above).map_or(NEVER, |entry| lines(section, &entry))
-        }
-        (Cell::Unknown, Some(_)) => NEVER,
+        (Cell::Declared(entry), Some(above)) => override_entry(section, entry, above)
+            .map_or(IMPOSSIBLE_COST, |entry| line_count(section, &entry)),
+        (Cell::Unknown, Some(_)) => IMPOSSIBLE_COST,
         (Cell::Undeclared(None), Some(_)) => 1,
         (Cell::Undeclared(Some(preset)), Some(above)) => {
             let name = above.fields.first().map(|(name, _)| name.as_str()).unwrap_or_default();
-            if is_expressible(section, name, preset) { 1 } else { NEVER }
+            if is_expressible(section, name, preset) { 1 } else { IMPOSSIBLE_COST }
         }
     }
 }
 
 /// The entry that a project must declare to keep its value if `above` holds; `None` if it cannot.
 fn override_entry(section: Section, declared: &DocEntry, above: &DocEntry) -> Option<DocEntry> {
-    if declared.state.is_some() || !is_whole(section) {
+    if declared.state.is_some() || !shares_entries(section) {
         return Some(declared.clone());
     }
     let mut entry = DocEntry { fields: Vec::new(), ..declared.clone() };
@@ -364,16 +365,16 @@ fn override_entry(section: Section, declared: &DocEntry, above: &DocEntry) -> Op
         }
         entry.fields.push((name.clone(), preset));
     }
-    sort(section, &mut entry.fields);
+    sort_fields(section, &mut entry.fields);
     Some(entry)
 }
 
 /// How many lines an entry takes, or a field as one.
-fn lines(section: Section, entry: &DocEntry) -> u64 {
-    let part = DocSection::new(section, vec![entry.clone()]);
-    let text = part.item().map(|item| match item.node {
+fn line_count(section: Section, entry: &DocEntry) -> u64 {
+    let content = DocSection::new(section, vec![entry.clone()]);
+    let text = content.item().map(|item| match item.node {
         // The section's own key takes a line anyway.
-        Node::Map(items) if !is_whole(section) => write::document(&items),
+        Node::Map(items) if !shares_entries(section) => write::document(&items),
         Node::List(_) => write::document(&[item])
             .split_once('\n')
             .map_or(String::new(), |(_, rest)| rest.to_owned()),
@@ -403,8 +404,8 @@ fn effective_values<'c>(
 fn remove_shared(document: &mut Document, values: &[&SharedValue]) {
     let (mut ignored, mut moved) = (BTreeSet::new(), BTreeSet::new());
     for value in values {
-        let SharedValue { key, of, entry: above, .. } = value;
-        let overriding = match cell(document, key, *of) {
+        let SharedValue { key, section, entry: above, .. } = value;
+        let overriding = match value_in(document, key, *section) {
             Cell::Free => {
                 if document.unread.contains(&key.0) {
                     ignored.insert(key.0);
@@ -412,28 +413,29 @@ fn remove_shared(document: &mut Document, values: &[&SharedValue]) {
                 continue;
             }
             Cell::Declared(entry) if *entry == *above => None,
-            Cell::Declared(entry) => override_entry(*of, &entry, above),
+            Cell::Declared(entry) => override_entry(*section, &entry, above),
             Cell::Undeclared(Some(preset)) => Some(field_entry(key, preset)),
             Cell::Undeclared(None) | Cell::Unknown => continue,
         };
         moved.insert(key.0);
-        remove(document, key, *of);
+        remove_value(document, key, *section);
         if let Some(overriding) = overriding {
-            add(&mut document.parts, *of, overriding);
+            add_entry(&mut document.sections, *section, overriding);
         }
     }
     document.ignored.extend(ignored);
-    document.parts.iter_mut().for_each(sort_section);
-    document.parts.retain(|part| !part.is_empty() || !moved.contains(part.of.section));
-    document.parts.sort_by_key(DocSection::position_in_document);
+    document.sections.iter_mut().for_each(sort_section);
+    document.sections.retain(|content| !content.is_empty() || !moved.contains(content.name()));
+    document.sections.sort_by_key(DocSection::position_in_document);
 }
 
-fn remove(document: &mut Document, key: &Key, section: Section) {
-    for part in document.parts.iter_mut().filter(|part| part.of.section == key.0) {
-        if is_whole(section) {
-            part.entries.retain(|entry| entry.key != key.1);
+fn remove_value(document: &mut Document, key: &Key, section: Section) {
+    for content in document.sections.iter_mut().filter(|content| content.name() == key.0) {
+        if shares_entries(section) {
+            content.entries.retain(|entry| entry.key != key.1);
         } else {
-            part.entries
+            content
+                .entries
                 .iter_mut()
                 .for_each(|entry| entry.fields.retain(|(name, _)| *name != key.1));
         }
@@ -441,28 +443,29 @@ fn remove(document: &mut Document, key: &Key, section: Section) {
 }
 
 /// Adds an entry, or its fields to an existing one.
-fn add(parts: &mut Vec<DocSection>, section: Section, entry: DocEntry) {
-    let at =
-        parts.iter().position(|part| part.of.section == section.section).unwrap_or_else(|| {
-            parts.push(DocSection::new(section, Vec::new()));
-            parts.len() - 1
-        });
-    let entries = &mut parts[at].entries;
-    match entries.first_mut().filter(|_| !is_whole(section)) {
+fn add_entry(sections: &mut Vec<DocSection>, section: Section, entry: DocEntry) {
+    let at = sections.iter().position(|content| content.name() == section.section).unwrap_or_else(
+        || {
+            sections.push(DocSection::new(section, Vec::new()));
+            sections.len() - 1
+        },
+    );
+    let entries = &mut sections[at].entries;
+    match entries.first_mut().filter(|_| !shares_entries(section)) {
         Some(existing) => existing.fields.extend(entry.fields),
         None => entries.push(entry),
     }
 }
 
 /// Sorts entries and fields.
-fn sort_section(part: &mut DocSection) {
-    part.entries.sort_by(|a, b| a.key.cmp(&b.key));
-    let of = part.of;
-    part.entries.iter_mut().for_each(|entry| sort(of, &mut entry.fields));
+fn sort_section(content: &mut DocSection) {
+    content.entries.sort_by(|a, b| a.key.cmp(&b.key));
+    let section = content.section;
+    content.entries.iter_mut().for_each(|entry| sort_fields(section, &mut entry.fields));
 }
 
 /// Sorts fields in the documented order.
-fn sort(section: Section, fields: &mut [(String, Json)]) {
+fn sort_fields(section: Section, fields: &mut [(String, Json)]) {
     let specs = section.table().specs();
     fields.sort_by_cached_key(|(name, _)| {
         let (outer, inner) = name.split_once('.').unwrap_or((name, ""));

@@ -11,6 +11,7 @@ use crate::{
     field::{Scope, Tier},
     kind::{Section, Shape},
     secret::Secret,
+    steps,
     value::{Json, Object},
     yaml::write::{Item, Node, nest},
 };
@@ -28,7 +29,7 @@ pub(super) struct Document {
     /// Comments on the document.
     pub(super) about: Vec<String>,
     /// The sections with content, in the documented order.
-    pub(super) parts: Vec<DocSection>,
+    pub(super) sections: Vec<DocSection>,
     /// The sections that could not be read and must not be declared.
     pub(super) unread: Vec<&'static str>,
     /// Whether it is archived, so that no other section is written.
@@ -56,7 +57,7 @@ pub(super) struct Document {
 /// A section.
 #[derive(Clone, Debug)]
 pub(super) struct DocSection {
-    pub(super) of: Section,
+    pub(super) section: Section,
     pub(super) about: Vec<String>,
     /// The entries; a section that is not a list has exactly one.
     pub(super) entries: Vec<DocEntry>,
@@ -121,8 +122,22 @@ fn to_mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
 }
 
 impl DocSection {
-    pub(super) const fn new(of: Section, entries: Vec<DocEntry>) -> Self {
-        Self { of, about: Vec::new(), entries }
+    pub(super) const fn new(section: Section, entries: Vec<DocEntry>) -> Self {
+        Self { section, about: Vec::new(), entries }
+    }
+
+    /// The name of the section.
+    pub(super) fn name(&self) -> &'static str {
+        self.section.section
+    }
+
+    /// The first entry `key`. The entries must be sorted.
+    pub(super) fn entry(&self, key: &str) -> Option<&DocEntry> {
+        let at = self.entries.partition_point(|entry| {
+            steps::step();
+            *entry.key < *key
+        });
+        self.entries.get(at).filter(|entry| entry.key == key)
     }
 
     /// Whether it declares that there is no entry.
@@ -132,26 +147,27 @@ impl DocSection {
 
     /// The position of the section in a document.
     pub(super) fn position_in_document(&self) -> Option<usize> {
-        catalogue::sections(self.of.home.scope).position(|of| of.section == self.of.section)
+        catalogue::sections(self.section.home.scope)
+            .position(|section| section.section == self.section.section)
     }
 
     /// The section as an item of its document, if it has content.
     pub(super) fn item(&self) -> Option<Item> {
-        let first = || self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
-        let node = match self.of.shape {
+        let fields = self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
+        let node = match self.section.shape {
             Shape::List => Node::List(
                 self.entries.iter().map(|entry| (entry.items(), entry.about.clone())).collect(),
             ),
             Shape::Mapping if self.entries.iter().any(|entry| entry.state == Some(ABSENT)) => {
                 Node::Value(Json::Null)
             }
-            Shape::Container | Shape::Mapping | Shape::Switch if first().is_empty() => return None,
-            Shape::Mapping => Node::Map(to_mapping(first().iter().cloned())),
+            Shape::Container | Shape::Mapping | Shape::Switch if fields.is_empty() => return None,
+            Shape::Mapping => Node::Map(to_mapping(fields.iter().cloned())),
             Shape::Container | Shape::Switch => {
-                Node::Value(first().first().map(|(_, value)| value.clone()).unwrap_or_default())
+                Node::Value(fields.first().map(|(_, value)| value.clone()).unwrap_or_default())
             }
         };
-        Some(Item { above: self.about.clone(), ..Item::new(self.of.section, node) })
+        Some(Item { above: self.about.clone(), ..Item::new(self.section.section, node) })
     }
 }
 
@@ -162,7 +178,7 @@ impl Document {
             scope,
             path: path.into(),
             about: Vec::new(),
-            parts: Vec::new(),
+            sections: Vec::new(),
             unread: Vec::new(),
             is_archived: false,
             is_personal: false,
@@ -180,14 +196,15 @@ impl Document {
     /// Leaves the number of approvals to the rule that the service makes of it, if there is one:
     /// `check` refuses both.
     pub(super) fn settle_approvals(&mut self) {
-        let rules = self.part(approval_rules::SECTION).into_iter().flat_map(|part| &part.entries);
+        let rules =
+            self.section(approval_rules::SECTION).into_iter().flat_map(|content| &content.entries);
         let mut types = rules.filter_map(|rule| rule.get("rule_type"));
-        if types.any(|of| of == approval_rules::ANY) {
+        if types.any(|rule_type| rule_type == approval_rules::ANY) {
             for entry in self
-                .parts
+                .sections
                 .iter_mut()
-                .filter(|part| part.of.section == settings::SECTION)
-                .flat_map(|part| &mut part.entries)
+                .filter(|content| content.name() == settings::SECTION)
+                .flat_map(|content| &mut content.entries)
             {
                 entry.fields.retain(|(name, _)| name != approval_rules::BEFORE_MERGE);
                 // No `Defaults` may set it either.
@@ -197,23 +214,23 @@ impl Document {
     }
 
     /// The section `name`.
-    pub(super) fn part(&self, name: &str) -> Option<&DocSection> {
-        self.parts.iter().find(|part| part.of.section == name)
+    pub(super) fn section(&self, name: &str) -> Option<&DocSection> {
+        self.sections.iter().find(|content| content.name() == name)
     }
 
     /// Whether `apply` may create it.
     pub(super) fn is_created(&self) -> bool {
-        self.parts.iter().any(|part| part.of.shape == Shape::Container)
+        self.sections.iter().any(|content| content.section.shape == Shape::Container)
     }
 
     /// Declares that the object of `section` is absent, unless it exists or is unknown.
     pub(super) fn declare_absent(&mut self, section: Section) {
         let is_read =
-            self.part(section.section).is_some() || self.unread.contains(&section.section);
+            self.section(section.section).is_some() || self.unread.contains(&section.section);
         if !is_read {
             let none = DocEntry { state: Some(ABSENT), ..DocEntry::default() };
-            self.parts.push(DocSection::new(section, vec![none]));
-            self.parts.sort_by_key(DocSection::position_in_document);
+            self.sections.push(DocSection::new(section, vec![none]));
+            self.sections.sort_by_key(DocSection::position_in_document);
         }
     }
 
@@ -226,10 +243,10 @@ impl Document {
         if !self.ignored.is_empty() {
             items.push(Item::value("ignore_layers", self.ignored.clone()));
         }
-        for part in &self.parts {
-            match part.item() {
+        for content in &self.sections {
+            match content.item() {
                 Some(item) => items.push(item),
-                None => items[0].above.extend(part.about.iter().cloned()),
+                None => items[0].above.extend(content.about.iter().cloned()),
             }
         }
         items
@@ -238,8 +255,9 @@ impl Document {
     /// Renames the reference at `index`.
     pub(super) fn rename(&mut self, index: usize, name: String) {
         let SecretReference { section, key, field, .. } = &self.secrets[index];
-        let parts = self.parts.iter_mut().filter(|part| part.of.section == *section);
-        let entries = parts.flat_map(|part| &mut part.entries).filter(|entry| entry.key == *key);
+        let sections = self.sections.iter_mut().filter(|content| content.name() == *section);
+        let entries =
+            sections.flat_map(|content| &mut content.entries).filter(|entry| entry.key == *key);
         let values = entries.flat_map(|entry| &mut entry.fields).filter(|(name, _)| name == field);
         values.for_each(|(_, value)| *value = env_reference(&name));
         self.secrets[index].name = name;

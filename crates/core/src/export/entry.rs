@@ -30,7 +30,7 @@ const CREDENTIAL: &str = "it may hold a credential";
 /// An entry that is being written.
 pub(super) struct EntryWriter<'d, 'a> {
     to: &'d mut DocumentBuilder<'a>,
-    of: Section,
+    section: Section,
     live: &'d LiveEntry,
     /// Whether somebody has edited a single object whose edits decide about several fields at once:
     /// then its presets are decisions too.
@@ -47,24 +47,26 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     /// `about`.
     pub(super) fn entry(
         to: &'d mut DocumentBuilder<'a>,
-        of: Section,
+        section: Section,
         live: &'d LiveEntry,
         about: &mut Vec<String>,
     ) -> DocEntry {
         let raw = live.fields.raw();
-        let mut specs = of.table().specs().iter().filter(|spec| spec.field.with_every_edit);
-        let is_edited = of.shape == Shape::Mapping
+        let mut specs = section.table().specs().iter().filter(|spec| spec.field.with_every_edit);
+        let is_edited = section.shape == Shape::Mapping
             && specs.any(|spec| {
                 let value = raw.get(spec.name);
-                value.is_some_and(|value| !is_preset(of, spec.name, value, to.path))
+                value.is_some_and(|value| !is_preset(section, spec.name, value, to.path))
             });
-        let (needed, omitted) = (of.needed(raw), Vec::new());
-        let entry = DocEntry { key: of.name(raw), ..DocEntry::default() };
-        let mut writer = Self { to, of, live, is_edited, needed, entry, omitted };
+        let (needed, omitted) = (section.needed(raw), Vec::new());
+        let entry = DocEntry { key: section.name(raw), ..DocEntry::default() };
+        let mut writer = Self { to, section, live, is_edited, needed, entry, omitted };
         let settings = writer.to.settings;
-        for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
+        for spec in
+            section.table().specs().iter().filter(|spec| is_exported(section, spec, settings))
+        {
             let is_above = spec.field.available.is_of_top() && writer.to.path.contains('/');
-            if is_above || !of.has(raw, spec.name) {
+            if is_above || !section.has(raw, spec.name) {
                 continue;
             }
             match raw.get(spec.name) {
@@ -78,7 +80,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         }
         writer.complete();
         let Self { entry, omitted, .. } = writer;
-        if of.shape == Shape::List {
+        if section.shape == Shape::List {
             let about = (!omitted.is_empty()).then(|| omitted.join("; "));
             return DocEntry { about, ..entry };
         }
@@ -88,24 +90,24 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
 
     /// Adds what follows from the entry as a whole.
     fn complete(&mut self) {
-        let (of, raw) = (self.of, self.live.fields.raw());
-        for (name, usual) in of.unmanaged() {
+        let (section, raw) = (self.section, self.live.fields.raw());
+        for (name, usual) in section.unmanaged() {
             let value = raw.get(name).unwrap_or(&Json::Null);
             if !is_nothing(value) && *value != false && value != usual {
-                let name = format!("{}.{name}", of.section);
+                let name = format!("{}.{name}", section.section);
                 *self.to.document.unmanaged.entry(name).or_default() += 1;
             }
         }
         // No answer shows a secret without which the service refuses the entry.
         for name in self.needed {
-            if let Some(spec) = of.table().get(name).filter(|spec| !is_readable(spec.field)) {
+            if let Some(spec) = section.table().get(name).filter(|spec| !is_readable(spec.field)) {
                 self.add_reference(spec, None);
             }
         }
         // An entry without a required field was not read completely.
-        for name in of.required {
+        for name in section.required {
             let value = raw.get(*name).filter(|value| !value.is_null());
-            let field = of.field(name);
+            let field = section.field(name);
             let is_read = match field.secrecy() {
                 Secrecy::Open => value.is_some(),
                 _ => value.is_some_and(Json::is_string) || forms::is_hidden(field, self.live),
@@ -115,11 +117,11 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             }
         }
         // A removable object exists even if it has no fields.
-        if of.is_removable() && self.entry.fields.is_empty() {
-            let first = of.table().specs().iter().find_map(|spec| {
+        if section.is_removable() && self.entry.fields.is_empty() {
+            let first = section.table().specs().iter().find_map(|spec| {
                 let value = raw.get(spec.name)?;
                 let is_good = !is_nothing(value)
-                    && is_expressible(of, spec.name, value)
+                    && is_expressible(section, spec.name, value)
                     && self.confidential(spec, value).is_none();
                 is_good.then(|| (spec.name.to_owned(), value.clone()))
             });
@@ -129,7 +131,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
 
     /// Records a live field that is not written.
     fn record_missing(&mut self, field: &str, reason: &str) {
-        let what = format!("{}/{}.{field}", self.of.section, self.entry.key);
+        let what = format!("{}/{}.{field}", self.section.section, self.entry.key);
         self.to.document.omitted.push((what, Cause::new(reason.to_owned())));
     }
 
@@ -140,11 +142,13 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         let off = switch.and_then(|switch| self.live.fields.raw().get(switch)).map(is_off);
         if spec.field.read != Readback::IfPresent && off != Some(true) {
             // A missing field of an entry is always reported; settings may also be hidden by a role.
-            match self.of.home.place {
+            match self.section.home.place {
                 Place::Optional(_) if !spec.field.is_nested() => {
                     self.record_missing(spec.name, UNSAID);
                 }
-                _ => self.to.document.hidden.push(format!("{}.{}", self.of.section, spec.name)),
+                _ => {
+                    self.to.document.hidden.push(format!("{}.{}", self.section.section, spec.name));
+                }
             }
         }
         self.entry.unknown.push(spec.name.to_owned());
@@ -157,19 +161,19 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             self.add_field(spec, value);
             return None;
         };
-        let (of, settings) = (self.of, self.to.settings);
+        let (section, settings) = (self.section, self.to.settings);
         let is_secret = value.is_string() && spec.field.secrecy() != Secrecy::Open;
         let are_referred = settings.values == Values::Env;
         if is_secret && (are_referred || self.needed.contains(&spec.name)) {
             self.add_reference(spec, Some(value));
         } else if forms::is_hidden(spec.field, self.live)
-            && of.required.contains(&spec.name)
+            && section.required.contains(&spec.name)
             && settings.create
             && are_referred
         {
             // Without a value, apply could not create it.
             self.add_reference(spec, None);
-        } else if of.identity.contains(&spec.name) {
+        } else if section.identity.contains(&spec.name) {
             return Some(reason);
         } else {
             self.omitted.push(format!("{} not exported: {reason}", spec.name));
@@ -180,7 +184,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
 
     /// Adds a field with its value; the keys of a mapping become fields of their own.
     fn add_field(&mut self, spec: &Spec, value: &Json) {
-        let of = self.of;
+        let section = self.section;
         let shown = sort_unordered(spec, forms::shown(Some(spec), value, self.to.names));
         let within = spec.schema["properties"].as_object();
         let leaves: Vec<(String, Json)> = match (within, &shown) {
@@ -198,13 +202,13 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 .split_once('.')
                 .is_some_and(|(_, key)| limits::is_limit_required(spec, key, &shown));
             let is_needed = is_limit
-                || of.required.contains(&name.as_str())
+                || section.required.contains(&name.as_str())
                 || (self.is_edited && spec.field.with_every_edit);
             let is_usual = !self.to.settings.all && !is_needed;
-            if is_usual && is_preset(of, &name, &value, self.to.path) {
+            if is_usual && is_preset(section, &name, &value, self.to.path) {
                 continue;
             }
-            if is_expressible(of, &name, &value) {
+            if is_expressible(section, &name, &value) {
                 self.entry.fields.push((name, value));
                 continue;
             }
@@ -237,9 +241,10 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         if spec.field.secrecy() == Secrecy::Address {
             return judge::may_be_secret(text, Secrecy::Sensitive).then(|| CREDENTIAL.into());
         }
-        let mut names = self.of.identity.iter().filter_map(|name| raw.get(*name)).map(plain_text);
+        let mut names =
+            self.section.identity.iter().filter_map(|name| raw.get(*name)).map(plain_text);
         let is_named_so = names.any(|name| judge::is_named_like_secret(&name));
-        let reason = match self.of.rules().confidential(raw) {
+        let reason = match self.section.rules().confidential(raw) {
             _ if self.to.settings.values == Values::None => "`--values none`",
             Some(reason) => reason,
             None if is_named_so => "its name is that of a secret",
@@ -252,7 +257,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     /// Adds a reference in place of a value; `None` for one that the service does not show.
     fn add_reference(&mut self, spec: &Spec, value: Option<&Json>) {
         let key = &self.entry.key;
-        let address = Address::container(self.to.path.into()).section(self.of.section);
+        let address = Address::container(self.to.path.into()).section(self.section.section);
         // The path of a URL may be the secret part. An entry may have several that are never shown.
         let called = match spec.field.secrecy() {
             Secrecy::Address => value.map(host).unwrap_or_default(),
@@ -264,7 +269,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         let user = text.rsplit_once('@').map_or("", |(user, _)| user);
         let is_masked = spec.field.secrecy() == Secrecy::Address && user.contains(MASK);
         self.to.document.secrets.push(SecretReference {
-            section: self.of.section,
+            section: self.section.section,
             key: key.clone(),
             field: spec.name.to_owned(),
             name: name.clone(),
@@ -368,11 +373,11 @@ fn is_deprecated(schema: &Json) -> bool {
 fn sort_unordered(spec: &Spec, mut value: Json) -> Json {
     if let Some(items) = value.as_array_mut().filter(|_| spec.field.is_without_order()) {
         let rows = spec.schema["items"]["properties"].as_object();
-        let place = |item: &Json| {
+        items.sort_by_cached_key(|item| {
             let first = item.as_object().and_then(|item| item.keys().next());
-            first.and_then(|first| rows?.keys().position(|key| key == first))
-        };
-        items.sort_by_cached_key(|item| (place(item), item.to_string()));
+            let position = first.and_then(|first| rows?.keys().position(|key| key == first));
+            (position, item.to_string())
+        });
     }
     value
 }

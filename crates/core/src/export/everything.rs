@@ -5,34 +5,37 @@ use std::sync::Arc;
 use super::Settings;
 use crate::{
     catalogue,
-    desired::{Container, Creation, Declared, DeclaredSection, Entry, Life, State},
+    desired::{Container, Creation, DeclaredSection, Entry, Life, State},
     field::Scope,
-    kind::{Section, Shape, is_readable},
+    kind::{Shape, is_readable},
     origin::{Layer, Origin, Sourced},
-    value::Json,
+    value::{Json, Value},
 };
 
 /// What to read of the group or project at `path`. It is in no manifest, and nothing is planned for
 /// it.
-pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
+pub fn readable_container(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
     let origin = Origin::new("", 0, 0, Layer::Project);
-    let section = |of: Section| {
-        let readable = of.table().specs().iter().filter(|spec| {
-            is_readable(spec.field) && of.table().is_current(spec, settings.release)
+    let mut sections = Vec::new();
+    for section in catalogue::sections(scope) {
+        if section.shape == Shape::Container || !settings.exports_section(&path, section) {
+            continue;
+        }
+        let specs = section.table().specs().iter();
+        let readable = specs.filter(|spec| {
+            is_readable(spec.field) && section.table().is_current(spec, settings.release)
         });
-        let nothing = || Sourced { value: Json::Null.into(), origin: origin.clone() };
+        let null = Sourced { value: Value::Plain(Json::Null), origin: origin.clone() };
         let entry = Entry {
             key: String::new(),
             origin: origin.clone(),
             state: State::Present,
-            fields: readable.map(|spec| (spec.name, nothing())).collect::<Declared>(),
+            fields: readable.map(|spec| (spec.name, null.clone())).collect(),
         };
-        let also_read = of.unmanaged().map(|(name, _)| name.into()).collect();
-        DeclaredSection { also_read, ..DeclaredSection::with(of, &origin, vec![entry]) }
-    };
-    let sections = catalogue::sections(scope)
-        .filter(|of| of.shape != Shape::Container && settings.takes(&path, *of));
-    let mut sections: Vec<_> = sections.map(section).collect();
+        let also_read = section.unmanaged().map(|(name, _)| name.into()).collect();
+        let declared = DeclaredSection::with(section, &origin, vec![entry]);
+        sections.push(DeclaredSection { also_read, ..declared });
+    }
     sections.sort_by_key(|section| section.of.section);
     let create = Creation::Forbidden;
     let life = Life::default();
@@ -40,18 +43,18 @@ pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
 }
 
 /// `container`, changed so that its declared sections are read completely.
-pub fn everything(container: &Container, settings: &Settings) -> Container {
+pub fn with_all_fields(container: &Container, settings: &Settings) -> Container {
     widened(container, settings, false)
 }
 
 /// `container` with every section looked at in full, whether it declares it or not.
-pub fn whole(container: &Container, settings: &Settings) -> Container {
+pub fn with_all_sections(container: &Container, settings: &Settings) -> Container {
     widened(container, settings, true)
 }
 
 fn widened(container: &Container, settings: &Settings, adds_sections: bool) -> Container {
     let mut whole = container.clone();
-    for section in to_read(container.scope, container.path.clone(), settings).sections {
+    for section in readable_container(container.scope, container.path.clone(), settings).sections {
         match whole.sections.iter_mut().find(|existing| existing.of.section == section.of.section) {
             Some(declared) => declared.entries.extend(section.entries),
             None if adds_sections => whole.sections.push(section),

@@ -34,7 +34,7 @@ pub struct ExcerptEntry {
 
 impl Excerpt {
     /// The live state at `path`; `None` if the container does not exist. `names` are for the ids
-    /// from [`Estate::ids`](super::Estate::ids).
+    /// from [`ExportBuilder::ids`](super::ExportBuilder::ids).
     pub fn of(
         scope: Scope,
         path: &str,
@@ -42,49 +42,56 @@ impl Excerpt {
         names: &Names,
         settings: &Settings,
     ) -> Option<Self> {
-        let declared = |all| {
+        let [whole, short] = [true, settings.all].map(|all| {
             let settings = Settings { all, ..settings.clone() };
             match declare::declare(scope, path, live, names, &settings) {
                 Conversion::Document(document) => Some(*document),
                 Conversion::Deleting | Conversion::Unread(_) => None,
             }
-        };
-        Some(Self { whole: declared(true)?, short: declared(settings.all)? })
+        });
+        Some(Self { whole: whole?, short: short? })
     }
 
     /// The texts in it; none of them is a secret.
     pub fn texts(&self) -> impl Iterator<Item = String> {
-        let values =
-            self.whole.parts.iter().flat_map(|part| &part.entries).flat_map(|entry| &entry.fields);
+        let values = self
+            .whole
+            .sections
+            .iter()
+            .flat_map(|content| &content.entries)
+            .flat_map(|entry| &entry.fields);
         values.filter_map(|(_, value)| value.as_str().map(str::to_owned))
     }
 
     /// All fields of the entry `key` that a manifest may contain.
     pub fn fields(&self, section: &str, key: &str) -> &[(String, Json)] {
-        let part = self.whole.part(section);
-        let entry = part.and_then(|part| part.entries.iter().find(|entry| entry.key == key));
+        let entry = self.whole.section(section).and_then(|content| content.entry(key));
         entry.map_or(&[], |entry| &entry.fields)
     }
 
     /// The entries of each section that an export writes, by identity; of an empty section, none.
     pub fn entries(&self) -> impl Iterator<Item = (Section, &str, ExcerptEntry)> {
-        self.short.parts.iter().filter(|part| part.of.shape != Shape::Container).flat_map(|part| {
-            let none = ExcerptEntry { is_none: true, ..ExcerptEntry::default() };
-            let none = part.is_empty().then_some((part.of, "", none));
-            let entries = part.entries.iter().filter_map(|entry| {
-                let excerpt = self.entry(part.of.section, &entry.key)?;
-                Some((part.of, entry.key.as_str(), excerpt))
-            });
-            entries.chain(none)
-        })
+        self.short
+            .sections
+            .iter()
+            .filter(|content| content.section.shape != Shape::Container)
+            .flat_map(|content| {
+                let none = ExcerptEntry { is_none: true, ..ExcerptEntry::default() };
+                let none = content.is_empty().then_some((content.section, "", none));
+                let entries = content.entries.iter().filter_map(|entry| {
+                    let excerpt = self.entry(content.name(), &entry.key)?;
+                    Some((content.section, entry.key.as_str(), excerpt))
+                });
+                entries.chain(none)
+            })
     }
 
     /// The entry `key` as an export writes it; `None` if its identity must not be written.
     pub fn entry(&self, section: &str, key: &str) -> Option<ExcerptEntry> {
-        let part = self.short.part(section)?;
-        let entry = part.entries.iter().find(|entry| entry.key == key)?;
+        let content = self.short.section(section)?;
+        let entry = content.entry(key)?;
         let about = entry.about.clone().or_else(|| {
-            (!part.about.is_empty() && entry.key.is_empty()).then(|| part.about.join("; "))
+            (!content.about.is_empty() && entry.key.is_empty()).then(|| content.about.join("; "))
         });
         let is_none = entry.state == Some(ABSENT);
         (entry.state != Some(UNMANAGED)).then(|| ExcerptEntry {

@@ -17,8 +17,9 @@ pub fn stem(scope: Scope, path: &str) -> String {
         Scope::Group => path,
         Scope::Project => group_of(path).unwrap_or(path),
     };
-    let name = |(at, segment): (usize, &str)| file_name(segment, at == 0);
-    group.split('/').enumerate().map(name).collect::<Vec<_>>().join("/")
+    let segments = group.split('/').enumerate();
+    let names: Vec<_> = segments.map(|(at, segment)| file_name(segment, at == 0)).collect();
+    names.join("/")
 }
 
 /// `segment` as the name of a file or folder on any system. The first character of a reserved name
@@ -26,16 +27,12 @@ pub fn stem(scope: Scope, path: &str) -> String {
 fn file_name(segment: &str, is_first: bool) -> String {
     let lower = segment.to_lowercase();
     let device = lower.split('.').next().unwrap_or_default();
-    let is_port = |port: &str| {
-        device
-            .strip_prefix(port)
-            .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|byte| byte.is_ascii_digit()))
-    };
+    let port = ["com", "lpt"].into_iter().find_map(|port| device.strip_prefix(port));
+    let is_port = port.is_some_and(|rest| matches!(rest.as_bytes(), [b'0'..=b'9']));
     let is_special = segment.is_empty()
         || segment.starts_with('.')
         || DEVICES.contains(&device)
-        || is_port("com")
-        || is_port("lpt")
+        || is_port
         || (is_first && RESERVED.contains(&&*lower));
     let mut name = String::new();
     for (at, c) in segment.char_indices() {

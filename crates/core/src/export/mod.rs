@@ -1,10 +1,10 @@
 //! Writes what exists as manifests that plan to nothing: the pure part of `undrift export`.
 //!
-//! [`to_read`] selects what to read of each group and project. [`Estate::add`] converts the live state
-//! (`declare`); [`Estate::finish`] names references, moves common values into `Defaults`, and
-//! writes everything ([`crate::yaml::write`]), each group into its own file (`layout`). A new kind
-//! needs no code here, because its table has everything. Presets of the service, which are left
-//! out, are in [`crate::catalogue::preset`].
+//! [`readable_container`] selects what to read of each group and project. [`ExportBuilder::add`]
+//! converts the live state (`declare`). [`ExportBuilder::finish`] names references, moves common
+//! values into `Defaults`, and writes everything ([`crate::yaml::write`]), each group into its own
+//! file (`layout`). A new kind needs no code here, because its table has everything. Presets of the
+//! service, which are left out, are in [`crate::catalogue::preset`].
 //!
 //! The same state gives the same bytes, in whatever order it was read.
 
@@ -26,7 +26,7 @@ use std::{
 
 use declare::{Conversion, UnreadSection};
 use document::{DocSection, Document, SecretReference};
-pub use everything::{everything, to_read, whole};
+pub use everything::{readable_container, with_all_fields, with_all_sections};
 pub use excerpt::{Excerpt, ExcerptEntry};
 pub use layout::stem;
 
@@ -102,17 +102,17 @@ impl Settings {
 
     /// Whether what is at `address` is selected.
     pub fn holds(&self, address: &Address) -> bool {
-        address.section.is_none_or(|name| self.wants(name)) && self.selection.holds(address)
+        address.section.is_none_or(|name| self.names_section(name)) && self.selection.holds(address)
     }
 
-    fn wants(&self, section: &str) -> bool {
+    fn names_section(&self, section: &str) -> bool {
         self.sections.is_empty() || self.sections.iter().any(|name| name == section)
     }
 
     /// Whether `section` of the container at `path` is exported. The container itself, and
     /// whether it is closed, is whatever is selected; never is a section that the manifests may not
     /// declare, that the service is too old for, or that only top-level groups have.
-    pub fn takes(&self, path: &str, section: Section) -> bool {
+    pub fn exports_section(&self, path: &str, section: Section) -> bool {
         if self
             .manages
             .as_ref()
@@ -122,7 +122,7 @@ impl Settings {
         }
         let address = Address::container(path.into()).section(section.section);
         matches!(section.shape, Shape::Container | Shape::Switch)
-            || (self.wants(section.section)
+            || (self.names_section(section.section)
                 && section
                     .table()
                     .specs()
@@ -168,7 +168,7 @@ pub struct Written {
 
 /// What exists, collected step by step.
 #[derive(Debug, Default)]
-pub struct Estate {
+pub struct ExportBuilder {
     settings: Settings,
     documents: Vec<Document>,
     deleting: BTreeSet<String>,
@@ -182,15 +182,15 @@ pub struct Estate {
     closed: [BTreeSet<&'static str>; 2],
 }
 
-impl Estate {
-    /// An empty estate; the containers at `deleting` are marked for deletion.
+impl ExportBuilder {
+    /// An empty export; the containers at `deleting` are marked for deletion.
     pub fn new(settings: Settings, deleting: BTreeSet<String>) -> Self {
         Self { settings, deleting, ..Self::default() }
     }
 
     /// The ids whose names are needed before `live` can be added.
     pub fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
-        declare::ids(scope, live)
+        declare::referenced_ids(scope, live)
     }
 
     /// Adds the live state at a path.
@@ -237,24 +237,27 @@ impl Estate {
         for (path, unread) in mem::take(&mut self.unread) {
             let UnreadSection { section, cause, is_refused, tier, sees_it } = unread;
             let what = format!("{path}#{section}");
-            let mut about = |sentence: String| {
-                let at = self.documents.binary_search_by_key(&path.to_lowercase(), |document| {
-                    document.path.to_lowercase()
-                });
-                let document = at.ok().map(|at| &mut self.documents[at]);
-                document.into_iter().for_each(|document| document.about.push(sentence.clone()));
-            };
             if is_refused && tier > self.tier {
                 self.closed[0].insert(section);
+                continue;
             } else if cause.withheld == Some(Withheld::SwitchedOff) {
                 self.closed[1].insert(section);
-            } else if is_refused && !sees_it {
-                about(format!("Not exported: {section} ({cause})"));
-                self.omitted.push(Missing { what, cause });
-            } else {
-                about(format!("Missing: {section} ({cause})"));
-                self.missing.push(Missing { what, cause });
+                continue;
             }
+            let (about, missing) = if is_refused && !sees_it {
+                ("Not exported", &mut self.omitted)
+            } else {
+                ("Missing", &mut self.missing)
+            };
+            let lower = path.to_lowercase();
+            let position = self
+                .documents
+                .binary_search_by_key(&lower, |document| document.path.to_lowercase());
+            if let Ok(position) = position {
+                let about = format!("{about}: {section} ({cause})");
+                self.documents[position].about.push(about);
+            }
+            missing.push(Missing { what, cause });
         }
         self.missing.sort();
         self.omitted.sort();
@@ -281,7 +284,7 @@ impl Estate {
         }
         if self.settings.rehearse {
             let release = self.settings.release;
-            written.files.extend(rehearse::files(&self.documents, release));
+            written.files.extend(rehearse::seed_files(&self.documents, release));
         }
         let scopes = Scope::ALL.into_iter().filter(|_| self.settings.defaults);
         let defaults =
@@ -307,11 +310,7 @@ impl Estate {
 
     /// What the manifests lack.
     fn notes(&self) -> Vec<String> {
-        let note = |what: &str, names: BTreeSet<&str>| {
-            let names: Vec<_> = names.into_iter().collect();
-            (!names.is_empty()).then(|| format!("{what}: {}", listed(&names)))
-        };
-        let never = never_shown(self.documents.iter().flat_map(|document| &document.parts));
+        let never = never_shown(self.documents.iter().flat_map(|document| &document.sections));
         let unshown = self.unshown();
         let hidden = self.documents.iter().flat_map(|document| &document.hidden);
         let mut unmanaged = BTreeMap::new();
@@ -322,25 +321,30 @@ impl Estate {
             .iter()
             .map(|(name, all)| format!("`{name}` ({})", count(*all, "entry")))
             .collect();
-        let notes = [
-            (!unmanaged.is_empty()).then(|| {
-                let all = unmanaged.join(", ");
-                format!("set, but left out, because manifests have no such field: {all}")
-            }),
-            note(
+        let unmanaged = (!unmanaged.is_empty()).then(|| {
+            let all = unmanaged.join(", ");
+            format!("set, but left out, because manifests have no such field: {all}")
+        });
+        let notes: [(&str, BTreeSet<&str>); 6] = [
+            (
                 "skipped, because they are marked for deletion",
                 self.deleting.iter().map(String::as_str).collect(),
             ),
-            note("the service never shows", never.iter().map(String::as_str).collect()),
-            note(
+            ("the service never shows", never.iter().map(String::as_str).collect()),
+            (
                 "to be set before apply, because the service does not show the values",
                 unshown.iter().map(String::as_str).collect(),
             ),
-            note("hidden by tier, release or role", hidden.map(String::as_str).collect()),
-            note("not in the service's tier", self.closed[0].clone()),
-            note("switched off by settings, in some or all projects", self.closed[1].clone()),
+            ("hidden by tier, release or role", hidden.map(String::as_str).collect()),
+            ("not in the service's tier", self.closed[0].clone()),
+            ("switched off by settings, in some or all projects", self.closed[1].clone()),
         ];
-        notes.into_iter().flatten().collect()
+        let notes =
+            notes.into_iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| {
+                let names: Vec<_> = names.into_iter().collect();
+                format!("{what}: {}", listed(&names))
+            });
+        unmanaged.into_iter().chain(notes).collect()
     }
 
     /// Declares absence in each project without an object that a group above has, if the service
@@ -353,7 +357,7 @@ impl Estate {
             .collect();
         for section in removable {
             let groups = self.documents.iter().filter(|document| {
-                document.scope == Scope::Group && document.part(section.section).is_some()
+                document.scope == Scope::Group && document.section(section.section).is_some()
             });
             let groups: Vec<_> =
                 groups.map(|group| format!("{}/", group.path.to_lowercase())).collect();
@@ -421,24 +425,27 @@ fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Ve
 }
 
 /// Fields in the sections of `parts` that may be declared but no answer shows.
-fn never_shown<'p>(parts: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
-    let never = |of: Section, spec: &Spec| {
-        let is_never = spec.field.read == Readback::Never || spec.field.is_upload();
-        (is_never || entry::lacks_credential(of, spec)) && spec.field.accepted != Accepted::Never
-    };
-    parts
-        .flat_map(|part| {
-            // The origin of a container is irrelevant after its creation.
-            let specs =
-                part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
-            let section = part.of.section;
-            let fields = part.entries.iter().map(|entry| entry.fields.iter().cloned().collect());
-            let fields: Vec<Object> = fields.collect();
-            let has = |spec: &Spec| fields.iter().any(|fields| part.of.has(fields, spec.name));
-            specs
-                .filter(|spec| never(part.of, spec) && has(spec))
-                .map(move |spec| format!("{section}.{}", spec.name))
-                .collect::<Vec<_>>()
-        })
-        .collect()
+fn never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    // The origin of a container is irrelevant after its creation.
+    for content in sections.filter(|content| content.section.shape != Shape::Container) {
+        let section = content.section;
+        let entries = content.entries.iter();
+        let entries: Vec<Object> =
+            entries.map(|entry| entry.fields.iter().cloned().collect()).collect();
+        for spec in section.table().specs().iter().filter(|spec| is_never_shown(section, spec)) {
+            if entries.iter().any(|fields| section.has(fields, spec.name)) {
+                names.insert(format!("{}.{}", section.section, spec.name));
+            }
+        }
+    }
+    names
+}
+
+/// Whether a field may be declared but no answer shows it.
+fn is_never_shown(section: Section, spec: &Spec) -> bool {
+    spec.field.accepted != Accepted::Never
+        && (spec.field.read == Readback::Never
+            || spec.field.is_upload()
+            || entry::lacks_credential(section, spec))
 }

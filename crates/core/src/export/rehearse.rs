@@ -24,24 +24,13 @@ const OWNER: &str = "rehearsal/runners";
 /// The section whose entries only jobs create.
 const RESOURCE_GROUPS: &str = "resource_groups";
 /// The seed for `documents`, whose values are not in `Defaults` yet, and values for their secrets.
-pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
-    let text = write::document(&seed(documents, release));
+pub(super) fn seed_files(documents: &[Document], release: Known) -> Vec<File> {
+    let text = write::document(&seed_items(documents, release));
     let seed = File { path: "sandbox.yaml".into(), text };
-    let line = |scope: Scope, secret: &SecretReference| {
-        let of = catalogue::section(scope, secret.section);
-        let value = match secret.value.expose() {
-            // A masked value must not have the characters of a URL.
-            _ if of.is_some_and(|of| of.field(&secret.field).relations.hidden_by.is_some()) => "",
-            // One that the service never shows is empty, and may have to be a URL.
-            "" => "https://example.org",
-            value => value,
-        };
-        format!("{}='{}'\n", secret.name, placeholder(&secret.name, value))
-    };
-    let lines_of = |document: &Document| {
-        document.secrets.iter().map(|secret| line(document.scope, secret)).collect::<Vec<_>>()
-    };
-    let lines: BTreeSet<_> = documents.iter().flat_map(lines_of).collect();
+    let lines = documents.iter().flat_map(|document| {
+        document.secrets.iter().map(move |secret| placeholder_line(document.scope, secret))
+    });
+    let lines: BTreeSet<_> = lines.collect();
     let values = (!lines.is_empty()).then(|| File {
         path: "sandbox.env".into(),
         text: std::iter::once("# Placeholders for the sandbox.\n".to_owned())
@@ -51,14 +40,28 @@ pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
     std::iter::once(seed).chain(values).collect()
 }
 
+/// The assignment of a placeholder for a secret.
+fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
+    let section = catalogue::section(scope, secret.section);
+    let field = section.map(|section| section.field(&secret.field));
+    let value = match secret.value.expose() {
+        // A masked value must not have the characters of a URL.
+        _ if field.is_some_and(|field| field.relations.hidden_by.is_some()) => "",
+        // One that the service never shows is empty, and may have to be a URL.
+        "" => "https://example.org",
+        value => value,
+    };
+    format!("{}='{}'\n", secret.name, placeholder(&secret.name, value))
+}
+
 /// Leaves out members whose level is below the one that a group above gives them: somebody raised
 /// that later, and the service refuses to add them again. Returns their number.
 pub(super) fn leave_out_lower_members(documents: &mut [Document]) -> usize {
     let mut given: BTreeMap<(String, String), u8> = BTreeMap::new();
     for document in documents.iter().filter(|document| document.scope == Scope::Group) {
-        for part in &document.parts {
-            for entry in &part.entries {
-                if let Some((user, level)) = access(part.of, entry) {
+        for content in &document.sections {
+            for entry in &content.entries {
+                if let Some((user, level)) = granted_access(content.section, entry) {
                     given.insert((document.path.to_lowercase(), user), level);
                 }
             }
@@ -67,44 +70,45 @@ pub(super) fn leave_out_lower_members(documents: &mut [Document]) -> usize {
     let mut count = 0;
     for document in documents {
         let above = ancestors(&document.path);
-        for part in &mut document.parts {
-            let of = part.of;
-            let lower = |entry: &DocEntry| {
-                let (user, level) = access(of, entry)?;
-                let given = |group: &String| given.get(&(group.clone(), user.clone())).copied();
-                above.iter().filter_map(given).any(|above| above > level).then_some(user)
-            };
-            let users: Vec<_> = part.entries.iter().filter_map(lower).collect();
-            part.entries.retain(|entry| lower(entry).is_none());
-            part.about.extend(users.iter().map(|user| {
-                format!("Not exported: {} (below the inherited level)", text::escape(user))
-            }));
-            count += users.len();
+        for content in &mut document.sections {
+            let (section, about) = (content.section, &mut content.about);
+            content.entries.retain(|entry| {
+                let Some((user, level)) = granted_access(section, entry) else { return true };
+                let mut inherited =
+                    above.iter().filter_map(|group| given.get(&(group.clone(), user.clone())));
+                let is_lower = inherited.any(|inherited| *inherited > level);
+                if is_lower {
+                    let user = text::escape(&user);
+                    about.push(format!("Not exported: {user} (below the inherited level)"));
+                    count += 1;
+                }
+                !is_lower
+            });
         }
     }
     count
 }
 
 /// The user, in lower case, and the level of an entry that gives somebody access.
-fn access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
+fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
     let fields = plain_fields(entry);
     let (.., user) = forms::referenced_names(section, &fields)
         .into_iter()
         .find(|(_, kind, _)| *kind == Named::User)?;
-    effects(section, &fields).into_iter().find_map(|effect| match effect {
+    creation_effects(section, &fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
         _ => None,
     })
 }
 
-fn seed(documents: &[Document], release: Known) -> Vec<Item> {
+fn seed_items(documents: &[Document], release: Known) -> Vec<Item> {
     // What documents name, by kind: each name by its lower case.
     let mut named: BTreeMap<Named, BTreeMap<String, String>> = BTreeMap::new();
     // The projects that have each runner.
     let mut runners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for document in documents {
-        for (of, fields) in entries(document) {
-            for (_, kind, name) in forms::referenced_names(of, &fields) {
+        for (section, fields) in document_entries(document) {
+            for (_, kind, name) in forms::referenced_names(section, &fields) {
                 if kind == Named::Runner {
                     runners.entry(name).or_default().insert(&document.path);
                 } else {
@@ -118,18 +122,18 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
         let users = named.entry(Named::User).or_default();
         users.insert(owner.to_lowercase(), owner.to_owned());
     }
-    let mut named = |kind| named.remove(&kind).unwrap_or_default();
-    let users = named(Named::User).into_values().map(|name| vec![Item::value("username", name)]);
-    let mut projects: Vec<_> = documents.iter().filter_map(project).collect();
-    let groups = groups(documents, &projects, named(Named::Group)).map(|(path, visibility)| {
+    let [users, named_groups, named_projects] = [Named::User, Named::Group, Named::Project]
+        .map(|kind| named.remove(&kind).unwrap_or_default());
+    let users = users.into_values().map(|name| vec![Item::value("username", name)]);
+    let mut projects: Vec<_> = documents.iter().filter_map(seed_project).collect();
+    let groups = seed_groups(documents, &projects, named_groups).map(|(path, visibility)| {
         let visibility = visibility.map(|word| Item::value("visibility", word));
         std::iter::once(Item::value("path", path)).chain(visibility).collect()
     });
     let groups: Vec<_> = groups.collect();
     let declared: BTreeSet<_> =
         documents.iter().map(|document| document.path.to_lowercase()).collect();
-    let others = named(Named::Project).into_iter();
-    let others = others.filter(|(lower, _)| !declared.contains(lower));
+    let others = named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
     projects.extend(others.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
     // A runner has an owner, and seeded projects that have it are not new, so a guard would ask.
     let seeded: BTreeSet<String> = projects.iter().map(|(path, _)| path.clone()).collect();
@@ -141,10 +145,10 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
         vec![Item::value("description", runner), Item::value("projects", having)]
     });
     let lists = [
-        list_item("users", users),
-        list_item("groups", groups.into_iter()),
-        list_item("projects", projects.into_iter().map(|(_, items)| items)),
-        list_item("runners", runners),
+        seed_list("users", users),
+        seed_list("groups", groups.into_iter()),
+        seed_list("projects", projects.into_iter().map(|(_, items)| items)),
+        seed_list("runners", runners),
     ];
     let tier = documents.iter().map(|document| document.tier).max().unwrap_or(Tier::Free);
     let release = release.release().map(|release| Item::value("release", release.to_string()));
@@ -152,14 +156,14 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     head.chain(lists.into_iter().flatten()).collect()
 }
 
-fn list_item(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
+fn seed_list(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
     let rows: Vec<_> = rows.map(|items| (items, None)).collect();
     (!rows.is_empty()).then(|| Item::new(name, Node::List(rows)))
 }
 
 /// The groups of the seed, each with its visibility: those above seeded `projects`, those that apply
 /// does not create, those that are not exported, and others that are `named`.
-fn groups(
+fn seed_groups(
     documents: &[Document],
     projects: &[(String, Vec<Item>)],
     named: BTreeMap<String, String>,
@@ -170,18 +174,18 @@ fn groups(
     let exported: BTreeMap<String, &Document> =
         exported.map(|document| (document.path.to_lowercase(), document)).collect();
     let mut groups: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
-    let is_needed = |lower: &String, group: &Document| above.contains(lower) || !group.is_created();
-    for (lower, document) in exported.iter().filter(|(lower, group)| is_needed(lower, group)) {
-        groups.insert(lower.clone(), (document.path.to_string(), visibility(document)));
+    for (lower, document) in &exported {
+        if above.contains(lower) || !document.is_created() {
+            groups.insert(lower.clone(), (document.path.to_string(), seed_visibility(document)));
+        }
     }
     // Groups that are not exported are there already, as visible as anything in them.
     for document in documents.iter().filter(|document| !document.is_personal) {
-        let visible = visibility(document);
+        let visible = seed_visibility(document);
         for above in ancestors(&document.path).into_iter().filter(|it| !exported.contains_key(it)) {
             let path = document.path[..above.len()].to_owned();
             let (_, widest) = groups.entry(above).or_insert((path, None));
-            let rank = |word: &Option<String>| word.as_deref().map(visibility_rank);
-            if rank(widest) < rank(&visible) {
+            if widest.as_deref().map(visibility_rank) < visible.as_deref().map(visibility_rank) {
                 widest.clone_from(&visible);
             }
         }
@@ -196,23 +200,23 @@ fn groups(
 /// often allow nobody to create projects, one with a field that waits for a branch or with resource
 /// groups, or one with a path that is no longer valid for new projects. Where a guard would ask about
 /// something in a project that is not new, resource groups are left to wait.
-fn project(document: &Document) -> Option<(String, Vec<Item>)> {
-    let branch = document.parts.iter().find_map(branch);
-    let of_jobs = document.parts.iter().find(|part| part.of.section == RESOURCE_GROUPS);
-    let of_jobs = of_jobs.filter(|part| !part.entries.is_empty() && !is_guarded(document));
+fn seed_project(document: &Document) -> Option<(String, Vec<Item>)> {
+    let branch = document.sections.iter().find_map(required_branch);
+    let of_jobs = document.sections.iter().find(|content| content.name() == RESOURCE_GROUPS);
+    let of_jobs = of_jobs.filter(|content| !content.entries.is_empty() && !is_guarded(document));
     let is_made =
         branch.is_none() && of_jobs.is_none() && !document.is_archived && document.is_created();
     if document.scope != Scope::Project || is_made {
         return None;
     }
     let mut items = vec![Item::value("path", &*document.path)];
-    if let Some(word) = visibility(document) {
+    if let Some(word) = seed_visibility(document) {
         let settings = Object::from_iter([("visibility".to_owned(), word.into())]);
         items.push(Item::value("settings", Json::Object(settings)));
     }
     items.extend(branch.map(|branch| Item::value("branches", vec![branch])));
-    items.extend(of_jobs.map(|part| {
-        let names = part.entries.iter().map(|entry| Json::from(&*entry.key));
+    items.extend(of_jobs.map(|content| {
+        let names = content.entries.iter().map(|entry| Json::from(&*entry.key));
         Item::value(RESOURCE_GROUPS, names.collect::<Vec<_>>())
     }));
     items.extend(document.is_archived.then(|| Item::value("archived", true)));
@@ -222,43 +226,45 @@ fn project(document: &Document) -> Option<(String, Vec<Item>)> {
 /// Whether a guard asks before an entry is added to a project that is there already; not counted are
 /// runners, which a seeded project has.
 fn is_guarded(document: &Document) -> bool {
-    entries(document).any(|(of, fields)| {
-        let has_runner = forms::referenced_names(of, &fields)
+    document_entries(document).any(|(section, fields)| {
+        let has_runner = forms::referenced_names(section, &fields)
             .into_iter()
             .any(|(_, kind, _)| kind == Named::Runner);
-        let default = |name: &str| preset::of(of, name, &document.path);
-        let opened = risk::creation_risks(of, default, &forms::plain(&fields));
-        let mut effects = effects(of, &fields).into_iter().chain(opened);
+        let presets = |name: &str| preset::of(section, name, &document.path);
+        let opened = risk::creation_risks(section, presets, &forms::plain(&fields));
+        let mut effects = creation_effects(section, &fields).into_iter().chain(opened);
         !has_runner
-            && !of.comes_with_container()
+            && !section.comes_with_container()
             && effects.any(|it| matches!(it, Effect::Risk(Risk::Opens | Risk::Weakens, _)))
     })
 }
 
 /// What an entry with these fields does when it is added.
-fn effects(section: Section, fields: &Fields) -> Vec<Effect> {
+fn creation_effects(section: Section, fields: &Fields) -> Vec<Effect> {
     section.rules().effects(None, &Object::new(), &forms::plain(fields))
 }
 
 /// The entries of a document, each with its section.
-fn entries(document: &Document) -> impl Iterator<Item = (Section, Fields)> {
-    document.parts.iter().flat_map(|part| {
-        let of = part.of;
-        part.entries.iter().map(move |entry| (of, plain_fields(entry))).collect::<Vec<_>>()
+fn document_entries(document: &Document) -> impl Iterator<Item = (Section, Fields)> {
+    document.sections.iter().flat_map(|content| {
+        let section = content.section;
+        content.entries.iter().map(move |entry| (section, plain_fields(entry))).collect::<Vec<_>>()
     })
 }
 
 /// The branch that a field of a section waits for.
-fn branch(part: &DocSection) -> Option<Json> {
-    let fields = part.entries.first().map(plain_fields)?;
-    let waits =
-        |name: &&String| part.of.rules().waits(part.of, name, &fields, None, true).is_some();
+fn required_branch(content: &DocSection) -> Option<Json> {
+    let fields = content.entries.first().map(plain_fields)?;
+    let waits = |name: &&String| {
+        content.section.rules().waits(content.section, name, &fields, None, true).is_some()
+    };
     fields.get(fields.keys().find(waits)?)?.plain().cloned()
 }
 
 /// The visibility for the seed.
-fn visibility(document: &Document) -> Option<String> {
-    let mut all = entries(document).flat_map(|(of, fields)| effects(of, &fields));
+fn seed_visibility(document: &Document) -> Option<String> {
+    let mut all =
+        document_entries(document).flat_map(|(section, fields)| creation_effects(section, &fields));
     all.find_map(|effect| match effect {
         Effect::Visibility { after, .. } => Some(after),
         _ => None,

@@ -46,12 +46,12 @@ fn live_of(scope: Scope, path: &str, sections: &Json) -> Live {
     live
 }
 
-fn estate(values: Values, projects: &[(&str, Json)]) -> Estate {
-    let mut estate = Estate::new(settings(values), BTreeSet::new());
+fn builder(values: Values, projects: &[(&str, Json)]) -> ExportBuilder {
+    let mut builder = ExportBuilder::new(settings(values), BTreeSet::new());
     for (path, sections) in projects {
-        estate.add(Scope::Project, path, &live(path, sections), &Names::default());
+        builder.add(Scope::Project, path, &live(path, sections), &Names::default());
     }
-    estate
+    builder
 }
 
 fn texts(written: &Written) -> BTreeMap<&str, &str> {
@@ -74,11 +74,12 @@ fn unread_sections_are_missing_and_hidden_ones_are_not() {
     ] {
         let mut live = live("acme/shop", &json!({}));
         live.sections.insert("variables", found);
-        let mut estate = estate(Values::Plain, &[]);
-        estate.add(Scope::Project, "acme/shop", &live, &Names::default());
-        let missing: Vec<_> = estate.missing().iter().map(|missing| missing.what.clone()).collect();
+        let mut builder = builder(Values::Plain, &[]);
+        builder.add(Scope::Project, "acme/shop", &live, &Names::default());
+        let missing: Vec<_> =
+            builder.missing().iter().map(|missing| missing.what.clone()).collect();
         assert_eq!(missing, if is_missing { vec!["acme/shop#variables"] } else { vec![] });
-        let written = estate.finish();
+        let written = builder.finish();
         let said =
             if is_missing { "# Missing: variables (" } else { "# Not exported: variables (" };
         assert!(written.files[0].text.contains(said), "{}", written.files[0].text);
@@ -107,11 +108,11 @@ fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
         ),
         ("labels", json!({"id": 1, "name": "bug"}), Some("labels/bug.color")),
     ] {
-        let mut estate = estate(Values::Plain, &[("acme/shop", json!({section: [entry]}))]);
-        let said: Vec<_> = estate.left_out().iter().map(|left| left.what.clone()).collect();
+        let mut builder = builder(Values::Plain, &[("acme/shop", json!({section: [entry]}))]);
+        let said: Vec<_> = builder.left_out().iter().map(|left| left.what.clone()).collect();
         assert_eq!(said.len(), usize::from(left_out.is_some()), "{entry} {said:?}");
         assert!(said.iter().all(|said| said.ends_with(left_out.unwrap_or_default())), "{said:?}");
-        estate.finish();
+        builder.finish();
     }
 }
 
@@ -124,12 +125,12 @@ fn an_entry_whose_needed_field_may_hold_a_credential_is_left_out() {
     {
         for values in [Values::Plain, Values::None, Values::Env] {
             let sections = json!({"integrations": [wiki(url)]});
-            let mut estate = estate(values, &[("acme/shop", sections)]);
-            let all: Vec<_> = estate.left_out().iter().map(Missing::clone).collect();
+            let mut builder = builder(values, &[("acme/shop", sections)]);
+            let all: Vec<_> = builder.left_out().iter().map(Missing::clone).collect();
             let what: Vec<_> = all.iter().map(|one| one.what.as_str()).collect();
             let expected = ["acme/shop#integrations/external-wiki"];
             assert_eq!(what, if is_left_out { &expected[..] } else { &[] }, "{values:?}");
-            let text = &estate.finish().files[0].text;
+            let text = &builder.finish().files[0].text;
             assert_eq!(text.contains("slug: external-wiki"), !is_left_out, "{text}");
         }
     }
@@ -141,8 +142,8 @@ fn the_callers_own_access_is_known_by_id_or_by_name() {
         [(1, "root", false), (9, "Root", false), (1, "other", false), (9, "alice", true)]
     {
         let row = json!({"id": id, "username": username, "access_level": 50});
-        let estate = estate(Values::Plain, &[("acme/shop", json!({"members": [row]}))]);
-        let finished = estate.finish();
+        let builder = builder(Values::Plain, &[("acme/shop", json!({"members": [row]}))]);
+        let finished = builder.finish();
         assert_eq!(finished.files[0].text.contains("members:"), written, "{id} {username}");
     }
 }
@@ -158,13 +159,13 @@ fn vanished_projects_are_missing_or_marked_for_deletion() {
         (Presence::Unreadable("no answer".into()), "no answer", false),
         (Presence::Here(Target::new(Scope::Project, path.into()), marked), "", true),
     ] {
-        let mut estate = estate(Values::Plain, &[("acme/other", json!({}))]);
+        let mut builder = builder(Values::Plain, &[("acme/other", json!({}))]);
         let live = Live::of(presence, std::time::Duration::ZERO);
-        estate.add(Scope::Project, path, &live, &Names::default());
+        builder.add(Scope::Project, path, &live, &Names::default());
         let why: Vec<_> =
-            estate.missing().iter().map(|missing| missing.cause.to_string()).collect();
+            builder.missing().iter().map(|missing| missing.cause.to_string()).collect();
         assert_eq!(why.join(""), missing);
-        let written = estate.finish();
+        let written = builder.finish();
         let (text, notes) = (texts(&written)["acme.yaml"], written.notes.join("\n"));
         assert_eq!(notes.contains("marked for deletion: `acme/shop`"), deleting, "{notes}");
         assert!(!text.contains("path: acme/shop"), "{text}");
@@ -175,7 +176,7 @@ fn vanished_projects_are_missing_or_marked_for_deletion() {
 fn references_have_stable_and_unique_names() {
     let variable = |key: &str, scope: &str| json!({"key": key, "environment_scope": scope, "value": format!("v-{key}-{scope}"), "masked": true});
     let names = |projects: &[(&str, Json)]| -> Vec<String> {
-        let written = estate(Values::Env, projects).finish();
+        let written = builder(Values::Env, projects).finish();
         for (name, value) in &written.secrets {
             assert!(written.files.iter().any(|file| file.text.contains(&format!("env: {name}}}"))));
             let is_shown = |file: &File| file.text.contains(value.expose());
@@ -223,9 +224,10 @@ fn what_the_service_does_not_show_is_a_reference_without_a_value() {
         (false, vec!["ACME_SHOP__M_EXAMPLE_ORG"]),
         (true, vec!["ACME_SHOP__A", "ACME_SHOP__M_EXAMPLE_ORG"]),
     ] {
-        let mut estate = Estate::new(Settings { create, ..settings(Values::Env) }, BTreeSet::new());
-        estate.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
-        let written = estate.finish();
+        let mut builder =
+            ExportBuilder::new(Settings { create, ..settings(Values::Env) }, BTreeSet::new());
+        builder.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
+        let written = builder.finish();
         assert_eq!(written.unshown.iter().map(String::as_str).collect::<Vec<_>>(), unshown);
         assert!(written.secrets.contains_key("ACME_SHOP__H_EXAMPLE_ORG"));
         let note = format!("does not show the values: {}", listed(&unshown));
@@ -269,12 +271,12 @@ fn a_refused_section_is_missing_left_out_or_noted() {
             if let Presence::Here(_, facts) = &mut live.presence {
                 *facts = Facts { level, tier, ..facts.clone() };
             }
-            let mut estate = estate(Values::Plain, &[]);
-            estate.settings.caller.administrator = administrator;
-            estate.add(Scope::Project, "acme/shop", &live, &Names::default());
-            estate.unread.retain(|(_, unread)| unread.section == section);
-            let (missing, left_out) = (estate.missing().len(), estate.left_out().len());
-            let notes = estate.finish().notes.join("\n");
+            let mut builder = builder(Values::Plain, &[]);
+            builder.settings.caller.administrator = administrator;
+            builder.add(Scope::Project, "acme/shop", &live, &Names::default());
+            builder.unread.retain(|(_, unread)| unread.section == section);
+            let (missing, left_out) = (builder.missing().len(), builder.left_out().len());
+            let notes = builder.finish().notes.join("\n");
             let found = match (missing, left_out) {
                 (1, 0) => "missing",
                 (0, 1) => "left out",
@@ -298,11 +300,11 @@ fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
         if let Presence::Here(_, facts) = &mut live.presence {
             facts.tier = tier;
         }
-        let mut estate = estate(Values::Plain, &[]);
-        estate.add(Scope::Project, "acme/shop", &live, &Names::default());
-        estate.unread.retain(|(_, unread)| unread.section == "push_rule");
-        assert_eq!(!estate.missing().is_empty(), is_missing, "{tier}");
-        let notes = estate.finish().notes.join("\n");
+        let mut builder = builder(Values::Plain, &[]);
+        builder.add(Scope::Project, "acme/shop", &live, &Names::default());
+        builder.unread.retain(|(_, unread)| unread.section == "push_rule");
+        assert_eq!(!builder.missing().is_empty(), is_missing, "{tier}");
+        let notes = builder.finish().notes.join("\n");
         let note = "not in the service's tier: `push_rule`";
         assert_eq!(notes.contains(note), !is_missing, "{notes}");
     }
@@ -315,11 +317,11 @@ fn a_section_shown_by_another_project_is_not_above_the_tier() {
     let mut cause = Cause::new("refused");
     cause.status = Some(404);
     refused.sections.insert("push_rule", Collection::Unreadable(cause));
-    let mut estate = estate(Values::Plain, &[]);
-    estate.add(Scope::Project, "acme/shop", &refused, &Names::default());
+    let mut builder = builder(Values::Plain, &[]);
+    builder.add(Scope::Project, "acme/shop", &refused, &Names::default());
     let rule = json!({"push_rule": {"deny_delete_tag": true}});
-    estate.add(Scope::Project, "acme/web", &live("acme/web", &rule), &Names::default());
-    let missing: Vec<_> = estate.missing().iter().map(|missing| missing.what.clone()).collect();
+    builder.add(Scope::Project, "acme/web", &live("acme/web", &rule), &Names::default());
+    let missing: Vec<_> = builder.missing().iter().map(|missing| missing.what.clone()).collect();
     assert_eq!(missing, ["acme/shop#push_rule"]);
 }
 
@@ -328,12 +330,12 @@ fn a_section_shown_by_another_project_is_not_above_the_tier() {
 fn create_is_exported_only_on_request() {
     let projects = ["acme/a", "acme/b", "acme/c"].map(|path| (path, json!({})));
     for create in [false, true] {
-        let mut estate = estate(Values::Plain, &[]);
-        estate.settings.create = create;
+        let mut builder = builder(Values::Plain, &[]);
+        builder.settings.create = create;
         for (path, sections) in &projects {
-            estate.add(Scope::Project, path, &live(path, sections), &Names::default());
+            builder.add(Scope::Project, path, &live(path, sections), &Names::default());
         }
-        let text = estate.finish().files[0].text.clone();
+        let text = builder.finish().files[0].text.clone();
         let expected = if create { "path: acme/b\ncreate: true\n" } else { "path: acme/b\n---\n" };
         assert!(text.contains(expected), "{text}");
         assert_eq!(text.matches("create").count(), if create { 3 } else { 0 }, "{text}");
@@ -364,7 +366,7 @@ fn a_project_that_lacks_shared_entries_is_excluded_from_defaults() {
         .map(|path| (path, shared.clone()))
         .into();
     projects.push(("acme/f", json!({})));
-    let written = estate(Values::Plain, &projects).finish();
+    let written = builder(Values::Plain, &projects).finish();
     let text = texts(&written)["acme.yaml"];
     assert!(!text.contains("absent") && !text.contains("push_rule: null"), "{text}");
     assert!(text.contains("match: {path: acme/**, except: [acme/f]}\n"), "{text}");
@@ -376,16 +378,16 @@ fn a_project_that_lacks_shared_entries_is_excluded_from_defaults() {
 
 #[test]
 fn settings_of_most_groups_move_to_defaults_of_groups() {
-    let mut estate = estate(Values::Plain, &[]);
+    let mut builder = builder(Values::Plain, &[]);
     let settings = json!({"settings": {
         "visibility": "internal", "project_creation_level": "maintainer", "lfs_enabled": false,
         "request_access_enabled": false, "mentions_disabled": true,
     }});
     for path in ["acme", "acme/a", "acme/b", "acme/b/c"] {
         let live = live_of(Scope::Group, path, &settings);
-        estate.add(Scope::Group, path, &live, &Names::default());
+        builder.add(Scope::Group, path, &live, &Names::default());
     }
-    let written = estate.finish();
+    let written = builder.finish();
     let text = texts(&written)["acme.yaml"];
     assert!(
         text.contains("kind: Defaults\nmatch: {path: acme/**}\nfor: Group\nsettings:\n"),
@@ -397,7 +399,8 @@ fn settings_of_most_groups_move_to_defaults_of_groups() {
 #[test]
 fn an_empty_value_is_exported() {
     let variables = json!([{"key": "A", "value": "", "environment_scope": "*"}]);
-    let written = estate(Values::Plain, &[("acme/shop", json!({"variables": variables}))]).finish();
+    let written =
+        builder(Values::Plain, &[("acme/shop", json!({"variables": variables}))]).finish();
     let text = texts(&written)["acme.yaml"];
     assert!(text.contains("  - {key: A, value: ''}\n"), "{text}");
 }
@@ -408,13 +411,13 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
         "visibility": "private", "merge_method": "ff", "topics": ["a"], "lfs_enabled": false,
     }});
     // No new group may be called so.
-    let mut estate = estate(Values::Plain, &[]);
-    estate.settings.create = true;
-    estate.add(Scope::Group, "a", &live_of(Scope::Group, "a", &json!({})), &Names::default());
+    let mut builder = builder(Values::Plain, &[]);
+    builder.settings.create = true;
+    builder.add(Scope::Group, "a", &live_of(Scope::Group, "a", &json!({})), &Names::default());
     for path in ["a/x", "a/y", "a/z"] {
-        estate.add(Scope::Project, path, &live(path, &settings), &Names::default());
+        builder.add(Scope::Project, path, &live(path, &settings), &Names::default());
     }
-    let written = estate.finish();
+    let written = builder.finish();
     let text = texts(&written)["a.yaml"];
     assert!(text.contains("kind: Group\npath: a\n---\nkind: Defaults\n"), "{text}");
     assert!(text.contains("path: a/y\ncreate: true\n"), "{text}");
@@ -425,9 +428,9 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
 fn a_subgroup_is_exported_without_what_only_top_level_groups_have() {
     let settings = json!({"settings": {"share_with_group_lock": true, "prevent_sharing_groups_outside_hierarchy": true}});
     for (path, is_there) in [("acme", true), ("acme/web", false)] {
-        let mut estate = estate(Values::Plain, &[]);
-        estate.add(Scope::Group, path, &live_of(Scope::Group, path, &settings), &Names::default());
-        let written = estate.finish();
+        let mut builder = builder(Values::Plain, &[]);
+        builder.add(Scope::Group, path, &live_of(Scope::Group, path, &settings), &Names::default());
+        let written = builder.finish();
         let text = texts(&written).values().copied().collect::<String>();
         assert!(text.contains("share_with_group_lock: true"), "{text}");
         assert_eq!(text.contains("prevent_sharing"), is_there, "{text}");
@@ -438,14 +441,14 @@ fn a_subgroup_is_exported_without_what_only_top_level_groups_have() {
 fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
     let visible = |word: &str| json!({"settings": {"visibility": word}});
     let projects = [("acme/web/shop", visible("internal")), ("acme/web/site", visible("public"))];
-    let mut estate = estate(Values::Env, &[]);
-    estate.settings.create = true;
-    estate.settings.rehearse = true;
-    estate.settings.release = Known::Is("18.2".parse().unwrap());
+    let mut builder = builder(Values::Env, &[]);
+    builder.settings.create = true;
+    builder.settings.rehearse = true;
+    builder.settings.release = Known::Is("18.2".parse().unwrap());
     for (path, sections) in &projects {
-        estate.add(Scope::Project, path, &live(path, sections), &Names::default());
+        builder.add(Scope::Project, path, &live(path, sections), &Names::default());
     }
-    let written = estate.finish();
+    let written = builder.finish();
     let seed = texts(&written)["sandbox.yaml"];
     assert_eq!(
         seed,
@@ -467,8 +470,8 @@ fn ambiguous_entries_are_left_out_and_named() {
         ],
         "badges": [badge(1, Some("docs"), one), badge(2, None, one), badge(3, Some("other"), other)],
     });
-    let mut estate = estate(Values::Plain, &[("acme/shop", sections)]);
-    let left_out: Vec<_> = estate.left_out().iter().map(|missing| missing.what.clone()).collect();
+    let mut builder = builder(Values::Plain, &[("acme/shop", sections)]);
+    let left_out: Vec<_> = builder.left_out().iter().map(|missing| missing.what.clone()).collect();
     assert_eq!(
         left_out,
         [
@@ -477,8 +480,8 @@ fn ambiguous_entries_are_left_out_and_named() {
             "acme/shop#labels/bell \u{1}".to_owned()
         ]
     );
-    assert_eq!(estate.missing(), []);
-    let written = estate.finish();
+    assert_eq!(builder.missing(), []);
+    let written = builder.finish();
     let text = texts(&written)["acme.yaml"];
     assert!(text.contains("name: good") && text.contains("name: other"), "{text}");
     assert!(!text.contains("name: docs") && !text.contains(&format!("link_url: {one}")), "{text}");
@@ -496,7 +499,7 @@ fn values_that_a_manifest_cannot_contain_are_named() {
             "push_access_levels": [{"user_id": 9, "access_level": null}],
         }],
     });
-    let written = estate(Values::Plain, &[("acme/shop", sections)]).finish();
+    let written = builder(Values::Plain, &[("acme/shop", sections)]).finish();
     let text = texts(&written)["acme.yaml"];
     for said in [
         "# description not exported: a manifest cannot express it\n",
@@ -519,7 +522,7 @@ fn with_methods(methods: &[&str]) -> String {
     };
     let projects: Vec<_> =
         paths.iter().map(String::as_str).zip(methods.iter().map(project)).collect();
-    let written = estate(Values::Plain, &projects).finish();
+    let written = builder(Values::Plain, &projects).finish();
     written.files[0].text.clone()
 }
 
@@ -550,8 +553,8 @@ fn the_order_of_reads_does_not_change_the_export() {
         ]}))).into();
     let mut reversed = projects.clone();
     reversed.reverse();
-    let written = estate(Values::Plain, &projects).finish();
-    assert_eq!(estate(Values::Plain, &reversed).finish(), written);
+    let written = builder(Values::Plain, &projects).finish();
+    assert_eq!(builder(Values::Plain, &reversed).finish(), written);
     assert!(texts(&written)["acme.yaml"].contains("  - {user: Alice, access_level: maintainer}\n"));
 }
 
@@ -563,7 +566,7 @@ fn a_group_with_many_projects_is_split_into_several_files() {
         .iter()
         .map(|path| (path.as_str(), json!({"settings": {"description": text}})))
         .collect();
-    let mut without = estate(Values::Plain, &projects);
+    let mut without = builder(Values::Plain, &projects);
     without.settings.defaults = false;
     let written = without.finish();
     assert_eq!(
@@ -587,6 +590,6 @@ fn export_time_grows_linearly_with_projects() {
         let paths: Vec<_> = (0..n).map(|at| format!("acme/g{}/p{at}", at / 10)).collect();
         let projects: Vec<_> =
             paths.iter().enumerate().map(|(at, path)| (path.as_str(), sections(at))).collect();
-        estate(Values::Plain, &projects).finish();
+        builder(Values::Plain, &projects).finish();
     });
 }

@@ -289,9 +289,10 @@ pub fn entry_ids(
         live.clone().map(|(fields, id)| (section.name(fields), id)).collect();
     let present = container.entries(section.section).filter(|entry| entry.state == State::Present);
     let present = present.filter_map(|entry| {
-        let address = || container.address().section(section.section).entry(entry.key.clone());
-        let id = ids_by_name.get(&entry.key).cloned();
-        let id = id.unwrap_or_else(|| Id::OfStep(address().to_string().into()));
+        let id = ids_by_name.get(&entry.key).cloned().unwrap_or_else(|| {
+            let section = container.address().section(section.section);
+            Id::OfStep(section.entry(entry.key.clone()).to_string().into())
+        });
         let name = match section.called_by {
             Some(_) => section.called(&forms::plain(&entry.values()))?,
             None => entry.key.clone(),

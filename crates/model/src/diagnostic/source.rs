@@ -10,6 +10,7 @@ use crate::{
     field::Secrecy,
     origin::{Layer, Origin, Within},
     secret::judge,
+    steps,
     text::{self, MASK},
 };
 
@@ -96,7 +97,8 @@ impl<'t> Source<'t> {
         let name = name.into();
         // Lines are short, so looking at each byte is faster than a search for each line.
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        let lines: Vec<_> = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        steps::add(lines.len() as u64);
         Self {
             within: Layer::ALL
                 .map(|layer| Arc::new(Within { file: FileName::clone(&name), layer })),

@@ -158,6 +158,7 @@ impl Node {
 
     /// The start of an entry, which its origin records: its first key, or its alias.
     pub fn beginning(&self) -> usize {
+        steps::step();
         let first = self.entries().first().map(|(key, _)| key.span.start);
         first.filter(|at| self.span.contains(at)).unwrap_or(self.span.start)
     }

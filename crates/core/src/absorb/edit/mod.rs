@@ -6,7 +6,7 @@
 
 mod pass;
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use super::Refusal;
 use crate::{
@@ -41,15 +41,30 @@ pub(super) struct Pointer {
     pub(super) steps: Vec<PathStep>,
 }
 
+impl Pointer {
+    /// The node that `step` leads to.
+    pub(super) fn child(&self, step: PathStep) -> Self {
+        let mut child = self.clone();
+        child.steps.push(step);
+        child
+    }
+}
+
 /// An edit of a text. Edits of one list keep positions valid in the order of the variants, with
 /// removals from the end.
 #[derive(Clone, Debug)]
 pub(super) enum Edit {
     /// Sets the last of `names` below the mapping `at` to `to`. Missing mappings in between are
     /// added. New keys are placed in the documented `order`.
-    Put { at: Pointer, names: Vec<String>, to: New, order: Vec<String> },
+    Put { at: Pointer, keys: Vec<String>, to: New, order: Vec<&'static str> },
     /// Appends an entry to the list with `key` in the mapping `at`.
-    Push { at: Pointer, key: String, entry: Vec<Item>, about: Option<String>, order: Vec<String> },
+    Push {
+        at: Pointer,
+        key: String,
+        entry: Vec<Item>,
+        about: Option<String>,
+        order: Vec<&'static str>,
+    },
     /// Removes an item from the list with `key` in the mapping `at`.
     Remove { at: Pointer, key: String, item: usize },
 }
@@ -93,17 +108,17 @@ impl Edit {
     fn changes(&self, text: &str, parsed: &Parsed) -> Result<Changes, NoEdit> {
         let text = YamlText(text);
         let document = parsed.documents.get(self.at().document);
-        let document = document.ok_or_else(|| text.gone(0))?;
+        let document = document.ok_or_else(|| text.lost(0))?;
         let node = text.walk(document, &self.at().steps)?;
         match self {
-            Self::Put { names, to, order, .. } => text.put(node, names, to, order),
+            Self::Put { keys, to, order, .. } => text.put_value(node, keys, to, order),
             Self::Remove { key, item, .. } => {
                 let (key, list) =
-                    written_entry(node, key).ok_or_else(|| text.gone(node.span.start))?;
-                text.remove(node, key, list, *item)
+                    written_entry(node, key).ok_or_else(|| text.lost(node.span.start))?;
+                text.remove_item(node, key, list, *item)
             }
             Self::Push { key, entry, about, order, .. } => {
-                text.push(node, key, entry, about.as_deref(), order)
+                text.append_entry(node, key, entry, about.as_deref(), order)
             }
         }
     }
@@ -129,7 +144,7 @@ impl YamlText<'_> {
         NoEdit { why, at }
     }
 
-    fn gone(self, at: usize) -> NoEdit {
+    fn lost(self, at: usize) -> NoEdit {
         Self::stuck("it is not written where it was found", at)
     }
 
@@ -141,7 +156,7 @@ impl YamlText<'_> {
                 PathStep::Key(name) => written_entry(node, name).map(|(_, value)| value),
                 PathStep::Item(at) => node.items().get(*at),
             };
-            node = inner.ok_or_else(|| self.gone(node.span.start))?;
+            node = inner.ok_or_else(|| self.lost(node.span.start))?;
         }
         Ok(node)
     }
@@ -167,7 +182,7 @@ impl YamlText<'_> {
     }
 
     /// The byte after the colon of `key`.
-    fn colon(self, key: &Key) -> usize {
+    fn after_colon(self, key: &Key) -> usize {
         let rest = &self.0[key.span.end..];
         key.span.end + rest.find(':').map_or(0, |at| at + 1)
     }
@@ -179,13 +194,13 @@ impl YamlText<'_> {
     }
 
     /// The end of a node's text, without comments after it.
-    fn end(self, node: &Node) -> usize {
+    fn node_end(self, node: &Node) -> usize {
         let inner = match &node.data {
             Data::Map(_) if self.is_block(node) => {
                 written_entries(node).map(|(key, value)| self.entry_end(key, value)).max()
             }
             Data::List(items) if self.is_block(node) => {
-                items.iter().map(|item| self.end(item)).max()
+                items.iter().map(|item| self.node_end(item)).max()
             }
             _ => None,
         };
@@ -193,7 +208,7 @@ impl YamlText<'_> {
     }
 
     fn entry_end(self, key: &Key, value: &Node) -> usize {
-        if self.is_nothing(key, value) { self.colon(key) } else { self.end(value) }
+        if self.is_nothing(key, value) { self.after_colon(key) } else { self.node_end(value) }
     }
 
     fn line_start(self, at: usize) -> usize {
@@ -218,47 +233,57 @@ impl YamlText<'_> {
         vec![(end..end, lines)]
     }
 
-    fn put(
+    fn put_value(
         self,
         map: &Node,
-        names: &[String],
+        keys: &[String],
         to: &New,
-        order: &[String],
+        order: &[&str],
     ) -> Result<Changes, NoEdit> {
         self.check_written(map)?;
-        let Some((name, within)) = names.split_first() else {
-            return Err(self.gone(map.span.start));
+        let Some((name, within)) = keys.split_first() else {
+            return Err(self.lost(map.span.start));
         };
-        let nested = || {
-            within.iter().rev().fold(to.clone(), |node, name| New::Map(vec![Item::new(name, node)]))
-        };
-        match written_entry(map, name) {
-            None => self.insert(map, name, &nested(), order),
-            Some((_, value)) if !within.is_empty() && matches!(value.data, Data::Map(_)) => {
-                self.put(value, within, to, &[])
-            }
-            Some((key, value)) => self.set(map, key, value, &nested()),
+        let written = written_entry(map, name);
+        if let Some((_, value)) = written
+            && !within.is_empty()
+            && matches!(value.data, Data::Map(_))
+        {
+            return self.put_value(value, within, to, &[]);
+        }
+        let keys = within.iter().rev();
+        let nested = keys.fold(to.clone(), |node, name| New::Map(vec![Item::new(name, node)]));
+        match written {
+            None => self.insert_key(map, name, &nested, order),
+            Some((key, value)) => self.replace_value(map, key, value, &nested),
         }
     }
 
     /// Replaces the value of `key` in `map`.
-    fn set(self, map: &Node, key: &Key, value: &Node, to: &New) -> Result<Changes, NoEdit> {
-        let colon = self.colon(key);
+    fn replace_value(
+        self,
+        map: &Node,
+        key: &Key,
+        value: &Node,
+        to: &New,
+    ) -> Result<Changes, NoEdit> {
+        let colon = self.after_colon(key);
         let is_nothing = self.is_nothing(key, value);
         let before =
             if is_nothing { "" } else { self.0.get(colon..value.span.start).unwrap_or("&") };
-        let marked = |text: &str| text.starts_with(['&', '!']);
-        if marked(before.trim_start()) || (!is_nothing && marked(&self.0[value.span.clone()])) {
+        let old = if is_nothing { "" } else { &self.0[value.span.clone()] };
+        if [before.trim_start(), old].iter().any(|text| text.starts_with(['&', '!'])) {
             return Err(Self::stuck("it has a YAML anchor or a tag", value.span.start));
         }
         if self.is_flow(map) {
             let new = writer::inline(&json(to), true);
-            let range = if is_nothing { colon..colon } else { value.span.start..self.end(value) };
+            let range =
+                if is_nothing { colon..colon } else { value.span.start..self.node_end(value) };
             let gap = if is_nothing { " " } else { "" };
             return Ok(vec![(range, format!("{gap}{new}"))]);
         }
         if let (New::Value(Json::Array(new)), true) = (to, self.is_block(value))
-            && let Some(text) = self.in_items(value, new)
+            && let Some(text) = self.edit_items(value, new)
         {
             return text;
         }
@@ -304,13 +329,12 @@ impl YamlText<'_> {
 
     /// Changes a block list line by line if the remaining items keep their order, so that comments
     /// stay with their items.
-    fn in_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, NoEdit>> {
+    fn edit_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, NoEdit>> {
         let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
-        let is_kept = |item: &&Json| new.contains(item);
-        let remaining: Vec<&Json> = old.iter().filter(is_kept).collect();
+        let remaining: Vec<&Json> = old.iter().filter(|item| new.contains(item)).collect();
         let is_same =
             remaining.len() <= new.len() && remaining.iter().copied().eq(&new[..remaining.len()]);
-        let (last, dash) = (list.items().last()?, self.dash(list.items().last()?));
+        let (last, dash) = (list.items().last()?, self.item_dash(list.items().last()?));
         if remaining.is_empty() || !is_same {
             return None;
         }
@@ -321,9 +345,9 @@ impl YamlText<'_> {
         let added = new[remaining.len()..].iter();
         let added: Vec<_> =
             added.map(|item| format!("\n{margin}- {}", writer::inline(item, false))).collect();
-        let at = self.line_end(self.end(last));
+        let at = self.line_end(self.node_end(last));
         let mut ranges = vec![(at..at, added.concat())];
-        for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !is_kept(old)) {
+        for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !new.contains(old)) {
             match self.item_lines(item) {
                 // Remove the preceding line feed, so that text appended to the last line stays
                 // separate.
@@ -335,7 +359,13 @@ impl YamlText<'_> {
     }
 
     /// Adds a new key to `map`.
-    fn insert(self, map: &Node, name: &str, to: &New, order: &[String]) -> Result<Changes, NoEdit> {
+    fn insert_key(
+        self,
+        map: &Node,
+        name: &str,
+        to: &New,
+        order: &[&str],
+    ) -> Result<Changes, NoEdit> {
         if self.is_flow(map) {
             let entry =
                 format!("{}: {}", writer::scalar(name, true), writer::inline(&json(to), true));
@@ -345,10 +375,12 @@ impl YamlText<'_> {
         let Some((first, _)) = written_entries(map).next() else {
             return Err(Self::stuck("all of it is merged in from a YAML anchor", map.span.start));
         };
-        let position = |name: &str| order.iter().position(|other| other == name);
-        let new = position(name);
+        let positions: HashMap<&str, usize> =
+            order.iter().enumerate().map(|(position, name)| (*name, position)).collect();
+        let new = positions.get(name);
         let before = written_entries(map).filter(|(key, _)| {
-            position(&key.name).is_none_or(|position| new.is_none_or(|new| position < new))
+            let position = positions.get(&*key.name);
+            position.is_none_or(|position| new.is_none_or(|new| position < new))
         });
         let before = before.max_by_key(|(key, _)| key.span.start);
         let before = before.or_else(|| written_entries(map).max_by_key(|(key, _)| key.span.start));
@@ -374,63 +406,68 @@ impl YamlText<'_> {
     }
 
     /// Appends an entry to a list.
-    fn push(
+    fn append_entry(
         self,
         map: &Node,
         key: &str,
         entry: &[Item],
         about: Option<&str>,
-        order: &[String],
+        order: &[&str],
     ) -> Result<Changes, NoEdit> {
-        let new = || New::List(vec![(entry.to_vec(), about.map(str::to_owned))]);
         self.check_written(map)?;
-        let Some((key, list)) = written_entry(map, key) else {
-            return self.insert(map, key, &new(), order);
+        let written = written_entry(map, key);
+        let last = written.and_then(|(_, list)| Some((list, list.items().last()?)));
+        let Some((list, last)) = last else {
+            let new = New::List(vec![(entry.to_vec(), about.map(str::to_owned))]);
+            return match written {
+                None => self.insert_key(map, key, &new, order),
+                Some((key, value)) => self.replace_value(map, key, value, &new),
+            };
         };
-        let Some(last) = list.items().last() else { return self.set(map, key, list, &new()) };
         self.check_written(list)?;
         if self.is_flow(list) {
             let entry = writer::inline(&mapping(entry), true);
-            return Ok(self.within_brackets(list, Some(self.end(last)), &entry));
+            return Ok(self.within_brackets(list, Some(self.node_end(last)), &entry));
         }
-        let dash = self.dash(last);
+        let dash = self.item_dash(last);
         let dash =
             dash.ok_or_else(|| Self::stuck("it is not written line by line", last.span.start))?;
         let lines = writer::entry(entry, about, self.column(dash));
-        Ok(self.with_lines(self.end(last), &lines))
+        Ok(self.with_lines(self.node_end(last), &lines))
     }
 
     /// Removes an item from a list.
-    fn remove(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<Changes, NoEdit> {
+    fn remove_item(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<Changes, NoEdit> {
         self.check_written(list)?;
         let items = list.items();
-        let item = items.get(at).ok_or_else(|| self.gone(list.span.start))?;
+        let item = items.get(at).ok_or_else(|| self.lost(list.span.start))?;
         if items.len() == 1 {
-            return self.set(map, key, list, &New::List(Vec::new()));
+            return self.replace_value(map, key, list, &New::List(Vec::new()));
         }
         if !self.is_flow(list) {
             return Ok(vec![(self.item_lines(item)?, String::new())]);
         }
         let range = match (items.get(at + 1), at.checked_sub(1).and_then(|at| items.get(at))) {
             (Some(next), _) => item.span.start..next.span.start,
-            (None, Some(before)) => self.end(before)..self.end(item),
-            (None, None) => item.span.start..self.end(item),
+            (None, Some(before)) => self.node_end(before)..self.node_end(item),
+            (None, None) => item.span.start..self.node_end(item),
         };
         Ok(vec![(range, String::new())])
     }
 
     /// The lines of a list item, from the line feed before them.
     fn item_lines(self, item: &Node) -> Result<Range<usize>, NoEdit> {
-        let stuck = || Self::stuck("it is not written line by line", item.span.start);
-        let dash = self.dash(item).ok_or_else(stuck)?;
-        let start = self.line_start(dash);
-        let before = self.0[..start].strip_suffix('\n').ok_or_else(stuck)?;
+        let stuck = Self::stuck("it is not written line by line", item.span.start);
+        let Some(dash) = self.item_dash(item) else { return Err(stuck) };
+        let Some(before) = self.0[..self.line_start(dash)].strip_suffix('\n') else {
+            return Err(stuck);
+        };
         let before = before.strip_suffix('\r').unwrap_or(before);
-        Ok(before.len()..self.line_end(self.end(item)))
+        Ok(before.len()..self.line_end(self.node_end(item)))
     }
 
     /// The dash of an item, if it is the first thing in its line.
-    fn dash(self, item: &Node) -> Option<usize> {
+    fn item_dash(self, item: &Node) -> Option<usize> {
         let before = self.0[..item.span.start].trim_end();
         let dash = before.strip_suffix('-')?.len();
         self.0[self.line_start(dash)..dash].trim().is_empty().then_some(dash)

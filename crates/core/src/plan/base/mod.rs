@@ -22,7 +22,7 @@ use super::{ContainerPlan, Plan, Settings, container};
 use crate::{
     address::{Address, groups_above},
     catalogue,
-    desired::{Container, DeclaredSection, Entry, Moves, meaning},
+    desired::{Container, DeclaredSection, Entry, Moves, declared_values},
     diff::{Label, Problem, Refusal, Step},
     kind::{FORMER, forms},
     live::Live,
@@ -250,18 +250,18 @@ impl Base {
 /// Whether `container` differs from its declaration in `base`.
 fn differs(base: &BTreeMap<String, Container>, container: &Container) -> bool {
     let before = base.get(&container.path.to_lowercase());
-    before.is_none_or(|before| meaning(before) != meaning(container))
+    before.is_none_or(|before| declared_values(before) != declared_values(container))
 }
 
 /// Whether both declare the same at `address`, and in it. A problem there hides what differs.
 fn declares_same(before: &Container, current: &Container, address: &Address) -> bool {
     let Address { section, entry, .. } = address;
-    let is_there = |(of, key, _): &(&str, String, String)| {
+    let is_there = |(of, key): &(&str, String)| {
         section.is_none_or(|section| section == *of) && entry.as_ref().is_none_or(|it| it == key)
     };
     let [before, current] = [before, current].map(|declared| {
-        let mut values = meaning(declared);
-        values.retain(|slot, _| is_there(slot));
+        let mut values = declared_values(declared);
+        values.retain(|entry, _| is_there(entry));
         values
     });
     before == current

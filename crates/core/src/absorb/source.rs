@@ -1,0 +1,129 @@
+//! The texts of manifests before the edits, read on demand, and where something is declared in
+//! them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+};
+
+use super::edit::{PathStep, Pointer, written_entries, written_entry};
+use crate::{
+    diagnostic::{FileName, Source},
+    origin::{Layer, Origin},
+    yaml::{self, Node},
+};
+
+/// The files that are read so far.
+pub(super) struct SourceFiles<'a> {
+    read: &'a dyn Fn(&FileName) -> Result<String, String>,
+    files: BTreeMap<FileName, Rc<SourceFile>>,
+}
+
+/// A manifest before the edits.
+pub(super) struct SourceFile {
+    pub(super) name: FileName,
+    pub(super) text: String,
+    documents: Vec<Node>,
+    /// The keys, by line and column.
+    keys: HashMap<(u32, u32), Location>,
+    /// The items of the lists in documents, by line and column.
+    items: HashMap<(u32, u32), Location>,
+}
+
+/// A key in a manifest, or an item of the list with that key.
+#[derive(Clone)]
+pub(super) struct Location {
+    /// The mapping with the key.
+    pub(super) mapping: Pointer,
+    pub(super) key: String,
+    /// The position of the item in the list.
+    pub(super) item: Option<usize>,
+}
+
+impl<'a> SourceFiles<'a> {
+    /// No files; `read` returns the text of one.
+    pub(super) fn new(read: &'a dyn Fn(&FileName) -> Result<String, String>) -> Self {
+        Self { read, files: BTreeMap::new() }
+    }
+
+    /// The file `name`, which is read the first time.
+    pub(super) fn open(&mut self, name: &FileName) -> Result<Rc<SourceFile>, String> {
+        if let Some(file) = self.files.get(name) {
+            return Ok(Rc::clone(file));
+        }
+        let file = Rc::new(SourceFile::new(name, (self.read)(name)?));
+        self.files.insert(name.clone(), Rc::clone(&file));
+        Ok(file)
+    }
+
+    /// The text of the file `name`, if it is read.
+    pub(super) fn text(&self, name: &FileName) -> Option<&str> {
+        self.files.get(name).map(|file| &*file.text)
+    }
+}
+
+impl SourceFile {
+    fn new(name: &FileName, text: String) -> Self {
+        let documents = yaml::parse(&text).documents;
+        let (mut keys, mut items) = (HashMap::new(), HashMap::new());
+        let source = Source::new(name.clone(), &text);
+        for (document, node) in documents.iter().enumerate() {
+            let root = Pointer { document, steps: Vec::new() };
+            add_keys(node, &root, &source, &mut keys);
+            for (key, list) in written_entries(node) {
+                for (number, item) in list.items().iter().enumerate() {
+                    items.entry(position(&source, item.beginning())).or_insert_with(|| Location {
+                        mapping: root.clone(),
+                        key: key.name.clone(),
+                        item: Some(number),
+                    });
+                }
+            }
+        }
+        Self { name: name.clone(), documents, keys, items, text }
+    }
+
+    /// The key that is declared at `origin`.
+    pub(super) fn key(&self, origin: &Origin) -> Option<&Location> {
+        self.keys.get(&(origin.line, origin.column))
+    }
+
+    /// The entry of a section that is declared at `origin`.
+    pub(super) fn item(&self, origin: &Origin) -> Option<&Location> {
+        self.items.get(&(origin.line, origin.column))
+    }
+
+    /// The node at `pointer`.
+    pub(super) fn node(&self, pointer: &Pointer) -> Option<&Node> {
+        pointer.steps.iter().try_fold(
+            self.documents.get(pointer.document)?,
+            |node, step| match step {
+                PathStep::Key(name) => written_entry(node, name).map(|(_, value)| value),
+                PathStep::Item(number) => node.items().get(*number),
+            },
+        )
+    }
+}
+
+/// Adds the keys in `node`, which is at `pointer`, in the order of the text.
+fn add_keys(
+    node: &Node,
+    pointer: &Pointer,
+    source: &Source<'_>,
+    keys: &mut HashMap<(u32, u32), Location>,
+) {
+    for (key, value) in written_entries(node) {
+        let location = Location { mapping: pointer.clone(), key: key.name.clone(), item: None };
+        keys.entry(position(source, key.span.start)).or_insert(location);
+        add_keys(value, &pointer.child(PathStep::Key(key.name.clone())), source, keys);
+    }
+    for (number, item) in node.items().iter().enumerate() {
+        add_keys(item, &pointer.child(PathStep::Item(number)), source, keys);
+    }
+}
+
+/// The line and the column of a byte.
+fn position(source: &Source<'_>, byte: usize) -> (u32, u32) {
+    let Origin { line, column, .. } = source.origin(byte, Layer::Project);
+    (line, column)
+}
