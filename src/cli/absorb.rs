@@ -77,31 +77,31 @@ struct Drift {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
     let surroundings = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &surroundings);
-    let mut texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
-    let manifests = into_manifests(loaded, cx)?;
+    let mut texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), context);
+    let manifests = into_manifests(loaded, context)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
-    let session = open(&args, manifests, &surroundings, cx).await?;
-    let drift = find_drift(&args, &session, cx).await?;
+    let session = open(&args, manifests, &surroundings, context).await?;
+    let drift = find_drift(&args, &session, context).await?;
     for selector in &args.addresses {
         if !drift.addresses.iter().any(|address| selector.matches(address)) {
             require_match(selector, &before)?;
         }
     }
     if !drift.refused.is_empty() {
-        return Err(refuse(&drift.refused, cx));
+        return Err(refuse(&drift.refused, context));
     }
     let line = |address: &Address| {
         format!("not absorbed: {address}: no manifest lists it; name it to take it in")
     };
-    cx.output.eprint_lines(&drift.unlisted, "entry", |_| (), [&line, &Address::to_string]);
+    context.output.eprint_lines(&drift.unlisted, "entry", |_| (), [&line, &Address::to_string]);
     let skipped = drift.skipped.iter().map(|(path, why)| (path.to_string(), why));
     let skipped: Vec<_> = skipped.collect();
     let line = |(path, why): &(String, &String)| format!("not absorbed: {path}: {why}");
-    cx.output.eprint_lines(
+    context.output.eprint_lines(
         &skipped,
         "group or project",
         |_| (),
@@ -115,25 +115,30 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
         } else {
             "the rest matches its manifest"
         };
-        cx.output.eprint(&format!("nothing to absorb: {why}\n"));
+        context.output.eprint(&format!("nothing to absorb: {why}\n"));
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
     let absorbed = texts.absorb(&before, &drift.goals, mode).map_err(|failed| match failed {
-        Failed::Refused(refused) => refuse(&refused, cx),
+        Failed::Refused(refused) => refuse(&refused, context),
         Failed::Wrong(why) => {
-            cx.output.eprint(&why);
+            context.output.eprint(&why);
             Failure::usage("nothing was edited: the edited manifests would be wrong")
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    cx.output.print(&render_edits(&absorbed.files, &drift.plain, SCREEN_LINES, cx.output.style))?;
+    context.output.print(&render_edits(
+        &absorbed.files,
+        &drift.plain,
+        SCREEN_LINES,
+        context.output.style,
+    ))?;
     if args.write {
         texts.store(&absorbed);
         texts.write()?;
     }
     let includes = has_includes && absorbed.edits_rules;
-    cx.output.eprint(&summary(&args, &drift.goals, &absorbed, includes));
+    context.output.eprint(&summary(&args, &drift.goals, &absorbed, includes));
     Ok(Exit::Success)
 }
 
@@ -142,7 +147,7 @@ async fn open(
     args: &Args,
     manifests: Manifests,
     surroundings: &Surroundings,
-    cx: &Context,
+    context: &Context,
 ) -> Result<Session, Failure> {
     let mut desired = manifests.desired;
     for selector in &args.addresses {
@@ -157,11 +162,11 @@ async fn open(
     // A container without a document has none to edit.
     let manifests = Manifests { desired, includes: None, ..manifests };
     let of_session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    SessionBuilder::new(&of_session).with(manifests, surroundings.today, cx).await
+    SessionBuilder::new(&of_session).with(manifests, surroundings.today, context).await
 }
 
 /// Reads the containers of `session`, and finds their selected differences.
-async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drift, Failure> {
+async fn find_drift(args: &Args, session: &Session, context: &Context) -> Result<Drift, Failure> {
     let observer = &session.observer;
     let settings = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let containers: Vec<_> = session.desired.containers.iter().collect();
@@ -192,7 +197,7 @@ async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drif
         drift.goals.extend(goals);
         drift.refused.extend(refused);
     };
-    compare(session, &containers, (export::everything, &settings), cx, each).await?;
+    compare(session, &containers, (export::everything, &settings), context, each).await?;
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
     drift.refused.sort_by(|a, b| a.address.cmp(&b.address));
     drift.unlisted.sort();
@@ -205,13 +210,13 @@ pub(super) async fn compare(
     session: &Session,
     containers: &[&Container],
     (widened, settings): (fn(&Container, &export::Settings) -> Container, &export::Settings),
-    cx: &Context,
+    context: &Context,
     each: impl FnMut(&Compared<'_>),
 ) -> Result<(), ApiError> {
     let observer = &session.observer;
     let declared: BTreeMap<_, _> = containers.iter().map(|one| (&one.path, *one)).collect();
     let whole: Vec<Container> = containers.iter().map(|one| widened(one, settings)).collect();
-    let progress = Progress::reading(whole.iter(), observer.client(), &cx.output);
+    let progress = Progress::reading(whole.iter(), observer.client(), &context.output);
     let each = RefCell::new(each);
     let look = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];
@@ -227,7 +232,7 @@ pub(super) async fn compare(
 }
 
 /// Reports what cannot be absorbed, and why.
-fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
+fn refuse(refused: &[Refusal], context: &Context) -> Failure {
     let diagnostics = refused.iter().map(|refusal| {
         let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.why);
         let diagnostic = Diagnostic::error("absorb", message);
@@ -236,7 +241,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
             None => diagnostic,
         }
     });
-    cx.output.eprint_diagnostics(&diagnostics.collect());
+    context.output.eprint_diagnostics(&diagnostics.collect());
     let is_unread = refused.iter().all(|refusal| refusal.is_unread);
     let exit = if is_unread { Exit::Incomplete } else { Exit::Usage };
     let addresses = count(refused.len(), "address");
@@ -248,7 +253,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
 pub(super) struct ManifestTexts<'a> {
     pub(super) dir: &'a Path,
     surroundings: &'a Surroundings,
-    pub(super) cx: &'a Context,
+    pub(super) context: &'a Context,
     /// The paths of the files.
     pub(super) paths: FilePaths,
     /// The old texts of changed files; new files have none.
@@ -263,9 +268,9 @@ impl<'a> ManifestTexts<'a> {
         dir: &'a Path,
         surroundings: &'a Surroundings,
         paths: FilePaths,
-        cx: &'a Context,
+        context: &'a Context,
     ) -> Self {
-        Self { dir, surroundings, cx, paths, old: BTreeMap::new(), new: Contents::new() }
+        Self { dir, surroundings, context, paths, old: BTreeMap::new(), new: Contents::new() }
     }
 
     /// The present text of `file`.
@@ -282,7 +287,7 @@ impl<'a> ManifestTexts<'a> {
         all.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
         let options = Options { instead: Some(&all), ..Options::default() };
         let loaded = manifest::load_with(self.dir, self.surroundings, &options);
-        loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr.into()))
+        loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.context.output.stderr.into()))
     }
 
     /// The edits that make the manifests declare the goals.
@@ -330,7 +335,7 @@ pub(super) fn render_edits(
 /// What was edited. `includes`: the edit also counts for groups and projects that rules include;
 /// which ones, only the service knows.
 fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, includes: bool) -> String {
-    let differences = count(goals.iter().map(Goal::differences).sum(), "difference");
+    let differences = count(goals.iter().map(Goal::differences).sum::<usize>(), "difference");
     let files = count(absorbed.files.len(), "file");
     let mut summary = if args.write {
         format!("absorbed {differences} into {files}\n")

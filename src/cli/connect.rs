@@ -52,7 +52,7 @@ pub(super) struct ConnectArgs {
     /// File of the certificate (PEM) that the service asks clients for
     #[arg(long, value_name = "FILE")]
     pub(super) client_cert: Option<PathBuf>,
-    /// File of its private key, if the file of the certificate does not hold it
+    /// File of its private key, if the certificate file does not contain it
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     pub(super) client_key: Option<PathBuf>,
     /// Proxy to use; HTTPS_PROXY and the like are ignored [env: UNDRIFT_PROXY]
@@ -61,7 +61,7 @@ pub(super) struct ConnectArgs {
     /// Allow plain http to other machines, which exposes the token
     #[arg(long)]
     pub(super) allow_plaintext: bool,
-    /// Number of concurrent requests [default: 16 to 64, as fast as the service answers]
+    /// Number of concurrent requests [default: adapts between 16 and 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) concurrency: Option<u16>,
     /// Maximum number of requests
@@ -115,22 +115,22 @@ impl ConnectArgs {
         &self,
         root: &Path,
         config: &Config,
-        cx: &Context,
+        context: &Context,
     ) -> Result<Endpoint, Failure> {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }
         #[cfg(feature = "sandbox")]
         if let Some(file) = &self.sandbox {
-            return super::embedded::start(file, root, cx).await;
+            return super::embedded::start(file, root, context).await;
         }
-        let service = self.service(&cx.env)?;
+        let service = self.service(&context.env)?;
         confirm(&service, config)?;
         Ok(Endpoint {
             service,
-            token: self.token(&cx.env)?,
+            token: self.token(&context.env)?,
             token_file: self.token_file.clone(),
-            environment: cx.env.clone(),
+            environment: context.env.clone(),
             is_embedded: false,
         })
     }
@@ -144,7 +144,7 @@ impl ConnectArgs {
     pub(super) async fn without_manifests(
         &self,
         path: Option<&Path>,
-        cx: &Context,
+        context: &Context,
     ) -> Result<(Endpoint, Config), Failure> {
         let mut diagnostics = Diagnostics::default();
         let (root, config) = match path {
@@ -154,15 +154,15 @@ impl ConnectArgs {
             ),
             None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
         };
-        cx.output.refuse_errors(&diagnostics)?;
-        let endpoint = self.endpoint(&root, &config, cx).await?;
+        context.output.refuse_errors(&diagnostics)?;
+        let endpoint = self.endpoint(&root, &config, context).await?;
         #[cfg(feature = "sandbox")]
         if let Some(file) = &self.sandbox {
             if file.is_empty() {
                 let path = super::embedded::default_path(&root);
-                cx.output.eprint(&format!("note: using the sandbox `{}`\n", path.display()));
+                context.output.eprint(&format!("note: using the sandbox `{}`\n", path.display()));
             }
-            super::rehearsed::print_notes(&cx.output);
+            super::rehearsed::print_notes(&context.output);
         }
         Ok((endpoint, config))
     }
@@ -220,10 +220,8 @@ impl ConnectArgs {
     /// If a file of certificates cannot be read.
     fn http_options(&self, env: &Environment, in_flight: InFlight) -> Result<HttpOptions, Failure> {
         let ca = self.authorities(env).map(|(name, path)| {
-            read_certificates(path).map_err(|failure| match name {
-                Some(name) => failure.help(format!("{name} names this file")),
-                None => failure,
-            })
+            let certificates = read_certificates(path);
+            certificates.map_err(|failure| failure.help(format!("{name} names this file")))
         });
         let ca = ca.transpose()?;
         let identity = match &self.client_cert {
@@ -243,28 +241,23 @@ impl ConnectArgs {
         })
     }
 
-    /// The variable that names the file of certificate authorities, if it is none of the command's
-    /// options, and the file.
-    fn authorities<'e>(&'e self, env: &'e Environment) -> Option<(Option<&'e str>, &'e Path)> {
+    /// The option or the variable that names the file of certificate authorities, and the file.
+    fn authorities<'e>(&'e self, env: &'e Environment) -> Option<(&'e str, &'e Path)> {
         if let Some(path) = &self.ca_file {
-            return Some((None, path));
+            return Some(("`--ca-file`", path));
         }
         let runner = self.named(env).is_some_and(|(name, _)| name == "CI_SERVER_URL");
         let names = ["UNDRIFT_CA_FILE", "CI_SERVER_TLS_CA_FILE"];
         let (name, path) = env.first_of(&names[..if runner { 2 } else { 1 }])?;
-        Some((Some(name), Path::new(path)))
+        Some((name, Path::new(path)))
     }
 
-    /// Says which file is no file of certificates.
+    /// The failure of a client that cannot be set up, with the file of certificates if it is wrong.
     fn not_set_up(&self, error: SetupError, env: &Environment) -> Failure {
         let file = (error == SetupError::Authorities).then(|| self.authorities(env)).flatten();
         let failure = Failure::new(Exit::Usage, error);
         let Some((name, path)) = file else { return failure };
-        let path = path.display();
-        match name {
-            Some(name) => failure.help(format!("{name} names the file: `{path}`")),
-            None => failure.help(format!("the file is `{path}`")),
-        }
+        failure.help(format!("{name} names the file: `{}`", path.display()))
     }
 
     /// How many requests may be in flight.

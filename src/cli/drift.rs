@@ -33,15 +33,15 @@ fn strictness() -> impl TypedValueParser<Value = Strictness> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Reported, Failure> {
     let session =
         SessionBuilder { source: args.live.source(), ..SessionBuilder::new(&args.session) }
-            .open(cx)
+            .open(context)
             .await?;
-    let mut plan = session.plan(cx).await?;
+    let mut plan = session.plan(context).await?;
     // Guards are only for writes, and nothing is written.
     plan.guarded = std::mem::take(&mut plan.refusals).len();
-    Ok(cx.reports.finish_plan(&session.run, &plan, ReportKind::Drift, exit(&args, &plan)))
+    Ok(context.reports.finish_plan(&session.run, &plan, ReportKind::Drift, exit(&args, &plan)))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

@@ -35,9 +35,10 @@ const MEMORY: &str = ":memory:";
 ///
 /// # Errors
 /// If the seed, the environment or the file is not valid, or another run uses the file.
-pub(super) async fn start(file: &str, root: &Path, cx: &Context) -> Result<Endpoint, Failure> {
-    let running = cx.sandbox.get_or_try_init(|| launch_at(file, root, &cx.output)).await?;
-    endpoint(running, cx.env.clone().with(read_environment(&root.join(ENVIRONMENT_FILE))?))
+pub(super) async fn start(file: &str, root: &Path, context: &Context) -> Result<Endpoint, Failure> {
+    let running =
+        context.sandbox.get_or_try_init(|| launch_at(file, root, &context.output)).await?;
+    endpoint(running, context.env.clone().with(read_environment(&root.join(ENVIRONMENT_FILE))?))
 }
 
 /// The running sandbox as a service.
@@ -58,11 +59,11 @@ async fn launch_at(file: &str, root: &Path, output: &Output) -> Result<Running, 
         file => Data::File(file.into()),
     };
     let path = root.join(SEED_FILE);
-    let seed = if is_there(&path)? { Some(read_seed(&path, output)?) } else { None };
+    let seed = if is_file(&path)? { Some(read_seed(&path, output)?) } else { None };
     let is_new = matches!(&data, Data::File(file) if !file.exists());
     if seed.is_none() && is_new {
         let path = path.strip_prefix(".").unwrap_or(&path).display();
-        output.eprint(&format!("note: the sandbox starts empty; users, groups and projects to start from would be in `{path}` (`undrift schema sandbox`)\n"));
+        output.eprint(&format!("note: the sandbox starts empty; write users, groups and projects to start with into `{path}` (see `undrift schema sandbox`)\n"));
     }
     launch(sandbox::Config { data, seed, ..sandbox::Config::default() }, output).await
 }
@@ -183,7 +184,7 @@ pub(super) fn seed_schema() -> Json {
 
 /// The variables of a file, if there is one.
 fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
-    if !is_there(path)? {
+    if !is_file(path)? {
         return Ok(Vec::new());
     }
     parse_environment(&read(path, MAX_ENVIRONMENT_BYTES)?).map_err(|line| {
@@ -194,7 +195,7 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
 }
 
 /// True if `path` is a file. A pipe is not: nobody would write to it.
-fn is_there(path: &Path) -> Result<bool, Failure> {
+fn is_file(path: &Path) -> Result<bool, Failure> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
         Ok(_) => Err(Failure::usage(format!("`{}` must be a regular file", path.display()))),

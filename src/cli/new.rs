@@ -52,7 +52,7 @@ fn param(written: &str) -> Result<(String, String), String> {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
+pub(super) fn run(args: &Args, context: &Context) -> CommandResult {
     let surroundings = Surroundings::of_process();
     let text = document(args);
     let loaded = manifest::load(&args.dir, &surroundings);
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     let mut diagnostics = loaded.diagnostics.sorted().into_iter();
     let is_empty = diagnostics.all(|diagnostic| diagnostic.code == "no-manifests");
     if loaded.diagnostics.has_errors() && !is_empty {
-        cx.output.eprint_diagnostics(&loaded.diagnostics);
+        context.output.eprint_diagnostics(&loaded.diagnostics);
         return Err(Failure::usage("cannot use the manifests that it is checked with"));
     }
     if let Some(desired) = &loaded.desired {
@@ -78,18 +78,18 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
         &Options { instead: Some(&with), ..Options::default() },
     );
     if whole.desired.is_none() {
-        cx.output.eprint_diagnostics(&whole.diagnostics);
-        return Err(Failure::usage("the document would be wrong; nothing was written"));
+        context.output.eprint_diagnostics(&whole.diagnostics);
+        return Err(Failure::usage("the document would not be valid; nothing was written"));
     }
     match &args.output {
-        None => cx.output.print(&text)?,
+        None => context.output.print(&text)?,
         Some(file) => {
             let written = fs::File::create_new(file).and_then(|mut file| {
                 file.write_all(text.as_bytes())?;
                 file.sync_all()
             });
             written.map_err(|error| Failure::usage(format!("cannot write `{name}`: {error}")))?;
-            cx.output.eprint(&format!("wrote `{name}`\n"));
+            context.output.eprint(&format!("wrote `{name}`\n"));
         }
     }
     Ok(Exit::Success)

@@ -37,35 +37,38 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Reported, Failure> {
     // `apply` writes all of a saved plan, so drift in it counts.
     let drift = if args.output.is_some() { Drift::Write } else { Drift::Show };
     let used = BaseUse { drift, only_changed: args.changed };
-    let base = args.base.named_or_of_job(&cx.env);
+    let base = args.base.named_or_of_job(&context.env);
     if args.changed && base.is_none() {
         return Err(Failure::usage("`--changed` needs a base to compare with")
             .help("name one with `--base`, such as `--base main`"));
     }
-    let target =
-        args.output.as_deref().map(|path| SavedPlanTarget::begin(path, &cx.env)).transpose()?;
+    let target = args
+        .output
+        .as_deref()
+        .map(|path| SavedPlanTarget::begin(path, &context.env))
+        .transpose()?;
     let session = SessionBuilder {
         source: args.live.source(),
         changes: args.changes.clone(),
         base: base.map(|base| (base, used)),
         ..SessionBuilder::new(&args.session)
     };
-    let session = session.open(cx).await?;
+    let session = session.open(context).await?;
     let plan = match target {
         Some(target) => {
-            let plan = session.plan_to_save(cx).await?;
-            target.write(&plan, &session, (&args.session, &args.changes), cx)?;
+            let plan = session.plan_to_save(context).await?;
+            target.write(&plan, &session, (&args.session, &args.changes), context)?;
             plan
         }
-        None => session.plan(cx).await?,
+        None => session.plan(context).await?,
     };
     let is_written = args.output.is_some() && plan.base.is_some();
     let kind = if is_written { ReportKind::Apply } else { ReportKind::Plan };
-    Ok(cx.reports.finish_plan(&session.run, &plan, kind, exit(&args, &plan)))
+    Ok(context.reports.finish_plan(&session.run, &plan, kind, exit(&args, &plan)))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

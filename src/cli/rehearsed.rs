@@ -39,7 +39,7 @@ mod described {
         match home.place {
             // It has no list of its own.
             _ if home.parent.is_some() && home.within.is_some() => {
-                home.operations.create.map(|op| op.row().path)
+                home.operations.create.map(|operation| operation.row().path)
             }
             Place::List(read) | Place::Optional(read) => Some(read.row().path),
             _ => None,
@@ -64,7 +64,9 @@ mod described {
 
     fn collection(section: Section) -> Option<Collection> {
         let (home, table) = (section.home, section.table());
-        let uses = |op: Option<Op<Write>>, method| op.is_some_and(|op| op.row().method == method);
+        let uses = |operation: Option<Op<Write>>, method| {
+            operation.is_some_and(|operation| operation.row().method == method)
+        };
         let is_put = uses(home.operations.create, Method::Put);
         let parent = home.parent.map(|parent| parent.field);
         let identity: Vec<_> =

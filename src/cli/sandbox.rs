@@ -60,10 +60,10 @@ pub(super) struct Args {
     /// Pause after housekeeping before it can start again
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     housekeeping_lease: u64,
-    /// Days in which a deleted project can be restored [default: as the release and the tier have it]
+    /// Days in which a deleted project can be restored [default: depends on release and tier]
     #[arg(long, value_name = "DAYS")]
     deletion_delay: Option<u32>,
-    /// Turn on a feature that is behind a flag
+    /// Enable a feature flag
     #[arg(long = "flag", value_name = "FLAG")]
     flags: Vec<FeatureFlag>,
     /// Flush every write to disk
@@ -101,21 +101,25 @@ fn host(text: &str) -> Result<String, String> {
     if is_name || is_address {
         Ok(text.to_owned())
     } else {
-        Err("it must be a host name or an IP address, without scheme and port".into())
+        Err("must be a host name or an IP address, without scheme and port".into())
     }
 }
 
 /// Runs the server until interrupted.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
     if args.facts {
-        cx.output.print(&facts_table())?;
+        context.output.print(&facts_table())?;
         return Ok(Exit::Success);
     }
     let config = Config {
         listen: Some(args.listen),
         allowed_hosts: args.allow_host,
         data: args.data.map_or(Data::Memory, Data::File),
-        seed: args.seed.as_deref().map(|path| embedded::read_seed(path, &cx.output)).transpose()?,
+        seed: args
+            .seed
+            .as_deref()
+            .map(|path| embedded::read_seed(path, &context.output))
+            .transpose()?,
         tier: args.tier,
         release: args.release,
         latency: Duration::from_millis(args.latency),
@@ -133,19 +137,19 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
             gists: args.flags.contains(&FeatureFlag::ExtgitImportGists),
             ..Profile::default()
         },
-        token: cx.env.get(TOKEN_NAME).map(str::to_owned),
+        token: context.env.get(TOKEN_NAME).map(str::to_owned),
         ..Config::default()
     };
     // A reader of the address may send a signal at once.
     let mut signals = signal::Signals::new()?;
-    let running = embedded::launch(config, &cx.output).await?;
-    rehearsed::print_notes(&cx.output);
+    let running = embedded::launch(config, &context.output).await?;
+    rehearsed::print_notes(&context.output);
     let token = if running.token_was_generated() {
         format!("token: {}\n", running.token())
     } else {
         String::new()
     };
-    cx.output.print(&format!("listening on {}\n{token}", running.url()))?;
+    context.output.print(&format!("listening on {}\n{token}", running.url()))?;
     signals.next().await;
     running.stop().await;
     Ok(Exit::Success)

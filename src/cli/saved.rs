@@ -110,7 +110,7 @@ impl SavedPlanTarget {
         plan: &Plan,
         session: &Session,
         (args, changes): (&SessionArgs, &ChangeArgs),
-        cx: &Context,
+        context: &Context,
     ) -> Result<(), Failure> {
         let Self { path, key } = self;
         let [only, exclude] = args.selected();
@@ -132,7 +132,7 @@ impl SavedPlanTarget {
         }
         reports::write(&path, &text).map_err(|error| cannot_write(&path, &error))?;
         if is_unkeyed {
-            cx.output.eprint(&format!(
+            context.output.eprint(&format!(
                 "note: without {KEY_NAME}, `apply` cannot check whether hidden values changed after this plan was saved\n"
             ));
         }

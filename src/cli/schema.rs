@@ -58,10 +58,10 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
+pub(super) fn run(args: &Args, context: &Context) -> CommandResult {
     match (&args.write, &args.check) {
         (Some(folder), _) => write(folder),
-        (_, Some(folder)) => check(folder, cx),
+        (_, Some(folder)) => check(folder, context),
         _ => {
             let names: Vec<_> = SCHEMAS.iter().map(|(name, _)| *name).collect();
             let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == args.name) else {
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
                 ));
                 return Err(Failure { help: did_you_mean(&args.name, names), ..failure });
             };
-            cx.output.print(&text(*schema))?;
+            context.output.print(&text(*schema))?;
             Ok(Exit::Success)
         }
     }
@@ -96,7 +96,7 @@ fn write(folder: &Path) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn check(folder: &Path, cx: &Context) -> CommandResult {
+fn check(folder: &Path, context: &Context) -> CommandResult {
     let mut stale = Vec::new();
     for (name, schema) in SCHEMAS {
         let (path, text) = (file(folder, name), text(*schema));
@@ -108,7 +108,7 @@ fn check(folder: &Path, cx: &Context) -> CommandResult {
     if stale.is_empty() {
         return Ok(Exit::Success);
     }
-    cx.output.eprint(&format!("out of date: {}\n", stale.join(", ")));
+    context.output.eprint(&format!("out of date: {}\n", stale.join(", ")));
     Ok(Exit::Differences)
 }
 

@@ -80,6 +80,6 @@ fn containers_that_depend_on_a_hold_are_left_out() {
         .env("UNDRIFT_HOLD", &format!("acme@{}", day(1)));
     let text = place.run("apply --sandbox --yes");
     assert!(text.contains("error[missing-namespace]"), "{text}");
-    assert!(text.contains("held, and not written:\n\nacme\n"), "{text}");
+    assert!(text.contains("held, not written:\n\nacme\n"), "{text}");
     assert_eq!(exit_code(&text), "3");
 }

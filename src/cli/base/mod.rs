@@ -105,9 +105,9 @@ impl BaseRequest {
         named: &Path,
         surroundings: &Surroundings,
         must_work: bool,
-        cx: &Context,
+        context: &Context,
     ) -> Result<ResolvedBase, Failure> {
-        let (content, fault) = match self.content(named, surroundings, cx) {
+        let (content, fault) = match self.content(named, surroundings, context) {
             Ok(Ok(content)) => (Some(content), None),
             Ok(Err(fault)) => (None, Some((fault, must_work))),
             Err(fault) => (None, Some((fault, self.variable.is_none()))),
@@ -121,7 +121,7 @@ impl BaseRequest {
             }
             let warning = Diagnostic::warning("base", message).help_if(help);
             let warnings = [warning].into_iter().collect::<Diagnostics>();
-            cx.output.eprint_diagnostics(&warnings);
+            context.output.eprint_diagnostics(&warnings);
         }
         Ok(ResolvedBase { revision: self.revision, content })
     }
@@ -131,7 +131,7 @@ impl BaseRequest {
         &self,
         named: &Path,
         surroundings: &Surroundings,
-        cx: &Context,
+        context: &Context,
     ) -> Result<Result<BaseContent, Failure>, Failure> {
         let repository = Repository::find(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
@@ -142,8 +142,8 @@ impl BaseRequest {
             trouble(message, "make sure that there is room in it")
         })?;
         if repository.export(&commit, &root, folder.path())? == 0 {
-            cx.output.eprint(&format!(
-                "note: `{}` has no manifests in `{}`, so all of them are this branch's change\n",
+            context.output.eprint(&format!(
+                "note: `{}` has no manifests in `{}`, so all of them count as changes of this branch\n",
                 escape(&self.revision),
                 if root.is_empty() { "." } else { root.as_str() },
             ));

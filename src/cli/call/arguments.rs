@@ -38,10 +38,10 @@ struct Arg {
 /// # Errors
 /// All their faults; none quotes a possible secret.
 pub(super) fn request_for<E: Copy>(
-    op: Op<E>,
+    operation: Op<E>,
     arguments: &[String],
 ) -> Result<Request<E>, Vec<Failure>> {
-    let row = op.row();
+    let row = operation.row();
     let parameters = parameters(row);
     let mut faults = Vec::new();
     let mut given: Vec<Arg> = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn request_for<E: Copy>(
     if faults.is_empty() {
         faults = missing(row, &parameters, &given);
     }
-    if faults.is_empty() { Ok(build(op, given)) } else { Err(faults) }
+    if faults.is_empty() { Ok(build(operation, given)) } else { Err(faults) }
 }
 
 /// Deprecated arguments, and what to use instead.
@@ -139,7 +139,7 @@ fn read(
         (Type::Object(keys), Some(key)) => (nested(parameter, keys, key)?, Some(key.to_owned())),
         (Type::Map, Some(key)) if !key.is_empty() => (parameter, Some(key.to_owned())),
         (Type::Object(_) | Type::Map, _) => {
-            let fault = Failure::usage(format!("`{name}` has keys and no value of its own"));
+            let fault = Failure::usage(format!("`{name}` needs a key"));
             return Err(fault.help(format!("write `{name}[KEY]=VALUE`")));
         }
         (value, Some("")) if value.is_list() => (parameter, None),
@@ -192,15 +192,17 @@ fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fail
         (_, None) => literal(parameter, written, text),
         (_, Some(_)) if parameter.place != Place::Body => {
             let fault = Failure::usage(format!(
-                "`{written}` stands in the address, which logs show, so it is never a secret"
+                "`{written}` is part of the URL, which logs show, so it must not be a secret"
             ));
             Err(fault.help("write the value itself"))
         }
         (Type::File, Some(Reference::File(path))) => Ok(Value::File(path)),
         (Type::File, Some(Reference::Env(_))) => Err(not_a_file(written)),
         (Type::Text, Some(reference)) => Ok(Value::Secret(reference)),
-        (other, Some(_)) => Err(Failure::usage(format!("`{written}` is not a text but a {other}"))
-            .help("write the value itself")),
+        (other, Some(_)) => {
+            Err(Failure::usage(format!("`{written}` must be a {other}, not a reference"))
+                .help("write the value itself"))
+        }
     }
 }
 
@@ -223,7 +225,7 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
     }
     // An empty segment, `.` or `..` would lead to another path.
     if parameter.place == Place::Path && matches!(text, "" | "." | "..") {
-        return Err(Failure::usage(format!("`{text}` cannot stand for `{written}` in a path")));
+        return Err(Failure::usage(format!("`{text}` is not allowed as `{written}` in a path")));
     }
     match plain(parameter.value, text) {
         Ok(json) => Ok(Value::Plain(json)),
@@ -253,17 +255,17 @@ fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
         Type::Integer => text
             .parse::<i64>()
             .map(Json::from)
-            .map_err(|_| Failure::usage(format!("is a whole number, not `{text}`"))),
+            .map_err(|_| Failure::usage(format!("must be a whole number, not `{text}`"))),
         Type::Boolean => text
             .parse::<bool>()
             .map(Json::from)
-            .map_err(|_| Failure::usage(format!("is `true` or `false`, not `{text}`"))),
+            .map_err(|_| Failure::usage(format!("must be `true` or `false`, not `{text}`"))),
         Type::Date if !text.is_empty() && (text.len() != 10 || text.parse::<Date>().is_err()) => {
-            Err(Failure::usage(format!("is a day such as `2099-01-31`, not `{text}`")))
+            Err(Failure::usage(format!("must be a date such as `2099-01-31`, not `{text}`")))
         }
-        Type::Time if text.parse::<Timestamp>().is_err() => {
-            Err(Failure::usage(format!("is a time such as `2099-01-31T12:00:00Z`, not `{text}`")))
-        }
+        Type::Time if text.parse::<Timestamp>().is_err() => Err(Failure::usage(format!(
+            "must be a time such as `2099-01-31T12:00:00Z`, not `{text}`"
+        ))),
         Type::Level => level(text),
         // A name may look like a number, such as `007`.
         Type::IdOrName => Ok(text
@@ -281,7 +283,7 @@ fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
 /// Parses objects as JSON; the service checks the values of their keys.
 fn objects(keys: &[Parameter], text: &str) -> Result<Json, Failure> {
     let list: Vec<Object> = serde_json::from_str(text).map_err(|_| {
-        Failure::usage("is not a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
+        Failure::usage("must be a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
     })?;
     let names: Vec<_> = keys.iter().map(|key| key.name).collect();
     match list.iter().flat_map(Object::keys).find(|name| !names.contains(&name.as_str())) {
@@ -295,7 +297,7 @@ fn word(words: &[&str], text: &str) -> Result<Json, Failure> {
     if words.contains(&text) {
         return Ok(text.into());
     }
-    let fault = Failure::usage(format!("is {}, not `{text}`", alternatives(words)));
+    let fault = Failure::usage(format!("must be {}, not `{text}`", alternatives(words)));
     Err(Failure { help: did_you_mean(text, words.iter().copied()), ..fault })
 }
 
@@ -309,12 +311,12 @@ fn level(text: &str) -> Result<Json, Failure> {
     Level::parse(&written).map(|level| level.number.into()).ok_or_else(|| {
         let words: Vec<_> =
             std::iter::once(NO_ACCESS).chain(LEVELS.iter().map(|level| level.word)).collect();
-        Failure::usage(format!("is a level, {}, not `{text}`", alternatives(&words)))
+        Failure::usage(format!("must be a level ({}), not `{text}`", alternatives(&words)))
     })
 }
 
-fn build<E: Copy>(op: Op<E>, given: Vec<Arg>) -> Request<E> {
-    let mut request = op.request();
+fn build<E: Copy>(operation: Op<E>, given: Vec<Arg>) -> Request<E> {
+    let mut request = operation.request();
     let mut body = BTreeMap::new();
     for Arg { parameter, key, value } in given {
         match parameter.place {

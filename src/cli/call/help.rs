@@ -21,28 +21,29 @@ const SUBJECTS: [(&str, &str); 10] = [
 
 /// Every operation with its effect and purpose, by subject.
 pub(super) fn list() -> String {
-    let width = operations::all().map(|op| op.row().id.len()).max().unwrap_or_default();
+    let width =
+        operations::all().map(|operation| operation.row().id.len()).max().unwrap_or_default();
     let mut text = String::new();
     for (source, subject) in SUBJECTS {
         text += &format!("{}{subject}:\n", if text.is_empty() { "" } else { "\n" });
-        for op in operations::all().filter(|op| op.row().source == source) {
-            let row = op.row();
-            text += &format!("  {:width$}  {:5}  {}\n", row.id, op.effect(), row.purpose);
+        for operation in operations::all().filter(|operation| operation.row().source == source) {
+            let row = operation.row();
+            text += &format!("  {:width$}  {:5}  {}\n", row.id, operation.effect(), row.purpose);
         }
     }
     text
 }
 
 /// One operation with all its parameters.
-pub(super) fn operation(op: AnyOp) -> String {
-    let row = op.row();
+pub(super) fn operation(operation: AnyOp) -> String {
+    let row = operation.row();
     let mut text = format!(
         "{}: {}\n\n{} {}  ({})\n",
         row.id,
         facts(row).join("; "),
         row.method,
         row.path,
-        op.effect()
+        operation.effect()
     );
     if !parameters(row).is_empty() {
         text += "\nParameters (* required):\n";
@@ -89,8 +90,8 @@ mod tests {
     #[test]
     fn every_operation_is_listed_once() {
         let list = list();
-        for op in operations::all() {
-            let id = op.row().id;
+        for operation in operations::all() {
+            let id = operation.row().id;
             assert_eq!(
                 list.lines().filter(|line| line.split_whitespace().next() == Some(id)).count(),
                 1,

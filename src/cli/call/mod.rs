@@ -77,18 +77,22 @@ enum AnswerFormat {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
     let Some(id) = args.operation.as_deref().filter(|_| !args.list) else {
         let text = if args.list { help::list() } else { general_help() };
-        return cx.output.print(&text).map(|()| Exit::Success);
+        return context.output.print(&text).map(|()| Exit::Success);
     };
-    let op = find(id)?;
+    let operation = find(id)?;
     if args.help {
-        return cx.output.print(&help::operation(op)).map(|()| Exit::Success);
+        return context.output.print(&help::operation(operation)).map(|()| Exit::Success);
     }
-    match op {
-        AnyOp::Read(op) => read(open(op, &args, cx).await?, &args, cx).await,
-        AnyOp::Write(op) => write(open(op, &args, cx).await?, &args, cx).await,
+    match operation {
+        AnyOp::Read(operation) => {
+            read(open(operation, &args, context).await?, &args, context).await
+        }
+        AnyOp::Write(operation) => {
+            write(open(operation, &args, context).await?, &args, context).await
+        }
     }
 }
 
@@ -102,7 +106,7 @@ fn general_help() -> String {
 
 fn find(id: &str) -> Result<AnyOp, Failure> {
     operations::find(id).ok_or_else(|| {
-        let failure = Failure::usage(format!("there is no operation `{id}`"));
+        let failure = Failure::usage(format!("unknown operation `{id}`"));
         match nearest_id(id) {
             Some(near) => failure.help(format!("did you mean `{near}`?")),
             None => failure.help("`undrift call --list` lists all of them"),
@@ -112,21 +116,26 @@ fn find(id: &str) -> Result<AnyOp, Failure> {
 
 /// The id most similar to `written`. Words are compared with underscores, as in names of fields.
 fn nearest_id(written: &str) -> Option<&'static str> {
-    let ids: Vec<_> = operations::all().map(|op| op.row().id.replace('-', "_")).collect();
+    let ids: Vec<_> =
+        operations::all().map(|operation| operation.row().id.replace('-', "_")).collect();
     let near = nearest(written, ids.iter().map(String::as_str))?;
-    operations::all().map(|op| op.row().id).find(|id| id.replace('-', "_") == near)
+    operations::all().map(|operation| operation.row().id).find(|id| id.replace('-', "_") == near)
 }
 
 /// The request for the arguments. Reports all their faults.
-fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, Failure> {
+fn prepare<E: Copy>(
+    operation: Op<E>,
+    args: &Args,
+    context: &Context,
+) -> Result<Request<E>, Failure> {
     let page = args.page.map(|page| format!("page={page}"));
     let per_page = args.per_page.map(|per_page| format!("per_page={per_page}"));
     let all: Vec<_> = args.arguments.iter().cloned().chain(page).chain(per_page).collect();
-    for warning in arguments::warnings(op.row(), &all) {
-        cx.output.eprint(&format!("warning: {warning}\n"));
+    for warning in arguments::warnings(operation.row(), &all) {
+        context.output.eprint(&format!("warning: {warning}\n"));
     }
-    arguments::request_for(op, &all).map_err(|faults| {
-        faults.iter().for_each(|fault| cx.output.eprint_failure(fault));
+    arguments::request_for(operation, &all).map_err(|faults| {
+        faults.iter().for_each(|fault| context.output.eprint_failure(fault));
         Failure::reported(Exit::Usage)
     })
 }
@@ -137,12 +146,13 @@ fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, 
 /// # Errors
 /// If any of these is wrong or missing. Nothing was sent then.
 async fn open<E: Copy>(
-    op: Op<E>,
+    operation: Op<E>,
     args: &Args,
-    cx: &Context,
+    context: &Context,
 ) -> Result<(ReadClient, Request<E>), Failure> {
-    let request = prepare(op, args, cx)?;
-    let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
+    let request = prepare(operation, args, context)?;
+    let (endpoint, config) =
+        args.connect.without_manifests(args.config.as_deref(), context).await?;
     let hosts = config.service.import_hosts.names().into_iter();
     let request = hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
     let mut secrets = endpoint.secrets();
@@ -150,13 +160,13 @@ async fn open<E: Copy>(
     if let Some(failure) = unusable(&request, &secrets) {
         return Err(failure);
     }
-    let client = args.connect.client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
+    let client = args.connect.client(&endpoint, &config, Arc::new(secrets), &context.output)?;
     Ok((client, request))
 }
 
 /// Why a secret or a file of the request cannot be used. Nothing is sent then.
 fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
-    let missing = secrets.missing().next().map(|(_, why)| why.clone());
+    let missing = secrets.missing().next().map(|(_, reason)| reason.clone());
     let missing = missing.or_else(|| {
         request.body_fields()?.values().find_map(|value| match value {
             Value::File(path) => secrets.read_file(path).err(),
@@ -169,7 +179,7 @@ fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
 async fn read(
     (client, request): (ReadClient, Request<Read>),
     args: &Args,
-    cx: &Context,
+    context: &Context,
 ) -> CommandResult {
     let row = request.operation;
     let is_list = row.answer == operation::Answer::List && !request.has_query("page");
@@ -183,27 +193,27 @@ async fn read(
         let objects = client.list(request).await;
         objects.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
     };
-    print(row, answer.map_err(|error| failure(error, Exit::Incomplete))?, args, cx)?;
+    print(row, answer.map_err(|error| failure(error, Exit::Incomplete))?, args, context)?;
     Ok(Exit::Success)
 }
 
 async fn write(
     (client, request): (ReadClient, Request<Write>),
     args: &Args,
-    cx: &Context,
+    context: &Context,
 ) -> CommandResult {
     let row = request.operation;
-    if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
-        cx.output.eprint("nothing was changed\n");
+    if !args.yes && !context.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
+        context.output.eprint("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
     let answer = WriteClient::new(client).send(request).await;
     let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;
     match answer.status {
-        304 => cx.output.eprint("nothing was changed: already done\n"),
-        404 => cx.output.eprint("nothing was changed: already absent\n"),
-        _ if answer.body.is_null() => cx.output.eprint("done\n"),
-        _ => print(row, answer.body, args, cx)?,
+        304 => context.output.eprint("nothing was changed: already done\n"),
+        404 => context.output.eprint("nothing was changed: already absent\n"),
+        _ if answer.body.is_null() => context.output.eprint("done\n"),
+        _ => print(row, answer.body, args, context)?,
     }
     Ok(Exit::Success)
 }
@@ -222,11 +232,11 @@ fn failure(error: ApiError, refused: Exit) -> Failure {
 }
 
 /// Writes an answer to stdout.
-fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result<(), Failure> {
+fn print(row: &Operation, mut answer: Json, args: &Args, context: &Context) -> Result<(), Failure> {
     if !args.show_secrets {
         mask(row, &mut answer);
     }
-    let secrets = cx.output.secrets();
+    let secrets = context.output.secrets();
     let shown = args.show_secrets.then(|| secrets.showing_credentials());
     let secrets = shown.as_ref().unwrap_or(&secrets);
     let lines = match (args.out, &answer) {
@@ -244,7 +254,7 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
         text += &line.map_err(|error| Failure::new(Exit::Internal, error))?;
         text += "\n";
     }
-    cx.output.print_data(&escape_unsafe(&text))
+    context.output.print_data(&escape_unsafe(&text))
 }
 
 /// Hides the secrets in an answer: values of variables, tokens of runners, and credentials in URLs

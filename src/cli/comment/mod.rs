@@ -51,20 +51,21 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
-    let target = args.target(&cx.env)?;
+pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
+    let target = args.target(&context.env)?;
     let (marker, texts) = read_reports(&args.report)?;
-    let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
+    let (endpoint, config) =
+        args.connect.without_manifests(args.config.as_deref(), context).await?;
     let secrets = Arc::new(endpoint.secrets());
-    let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets), &cx.output)?;
-    refuse_token(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
+    let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets), &context.output)?;
+    refuse_token(&args.report, &texts, &endpoint, &secrets, &context.env)?;
     let observer = Observer::connect(client).await?;
     let writer = WriteClient::new(observer.client().clone());
     let body = texts.concat();
     let put = comment::put(&writer, observer.caller().id, &target, &marker, &body).await;
     let comment = put.map_err(|error| failure(error, &target))?;
-    cx.output.eprint(&remarks(&comment));
-    cx.output.print(&summary(&comment, &target)).map(|()| Exit::Success)
+    context.output.eprint(&remarks(&comment));
+    context.output.print(&summary(&comment, &target)).map(|()| Exit::Success)
 }
 
 impl Args {
@@ -76,7 +77,7 @@ impl Args {
         };
         let project = match &self.project {
             Some(project) if project.trim().is_empty() => {
-                return Err(Failure::usage("--project is blank"));
+                return Err(Failure::usage("`--project` is empty"));
             }
             Some(project) => Some(project.clone()),
             None => job_number(env, &PROJECT_NAMES)?.map(|id| id.to_string()),
@@ -127,7 +128,9 @@ fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), Failure> {
 
 /// The failure if `what` does not fit into a comment.
 fn too_long(what: &str) -> Failure {
-    Failure::usage(format!("{what}: more than {MAX_BODY_CHARS} characters, the most of a comment"))
+    Failure::usage(format!(
+        "{what}: more than {MAX_BODY_CHARS} characters, the maximum of a comment"
+    ))
 }
 
 /// The marker and the text of the report in `path`.

@@ -15,9 +15,11 @@ use crate::{
 };
 
 /// Explains an address.
-pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
-    let (path, rest) =
-        args.what.split_once('#').map_or((&*args.what, None), |(path, rest)| (path, Some(rest)));
+pub(super) async fn run(args: &Args, context: &Context) -> CommandResult {
+    let (path, rest) = args
+        .subject
+        .split_once('#')
+        .map_or((&*args.subject, None), |(path, rest)| (path, Some(rest)));
     let glob = Glob::over_paths(path).map_err(Failure::usage)?;
     let loaded = manifest::load_with(
         &args.dir,
@@ -25,27 +27,27 @@ pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
         &Options { traced: &[glob], ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {
-        return Err(cx.unusable("the manifests", loaded.diagnostics));
+        return Err(context.unusable("the manifests", loaded.diagnostics));
     };
     let subject = find(desired, path, rest)?;
     let trace = loaded.traces.iter().find(|trace| trace.path() == &subject.container.path);
     let trace = trace.ok_or_else(|| undeclared(path, desired))?;
-    let (style, secrets) = (cx.output.style, cx.output.secrets());
+    let (style, secrets) = (context.output.style, context.output.secrets());
     let documentation = documentation(&subject);
     let text = explain::declared(&subject, trace, documentation.as_ref(), style, &secrets);
-    if !args.connect.is_given(&cx.env) {
-        cx.output.print(&text)?;
+    if !args.connect.is_given(&context.env) {
+        context.output.print(&text)?;
         return Ok(Exit::Success);
     }
     let address = subject.address();
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
     let only = Selector::parse(&format!("{}{section}", address.path)).map_err(Failure::usage)?;
     let session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, vec![only]);
-    let session = SessionBuilder::new(&session).open(cx).await?;
+    let session = SessionBuilder::new(&session).open(context).await?;
     let (plan, live) = session.inspect().await?;
     let secrets = &session.settings.secrets;
     let live = explain::live(&subject, &plan, &live, &session.run, style, secrets);
-    cx.output.print(&format!("{text}\n{live}"))?;
+    context.output.print(&format!("{text}\n{live}"))?;
     Ok(Exit::first_of([
         Exit::Usage.when(!plan.problems.is_empty()),
         Exit::Incomplete.when(!plan.incomplete.is_empty()),
@@ -62,7 +64,8 @@ fn documentation(subject: &Subject<'_>) -> Option<schema::Known> {
 /// The declaration at `path` and, after the `#`, at `rest`.
 fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subject<'d>, Failure> {
     let lower = path.to_lowercase();
-    let container = desired.containers.iter().find(|one| one.path.to_lowercase() == lower);
+    let container =
+        desired.containers.iter().find(|container| container.path.to_lowercase() == lower);
     let container = container.ok_or_else(|| undeclared(path, desired))?;
     let Some(rest) = rest else {
         return Ok(Subject { container, section: None, entry: None, field: Vec::new() });
@@ -170,7 +173,7 @@ fn with_similar<'n>(
     let names: BTreeSet<_> = names.into_iter().collect();
     let help = did_you_mean(written, names.iter().copied()).or_else(|| {
         let some: Vec<_> = names.iter().copied().take(8).collect();
-        (!some.is_empty()).then(|| format!("declared are, among others: {}", listed(&some)))
+        (!some.is_empty()).then(|| format!("declared, among others: {}", listed(&some)))
     });
     Failure { help, ..failure }
 }

@@ -82,32 +82,32 @@ fn tier(text: &str) -> Result<Tier, String> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
     let mut tester = Tester::new(args.connect.clone())?;
-    let setup = prepare(&args, &tester.connect(cx).await?).await?;
-    cx.output.eprint(&format!("everything happens in `{}`\n", escape(&setup.root)));
-    if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", setup.root))? {
-        cx.output.eprint("nothing was changed\n");
+    let setup = prepare(&args, &tester.connect(context).await?).await?;
+    context.output.eprint(&format!("everything happens in `{}`\n", escape(&setup.root)));
+    if !args.yes && !context.output.confirm(&format!("create and remove `{}`", setup.root))? {
+        context.output.eprint("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
     let client = Arc::clone(&tester.client);
     let interrupt =
         move || client.lock().iter().flat_map(|client| &**client).for_each(ReadClient::interrupt);
-    let signals = signal::watch(cx.output.clone(), interrupt, |_| {})?;
+    let signals = signal::watch(context.output.clone(), interrupt, |_| {})?;
     tester.signals = Arc::clone(&signals);
-    let found = tester.phases(&setup, cx).await;
-    let is_clean = tester.clean(&setup, cx).await;
+    let found = tester.phases(&setup, context).await;
+    let is_clean = tester.clean(&setup, context).await;
     if let Some(signal) = signals.get() {
         return Ok(Exit::first_of([*signal, Exit::Unfinished.when(!is_clean)]));
     }
     let found = found?;
-    let expected = expected(&setup, cx).await?;
+    let expected = expected(&setup, context).await?;
     let report = SelftestReport::new(&setup, &found, expected.as_ref());
     if let Some(file) = &args.output {
         reports::write(file, &report.full_text())
             .map_err(|error| reports::cannot_write(file, &error))?;
     }
-    cx.output.print(&report.screen(args.output.as_deref()))?;
+    context.output.print(&report.screen(args.output.as_deref()))?;
     let differs = !found.equals(&expected.unwrap_or_default());
     Ok(Exit::first_of([Exit::Unfinished.when(!is_clean), Exit::Differences.when(differs)]))
 }
@@ -132,13 +132,13 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, Failure>
         return Err(failure.help("the selftest only works in a group that holds nothing else"));
     }
     if let Some(user) = &args.user {
-        let why = match observer.id(Named::User, user).await? {
+        let reason = match observer.id(Named::User, user).await? {
             None => "does not exist, or the token cannot see it",
             Some(id) if id == observer.caller().id => "is the token's own user",
             Some(_) => "",
         };
-        if !why.is_empty() {
-            let failure = Failure::usage(format!("the user `{}` {why}", escape(user)));
+        if !reason.is_empty() {
+            let failure = Failure::usage(format!("the user `{}` {reason}", escape(user)));
             return Err(failure.help("name another one, or leave out `--user`"));
         }
     }
@@ -182,7 +182,7 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
 
 /// The results of the sandbox, if this build has one.
 #[cfg(feature = "sandbox")]
-async fn expected(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, Failure> {
+async fn expected(setup: &TestSetup, context: &Context) -> Result<Option<Findings>, Failure> {
     use crate::{
         cli::embedded,
         release::REFERENCE,
@@ -191,7 +191,7 @@ async fn expected(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, F
     let users: Vec<_> =
         setup.user.iter().map(|name| serde_json::json!({"username": name})).collect();
     let (path, _) = setup.root.rsplit_once('/').unwrap_or_default();
-    let mut paths: Vec<_> = path.match_indices('/').map(|(at, _)| &path[..at]).collect();
+    let mut paths: Vec<_> = path.match_indices('/').map(|(index, _)| &path[..index]).collect();
     paths.push(path);
     let groups: Vec<_> = paths.iter().map(|path| serde_json::json!({"path": path})).collect();
     let release = setup.release.release().map_or(REFERENCE, |release| release.max(REFERENCE));
@@ -204,10 +204,10 @@ async fn expected(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, F
     let profile = Profile { import_delay: Duration::ZERO, ..Profile::default() };
     let config =
         sandbox::Config { data: Data::Memory, seed: Some(seed), profile, ..Default::default() };
-    let running = embedded::launch(config, &cx.output).await?;
-    let found = Some(embedded::endpoint(&running, cx.env.clone())?);
+    let running = embedded::launch(config, &context.output).await?;
+    let found = Some(embedded::endpoint(&running, context.env.clone())?);
     let tester = Tester::new(ConnectArgs { found, ..ConnectArgs::default() })?;
-    let found = tester.phases(setup, cx).await;
+    let found = tester.phases(setup, context).await;
     running.stop().await;
     found.map(Some)
 }
@@ -239,27 +239,27 @@ impl Tester {
     }
 
     /// Connects outside a session.
-    async fn connect(&self, cx: &Context) -> Result<Observer, Failure> {
+    async fn connect(&self, context: &Context) -> Result<Observer, Failure> {
         let (root, config) = (Path::new("."), Config::default());
-        let endpoint = self.connect.endpoint(root, &config, cx).await?;
+        let endpoint = self.connect.endpoint(root, &config, context).await?;
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
         let secrets = Arc::new(endpoint.apart_from(secrets));
-        let client = self.connect.client(&endpoint, &config, secrets, &cx.output)?;
+        let client = self.connect.client(&endpoint, &config, secrets, &context.output)?;
         Ok(Observer::connect(client).await?)
     }
 
     /// Runs all phases, unless interrupted.
-    async fn phases(&self, setup: &TestSetup, cx: &Context) -> Result<Findings, Failure> {
+    async fn phases(&self, setup: &TestSetup, context: &Context) -> Result<Findings, Failure> {
         let mut found = Findings::default();
         for phase in Phase::ALL {
-            let session = self.session(phase, setup, cx).await?;
-            carry_out(phase, session.plan(cx).await?, &session, &mut found).await?;
+            let session = self.session(phase, setup, context).await?;
+            carry_out(phase, session.plan(context).await?, &session, &mut found).await?;
             if self.signals.get().is_some() {
                 break;
             }
             // The session contains the plan's lists, which are more complete than the kept ones.
-            let session = self.session(phase, setup, cx).await?;
-            found.add_repeated(phase, &session.plan(cx).await?);
+            let session = self.session(phase, setup, context).await?;
+            found.add_repeated(phase, &session.plan(context).await?);
         }
         Ok(found)
     }
@@ -269,7 +269,7 @@ impl Tester {
         &self,
         phase: Phase,
         setup: &TestSetup,
-        cx: &Context,
+        context: &Context,
     ) -> Result<Session, Failure> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
@@ -277,7 +277,7 @@ impl Tester {
         let loaded = manifest::load(self.folder.path(), &surroundings);
         let Some(desired) = loaded.desired else {
             // Warnings are for authors, and these manifests have none.
-            cx.output.eprint_diagnostics(&loaded.diagnostics);
+            context.output.eprint_diagnostics(&loaded.diagnostics);
             let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
             return Err(Failure::new(Exit::Internal, wrong));
         };
@@ -285,7 +285,7 @@ impl Tester {
         let manifests = Manifests { desired, includes: None, root, config };
         let args = SessionArgs::selecting(self.folder.path(), &[], &self.connect, Vec::new());
         let opening = SessionBuilder::new(&args);
-        let session = opening.with(manifests, surroundings.today, cx).await?;
+        let session = opening.with(manifests, surroundings.today, context).await?;
         let client = session.observer.client();
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         self.signals.get().iter().for_each(|_| client.interrupt());
@@ -293,22 +293,22 @@ impl Tester {
     }
 
     /// Removes the new group. Returns whether nothing of it is left.
-    async fn clean(&self, setup: &TestSetup, cx: &Context) -> bool {
+    async fn clean(&self, setup: &TestSetup, context: &Context) -> bool {
         let root = escape(&setup.root);
-        let cleaned = match self.connect(cx).await {
+        let cleaned = match self.connect(context).await {
             Ok(observer) => remove(&observer, &setup.root).await.map_err(Failure::from),
             Err(failure) => Err(failure),
         };
         let (is_clean, state) = match cleaned {
             Ok(None) => return true,
-            Ok(Some(true)) => (true, "is marked for deletion; the service deletes it by itself"),
+            Ok(Some(true)) => (true, "is marked for deletion; the service deletes it later"),
             Ok(Some(false)) => (false, "is still there; delete it by hand"),
             Err(failure) => {
-                cx.output.eprint_failure(&failure);
+                context.output.eprint_failure(&failure);
                 (false, "may still be there; delete it by hand")
             }
         };
-        cx.output.eprint(&format!("`{root}` {state}\n"));
+        context.output.eprint(&format!("`{root}` {state}\n"));
         is_clean
     }
 }

@@ -99,8 +99,8 @@ impl SessionArgs {
             Some(globs) => (ALLOW_NAME, words(globs).collect::<Vec<_>>()),
             None => return Ok(Allowed::default()),
         };
-        Allowed::only(globs).map_err(|why| {
-            Failure::usage(format!("{name}: {why}")).help("write a glob such as `SHOP_*`")
+        Allowed::only(globs).map_err(|reason| {
+            Failure::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
         })
     }
 }
@@ -127,8 +127,9 @@ impl SelectArgs {
     /// rules.
     pub(super) fn may_include_undeclared(&self, desired: &Desired) -> bool {
         if let Some(saved) = &self.saved {
-            let declared: BTreeSet<_> = desired.containers.iter().map(|one| &*one.path).collect();
-            return saved.containers.iter().any(|one| !declared.contains(&*one.path));
+            let declared: BTreeSet<_> =
+                desired.containers.iter().map(|container| &*container.path).collect();
+            return saved.containers.iter().any(|container| !declared.contains(&*container.path));
         }
         if self.only.is_empty() {
             return true;
@@ -153,10 +154,11 @@ impl SelectArgs {
     /// Removes from `desired` what a saved plan does not concern, and returns it.
     pub(super) fn take_unplanned(&self, desired: &mut Desired) -> Vec<Container> {
         let Some(saved) = &self.saved else { return Vec::new() };
-        let paths: BTreeSet<_> = saved.containers.iter().map(|one| one.path.as_str()).collect();
+        let paths: BTreeSet<_> =
+            saved.containers.iter().map(|container| container.path.as_str()).collect();
         let containers = std::mem::take(&mut desired.containers);
         let (planned, unplanned) =
-            containers.into_iter().partition(|one| paths.contains(&*one.path));
+            containers.into_iter().partition(|container| paths.contains(&*container.path));
         desired.containers = planned;
         unplanned
     }
@@ -228,7 +230,7 @@ impl ChangeArgs {
             Some(written) if self.ack.is_empty() => words(written)
                 .map(Acknowledgement::parse)
                 .collect::<Result<_, _>>()
-                .map_err(|why| Failure::usage(format!("{ACK_NAME}: {why}"))),
+                .map_err(|reason| Failure::usage(format!("{ACK_NAME}: {reason}"))),
             _ => Ok(self.ack.clone()),
         }
     }
@@ -260,14 +262,15 @@ fn written(selectors: &[Selector]) -> Vec<String> {
 /// Parses the selectors of a saved plan.
 fn selectors(written: &[String]) -> Result<Vec<Selector>, Failure> {
     let selectors = written.iter().map(|glob| Selector::parse(glob)).collect::<Result<_, _>>();
-    selectors.map_err(|why| Failure::new(Exit::Stale, anyhow::anyhow!("the saved plan: {why}")))
+    selectors
+        .map_err(|reason| Failure::new(Exit::Stale, anyhow::anyhow!("the saved plan: {reason}")))
 }
 
 /// The holds in UNDRIFT_HOLD on `today`, with warnings for expired ones.
 pub(super) fn holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics), Failure> {
     let written = env.get(HOLD_NAME).unwrap_or_default();
-    let (holds, over) = Holds::parse(words(written), today).map_err(|why| {
-        Failure::usage(format!("{HOLD_NAME}: {why}"))
+    let (holds, over) = Holds::parse(words(written), today).map_err(|reason| {
+        Failure::usage(format!("{HOLD_NAME}: {reason}"))
             .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
     })?;
     Ok((holds, over.into_iter().collect()))

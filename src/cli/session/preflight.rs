@@ -68,10 +68,10 @@ fn warnings(token: &Token, today: Date) -> String {
 pub(super) fn token_scope_note(username: &str) -> String {
     match BotOwner::of(username) {
         Some(BotOwner { scope: Scope::Project, id }) => format!(
-            "note: the token is one of project {id}: to it, groups and other projects that are private do not exist\n"
+            "note: the token belongs to project {id}; it cannot see private groups or other private projects\n"
         ),
         Some(BotOwner { scope: Scope::Group, id }) => format!(
-            "note: the token is one of group {id}: to it, private groups and projects outside of that group do not exist\n"
+            "note: the token belongs to group {id}; it cannot see private groups and projects outside of that group\n"
         ),
         None => String::new(),
     }

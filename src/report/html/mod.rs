@@ -52,17 +52,17 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     );
     header(&mut page, report, &steps, ink);
     page += "<main>\n";
-    let all = report.items();
-    let warnings = all.partition_point(|item| item.group < ItemGroup::Warning);
-    items(&mut page, &all[..warnings], ink);
+    let report_items = report.items();
+    let warnings = report_items.partition_point(|item| item.group < ItemGroup::Warning);
+    items(&mut page, &report_items[..warnings], ink);
     if !steps.is_empty() {
-        page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
+        page += &FILTERS.replace("{report_items}", &count(steps.len(), "object"));
     }
     let unfold = steps.len() <= MAX_UNFOLDED;
     for part in ReportPart::ALL {
         steps::part(&mut page, &steps, part, unfold && part != ReportPart::Drift, ink);
     }
-    items(&mut page, &all[warnings..], ink);
+    items(&mut page, &report_items[warnings..], ink);
     notes(&mut page, report, ink);
     page += "</main>\n";
     page += &format!("<script>{SCRIPT}</script>\n</body>\n</html>\n");
@@ -147,8 +147,8 @@ fn items(page: &mut String, items: &[ReportItem<'_>], ink: Ink<'_>) {
             ink.text(first.group.title()),
             of_group.len()
         );
-        for (one, others) in fold_equal(of_group, false, ReportItem::gist) {
-            item(page, one, &others, ink);
+        for (first, others) in fold_equal(of_group, false, ReportItem::gist) {
+            item(page, first, &others, ink);
         }
         *page += "</ul>\n</section>\n";
     }

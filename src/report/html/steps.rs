@@ -33,10 +33,12 @@ pub(super) fn part(
         return;
     }
     // An element has one step, whole, so that others can link to it.
-    let all = fold_steps(&items, Fold::Steps);
+    let groups = fold_steps(&items, Fold::Steps);
     // Steps that are folded have no element to link to.
-    let shown: BTreeSet<_> =
-        all.iter().flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number)).collect();
+    let shown: BTreeSet<_> = groups
+        .iter()
+        .flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number))
+        .collect();
     let linked = steps.iter().filter(|item| item.part != part || shown.contains(&item.number));
     let numbers: BTreeMap<_, _> =
         linked.map(|item| (item.step.address.to_string(), item.number)).collect();
@@ -46,9 +48,9 @@ pub(super) fn part(
         items.len()
     );
     if part != ReportPart::Watched {
-        *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
+        *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step names the steps before it.</p>\n";
     }
-    for folded in all {
+    for folded in groups {
         let FoldedSteps { steps, others, .. } = &folded;
         let times = match others.len() {
             0 => String::new(),
@@ -132,7 +134,7 @@ fn step(
         *page += "<table>\n";
         *page += match step.action {
             Action::Create => "<thead><tr><th>Field</th><th>Value</th></tr></thead>\n",
-            Action::Delete => "<thead><tr><th>Field</th><th>Value that goes</th></tr></thead>\n",
+            Action::Delete => "<thead><tr><th>Field</th><th>Removed value</th></tr></thead>\n",
             Action::Update => {
                 "<thead><tr><th>Field</th><th>Before</th><th>After</th></tr></thead>\n"
             }

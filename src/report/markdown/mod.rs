@@ -94,8 +94,8 @@ fn items_of(
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
         let head = format!("**{}**\n\n", first.group.title());
         let mut seen: BTreeMap<_, usize> = BTreeMap::new();
-        let mut all = fold_equal(of_group, false, ReportItem::gist);
-        let rest = all.extract_if(.., |(item, _)| {
+        let mut groups = fold_equal(of_group, false, ReportItem::gist);
+        let rest = groups.extract_if(.., |(item, _)| {
             let seen = seen.entry(item.code.clone()).or_default();
             *seen += 1;
             *seen > MAX_ALIKE && item.refusal.is_none()
@@ -103,12 +103,12 @@ fn items_of(
         let rest: Vec<_> = rest.collect();
         // Neighbours with the same help show it once.
         let mut last = None;
-        let all = all.into_iter().map(|(item, others)| {
+        let groups = groups.into_iter().map(|(item, others)| {
             let is_new = last.replace(&item.help) != Some(&item.help);
             listed(item, &others, item.help.as_deref().filter(|_| is_new), ink)
         });
-        let number = all.len();
-        let omitted = page.list(&head, all, "\n");
+        let number = groups.len();
+        let omitted = page.list(&head, groups, "\n");
         if omitted == number {
             // Its heading is missing too.
             page.without.push(format!("{} ({})", first.group.title(), of_group.len()));
@@ -153,8 +153,8 @@ fn listed(
 /// The document that acknowledges `refusal` and `others` of its sort, for readers of a comment
 /// without a command line.
 fn document(refusal: &Refusal, others: &[&Refusal]) -> String {
-    let all = acknowledgement(refusal, others.iter().copied());
-    let at = all.split_once(':').map_or("", |(_, at)| at);
+    let groups = acknowledgement(refusal, others.iter().copied());
+    let at = groups.split_once(':').map_or("", |(_, at)| at);
     let objects = refusal.objects + others.iter().map(|other| other.objects).sum::<usize>();
     let (guard, at) = (refusal.guard, Json::from(at));
     format!("{{kind: Acknowledge, guard: {guard}, at: {at}, at_most: {objects}}}")
@@ -171,9 +171,9 @@ fn changes<'a>(
 ) -> Vec<Row<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked = report.blocked();
-    let mut all = fold_steps(&steps, Fold::Fields);
+    let mut groups = fold_steps(&steps, Fold::Fields);
     // The end may not fit.
-    all.sort_by_cached_key(|folded| {
+    groups.sort_by_cached_key(|folded| {
         let mut steps = folded.steps.iter();
         let is_whole = steps.any(|piece| piece.item.step.address.section.is_none());
         let mut paths = folded.others.iter().copied().chain([&*folded.first().address.path]);
@@ -181,7 +181,7 @@ fn changes<'a>(
         (!is_whole, !is_blocked, folded.others.is_empty())
     });
     let (mut omitted, mut texts) = (0, Vec::new());
-    for folded in all {
+    for folded in groups {
         let shared = folded.shared_remark().map(|more| format!(" ({more})")).unwrap_or_default();
         let columns = Columns::of(&folded.steps);
         let path = ink.code(&folded.first().address.path);

@@ -69,32 +69,32 @@ impl FoldedSteps<'_> {
 }
 
 /// Groups `all` by key, each group at the position of its first member.
-pub fn group_by_key<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
+pub fn group_by_key<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
     let (mut groups, mut positions) = (Vec::<Vec<&T>>::new(), BTreeMap::new());
-    for one in all {
+    for item in items {
         let next = groups.len();
-        let at = *positions.entry(key(one)).or_insert(next);
-        if at == next {
+        let index = *positions.entry(key(item)).or_insert(next);
+        if index == next {
             groups.push(Vec::new());
         }
-        groups[at].push(one);
+        groups[index].push(item);
     }
     groups
 }
 
 /// `all` in order, each with the others of the same key. Small groups are not put together, nor any
 /// if `full`.
-pub fn fold_equal<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
-    let numbered: Vec<_> = all.iter().enumerate().collect();
+pub fn fold_equal<T, K: Ord>(items: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
+    let numbered: Vec<_> = items.iter().enumerate().collect();
     let mut shown = Vec::new();
-    for group in group_by_key(&numbered, |(_, one)| key(one)) {
+    for group in group_by_key(&numbered, |(_, item)| key(item)) {
         let folds = !full && group.len() >= MIN_FOLDED;
         let (first, others) = group.split_at(if folds { 1 } else { group.len() });
-        let others: Vec<_> = others.iter().map(|(_, one)| *one).collect();
-        shown.extend(first.iter().map(|(at, one)| (*at, *one, others.clone())));
+        let others: Vec<_> = others.iter().map(|(_, item)| *item).collect();
+        shown.extend(first.iter().map(|(index, item)| (*index, *item, others.clone())));
     }
-    shown.sort_by_key(|(at, ..)| *at);
-    shown.into_iter().map(|(_, one, others)| (one, others)).collect()
+    shown.sort_by_key(|(index, ..)| *index);
+    shown.into_iter().map(|(_, item, others)| (item, others)).collect()
 }
 
 /// Identifies equal pieces.
@@ -117,13 +117,14 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>
     let paths: Vec<_> =
         containers.iter().map(|pieces| &*pieces[0].1.item.step.address.path).collect();
     let mut shown = Vec::new();
-    for (at, pieces) in containers.iter().enumerate() {
+    for (index, pieces) in containers.iter().enumerate() {
         let pieces =
             pieces.iter().map(|(key, piece)| (piece, &*holders[key], !equal.contains_key(key)));
         let (shared, single): (Vec<_>, Vec<_>) = pieces
             .partition(|(_, holders, _)| fold != Fold::Nothing && holders.len() >= MIN_FOLDED);
         let number = shared.len();
-        let first: Vec<_> = shared.into_iter().filter(|(_, holders, _)| holders[0] == at).collect();
+        let first: Vec<_> =
+            shared.into_iter().filter(|(_, holders, _)| holders[0] == index).collect();
         // What the same groups and projects have is shown together.
         for together in group_by_key(&first, |(_, holders, differs)| (*holders, *differs)) {
             let (_, holders, differs) = together[0];
@@ -154,8 +155,8 @@ fn pieces(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (Key, Piece<'_
 /// Which groups and projects have a piece.
 fn holders(containers: &[Vec<(Key, Piece<'_>)>]) -> BTreeMap<Key, Vec<usize>> {
     let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (at, pieces) in containers.iter().enumerate() {
-        pieces.iter().for_each(|(key, _)| holders.entry(*key).or_default().push(at));
+    for (index, pieces) in containers.iter().enumerate() {
+        pieces.iter().for_each(|(key, _)| holders.entry(*key).or_default().push(index));
     }
     holders
 }

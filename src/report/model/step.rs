@@ -15,7 +15,7 @@ use crate::{
 /// Remarks about how a step is carried out.
 pub fn remarks(step: &Step) -> Vec<String> {
     let replaces = step.replaces.then(|| {
-        "removed and added anew, since the service cannot edit it: for a moment it is not there"
+        "removed and added again, because the service cannot edit it: for a moment it does not exist"
             .to_owned()
     });
     let possible = step.possible.map(|condition| format!("possible: {condition}"));
@@ -141,7 +141,7 @@ impl Row<'_> {
             (Action::Create, ..) => [None, Some(after)],
             (Action::Delete, ..) => [Some(before), None],
             (Action::Update, Shown::Hidden, Shown::Hidden) => {
-                [Some(before), Some(ValueText::Aside("(another value, hidden)".into()))]
+                [Some(before), Some(ValueText::Aside("(hidden, changed)".into()))]
             }
             (Action::Update, ..) => [Some(before), Some(after)],
         }

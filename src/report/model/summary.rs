@@ -44,11 +44,13 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
     let obstacles: Vec<_> = obstacles.map(|(number, noun)| count(number, noun)).collect();
     if !obstacles.is_empty() {
         let effect = if plan.is_refused() {
-            "a guard refuses the run as a whole"
+            "a guard refuses the whole run"
         } else if plan.is_mostly_broken() {
-            "too many to apply anything; fix what they have in common, or use `--only`"
+            "too many to apply anything; fix the common cause, or use `--only`"
+        } else if plan.problems.len() + plan.refusals.len() == 1 {
+            "its group or project is skipped"
         } else {
-            "each leaves out its group or project"
+            "their groups and projects are skipped"
         };
         let text = format!("{}; {effect}", obstacles.join(" and "));
         lines.push(Line::of(Paint::Error, "blocked: ").text(text));
@@ -59,7 +61,7 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
         let affected = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
         let effect = text_if_any(affected.count(), |steps| {
             let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
-            format!("; apply leaves out {}, with {}", few_listed(&paths), count(steps, "change"))
+            format!("; apply skips {}, with {}", few_listed(&paths), count(steps, "change"))
         });
         let unread = count(paths.len(), "group or project") + " could not be read completely";
         let text = unread + &effect;
@@ -76,14 +78,14 @@ fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
     let text = match (kind, is_whole) {
         (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
             let is_less = plan.base.as_ref().is_some_and(|base| !base.removed.is_empty());
-            let what = if is_less { "what is declared here" } else { "everything" };
-            format!("no changes: {what} is declared as at the base")
+            let subject = if is_less { "what is declared here" } else { "everything" };
+            format!("no changes: {subject} is declared as at the base")
         }
         (_, true) if unchanged > 0 => {
             let differ = if unchanged == 1 { "differs" } else { "differ" };
-            let all = all_containers(plan);
+            let total = all_containers(plan);
             format!(
-                "nothing to apply: {unchanged} of {all} {differ} in what `apply` does not write"
+                "nothing to apply: {unchanged} of {total} {differ} in what `apply` does not write"
             )
         }
         (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
@@ -91,7 +93,7 @@ fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
         (ReportKind::Drift, true) => format!("in sync: {matches}"),
         (_, true) => format!("no changes: {matches}"),
         (_, false) if !plan.problems.is_empty() => {
-            format!("no steps until the problems are solved; {}", uncompared(plan))
+            format!("no steps until the problems are fixed; {}", uncompared(plan))
         }
         (_, false) => format!("no differences in what could be read; {}", uncompared(plan)),
     };
@@ -154,8 +156,8 @@ fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
 
 /// The estimated time of apply.
 fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
-    let minutes = count(usize::try_from(seconds / 60).unwrap_or(usize::MAX), "minute");
-    let requests = count(usize::try_from(a_minute).unwrap_or(usize::MAX), "request");
+    let minutes = count(seconds / 60, "minute");
+    let requests = count(a_minute, "request");
     let operation = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
     format!(", about {minutes} at {requests}{operation} a minute")
 }
@@ -166,7 +168,7 @@ fn with_steps(plan: &Plan, kind: ReportKind) -> Line {
     let is_approval = kind == ReportKind::Apply;
     let counts = if is_approval { plan.counts() } else { Counts::of(plan.branch_steps()) };
     let changes = match to_do(&counts) {
-        none if none.is_empty() => "nothing that this branch changes".to_owned(),
+        none if none.is_empty() => "no changes of this branch".to_owned(),
         to_do => {
             let calls = count(counts.calls, "call");
             format!("{to_do} in {} of {}; {calls}", counts.projects, all_containers(plan))
@@ -180,7 +182,7 @@ fn with_steps(plan: &Plan, kind: ReportKind) -> Line {
 /// How many containers match a rule but stay out: a line for each reason.
 pub fn exception_notes(plan: &Plan) -> Vec<Line> {
     let exceptions = plan.exceptions.iter().map(|(exception, number)| {
-        Line::note(format!("not brought in by any rule: {number} {}", exception.words()))
+        Line::note(format!("skipped by rules: {number} {}", exception.words()))
     });
     exceptions.collect()
 }
@@ -205,7 +207,7 @@ pub fn to_do(counts: &Counts) -> String {
 /// The `parts` of which there are some, with their number.
 pub fn counted<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> Vec<String> {
     let parts = parts.into_iter().filter(|(number, _)| *number > 0);
-    parts.map(|(number, what)| format!("{number} {what}")).collect()
+    parts.map(|(number, subject)| format!("{number} {subject}")).collect()
 }
 
 /// Additions to the last line: the number of steps that are drift, and of excluded ones.
@@ -213,9 +215,9 @@ fn base_counts(plan: &Plan) -> String {
     let Some(base) = &plan.base else { return String::new() };
     let mut labels = plan.labels();
     let parts = [
-        (labels.remove(&Label::Drift).unwrap_or(0), "differed before"),
-        (labels.remove(&Label::Unknown).unwrap_or(0), "not known to be this branch's"),
-        (base.left.len(), "left alone"),
+        (labels.remove(&Label::Drift).unwrap_or(0), "differed before this branch"),
+        (labels.remove(&Label::Unknown).unwrap_or(0), "of unknown origin"),
+        (base.left.len(), "unchanged"),
     ];
     counted(parts).into_iter().map(|part| format!("; {part}")).collect()
 }

@@ -54,7 +54,7 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, against: &Comparison) {
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
         (&*already.address.path, local_name(&already.address) + &fields)
     });
-    paragraph(canvas, "declared by this branch as it is live already", already);
+    paragraph(canvas, "declared by this branch and already live", already);
     let removed = against.removed.iter().map(|address| (&*address.path, local_name(address)));
     paragraph(canvas, "declared at the base and not by this branch; unchanged", removed);
 }
@@ -63,9 +63,9 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, against: &Comparison) {
 pub(super) fn unchanged(canvas: &mut Canvas, plan: &Plan) {
     let unchanged = plan.base.as_ref().map_or(0, |against| against.unchanged);
     if unchanged > 0 {
-        let all = unchanged + plan.groups + plan.projects;
+        let total = unchanged + plan.groups + plan.projects;
         let text = format!(
-            "{unchanged} of {all} groups and projects are declared as at the base; not read"
+            "{unchanged} of {total} groups and projects are declared as at the base; not read"
         );
         canvas.paragraph([Line::note(text)]);
     }

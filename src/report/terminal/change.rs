@@ -40,9 +40,9 @@ pub(super) fn step<'s>(
     let widest = canvas.style().width.map_or(MAX_NAME_WIDTH, |width| MAX_NAME_WIDTH.min(width / 3));
     let column = rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max();
     let number = rows.len();
-    for (at, row) in rows.into_iter().enumerate() {
-        if canvas.room() == 0 && at + 1 < number {
-            let text = format!("… {}, shown by --full", count(number - at, "more field"));
+    for (index, row) in rows.into_iter().enumerate() {
+        if canvas.room() == 0 && index + 1 < number {
+            let text = format!("… {}, shown by --full", count(number - index, "more field"));
             return canvas.line(&Line::indented(6).put(Paint::Dim, text));
         }
         let overflow = if is_elsewhere(&row) { Overflow::Wrap } else { Overflow::Drop };
@@ -86,7 +86,7 @@ fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, overflow: Option<Ove
         return comparison(canvas, 8, before, after);
     }
     if row.before == row.after && !matches!(row.after, Shown::Hidden) {
-        let value = after.put(Paint::Dim, ", as it is");
+        let value = after.put(Paint::Dim, ", unchanged");
         return canvas.line_from(label().with(value), origin, overflow);
     }
     let one_line = label().with(before.clone().put(Paint::Change, " → ").with(after.clone()));
@@ -147,8 +147,9 @@ fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
 
 /// Writes `lines`, or the first ones and the number of the rest.
 fn cut(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
-    let most = MAX_LINES.min(canvas.room().max(MIN_LINES));
-    let shown = if canvas.style().full || lines.len() <= most + 1 { lines.len() } else { most };
+    let max_lines = MAX_LINES.min(canvas.room().max(MIN_LINES));
+    let shown =
+        if canvas.style().full || lines.len() <= max_lines + 1 { lines.len() } else { max_lines };
     let omitted = lines.len() - shown;
     for (paint, sign, line) in lines.into_iter().take(shown) {
         canvas.line(

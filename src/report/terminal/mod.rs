@@ -35,7 +35,7 @@ const MIN_STEP_LINES: usize = 12;
 /// `plan` on an empty `canvas`. The end is drawn first: it matters most, and the steps get the
 /// remaining lines.
 pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) -> String {
-    let most = if kind == ReportKind::Apply { MAX_LINES_BEFORE_RESULT } else { MAX_LINES };
+    let max_lines = if kind == ReportKind::Apply { MAX_LINES_BEFORE_RESULT } else { MAX_LINES };
     heading(&mut canvas, kind.of_plan(), run);
     branch::acknowledged(&mut canvas, &plan.acknowledged);
     let mut end = canvas.part();
@@ -43,7 +43,7 @@ pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) ->
     notes::refusals(&mut end, &plan.refusals);
     end.paragraph(summary::lines(plan, kind));
     let mut rest = canvas.part();
-    rest.allow(most.saturating_sub(canvas.lines() + end.lines() + MIN_STEP_LINES + 2));
+    rest.allow(max_lines.saturating_sub(canvas.lines() + end.lines() + MIN_STEP_LINES + 2));
     notes::held(&mut rest, &plan.held);
     plan.base.iter().for_each(|against| branch::draw_comparison(&mut rest, against));
     branch::unchanged(&mut rest, plan);
@@ -52,12 +52,13 @@ pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) ->
     rest.paragraph(summary::limit_note(plan));
     notes::incomplete(&mut rest, &plan.incomplete);
     canvas.allow(
-        most.saturating_sub(canvas.lines() + rest.lines() + end.lines() + 4).max(MIN_STEP_LINES),
+        max_lines
+            .saturating_sub(canvas.lines() + rest.lines() + end.lines() + 4)
+            .max(MIN_STEP_LINES),
     );
     branch::steps(&mut canvas, plan, kind);
     let (watched, held) = plan.watched_and_held();
-    for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
-    {
+    for (steps, title) in [(watched, "watched, not written:"), (held, "held, not written:")] {
         if !steps.is_empty() {
             canvas.paragraph([Line::of(Paint::Bold, title)]);
             fold::draw_steps(&mut canvas, steps);

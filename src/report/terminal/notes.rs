@@ -98,9 +98,9 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     }
     let title = Line::of(Paint::Change, "incomplete: ");
     canvas.paragraph([title.text("could not be read; nothing is planned there")]);
-    let all =
+    let groups =
         fold_equal(incomplete, canvas.style().full, |scope| gist(&scope.reason, &scope.address));
-    draw_first(canvas, MAX_CONTAINERS, "scope", all.into_iter(), |canvas, (scope, others)| {
+    draw_first(canvas, MAX_CONTAINERS, "scope", groups.into_iter(), |canvas, (scope, others)| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
@@ -122,8 +122,8 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
 /// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
 /// followed by the names of its other objects.
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
-    let all = fold_equal(refusals, canvas.style().full, acknowledged_together);
-    let shown = all.iter().map(|(first, others)| {
+    let groups = fold_equal(refusals, canvas.style().full, acknowledged_together);
+    let shown = groups.iter().map(|(first, others)| {
         let Refusal { guard, address, reason, origin, .. } = first;
         let ack = shell_word(&acknowledgement(first, others.iter().copied()));
         let (message, help) = match others.len() {
@@ -136,7 +136,7 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
         Diagnostic::error("guard", message).at(Place::from(origin)).help(help)
     });
     diagnostics(canvas, shown);
-    for (first, others) in all {
+    for (first, others) in groups {
         let others: Vec<_> = others.iter().map(|other| other.address.to_string()).collect();
         for some in others.chunks(MAX_OBJECTS) {
             let line = Line::indented(2).put(Paint::Note, format!("{} also in: ", first.guard));
@@ -164,13 +164,14 @@ fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic
 /// Draws each of `items`, or the first few and the number of the rest.
 pub(super) fn draw_first<T>(
     canvas: &mut Canvas,
-    most: usize,
+    max_items: usize,
     noun: &str,
     items: impl ExactSizeIterator<Item = T>,
     mut draw: impl FnMut(&mut Canvas, T),
 ) {
-    let most = most.min(canvas.room());
-    let shown = if canvas.style().full || items.len() <= most + 1 { items.len() } else { most };
+    let max_items = max_items.min(canvas.room());
+    let shown =
+        if canvas.style().full || items.len() <= max_items + 1 { items.len() } else { max_items };
     let omitted = items.len() - shown;
     for item in items.take(shown) {
         draw(canvas, item);
@@ -186,6 +187,6 @@ pub fn left_out(left_out: &[LeftOut], style: Style, secrets: &Secrets) -> String
     let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
-    let texts: [&dyn Fn(&LeftOut) -> String; 2] = [&line, &|one| one.address.to_string()];
-    lines(left_out, "group or project", |one| one.steps, texts, (style, secrets))
+    let texts: [&dyn Fn(&LeftOut) -> String; 2] = [&line, &|skipped| skipped.address.to_string()];
+    lines(left_out, "group or project", |skipped| skipped.steps, texts, (style, secrets))
 }

@@ -38,7 +38,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
     canvas.line(&Line::of(Paint::Bold, "saved plan: ").text(text));
     canvas.line(&Line::of(
         Paint::Dim,
-        "apply plans anew, carries out the steps that are still needed, and checks guards again",
+        "apply plans again, checks guards again, and carries out the steps that are still needed",
     ));
     canvas.finish()
 }
@@ -52,20 +52,21 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
     if !comparison.stale.is_empty() {
         canvas.line(&Line::of(Paint::Error, "changed since the plan was saved:"));
     }
-    let each: Vec<_> = comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
-    let folded = fold_equal(&each, style.full, |all| {
-        let texts = all.iter().map(|Stale { address, reason, fields }| {
+    let by_path: Vec<_> =
+        comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
+    let folded = fold_equal(&by_path, style.full, |changed| {
+        let texts = changed.iter().map(|Stale { address, reason, fields }| {
             format!("{} {reason} {fields:?}", object_prefix(address))
         });
         texts.collect::<Vec<_>>()
     });
-    for (all, others) in folded {
-        canvas.line(&Line::indented(2).put(Paint::Bold, &*all[0].address.path));
-        for Stale { address, reason, fields } in *all {
+    for (changed, others) in folded {
+        canvas.line(&Line::indented(2).put(Paint::Bold, &*changed[0].address.path));
+        for Stale { address, reason, fields } in *changed {
             canvas.line(&Line::indented(4).text(object_prefix(address) + reason));
             fields.iter().for_each(|field| difference(&mut canvas, field));
         }
-        fold::draw_others(&mut canvas, "path", others.iter().map(|all| &all[0].address));
+        fold::draw_others(&mut canvas, "path", others.iter().map(|changed| &changed[0].address));
     }
     if !comparison.already.is_empty() {
         let steps = count(comparison.already.len(), "step");
@@ -151,7 +152,7 @@ mod tests {
         let mut comparison = Comparison::default();
         comparison.already.push(project.section("archived"));
         comparison.stale.extend([
-            stale(project.clone(), "its manifests declare something else now", Vec::new()),
+            stale(project.clone(), "its manifests have changed", Vec::new()),
             stale(
                 project.section("settings"),
                 "it changed since the plan was saved",
@@ -164,7 +165,7 @@ mod tests {
             text,
             "changed since the plan was saved:
   acme/shop
-    its manifests declare something else now
+    its manifests have changed
     settings: it changed since the plan was saved
       description, saved: old → new
       description, now: mine → new

@@ -230,18 +230,16 @@ impl DriftCollector<'_> {
         }
         let Some((of, entry)) = self.declared(address) else {
             let why = match step.action {
-                Action::Create => "it is not there; take its document away, or let apply create it",
-                Action::Delete => {
-                    "it is declared to be deleted; take `state: absent` away to keep it"
-                }
-                Action::Update => "it is to be moved or restored, which is no drift",
+                Action::Create => "it does not exist; remove its document, or let apply create it",
+                Action::Delete => "it is declared absent; remove `state: absent` to keep it",
+                Action::Update => "apply moves or restores it, which is not drift",
             };
             return self.refuse(address, why, Some(&step.origin));
         };
         let entry = entry.cloned();
         match (step.action, &entry, step.live_entry()) {
             _ if step.is_copy => {
-                self.refuse(address, "it is there twice; remove one of them", Some(&step.origin));
+                self.refuse(address, "it exists twice; remove one of them", Some(&step.origin));
             }
             _ if let Some(condition) = step.possible => match &step.certain {
                 Some(certain) => self.absorb_step(certain),
@@ -261,7 +259,7 @@ impl DriftCollector<'_> {
             }
             (Action::Delete, _, _) => self.absorb_unlisted(address),
             (Action::Create | Action::Update, ..) => {
-                self.refuse(address, "nothing tells what it is on the service", Some(&step.origin));
+                self.refuse(address, "its live value is unknown", Some(&step.origin));
             }
         }
     }
@@ -357,7 +355,7 @@ impl DriftCollector<'_> {
         let named_so = entries.iter().filter(|other| of.name(other.fields.raw()) == key);
         let declared = self.declared(&self.container.section(of.section).entry(key.as_str()));
         if named_so.count() > 1 || declared.is_some_and(|(_, entry)| entry.is_some()) {
-            return self.refuse(address, "it is there twice; remove one of them", None);
+            return self.refuse(address, "it exists twice; remove one of them", None);
         }
         self.entry(address, of, &key, live);
     }

@@ -306,7 +306,7 @@ fn key_edit<'n>(
 ) -> Result<Edit, Cow<'static, str>> {
     let Spot { at, map, key, .. } = find_key(found).ok_or(LOST)?;
     let names: Vec<_> = std::iter::once(key).chain(within.cloned()).collect();
-    let node = templates::node_at(map, &names).ok_or("several layers say parts of it")?;
+    let node = templates::node_at(map, &names).ok_or("several layers declare parts of it")?;
     if let Some(reason) = templates::expression_kind(node) {
         return Err(format!("it is written {reason}").into());
     }

@@ -23,7 +23,7 @@ pub(super) fn expression_kind(node: &Node) -> Option<&'static str> {
     match &node.data {
         Data::Map(_) if has(&["text"]) => Some("as a template"),
         Data::Map(_) if has(&["env", "file"]) => Some("as a reference"),
-        Data::Map(_) if has(&CHANGE) => Some("as a change of what lower layers say"),
+        Data::Map(_) if has(&CHANGE) => Some("as a change of lower layers"),
         Data::Map(_) if has(&forms::CONDITION) => Some("as a condition on the live value"),
         _ => None,
     }

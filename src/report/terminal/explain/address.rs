@@ -256,8 +256,8 @@ pub fn live(
     }
     if let Some(step) = findings.watched.first() {
         let day = plan.held_until(&step.address);
-        let why = day.map_or_else(|| "watched".to_owned(), |day| format!("held until {day}"));
-        canvas.line(&Line::indented(2).text(format!("{why}: `apply` writes nothing there")));
+        let reason = day.map_or_else(|| "watched".to_owned(), |day| format!("held until {day}"));
+        canvas.line(&Line::indented(2).text(format!("{reason}: `apply` writes nothing there")));
     }
     notes::notes(&mut canvas, &findings.notes);
     notes::incomplete(&mut canvas, &findings.incomplete);

@@ -29,10 +29,10 @@ pub fn code(name: &str, style: Style) -> Option<String> {
 }
 
 /// The descriptions of `all` fields.
-pub fn fields(all: &[Known], style: Style) -> String {
+pub fn fields(descriptions: &[Known], style: Style) -> String {
     let none = Secrets::default();
     let mut canvas = Canvas::new(style, &none);
-    for field in all {
+    for field in descriptions {
         canvas.gap();
         let kinds = field.labels().join(", ");
         let head = match field.name.as_str() {
