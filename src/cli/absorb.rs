@@ -77,31 +77,31 @@ struct Drift {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let surroundings = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &surroundings);
-    let mut texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), context);
-    let manifests = into_manifests(loaded, context)?;
+    let mut texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
+    let manifests = into_manifests(loaded, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
-    let session = open(&args, manifests, &surroundings, context).await?;
-    let drift = find_drift(&args, &session, context).await?;
+    let session = open(&args, manifests, &surroundings, cx).await?;
+    let drift = find_drift(&args, &session, cx).await?;
     for selector in &args.addresses {
         if !drift.addresses.iter().any(|address| selector.matches(address)) {
             require_match(selector, &before)?;
         }
     }
     if !drift.refused.is_empty() {
-        return Err(refuse(&drift.refused, context));
+        return Err(refuse(&drift.refused, cx));
     }
     let line = |address: &Address| {
         format!("not absorbed: {address}: no manifest lists it; name it to take it in")
     };
-    context.output.eprint_lines(&drift.unlisted, "entry", |_| (), [&line, &Address::to_string]);
+    cx.output.eprint_lines(&drift.unlisted, "entry", |_| (), [&line, &Address::to_string]);
     let skipped = drift.skipped.iter().map(|(path, why)| (path.to_string(), why));
     let skipped: Vec<_> = skipped.collect();
     let line = |(path, why): &(String, &String)| format!("not absorbed: {path}: {why}");
-    context.output.eprint_lines(
+    cx.output.eprint_lines(
         &skipped,
         "group or project",
         |_| (),
@@ -115,30 +115,25 @@ pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
         } else {
             "the rest matches its manifest"
         };
-        context.output.eprint(&format!("nothing to absorb: {why}\n"));
+        cx.output.eprint(&format!("nothing to absorb: {why}\n"));
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
     let absorbed = texts.absorb(&before, &drift.goals, mode).map_err(|failed| match failed {
-        Failed::Refused(refused) => refuse(&refused, context),
+        Failed::Refused(refused) => refuse(&refused, cx),
         Failed::Wrong(why) => {
-            context.output.eprint(&why);
+            cx.output.eprint(&why);
             Failure::usage("nothing was edited: the edited manifests would be wrong")
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    context.output.print(&render_edits(
-        &absorbed.files,
-        &drift.plain,
-        SCREEN_LINES,
-        context.output.style,
-    ))?;
+    cx.output.print(&render_edits(&absorbed.files, &drift.plain, SCREEN_LINES, cx.output.style))?;
     if args.write {
         texts.store(&absorbed);
         texts.write()?;
     }
     let includes = has_includes && absorbed.edits_rules;
-    context.output.eprint(&summary(&args, &drift.goals, &absorbed, includes));
+    cx.output.eprint(&summary(&args, &drift.goals, &absorbed, includes));
     Ok(Exit::Success)
 }
 
@@ -147,7 +142,7 @@ async fn open(
     args: &Args,
     manifests: Manifests,
     surroundings: &Surroundings,
-    context: &Context,
+    cx: &Context,
 ) -> Result<Session, Failure> {
     let mut desired = manifests.desired;
     for selector in &args.addresses {
@@ -162,11 +157,11 @@ async fn open(
     // A container without a document has none to edit.
     let manifests = Manifests { desired, includes: None, ..manifests };
     let of_session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    SessionBuilder::new(&of_session).with(manifests, surroundings.today, context).await
+    SessionBuilder::new(&of_session).with(manifests, surroundings.today, cx).await
 }
 
 /// Reads the containers of `session`, and finds their selected differences.
-async fn find_drift(args: &Args, session: &Session, context: &Context) -> Result<Drift, Failure> {
+async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drift, Failure> {
     let observer = &session.observer;
     let settings = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let containers: Vec<_> = session.desired.containers.iter().collect();
@@ -197,7 +192,7 @@ async fn find_drift(args: &Args, session: &Session, context: &Context) -> Result
         drift.goals.extend(goals);
         drift.refused.extend(refused);
     };
-    compare(session, &containers, (export::everything, &settings), context, each).await?;
+    compare(session, &containers, (export::everything, &settings), cx, each).await?;
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
     drift.refused.sort_by(|a, b| a.address.cmp(&b.address));
     drift.unlisted.sort();
@@ -210,13 +205,13 @@ pub(super) async fn compare(
     session: &Session,
     containers: &[&Container],
     (widened, settings): (fn(&Container, &export::Settings) -> Container, &export::Settings),
-    context: &Context,
+    cx: &Context,
     each: impl FnMut(&Compared<'_>),
 ) -> Result<(), ApiError> {
     let observer = &session.observer;
     let declared: BTreeMap<_, _> = containers.iter().map(|one| (&one.path, *one)).collect();
     let whole: Vec<Container> = containers.iter().map(|one| widened(one, settings)).collect();
-    let progress = Progress::reading(whole.iter(), observer.client(), &context.output);
+    let progress = Progress::reading(whole.iter(), observer.client(), &cx.output);
     let each = RefCell::new(each);
     let look = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];
@@ -232,7 +227,7 @@ pub(super) async fn compare(
 }
 
 /// Reports what cannot be absorbed, and why.
-fn refuse(refused: &[Refusal], context: &Context) -> Failure {
+fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
     let diagnostics = refused.iter().map(|refusal| {
         let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.why);
         let diagnostic = Diagnostic::error("absorb", message);
@@ -241,7 +236,7 @@ fn refuse(refused: &[Refusal], context: &Context) -> Failure {
             None => diagnostic,
         }
     });
-    context.output.eprint_diagnostics(&diagnostics.collect());
+    cx.output.eprint_diagnostics(&diagnostics.collect());
     let is_unread = refused.iter().all(|refusal| refusal.is_unread);
     let exit = if is_unread { Exit::Incomplete } else { Exit::Usage };
     let addresses = count(refused.len(), "address");
@@ -253,7 +248,7 @@ fn refuse(refused: &[Refusal], context: &Context) -> Failure {
 pub(super) struct ManifestTexts<'a> {
     pub(super) dir: &'a Path,
     surroundings: &'a Surroundings,
-    pub(super) context: &'a Context,
+    pub(super) cx: &'a Context,
     /// The paths of the files.
     pub(super) paths: FilePaths,
     /// The old texts of changed files; new files have none.
@@ -268,9 +263,9 @@ impl<'a> ManifestTexts<'a> {
         dir: &'a Path,
         surroundings: &'a Surroundings,
         paths: FilePaths,
-        context: &'a Context,
+        cx: &'a Context,
     ) -> Self {
-        Self { dir, surroundings, context, paths, old: BTreeMap::new(), new: Contents::new() }
+        Self { dir, surroundings, cx, paths, old: BTreeMap::new(), new: Contents::new() }
     }
 
     /// The present text of `file`.
@@ -287,7 +282,7 @@ impl<'a> ManifestTexts<'a> {
         all.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
         let options = Options { instead: Some(&all), ..Options::default() };
         let loaded = manifest::load_with(self.dir, self.surroundings, &options);
-        loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.context.output.stderr.into()))
+        loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr.into()))
     }
 
     /// The edits that make the manifests declare the goals.

@@ -112,13 +112,13 @@ impl Args {
         self.plan = saved::read(dir).ok().map(Box::new);
         if self.beside.is_none() {
             let plan = self.plan.as_ref().map(|sealed| &sealed.plan);
-            self.beside = Some(plan.map_or_else(|| Ok(".".into()), saved::manifests)?);
+            self.beside = Some(plan.map_or_else(|| Ok(".".into()), saved::manifests_folder)?);
         }
         Ok(())
     }
 
     /// The saved plan to apply, if one is named.
-    fn saved(&self, context: &Context) -> Result<Option<PlanToApply>, Failure> {
+    fn saved(&self, cx: &Context) -> Result<Option<PlanToApply>, Failure> {
         let path = &self.session.dir;
         if self.beside.is_none() {
             return Ok(None);
@@ -127,7 +127,7 @@ impl Args {
             Some(sealed) => sealed.clone(),
             None => saved::read(path)?,
         };
-        let key = context.env.key(saved::KEY_NAME)?;
+        let key = cx.env.key(saved::KEY_NAME)?;
         sealed
             .plan
             .check()
@@ -154,9 +154,9 @@ impl PlanToApply {
 }
 
 /// Shows, asks, applies and reports. Every exit states whether anything was changed.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Reported, Failure> {
-    context.reports.record.watch(&context.output)?;
-    let saved = args.saved(context)?;
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
+    cx.reports.record.watch(&cx.output)?;
+    let saved = args.saved(cx)?;
     let (of_session, changes) = match &saved {
         Some(saved) => (
             args.session.for_saved_plan(&saved.plan, args.manifests().to_owned())?,
@@ -175,18 +175,18 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Reported, Failu
     };
     let base = base.map(|base| (base, used));
     let session =
-        SessionBuilder { changes, base, ..SessionBuilder::new(&of_session) }.open(context).await?;
-    context.reports.record.note(|record| record.run = Some(session.run.clone()));
+        SessionBuilder { changes, base, ..SessionBuilder::new(&of_session) }.open(cx).await?;
+    cx.reports.record.note(|record| record.run = Some(session.run.clone()));
     may_write(session.run.token.as_ref())?;
-    let plan = &session.plan(context).await?;
+    let plan = &session.plan(cx).await?;
     let acknowledged =
         plan.acknowledged.iter().map(|acknowledged| acknowledged.refusal.acknowledgement.clone());
-    context.reports.record.note(|record| record.acknowledgements = acknowledged.collect());
+    cx.reports.record.note(|record| record.acknowledgements = acknowledged.collect());
     let saved = saved.map(|saved| saved.compare(plan, &session));
     let saved = saved.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
-    let exit = Exit::first_of([super::plan::blocked(plan), Exit::Stale.when(is_stale)]);
-    let proposal = Proposal { session: &session, plan, saved, exit, context };
+    let exit = Exit::first_of([super::plan::blocking_exit(plan), Exit::Stale.when(is_stale)]);
+    let proposal = Proposal { session: &session, plan, saved, exit, cx };
     if is_stale && args.on_stale == OnStale::Stop {
         return Ok(proposal.end(exit, STALE));
     }
@@ -195,8 +195,8 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Reported, Failu
     let missing = missing_secrets(steps, &session);
     if !missing.is_empty() {
         // The last lines say why.
-        let reason = format!("\n{}{UNCHANGED}", missing.render(context.output.stderr.into()));
-        context.reports.add_diagnostics(missing);
+        let reason = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
+        cx.reports.add_diagnostics(missing);
         return Ok(proposal.end(Exit::first_of([exit, Exit::Usage]), &reason));
     }
     match approval {
@@ -217,12 +217,12 @@ struct Proposal<'a> {
     saved: Option<&'a Comparison>,
     /// The exit code for what blocks it.
     exit: Exit,
-    context: &'a Context,
+    cx: &'a Context,
 }
 
 impl Proposal<'_> {
     fn text(&self, sink: Sink<'_>) {
-        let (style, secrets) = (self.context.output.style, &*self.session.settings.secrets);
+        let (style, secrets) = (self.cx.output.style, &*self.session.settings.secrets);
         let canvas = Canvas::to(&mut *sink, style, secrets);
         terminal::plan(canvas, self.plan, &self.session.run, ReportKind::Apply);
         let since = self.saved.map(|saved| terminal::stale(saved, style, secrets));
@@ -233,13 +233,13 @@ impl Proposal<'_> {
     fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> Reported {
         let planned = Planned::new(&self.session.run, self.plan);
         let planned = Planned { saved_plan: self.saved, ..planned };
-        self.context.reports.finish(ReportKind::Plan, exit, Content::Planned(&planned), text, None)
+        self.cx.reports.finish(ReportKind::Plan, exit, Content::Planned(&planned), text, None)
     }
 
     /// Reports it, and then `why` nothing was changed.
     fn end(&self, exit: Exit, reason: &str) -> Reported {
         let done = self.finish(exit, |sink| self.text(sink));
-        self.context.output.eprint(reason);
+        self.cx.output.eprint(reason);
         done
     }
 
@@ -250,7 +250,7 @@ impl Proposal<'_> {
         left_out: &[LeftOut],
         is_confirmed: bool,
     ) -> Result<Reported, Failure> {
-        let Self { session, plan, saved, exit, context: Context { output, reports, .. } } = self;
+        let Self { session, plan, saved, exit, cx: Context { output, reports, .. } } = self;
         let (style, secrets) = (output.style, &*session.settings.secrets);
         if reports.replaces_text() {
             self.text(&mut |part| output.eprint(part));
@@ -262,8 +262,7 @@ impl Proposal<'_> {
             output.eprint(UNCHANGED);
             return Ok(self.finish(Exit::Interrupted, |_| {}));
         }
-        let (applied, signalled) =
-            carry_out(session, approved, &reports.record, self.context).await?;
+        let (applied, signalled) = carry_out(session, approved, &reports.record, self.cx).await?;
         let ended_by = applied.ended_by.clone().map(Failure::from);
         let exit = Exit::first_of([
             signalled.unwrap_or(Exit::Success),
@@ -338,18 +337,17 @@ async fn carry_out(
     session: &Session,
     plan: &Approved<'_>,
     record: &RunRecord,
-    context: &Context,
+    cx: &Context,
 ) -> Result<(Applied, Option<Exit>), Failure> {
     let client = session.observer.client().clone();
     let at_once = record.clone();
     let signals = signal::watch(
-        context.output.clone(),
+        cx.output.clone(),
         move || client.interrupt(),
         move |signal| at_once.end_at_once(signal),
     )?;
     record.changes_begin();
-    let progress =
-        Progress::applying(plan.steps().count(), session.observer.client(), &context.output);
+    let progress = Progress::applying(plan.steps().count(), session.observer.client(), &cx.output);
     let report = |event: Event| {
         if let Event::Ended(result) = event
             && result.outcome.is_success()

@@ -17,7 +17,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, context: &Context) -> Result<Reported, Failure> {
+pub(super) fn run(args: &Args, cx: &Context) -> Result<Reported, Failure> {
     let mut loaded = manifest::load(&args.dir, &Surroundings::of_process());
     #[cfg(feature = "sandbox")]
     let seed = super::embedded::seed_faults(&args.dir);
@@ -27,9 +27,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reported, Failure> {
         loaded.desired = None;
         loaded.diagnostics.extend(seed);
     }
-    let (text, code) = loaded.report(context.output.style.into());
+    let (text, code) = loaded.report(cx.output.style.into());
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let checked = Checked::new(&loaded.diagnostics, projects);
     let (content, exit) = (Content::Checked(&checked), Exit::Usage.when(code != 0));
-    Ok(context.reports.finish(ReportKind::Check, exit, content, |sink| sink(&text), None))
+    Ok(cx.reports.finish(ReportKind::Check, exit, content, |sink| sink(&text), None))
 }

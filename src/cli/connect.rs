@@ -115,22 +115,22 @@ impl ConnectArgs {
         &self,
         root: &Path,
         config: &Config,
-        context: &Context,
+        cx: &Context,
     ) -> Result<Endpoint, Failure> {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }
         #[cfg(feature = "sandbox")]
         if let Some(file) = &self.sandbox {
-            return super::embedded::start(file, root, context).await;
+            return super::embedded::start(file, root, cx).await;
         }
-        let service = self.service(&context.env)?;
+        let service = self.service(&cx.env)?;
         confirm(&service, config)?;
         Ok(Endpoint {
             service,
-            token: self.token(&context.env)?,
+            token: self.token(&cx.env)?,
             token_file: self.token_file.clone(),
-            environment: context.env.clone(),
+            environment: cx.env.clone(),
             is_embedded: false,
         })
     }
@@ -144,7 +144,7 @@ impl ConnectArgs {
     pub(super) async fn without_manifests(
         &self,
         path: Option<&Path>,
-        context: &Context,
+        cx: &Context,
     ) -> Result<(Endpoint, Config), Failure> {
         let mut diagnostics = Diagnostics::default();
         let (root, config) = match path {
@@ -154,15 +154,15 @@ impl ConnectArgs {
             ),
             None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
         };
-        context.output.refuse_errors(&diagnostics)?;
-        let endpoint = self.endpoint(&root, &config, context).await?;
+        cx.output.refuse_errors(&diagnostics)?;
+        let endpoint = self.endpoint(&root, &config, cx).await?;
         #[cfg(feature = "sandbox")]
         if let Some(file) = &self.sandbox {
             if file.is_empty() {
                 let path = super::embedded::default_path(&root);
-                context.output.eprint(&format!("note: using the sandbox `{}`\n", path.display()));
+                cx.output.eprint(&format!("note: using the sandbox `{}`\n", path.display()));
             }
-            super::rehearsed::print_notes(&context.output);
+            super::rehearsed::print_notes(&cx.output);
         }
         Ok((endpoint, config))
     }

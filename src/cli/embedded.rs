@@ -35,10 +35,9 @@ const MEMORY: &str = ":memory:";
 ///
 /// # Errors
 /// If the seed, the environment or the file is not valid, or another run uses the file.
-pub(super) async fn start(file: &str, root: &Path, context: &Context) -> Result<Endpoint, Failure> {
-    let running =
-        context.sandbox.get_or_try_init(|| launch_at(file, root, &context.output)).await?;
-    endpoint(running, context.env.clone().with(read_environment(&root.join(ENVIRONMENT_FILE))?))
+pub(super) async fn start(file: &str, root: &Path, cx: &Context) -> Result<Endpoint, Failure> {
+    let running = cx.sandbox.get_or_try_init(|| launch_at(file, root, &cx.output)).await?;
+    endpoint(running, cx.env.clone().with(read_environment(&root.join(ENVIRONMENT_FILE))?))
 }
 
 /// The running sandbox as a service.
@@ -150,7 +149,7 @@ fn refused(document: &Node) -> Option<(String, Range<usize>)> {
     // As in `project acme/shop, hook 1: ...`.
     let (mut node, mut span) = (document.clone(), 0..0);
     for part in error.split(": ").next()?.split(", ") {
-        let Some((list, name)) = list_of(&node, part) else { break };
+        let Some((list, name)) = find_list(&node, part) else { break };
         let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let named = list.items().iter().find(|item| is_called(item, &name));
         let Some(entry) = named.or_else(|| list.items().get(number?)).cloned() else { break };
@@ -164,7 +163,7 @@ fn refused(document: &Node) -> Option<(String, Range<usize>)> {
 }
 
 /// The list in `node` with the entry of a message, and its name: `hook 1` is the first of `hooks`.
-fn list_of(node: &Node, entry: &str) -> Option<(Node, String)> {
+fn find_list(node: &Node, entry: &str) -> Option<(Node, String)> {
     node.entries().iter().find_map(|(key, list)| {
         let nouns = ["s", "es"].into_iter().filter_map(|end| key.name.strip_suffix(end));
         let mut names = nouns.filter_map(|noun| entry.strip_prefix(&noun.replace('_', " ")));

@@ -199,26 +199,26 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         other => other.folder().map_or(Ok(()), ManifestFolder::check_named_once),
     };
     let reports = Reports::new(cli.command.reports(), cli.command.manifests(), &output);
-    let mut context = Context {
+    let mut cx = Context {
         env,
         output,
         reports,
         #[cfg(feature = "sandbox")]
         sandbox: tokio::sync::OnceCell::new(),
     };
-    let outcome = cli.prepare(settled, &arguments, &mut context).and_then(|()| {
+    let outcome = cli.prepare(settled, &arguments, &mut cx).and_then(|()| {
         // Requests are many and small: handing them from thread to thread costs more than it gains.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let outcome = dispatch(cli.command, &context).await;
+            let outcome = dispatch(cli.command, &cx).await;
             #[cfg(feature = "sandbox")]
-            if let Some(sandbox) = context.sandbox.take() {
+            if let Some(sandbox) = cx.sandbox.take() {
                 sandbox.stop().await;
             }
             outcome
         })
     });
-    context.reports.end(outcome)
+    cx.reports.end(outcome)
 }
 
 impl Cli {
@@ -230,21 +230,20 @@ impl Cli {
         &self,
         settled: Result<(), Failure>,
         arguments: &[OsString],
-        context: &mut Context,
+        cx: &mut Context,
     ) -> Result<(), Failure> {
-        context.reports.refuse_manifests(self.command.file())?;
-        let job = Job::of(|name| context.env.get(name));
+        cx.reports.refuse_manifests(self.command.file())?;
+        let job = Job::of(|name| cx.env.get(name));
         if let Some(path) = self.command.record() {
-            context.reports.record =
-                RunRecord::begin(path, job, jiff::Timestamp::now, &context.output)?;
+            cx.reports.record = RunRecord::begin(path, job, jiff::Timestamp::now, &cx.output)?;
         }
         settled?;
-        describe(&self.kinds, self.command.manifests(), context)?;
-        context.reports.begin()?;
+        describe(&self.kinds, self.command.manifests(), cx)?;
+        cx.reports.begin()?;
         match misplaced_file(arguments).filter(|file| is_database(file)) {
             Some(file) => Err(Failure::usage(format!("`{file}` would be read as the manifests"))
                 .help(equals_hint(file))),
-            None => context.output.start_log(self.verbose, &context.env),
+            None => cx.output.start_log(self.verbose, &cx.env),
         }
     }
 }
@@ -253,7 +252,7 @@ impl Cli {
 ///
 /// # Errors
 /// If a file is not valid.
-fn describe(files: &[PathBuf], manifests: Option<&Path>, context: &Context) -> Result<(), Failure> {
+fn describe(files: &[PathBuf], manifests: Option<&Path>, cx: &Context) -> Result<(), Failure> {
     if files.is_empty() {
         return Ok(());
     }
@@ -261,7 +260,7 @@ fn describe(files: &[PathBuf], manifests: Option<&Path>, context: &Context) -> R
     let surroundings = Surroundings::of_process();
     let registry = descriptions::load(files, manifests, &surroundings, &mut diagnostics);
     if !diagnostics.is_empty() {
-        return Err(context.unusable("the described kinds", diagnostics));
+        return Err(cx.unusable("the described kinds", diagnostics));
     }
     catalogue::add(registry).map_err(|_| {
         let error = anyhow::anyhow!("the kinds were asked for before all were known");
@@ -334,31 +333,31 @@ impl Command {
     }
 }
 
-async fn dispatch(command: Command, context: &Context) -> CommandResult {
-    let output = &context.output;
+async fn dispatch(command: Command, cx: &Context) -> CommandResult {
+    let output = &cx.output;
     match command {
-        Command::Check(args) => check::run(&args, context).map(Reported::exit),
+        Command::Check(args) => check::run(&args, cx).map(Reported::exit),
         Command::Plan(args) => {
-            unless_signalled(output, plan::run(args, context)).await.map(Reported::exit)
+            unless_signalled(output, plan::run(args, cx)).await.map(Reported::exit)
         }
-        Command::Apply(args) => apply::run(args, context).await.map(Reported::exit),
+        Command::Apply(args) => apply::run(args, cx).await.map(Reported::exit),
         Command::Drift(args) => {
-            unless_signalled(output, drift::run(args, context)).await.map(Reported::exit)
+            unless_signalled(output, drift::run(args, cx)).await.map(Reported::exit)
         }
-        Command::Snapshot(args) => unless_signalled(output, snapshot::run(args, context)).await,
-        Command::Export(args) => unless_signalled(output, export::run(args, context)).await,
-        Command::Absorb(args) => absorb::run(args, context).await,
-        Command::New(args) => new::run(&args, context),
-        Command::Explain(args) => explain::run(args, context).await,
-        Command::Show(args) => show::run(&args, context),
-        Command::Comment(args) => comment::run(args, context).await,
-        Command::Call(args) => call::run(args, context).await,
-        Command::Selftest(args) => selftest::run(args, context).await,
+        Command::Snapshot(args) => unless_signalled(output, snapshot::run(args, cx)).await,
+        Command::Export(args) => unless_signalled(output, export::run(args, cx)).await,
+        Command::Absorb(args) => absorb::run(args, cx).await,
+        Command::New(args) => new::run(&args, cx),
+        Command::Explain(args) => explain::run(args, cx).await,
+        Command::Show(args) => show::run(&args, cx),
+        Command::Comment(args) => comment::run(args, cx).await,
+        Command::Call(args) => call::run(args, cx).await,
+        Command::Selftest(args) => selftest::run(args, cx).await,
         #[cfg(feature = "sandbox")]
-        Command::Sandbox(args) => sandbox::run(args, context).await,
-        Command::Schema(args) => schema::run(&args, context),
-        Command::Completions(args) => pages::completions(&args, context),
-        Command::Man(args) => pages::man(&args, context),
+        Command::Sandbox(args) => sandbox::run(args, cx).await,
+        Command::Schema(args) => schema::run(&args, cx),
+        Command::Completions(args) => pages::completions(&args, cx),
+        Command::Man(args) => pages::man(&args, cx),
     }
 }
 

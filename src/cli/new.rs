@@ -52,9 +52,9 @@ fn param(written: &str) -> Result<(String, String), String> {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, context: &Context) -> CommandResult {
+pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     let surroundings = Surroundings::of_process();
-    let text = document(args);
+    let text = document_text(args);
     let loaded = manifest::load(&args.dir, &surroundings);
     if let Some(file) = &args.output {
         check_file(file, &loaded)?;
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, context: &Context) -> CommandResult {
     let mut diagnostics = loaded.diagnostics.sorted().into_iter();
     let is_empty = diagnostics.all(|diagnostic| diagnostic.code == "no-manifests");
     if loaded.diagnostics.has_errors() && !is_empty {
-        context.output.eprint_diagnostics(&loaded.diagnostics);
+        cx.output.eprint_diagnostics(&loaded.diagnostics);
         return Err(Failure::usage("cannot use the manifests that it is checked with"));
     }
     if let Some(desired) = &loaded.desired {
@@ -78,25 +78,25 @@ pub(super) fn run(args: &Args, context: &Context) -> CommandResult {
         &Options { instead: Some(&with), ..Options::default() },
     );
     if whole.desired.is_none() {
-        context.output.eprint_diagnostics(&whole.diagnostics);
+        cx.output.eprint_diagnostics(&whole.diagnostics);
         return Err(Failure::usage("the document would not be valid; nothing was written"));
     }
     match &args.output {
-        None => context.output.print(&text)?,
+        None => cx.output.print(&text)?,
         Some(file) => {
             let written = fs::File::create_new(file).and_then(|mut file| {
                 file.write_all(text.as_bytes())?;
                 file.sync_all()
             });
             written.map_err(|error| Failure::usage(format!("cannot write `{name}`: {error}")))?;
-            context.output.eprint(&format!("wrote `{name}`\n"));
+            cx.output.eprint(&format!("wrote `{name}`\n"));
         }
     }
     Ok(Exit::Success)
 }
 
 /// The text of the document.
-fn document(args: &Args) -> String {
+fn document_text(args: &Args) -> String {
     let mut items =
         vec![Item::value("kind", Scope::Project.document()), Item::value("path", &*args.path)];
     items.extend(args.create.then(|| Item::value("create", true)));

@@ -19,7 +19,7 @@ pub(super) struct CompletionsArgs {
 }
 
 /// Prints the completions for a shell.
-pub(super) fn completions(args: &CompletionsArgs, context: &Context) -> CommandResult {
+pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> CommandResult {
     let mut text = Vec::new();
     // As values of the argument, all 68 would appear in every help and error.
     let operations =
@@ -31,7 +31,7 @@ pub(super) fn completions(args: &CompletionsArgs, context: &Context) -> CommandR
         call.mut_arg("arguments", |arguments| arguments.index(2))
     });
     clap_complete::generate(args.shell, &mut command, "undrift", &mut text);
-    context.output.print(&String::from_utf8_lossy(&text))?;
+    cx.output.print(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Success)
 }
 
@@ -45,7 +45,7 @@ pub(super) struct ManArgs {
 }
 
 /// Prints or writes manual pages.
-pub(super) fn man(args: &ManArgs, context: &Context) -> CommandResult {
+pub(super) fn man(args: &ManArgs, cx: &Context) -> CommandResult {
     let command: Command = Cli::command().disable_help_subcommand(true);
     if let Some(folder) = &args.write {
         let written = std::fs::create_dir_all(folder)
@@ -56,7 +56,7 @@ pub(super) fn man(args: &ManArgs, context: &Context) -> CommandResult {
     } else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command).render(&mut page)?;
-        context.output.print(&String::from_utf8_lossy(&page))?;
+        cx.output.print(&String::from_utf8_lossy(&page))?;
     }
     Ok(Exit::Success)
 }

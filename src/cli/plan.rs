@@ -37,51 +37,48 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Reported, Failure> {
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     // `apply` writes all of a saved plan, so drift in it counts.
     let drift = if args.output.is_some() { Drift::Write } else { Drift::Show };
     let used = BaseUse { drift, only_changed: args.changed };
-    let base = args.base.named_or_of_job(&context.env);
+    let base = args.base.named_or_of_job(&cx.env);
     if args.changed && base.is_none() {
         return Err(Failure::usage("`--changed` needs a base to compare with")
             .help("name one with `--base`, such as `--base main`"));
     }
-    let target = args
-        .output
-        .as_deref()
-        .map(|path| SavedPlanTarget::begin(path, &context.env))
-        .transpose()?;
+    let target =
+        args.output.as_deref().map(|path| SavedPlanTarget::begin(path, &cx.env)).transpose()?;
     let session = SessionBuilder {
         source: args.live.source(),
         changes: args.changes.clone(),
         base: base.map(|base| (base, used)),
         ..SessionBuilder::new(&args.session)
     };
-    let session = session.open(context).await?;
+    let session = session.open(cx).await?;
     let plan = match target {
         Some(target) => {
-            let plan = session.plan_to_save(context).await?;
-            target.write(&plan, &session, (&args.session, &args.changes), context)?;
+            let plan = session.plan_to_save(cx).await?;
+            target.write(&plan, &session, (&args.session, &args.changes), cx)?;
             plan
         }
-        None => session.plan(context).await?,
+        None => session.plan(cx).await?,
     };
     let is_written = args.output.is_some() && plan.base.is_some();
     let kind = if is_written { ReportKind::Apply } else { ReportKind::Plan };
-    Ok(context.reports.finish_plan(&session.run, &plan, kind, exit(&args, &plan)))
+    Ok(cx.reports.finish_plan(&session.run, &plan, kind, exit_for(&args, &plan)))
 }
 
-fn exit(args: &Args, plan: &Plan) -> Exit {
+fn exit_for(args: &Args, plan: &Plan) -> Exit {
     // With a base, earlier differences are not the branch's; but a saved plan writes them, too.
     let differs = match plan.base {
         Some(_) if args.output.is_none() => plan.branch_steps().next().is_some(),
         _ => plan.differs(Strictness::Declared),
     };
-    Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && differs)])
+    Exit::first_of([blocking_exit(plan), Exit::Differences.when(args.exit_code && differs)])
 }
 
 /// The exit code for what blocks a plan, or makes it incomplete.
-pub(super) fn blocked(plan: &Plan) -> Exit {
+pub(super) fn blocking_exit(plan: &Plan) -> Exit {
     Exit::first_of([
         Exit::Guarded.when(!plan.refusals.is_empty()),
         Exit::Usage.when(!plan.problems.is_empty()),

@@ -106,20 +106,16 @@ fn host(text: &str) -> Result<String, String> {
 }
 
 /// Runs the server until interrupted.
-pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     if args.facts {
-        context.output.print(&facts_table())?;
+        cx.output.print(&facts_table())?;
         return Ok(Exit::Success);
     }
     let config = Config {
         listen: Some(args.listen),
         allowed_hosts: args.allow_host,
         data: args.data.map_or(Data::Memory, Data::File),
-        seed: args
-            .seed
-            .as_deref()
-            .map(|path| embedded::read_seed(path, &context.output))
-            .transpose()?,
+        seed: args.seed.as_deref().map(|path| embedded::read_seed(path, &cx.output)).transpose()?,
         tier: args.tier,
         release: args.release,
         latency: Duration::from_millis(args.latency),
@@ -137,19 +133,19 @@ pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
             gists: args.flags.contains(&FeatureFlag::ExtgitImportGists),
             ..Profile::default()
         },
-        token: context.env.get(TOKEN_NAME).map(str::to_owned),
+        token: cx.env.get(TOKEN_NAME).map(str::to_owned),
         ..Config::default()
     };
     // A reader of the address may send a signal at once.
     let mut signals = signal::Signals::new()?;
-    let running = embedded::launch(config, &context.output).await?;
-    rehearsed::print_notes(&context.output);
+    let running = embedded::launch(config, &cx.output).await?;
+    rehearsed::print_notes(&cx.output);
     let token = if running.token_was_generated() {
         format!("token: {}\n", running.token())
     } else {
         String::new()
     };
-    context.output.print(&format!("listening on {}\n{token}", running.url()))?;
+    cx.output.print(&format!("listening on {}\n{token}", running.url()))?;
     signals.next().await;
     running.stop().await;
     Ok(Exit::Success)

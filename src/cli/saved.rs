@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
 ///
 /// # Errors
 /// If the folder is not below the working directory.
-pub(super) fn manifests(plan: &SavedPlan) -> Result<PathBuf, Failure> {
+pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf, Failure> {
     let named = plan.manifests.as_deref().unwrap_or(".");
     below_here(Path::new(named)).map(PathBuf::from).ok_or_else(|| {
         let named = text::escape(named);
@@ -110,7 +110,7 @@ impl SavedPlanTarget {
         plan: &Plan,
         session: &Session,
         (args, changes): (&SessionArgs, &ChangeArgs),
-        context: &Context,
+        cx: &Context,
     ) -> Result<(), Failure> {
         let Self { path, key } = self;
         let [only, exclude] = args.selected();
@@ -132,7 +132,7 @@ impl SavedPlanTarget {
         }
         reports::write(&path, &text).map_err(|error| cannot_write(&path, &error))?;
         if is_unkeyed {
-            context.output.eprint(&format!(
+            cx.output.eprint(&format!(
                 "note: without {KEY_NAME}, `apply` cannot check whether hidden values changed after this plan was saved\n"
             ));
         }

@@ -29,8 +29,8 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
-    let taken = take_snapshot(&args, context).await;
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+    let taken = take_snapshot(&args, cx).await;
     if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
         // Remove an old snapshot, so that it is not mistaken for this run's. If that fails, its time
         // still shows its age.
@@ -40,23 +40,23 @@ pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
 }
 
 /// Reads what the plan needs, and what plans of other manifests may need, and saves it.
-async fn take_snapshot(args: &Args, context: &Context) -> CommandResult {
+async fn take_snapshot(args: &Args, cx: &Context) -> CommandResult {
     let of_session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, Vec::new());
     let session =
         SessionBuilder { source: SessionSource::Taking, ..SessionBuilder::new(&of_session) }
-            .open(context)
+            .open(cx)
             .await?;
     let Some(recorder) = &session.recorder else {
         return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
     };
     recorder.widen(&session.desired).await?;
-    session.plan(context).await?;
+    session.plan(cx).await?;
     // What was needed and could not be read, and why.
     let incomplete = recorder.incomplete();
     if args.all_sections {
         for are_nested in [false, true] {
             let requests = recorder.sections(&session.desired, are_nested);
-            let progress = Progress::asking(requests.len(), recorder.client(), &context.output);
+            let progress = Progress::asking(requests.len(), recorder.client(), &cx.output);
             recorder.fetch_all(requests, || progress.step("sections")).await?;
         }
     }
@@ -68,12 +68,12 @@ async fn take_snapshot(args: &Args, context: &Context) -> CommandResult {
     };
     let line =
         |(what, reason): &(String, String)| format!("warning: could not read {what}: {reason}");
-    context.output.eprint_lines(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
+    cx.output.eprint_lines(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
     let counts = snapshot.contents.counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));
     let requests = count(calls, "request");
     let file = args.output.display();
-    context.output.print(&format!("wrote `{file}`: {groups}, {projects} ({requests})\n"))?;
+    cx.output.print(&format!("wrote `{file}`: {groups}, {projects} ({requests})\n"))?;
     Ok(Exit::Incomplete.when(!incomplete.is_empty()))
 }

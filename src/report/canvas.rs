@@ -179,26 +179,19 @@ pub struct Canvas<'s> {
     out: String,
     sink: Option<Sink<'s>>,
     lines: usize,
-    max_lines: usize,
+    limit: usize,
 }
 
 impl<'s> Canvas<'s> {
     /// An empty canvas that never shows `secrets`.
     pub const fn new(style: Style, secrets: &'s Secrets) -> Self {
-        Self { style, secrets, out: String::new(), sink: None, lines: 0, max_lines: usize::MAX }
+        Self { style, secrets, out: String::new(), sink: None, lines: 0, limit: usize::MAX }
     }
 
     /// The same, handing over its text in parts, each of whole paragraphs: plans of large
     /// organisations have many megabytes.
     pub const fn to(sink: Sink<'s>, style: Style, secrets: &'s Secrets) -> Self {
-        Self {
-            style,
-            secrets,
-            out: String::new(),
-            sink: Some(sink),
-            lines: 0,
-            max_lines: usize::MAX,
-        }
+        Self { style, secrets, out: String::new(), sink: Some(sink), lines: 0, limit: usize::MAX }
     }
 
     /// An empty canvas for another part of the same text.
@@ -218,17 +211,12 @@ impl<'s> Canvas<'s> {
 
     /// How many more it should get.
     pub const fn room(&self) -> usize {
-        self.max_lines.saturating_sub(self.lines)
+        self.limit.saturating_sub(self.lines)
     }
 
     /// Allows `more` lines from here, unless everything is to be shown.
     pub const fn allow(&mut self, more: usize) {
-        self.max_lines = if self.style.full { usize::MAX } else { self.lines + more };
-    }
-
-    /// True if nothing was written yet.
-    pub const fn is_empty(&self) -> bool {
-        self.out.is_empty()
+        self.limit = if self.style.full { usize::MAX } else { self.lines + more };
     }
 
     /// The text; nothing if it was handed over.

@@ -193,10 +193,7 @@ impl Repository {
             if let Some(entry) = entry?.iter().find(|entry| entry.starts_with("160000 ")) {
                 let path = entry.split_once('\t').map_or("", |(_, path)| path);
                 return Err(trouble(
-                    format!(
-                        "`{}` is a submodule, so a base does not contain its manifests",
-                        escape(path)
-                    ),
+                    format!("`{}` is a submodule, which no base contains", escape(path)),
                     format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
                 ));
             }
@@ -207,9 +204,7 @@ impl Repository {
         if let Some(clone) = clones.find(|clone| !is_hidden(Path::new(clone))) {
             let shown = escape(clone);
             return Err(trouble(
-                format!(
-                    "`{shown}` is another repository, so a base does not contain its manifests"
-                ),
+                format!("`{shown}` is another repository, which no base contains"),
                 format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
             ));
         }
@@ -219,10 +214,7 @@ impl Repository {
             let is_reserved = inner.is_ok_and(|inner| RESERVED.iter().any(|name| inner == *name));
             if is_manifest(Path::new(&file)) && !is_reserved {
                 return Err(trouble(
-                    format!(
-                        "git ignores the manifest `{}`, so a base does not contain it",
-                        escape(&file)
-                    ),
+                    format!("git ignores the manifest `{}`, so no base has it", escape(&file)),
                     format!("commit it, move it to another folder, or {WITHOUT_BASE}"),
                 ));
             }
@@ -234,7 +226,7 @@ impl Repository {
     fn listed<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, Failure> {
         let output = self.run(arguments)?;
         if !output.status.success() {
-            return Err(unread(&output.stderr));
+            return Err(unreadable_base(&output.stderr));
         }
         let entries = output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
         Ok(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
@@ -275,7 +267,7 @@ impl Repository {
         let mut answers = BufReader::new(answers);
         let written = blobs.iter().try_for_each(|blob| {
             let target = folder.join(&blob.path);
-            let text = answer(&mut answers, blob)?;
+            let text = read_blob(&mut answers, blob)?;
             std::fs::create_dir_all(target.parent().unwrap_or(folder))?;
             std::fs::write(target, text)
         });
@@ -338,7 +330,7 @@ fn is_hidden(path: &Path) -> bool {
 }
 
 /// The next answer of `git cat-file --batch`, which must be `blob`.
-fn answer(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<u8>> {
+fn read_blob(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<u8>> {
     let mut head = String::new();
     from.take(256).read_line(&mut head)?;
     if head.trim_end() != format!("{} blob {}", blob.id, blob.size) {
@@ -354,7 +346,7 @@ fn answer(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<
 }
 
 /// The fault if git cannot list a commit.
-fn unread(message: &[u8]) -> Failure {
+fn unreadable_base(message: &[u8]) -> Failure {
     let message = String::from_utf8_lossy(message);
     let first = message.lines().next().unwrap_or("no reason given");
     trouble(
@@ -384,7 +376,7 @@ mod tests {
     #[test]
     fn an_answer_is_the_blob_that_was_asked_for_or_an_error() {
         let blob = Blob { id: "ab".into(), size: 3, path: "x".into() };
-        let read = |text: &str| answer(&mut text.as_bytes(), &blob).ok();
+        let read = |text: &str| read_blob(&mut text.as_bytes(), &blob).ok();
         assert_eq!(read("ab blob 3\na\nb\n").as_deref(), Some(&b"a\nb"[..]));
         for wrong in [
             "",

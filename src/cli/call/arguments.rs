@@ -46,21 +46,22 @@ pub(super) fn request_for<E: Copy>(
     let mut faults = Vec::new();
     let mut given: Vec<Arg> = Vec::new();
     for argument in arguments {
-        let added = read(row, &parameters, argument).and_then(|arg| add(&mut given, arg));
+        let added = parse_argument(row, &parameters, argument)
+            .and_then(|arg| add_argument(&mut given, arg));
         faults.extend(added.err());
     }
     // A misspelt parameter is not also missing.
     if faults.is_empty() {
-        faults = missing(row, &parameters, &given);
+        faults = find_missing(row, &parameters, &given);
     }
-    if faults.is_empty() { Ok(build(operation, given)) } else { Err(faults) }
+    if faults.is_empty() { Ok(build_request(operation, given)) } else { Err(faults) }
 }
 
 /// Deprecated arguments, and what to use instead.
 pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
     let given: BTreeSet<_> = arguments
         .iter()
-        .filter_map(|argument| Some(split(argument.split_once('=')?.0).0))
+        .filter_map(|argument| Some(split_name(argument.split_once('=')?.0).0))
         .collect();
     let parameters = parameters(row).into_iter();
     let deprecated = parameters.filter(|known| known.deprecated && given.contains(known.name));
@@ -73,7 +74,7 @@ pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
 }
 
 /// Adds a value; values of a list are joined.
-fn add(given: &mut Vec<Arg>, new: Arg) -> Result<(), Failure> {
+fn add_argument(given: &mut Vec<Arg>, new: Arg) -> Result<(), Failure> {
     let Some(old) =
         given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key)
     else {
@@ -91,7 +92,7 @@ fn add(given: &mut Vec<Arg>, new: Arg) -> Result<(), Failure> {
 }
 
 /// Required parameters that are missing.
-fn missing(row: &Operation, parameters: &[&'static Parameter], given: &[Arg]) -> Vec<Failure> {
+fn find_missing(row: &Operation, parameters: &[&'static Parameter], given: &[Arg]) -> Vec<Failure> {
     let given: BTreeSet<_> = given.iter().map(|arg| arg.parameter.name).collect();
     let mut needed: Vec<_> = parameters
         .iter()
@@ -120,7 +121,7 @@ fn see_help(row: &Operation) -> String {
 }
 
 /// Parses one argument.
-fn read(
+fn parse_argument(
     row: &Operation,
     parameters: &[&'static Parameter],
     argument: &str,
@@ -128,7 +129,7 @@ fn read(
     let Some((written, text)) = argument.split_once('=') else {
         return Err(Failure::usage(format!("`{argument}` is not `name=value`")));
     };
-    let (name, key) = split(written);
+    let (name, key) = split_name(written);
     let Some(parameter) = parameters.iter().copied().find(|parameter| parameter.name == name)
     else {
         let fault = Failure::usage(format!("`{}` has no parameter `{name}`", row.id));
@@ -136,7 +137,7 @@ fn read(
         return Err(fault.help(near.unwrap_or_else(|| see_help(row))));
     };
     let (described, key) = match (parameter.value, key) {
-        (Type::Object(keys), Some(key)) => (nested(parameter, keys, key)?, Some(key.to_owned())),
+        (Type::Object(keys), Some(key)) => (find_key(parameter, keys, key)?, Some(key.to_owned())),
         (Type::Map, Some(key)) if !key.is_empty() => (parameter, Some(key.to_owned())),
         (Type::Object(_) | Type::Map, _) => {
             let fault = Failure::usage(format!("`{name}` needs a key"));
@@ -146,18 +147,18 @@ fn read(
         (_, Some(_)) => return Err(Failure::usage(format!("`{name}` has no keys"))),
         (_, None) => (parameter, None),
     };
-    Ok(Arg { parameter, key, value: value(described, written, text)? })
+    Ok(Arg { parameter, key, value: parse_value(described, written, text)? })
 }
 
 /// Splits `name[key]` or `name.key`.
-fn split(written: &str) -> (&str, Option<&str>) {
+fn split_name(written: &str) -> (&str, Option<&str>) {
     if let Some((name, key)) = written.strip_suffix(']').and_then(|rest| rest.split_once('[')) {
         return (name, Some(key));
     }
     written.split_once('.').map_or((written, None), |(name, key)| (name, Some(key)))
 }
 
-fn nested(
+fn find_key(
     parent: &Parameter,
     keys: &'static [Parameter],
     key: &str,
@@ -171,10 +172,10 @@ fn nested(
 }
 
 /// The value in `text` for a parameter that is written as `written`.
-fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
+fn parse_value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
     let reference = match text.strip_prefix('@') {
         None => None,
-        Some(rest) if rest.starts_with('@') => return literal(parameter, written, rest),
+        Some(rest) if rest.starts_with('@') => return parse_literal(parameter, written, rest),
         Some(rest) => match rest.split_once(':') {
             Some(("env", name)) if !name.is_empty() => Some(Reference::Env(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Some(Reference::File(path.to_owned())),
@@ -189,7 +190,7 @@ fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fail
         },
     };
     match (parameter.value, reference) {
-        (_, None) => literal(parameter, written, text),
+        (_, None) => parse_literal(parameter, written, text),
         (_, Some(_)) if parameter.place != Place::Body => {
             let fault = Failure::usage(format!(
                 "`{written}` is part of the URL, which logs show, so it must not be a secret"
@@ -212,7 +213,7 @@ fn not_a_file(written: &str) -> Failure {
 }
 
 /// A value from the argument itself.
-fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
+fn parse_literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
     // An empty text clears the value, and is neither a secret nor a file.
     if parameter.secret && !text.is_empty() {
         let fault = Failure::usage(format!(
@@ -227,7 +228,7 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
     if parameter.place == Place::Path && matches!(text, "" | "." | "..") {
         return Err(Failure::usage(format!("`{text}` is not allowed as `{written}` in a path")));
     }
-    match plain(parameter.value, text) {
+    match parse_plain(parameter.value, text) {
         Ok(json) => Ok(Value::Plain(json)),
         Err(fault) => {
             let error = fault.error.map(|error| anyhow::anyhow!("`{written}` {error}"));
@@ -240,7 +241,7 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
 ///
 /// # Errors
 /// The end of a message that starts with the name.
-fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
+fn parse_plain(kind: Type, text: &str) -> Result<Json, Failure> {
     let item = match kind {
         Type::Words(words) => Type::Word(words),
         Type::Integers => Type::Integer,
@@ -249,9 +250,9 @@ fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
     match kind {
         Type::Words(_) | Type::Integers | Type::Texts => {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-            items.map(|text| plain(item, text)).collect()
+            items.map(|text| parse_plain(item, text)).collect()
         }
-        Type::Word(words) => word(words, text),
+        Type::Word(words) => parse_word(words, text),
         Type::Integer => text
             .parse::<i64>()
             .map(Json::from)
@@ -266,14 +267,14 @@ fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
         Type::Time if text.parse::<Timestamp>().is_err() => Err(Failure::usage(format!(
             "must be a time such as `2099-01-31T12:00:00Z`, not `{text}`"
         ))),
-        Type::Level => level(text),
+        Type::Level => parse_level(text),
         // A name may look like a number, such as `007`.
         Type::IdOrName => Ok(text
             .parse::<u64>()
             .ok()
             .filter(|id| id.to_string() == text)
             .map_or_else(|| text.into(), Json::from)),
-        Type::Objects(keys) => objects(keys, text),
+        Type::Objects(keys) => parse_objects(keys, text),
         Type::Text | Type::Map | Type::Object(_) | Type::File | Type::Date | Type::Time => {
             Ok(text.into())
         }
@@ -281,7 +282,7 @@ fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
 }
 
 /// Parses objects as JSON; the service checks the values of their keys.
-fn objects(keys: &[Parameter], text: &str) -> Result<Json, Failure> {
+fn parse_objects(keys: &[Parameter], text: &str) -> Result<Json, Failure> {
     let list: Vec<Object> = serde_json::from_str(text).map_err(|_| {
         Failure::usage("must be a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
     })?;
@@ -293,7 +294,7 @@ fn objects(keys: &[Parameter], text: &str) -> Result<Json, Failure> {
     }
 }
 
-fn word(words: &[&str], text: &str) -> Result<Json, Failure> {
+fn parse_word(words: &[&str], text: &str) -> Result<Json, Failure> {
     if words.contains(&text) {
         return Ok(text.into());
     }
@@ -302,7 +303,7 @@ fn word(words: &[&str], text: &str) -> Result<Json, Failure> {
 }
 
 /// The number of a level, which may be written as a word (reference 1, 2.1).
-fn level(text: &str) -> Result<Json, Failure> {
+fn parse_level(text: &str) -> Result<Json, Failure> {
     const NO_ACCESS: &str = "no_access";
     if text == "0" || text.eq_ignore_ascii_case(NO_ACCESS) {
         return Ok(0.into());
@@ -315,7 +316,7 @@ fn level(text: &str) -> Result<Json, Failure> {
     })
 }
 
-fn build<E: Copy>(operation: Op<E>, given: Vec<Arg>) -> Request<E> {
+fn build_request<E: Copy>(operation: Op<E>, given: Vec<Arg>) -> Request<E> {
     let mut request = operation.request();
     let mut body = BTreeMap::new();
     for Arg { parameter, key, value } in given {

@@ -20,7 +20,7 @@ const SUBJECTS: [(&str, &str); 10] = [
 ];
 
 /// Every operation with its effect and purpose, by subject.
-pub(super) fn list() -> String {
+pub(super) fn list_text() -> String {
     let width =
         operations::all().map(|operation| operation.row().id.len()).max().unwrap_or_default();
     let mut text = String::new();
@@ -35,7 +35,7 @@ pub(super) fn list() -> String {
 }
 
 /// One operation with all its parameters.
-pub(super) fn operation(operation: AnyOp) -> String {
+pub(super) fn operation_text(operation: AnyOp) -> String {
     let row = operation.row();
     let mut text = format!(
         "{}: {}\n\n{} {}  ({})\n",
@@ -48,7 +48,7 @@ pub(super) fn operation(operation: AnyOp) -> String {
     if !parameters(row).is_empty() {
         text += "\nParameters (* required):\n";
     }
-    for (name, value, about) in parameters(row).into_iter().flat_map(lines) {
+    for (name, value, about) in parameters(row).into_iter().flat_map(parameter_lines) {
         text += &format!("  {name}: {value}\n     ");
         for word in about.split(' ') {
             if text.lines().next_back().map_or(0, str::len) + word.len() >= 100 {
@@ -62,16 +62,16 @@ pub(super) fn operation(operation: AnyOp) -> String {
 }
 
 /// A parameter's name, value and meaning; an object has a line for each key.
-fn lines(parameter: &Parameter) -> Vec<(String, String, String)> {
+fn parameter_lines(parameter: &Parameter) -> Vec<(String, String, String)> {
     let name = parameter.name;
     let each = if matches!(parameter.value, Type::Objects(_)) { "[]" } else { "" };
     let key = if matches!(parameter.value, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
     let keys = parameter.value.keys();
-    let keys = keys.iter().map(|key| line(format!("{name}{each}[{}]", key.name), key));
-    std::iter::once(line(format!("{name}{key}"), parameter)).chain(keys).collect()
+    let keys = keys.iter().map(|key| parameter_line(format!("{name}{each}[{}]", key.name), key));
+    std::iter::once(parameter_line(format!("{name}{key}"), parameter)).chain(keys).collect()
 }
 
-fn line(name: String, parameter: &Parameter) -> (String, String, String) {
+fn parameter_line(name: String, parameter: &Parameter) -> (String, String, String) {
     let mut about = parameter.about.to_owned();
     if let Some(words) = parameter.value.words() {
         about = format!("{} ({})", about.trim_end_matches('.'), words.join(", "));
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn every_operation_is_listed_once() {
-        let list = list();
+        let list = list_text();
         for operation in operations::all() {
             let id = operation.row().id;
             assert_eq!(
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn the_help_of_an_operation_explains_every_parameter() {
         for op in operations::all() {
-            let help = operation(op);
+            let help = operation_text(op);
             let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
             for parameter in parameters(op.row()) {
                 assert!(

@@ -77,22 +77,18 @@ enum AnswerFormat {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let Some(id) = args.operation.as_deref().filter(|_| !args.list) else {
-        let text = if args.list { help::list() } else { general_help() };
-        return context.output.print(&text).map(|()| Exit::Success);
+        let text = if args.list { help::list_text() } else { general_help() };
+        return cx.output.print(&text).map(|()| Exit::Success);
     };
-    let operation = find(id)?;
+    let operation = find_operation(id)?;
     if args.help {
-        return context.output.print(&help::operation(operation)).map(|()| Exit::Success);
+        return cx.output.print(&help::operation_text(operation)).map(|()| Exit::Success);
     }
     match operation {
-        AnyOp::Read(operation) => {
-            read(open(operation, &args, context).await?, &args, context).await
-        }
-        AnyOp::Write(operation) => {
-            write(open(operation, &args, context).await?, &args, context).await
-        }
+        AnyOp::Read(operation) => read(open(operation, &args, cx).await?, &args, cx).await,
+        AnyOp::Write(operation) => write(open(operation, &args, cx).await?, &args, cx).await,
     }
 }
 
@@ -104,7 +100,7 @@ fn general_help() -> String {
         .map_or_else(String::new, |call| call.render_help().to_string())
 }
 
-fn find(id: &str) -> Result<AnyOp, Failure> {
+fn find_operation(id: &str) -> Result<AnyOp, Failure> {
     operations::find(id).ok_or_else(|| {
         let failure = Failure::usage(format!("unknown operation `{id}`"));
         match nearest_id(id) {
@@ -123,19 +119,15 @@ fn nearest_id(written: &str) -> Option<&'static str> {
 }
 
 /// The request for the arguments. Reports all their faults.
-fn prepare<E: Copy>(
-    operation: Op<E>,
-    args: &Args,
-    context: &Context,
-) -> Result<Request<E>, Failure> {
+fn prepare<E: Copy>(operation: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, Failure> {
     let page = args.page.map(|page| format!("page={page}"));
     let per_page = args.per_page.map(|per_page| format!("per_page={per_page}"));
     let all: Vec<_> = args.arguments.iter().cloned().chain(page).chain(per_page).collect();
     for warning in arguments::warnings(operation.row(), &all) {
-        context.output.eprint(&format!("warning: {warning}\n"));
+        cx.output.eprint(&format!("warning: {warning}\n"));
     }
     arguments::request_for(operation, &all).map_err(|faults| {
-        faults.iter().for_each(|fault| context.output.eprint_failure(fault));
+        faults.iter().for_each(|fault| cx.output.eprint_failure(fault));
         Failure::reported(Exit::Usage)
     })
 }
@@ -148,11 +140,10 @@ fn prepare<E: Copy>(
 async fn open<E: Copy>(
     operation: Op<E>,
     args: &Args,
-    context: &Context,
+    cx: &Context,
 ) -> Result<(ReadClient, Request<E>), Failure> {
-    let request = prepare(operation, args, context)?;
-    let (endpoint, config) =
-        args.connect.without_manifests(args.config.as_deref(), context).await?;
+    let request = prepare(operation, args, cx)?;
+    let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
     let hosts = config.service.import_hosts.names().into_iter();
     let request = hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
     let mut secrets = endpoint.secrets();
@@ -160,7 +151,7 @@ async fn open<E: Copy>(
     if let Some(failure) = unusable(&request, &secrets) {
         return Err(failure);
     }
-    let client = args.connect.client(&endpoint, &config, Arc::new(secrets), &context.output)?;
+    let client = args.connect.client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
     Ok((client, request))
 }
 
@@ -179,7 +170,7 @@ fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
 async fn read(
     (client, request): (ReadClient, Request<Read>),
     args: &Args,
-    context: &Context,
+    cx: &Context,
 ) -> CommandResult {
     let row = request.operation;
     let is_list = row.answer == operation::Answer::List && !request.has_query("page");
@@ -193,34 +184,34 @@ async fn read(
         let objects = client.list(request).await;
         objects.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
     };
-    print(row, answer.map_err(|error| failure(error, Exit::Incomplete))?, args, context)?;
+    print(row, answer.map_err(|error| call_failure(error, Exit::Incomplete))?, args, cx)?;
     Ok(Exit::Success)
 }
 
 async fn write(
     (client, request): (ReadClient, Request<Write>),
     args: &Args,
-    context: &Context,
+    cx: &Context,
 ) -> CommandResult {
     let row = request.operation;
-    if !args.yes && !context.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
-        context.output.eprint("nothing was changed\n");
+    if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
+        cx.output.eprint("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
     let answer = WriteClient::new(client).send(request).await;
-    let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;
+    let answer = answer.map_err(|error| call_failure(error, Exit::Unfinished))?;
     match answer.status {
-        304 => context.output.eprint("nothing was changed: already done\n"),
-        404 => context.output.eprint("nothing was changed: already absent\n"),
-        _ if answer.body.is_null() => context.output.eprint("done\n"),
-        _ => print(row, answer.body, args, context)?,
+        304 => cx.output.eprint("nothing was changed: already done\n"),
+        404 => cx.output.eprint("nothing was changed: already absent\n"),
+        _ if answer.body.is_null() => cx.output.eprint("done\n"),
+        _ => print(row, answer.body, args, cx)?,
     }
     Ok(Exit::Success)
 }
 
 /// The failure of a call; `refused` is the exit code if the service refuses something that is
 /// allowed in general.
-fn failure(error: ApiError, refused: Exit) -> Failure {
+fn call_failure(error: ApiError, refused: Exit) -> Failure {
     let lost = error.in_doubt_since().is_some();
     let exit = Exit::from_request(&error, refused);
     let failure = Failure { exit, ..Failure::from(error) };
@@ -232,11 +223,11 @@ fn failure(error: ApiError, refused: Exit) -> Failure {
 }
 
 /// Writes an answer to stdout.
-fn print(row: &Operation, mut answer: Json, args: &Args, context: &Context) -> Result<(), Failure> {
+fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result<(), Failure> {
     if !args.show_secrets {
         mask(row, &mut answer);
     }
-    let secrets = context.output.secrets();
+    let secrets = cx.output.secrets();
     let shown = args.show_secrets.then(|| secrets.showing_credentials());
     let secrets = shown.as_ref().unwrap_or(&secrets);
     let lines = match (args.out, &answer) {
@@ -254,7 +245,7 @@ fn print(row: &Operation, mut answer: Json, args: &Args, context: &Context) -> R
         text += &line.map_err(|error| Failure::new(Exit::Internal, error))?;
         text += "\n";
     }
-    context.output.print_data(&escape_unsafe(&text))
+    cx.output.print_data(&escape_unsafe(&text))
 }
 
 /// Hides the secrets in an answer: values of variables, tokens of runners, and credentials in URLs

@@ -236,7 +236,7 @@ fn faults_of_arguments_are_reported_with_hints() {
         ),
         (
             edit("visibility=privat"),
-            "`visibility` is `private`, `internal` or `public`, not `privat`; did you mean `private`?",
+            "`visibility` must be `private`, `internal` or `public`, not `privat`; did you mean `private`?",
         ),
         (edit("build_timeout=1h"), "`build_timeout` must be a whole number, not `1h`"),
         (
@@ -424,13 +424,13 @@ fn secrets_in_answers_are_hidden() {
 
 #[test]
 fn an_operation_is_found_by_its_id_or_suggested() {
-    assert!(find("project-star").is_ok());
+    assert!(find_operation("project-star").is_ok());
     for (written, near) in [
         ("project_star", "project-star"),
         ("variables-list", "variable-list"),
         ("frobnicate", "--list"),
     ] {
-        let failure = find(written).unwrap_err();
+        let failure = find_operation(written).unwrap_err();
         assert!(
             failure.exit == Exit::Usage
                 && failure.help.as_deref().is_some_and(|help| help.contains(near)),
@@ -475,15 +475,15 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
     ] {
         let error =
             client(answer).get_optional(PROJECT_GET.request().arg("id", 1), &[]).await.unwrap_err();
-        assert_eq!(failure(error, Exit::Incomplete).exit.code(), read, "{answer:?}");
+        assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), read, "{answer:?}");
         let error = WriteClient::new(client(answer))
             .send(PROJECT_FORK.request().arg("id", 1))
             .await
             .unwrap_err();
-        assert_eq!(failure(error, Exit::Unfinished).exit.code(), write, "{answer:?}");
+        assert_eq!(call_failure(error, Exit::Unfinished).exit.code(), write, "{answer:?}");
     }
     let error = client(Ok(200)).list(NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
-    assert_eq!(failure(error, Exit::Incomplete).exit.code(), 10, "a list that is not whole");
+    assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), 10, "a list that is not whole");
 }
 
 #[tokio::test]
@@ -493,7 +493,7 @@ async fn a_write_without_an_answer_may_have_been_carried_out() {
             .send(PROJECT_FORK.request().arg("id", 1))
             .await
             .unwrap_err();
-        let failure = failure(error, Exit::Unfinished);
+        let failure = call_failure(error, Exit::Unfinished);
         assert!(
             failure.exit == Exit::Unfinished
                 && failure.help.is_some_and(|help| help.contains("look")),

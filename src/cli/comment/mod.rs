@@ -51,21 +51,20 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
-    let target = args.target(&context.env)?;
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+    let target = args.target(&cx.env)?;
     let (marker, texts) = read_reports(&args.report)?;
-    let (endpoint, config) =
-        args.connect.without_manifests(args.config.as_deref(), context).await?;
+    let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
     let secrets = Arc::new(endpoint.secrets());
-    let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets), &context.output)?;
-    refuse_token(&args.report, &texts, &endpoint, &secrets, &context.env)?;
+    let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets), &cx.output)?;
+    refuse_token(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
     let observer = Observer::connect(client).await?;
     let writer = WriteClient::new(observer.client().clone());
     let body = texts.concat();
     let put = comment::put(&writer, observer.caller().id, &target, &marker, &body).await;
-    let comment = put.map_err(|error| failure(error, &target))?;
-    context.output.eprint(&remarks(&comment));
-    context.output.print(&summary(&comment, &target)).map(|()| Exit::Success)
+    let comment = put.map_err(|error| comment_failure(error, &target))?;
+    cx.output.eprint(&remarks_text(&comment));
+    cx.output.print(&summary_text(&comment, &target)).map(|()| Exit::Success)
 }
 
 impl Args {
@@ -188,7 +187,7 @@ fn refuse_token(
 }
 
 /// The failure if a comment could not be made.
-fn failure(error: CommentError, target: &MergeRequestRef) -> Failure {
+fn comment_failure(error: CommentError, target: &MergeRequestRef) -> Failure {
     let api_error = error.error();
     let in_doubt = api_error.in_doubt_since().is_some();
     let refused = match &error {
@@ -215,7 +214,7 @@ fn failure(error: CommentError, target: &MergeRequestRef) -> Failure {
 }
 
 /// The result of the command, as text.
-fn summary(comment: &Comment, target: &MergeRequestRef) -> String {
+fn summary_text(comment: &Comment, target: &MergeRequestRef) -> String {
     let what = match comment.outcome {
         CommentOutcome::Written => "comment written",
         CommentOutcome::Edited => "comment updated",
@@ -225,7 +224,7 @@ fn summary(comment: &Comment, target: &MergeRequestRef) -> String {
 }
 
 /// Further remarks for the job's log.
-fn remarks(comment: &Comment) -> String {
+fn remarks_text(comment: &Comment) -> String {
     let mut text = String::new();
     if !comment.copies.is_empty() {
         let ids: Vec<_> = comment.copies.iter().map(u64::to_string).collect();

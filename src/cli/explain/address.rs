@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Explains an address.
-pub(super) async fn run(args: &Args, context: &Context) -> CommandResult {
+pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     let (path, rest) = args
         .subject
         .split_once('#')
@@ -27,27 +27,27 @@ pub(super) async fn run(args: &Args, context: &Context) -> CommandResult {
         &Options { traced: &[glob], ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {
-        return Err(context.unusable("the manifests", loaded.diagnostics));
+        return Err(cx.unusable("the manifests", loaded.diagnostics));
     };
-    let subject = find(desired, path, rest)?;
+    let subject = find_subject(desired, path, rest)?;
     let trace = loaded.traces.iter().find(|trace| trace.path() == &subject.container.path);
     let trace = trace.ok_or_else(|| undeclared(path, desired))?;
-    let (style, secrets) = (context.output.style, context.output.secrets());
+    let (style, secrets) = (cx.output.style, cx.output.secrets());
     let documentation = documentation(&subject);
     let text = explain::declared(&subject, trace, documentation.as_ref(), style, &secrets);
-    if !args.connect.is_given(&context.env) {
-        context.output.print(&text)?;
+    if !args.connect.is_given(&cx.env) {
+        cx.output.print(&text)?;
         return Ok(Exit::Success);
     }
     let address = subject.address();
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
     let only = Selector::parse(&format!("{}{section}", address.path)).map_err(Failure::usage)?;
     let session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, vec![only]);
-    let session = SessionBuilder::new(&session).open(context).await?;
+    let session = SessionBuilder::new(&session).open(cx).await?;
     let (plan, live) = session.inspect().await?;
     let secrets = &session.settings.secrets;
     let live = explain::live(&subject, &plan, &live, &session.run, style, secrets);
-    context.output.print(&format!("{text}\n{live}"))?;
+    cx.output.print(&format!("{text}\n{live}"))?;
     Ok(Exit::first_of([
         Exit::Usage.when(!plan.problems.is_empty()),
         Exit::Incomplete.when(!plan.incomplete.is_empty()),
@@ -62,7 +62,11 @@ fn documentation(subject: &Subject<'_>) -> Option<schema::Known> {
 }
 
 /// The declaration at `path` and, after the `#`, at `rest`.
-fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subject<'d>, Failure> {
+fn find_subject<'d>(
+    desired: &'d Desired,
+    path: &str,
+    rest: Option<&str>,
+) -> Result<Subject<'d>, Failure> {
     let lower = path.to_lowercase();
     let container =
         desired.containers.iter().find(|container| container.path.to_lowercase() == lower);
@@ -93,7 +97,7 @@ fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subj
         }
     };
     let field = match (field, entry) {
-        (Some(field), Some((_, fields))) => field_of(section, fields, field)?,
+        (Some(field), Some((_, fields))) => find_field(section, fields, field)?,
         _ => Vec::new(),
     };
     Ok(Subject { container, section: Some(section), entry, field })
@@ -138,7 +142,7 @@ fn find_entry<'d, 'w>(
 }
 
 /// The names that lead to the field `written`, if it is declared.
-fn field_of(section: Section, fields: &Declared, written: &str) -> Result<Vec<String>, Failure> {
+fn find_field(section: Section, fields: &Declared, written: &str) -> Result<Vec<String>, Failure> {
     // In flattened fields, dots are part of the name.
     let name = fields.keys().find(|name| match written.strip_prefix(name) {
         Some("") => true,

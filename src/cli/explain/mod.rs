@@ -30,12 +30,12 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let subject = &args.subject;
     if subject.contains(['#', '/']) {
-        return address::run(&args, context).await;
+        return address::run(&args, cx).await;
     }
-    let style = context.output.style;
+    let style = cx.output.style;
     let mut fields = schema::known(subject);
     if let ([], [one]) = (&fields[..], &schema::with_last_name(subject)[..]) {
         fields = schema::known(one);
@@ -47,22 +47,23 @@ pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
     let number = subject.to_lowercase().replace([' ', '-'], "");
     let number = number.trim_start_matches("exit").trim_start_matches("code");
     let exit = number.parse().ok().and_then(Exit::from_code).map(|_| HELP.to_owned());
-    let texts: Vec<_> = code.into_iter().chain(guard(subject)).chain(field).chain(exit).collect();
+    let texts: Vec<_> =
+        code.into_iter().chain(explain_guard(subject)).chain(field).chain(exit).collect();
     if !texts.is_empty() {
-        context.output.print(&texts.join("\n"))?;
+        cx.output.print(&texts.join("\n"))?;
         return Ok(Exit::Success);
     }
     // The path of a top-level group looks like any other word.
     let loaded = manifest::load(&args.dir, &Surroundings::of_process());
     let mut declared = loaded.desired.iter().flat_map(|desired| &desired.containers);
     if declared.any(|container| container.path.eq_ignore_ascii_case(subject)) {
-        return address::run(&args, context).await;
+        return address::run(&args, cx).await;
     }
-    Err(unknown(subject))
+    Err(unknown_name(subject))
 }
 
 /// The explanation of the guard `name`.
-fn guard(name: &str) -> Option<String> {
+fn explain_guard(name: &str) -> Option<String> {
     let schema = schemars::schema_for!(Guard).to_value();
     let guard = schema["oneOf"].as_array()?.iter().find(|guard| guard["const"] == name)?;
     let meaning = guard["description"].as_str()?.replace('\n', " ");
@@ -71,7 +72,7 @@ fn guard(name: &str) -> Option<String> {
 }
 
 /// The failure if nothing is called `what`, with similar names.
-fn unknown(subject: &str) -> Failure {
+fn unknown_name(subject: &str) -> Failure {
     const OTHERWISE: &str =
         "name a field such as `settings.merge_method`, or the code in the brackets of a message";
     let failure = Failure::usage(format!("unknown name `{subject}`"));

@@ -27,7 +27,7 @@ pub(super) async fn verify(
     mut lives: LiveStates,
     observer: &Observer,
     config: &Config,
-    context: &Context,
+    cx: &Context,
 ) -> Result<Vec<String>, Failure> {
     let files = written
         .files
@@ -38,7 +38,7 @@ pub(super) async fn verify(
     let desired = match manifest::of_texts(texts, today, config) {
         Ok(desired) => desired,
         Err(diagnostics) => {
-            context.output.eprint_diagnostics(&diagnostics);
+            cx.output.eprint_diagnostics(&diagnostics);
             return Ok(vec!["the exported manifests have errors".to_owned()]);
         }
     };

@@ -147,21 +147,21 @@ impl Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     args.check()?;
     let empty = folder::check(&args.dir);
     if args.update && empty.is_err() {
-        return update::run(&args, context).await;
+        return update::run(&args, cx).await;
     }
     empty?;
     if let Some(file) = &args.secrets {
         folder::check_secrets(file, &args.dir)?;
     }
-    let manages = manages(&args.dir, context)?;
-    let (endpoint, config) = args.connect.without_manifests(None, context).await?;
-    let (written, exit) = read(&args, &endpoint, (&config, manages.as_ref()), context).await?;
+    let manages = manages(&args.dir, cx)?;
+    let (endpoint, config) = args.connect.without_manifests(None, cx).await?;
+    let (written, exit) = read(&args, &endpoint, (&config, manages.as_ref()), cx).await?;
     let files = folder::write(&args.dir, &written, args.secrets.as_deref())?;
-    context.output.print(&summary(&args, &written, files))?;
+    cx.output.print(&summary(&args, &written, files))?;
     Ok(exit)
 }
 
@@ -174,20 +174,20 @@ async fn read(
     args: &Args,
     endpoint: &Endpoint,
     (config, manages): (&Config, Option<&Manages>),
-    context: &Context,
+    cx: &Context,
 ) -> Result<(Written, Exit), Failure> {
     let secrets = Arc::new(endpoint.secrets());
-    let client = args.connect.client(endpoint, config, secrets, &context.output)?;
+    let client = args.connect.client(endpoint, config, secrets, &cx.output)?;
     let observer = Observer::connect(client).await?;
     let settings = args.settings(&observer, manages).await?;
-    let existing = find_existing(args, &settings, &observer, context).await?;
+    let existing = find_existing(args, &settings, &observer, cx).await?;
     let containers = existing.containers.into_values();
     let containers: Vec<Container> =
         containers.map(|(scope, path)| export::to_read(scope, path, &settings)).collect();
     if containers.is_empty() {
         return Err(Failure::usage("`--only` and `--exclude` select nothing"));
     }
-    let progress = Progress::reading(containers.iter(), observer.client(), &context.output);
+    let progress = Progress::reading(containers.iter(), observer.client(), &cx.output);
     let found = RefCell::new((Estate::new(settings, existing.deleting), LiveStates::new()));
     let each = async |container: &Container, mut live: Live| {
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
@@ -203,14 +203,14 @@ async fn read(
     observer.all(&containers, ahead, each).await?;
     drop(progress);
     let (mut estate, lives) = found.into_inner();
-    let is_read = report_unread(&mut estate, args, context)?;
+    let is_read = report_unread(&mut estate, args, cx)?;
     let written = estate.finish();
     for note in &written.notes {
-        context.output.eprint(&format!("note: {}\n", escape(note)));
+        cx.output.eprint(&format!("note: {}\n", escape(note)));
     }
-    let wrong = back::verify(&written, lives, &observer, config, context).await?;
+    let wrong = back::verify(&written, lives, &observer, config, cx).await?;
     for what in &wrong {
-        context.output.eprint(&format!("warning: {}\n", escape(what)));
+        cx.output.eprint(&format!("warning: {}\n", escape(what)));
     }
     if !wrong.is_empty() && !args.partial {
         return Err(nothing_written("the exported manifests do not match the live state"));
@@ -223,9 +223,9 @@ async fn read(
 ///
 /// # Errors
 /// If something was not read, without `--partial`.
-fn report_unread(estate: &mut Estate, args: &Args, context: &Context) -> Result<bool, Failure> {
-    eprint_missing("could not read", estate.missing(), context);
-    eprint_missing("left out", estate.left_out(), context);
+fn report_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, Failure> {
+    eprint_missing("could not read", estate.missing(), cx);
+    eprint_missing("left out", estate.left_out(), cx);
     let missing = estate.missing().len();
     if missing > 0 && !args.partial {
         return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
@@ -233,10 +233,10 @@ fn report_unread(estate: &mut Estate, args: &Args, context: &Context) -> Result<
     Ok(missing == 0 && (args.partial || estate.left_out().is_empty()))
 }
 
-fn eprint_missing(words: &str, all: &[export::Missing], context: &Context) {
+fn eprint_missing(words: &str, all: &[export::Missing], cx: &Context) {
     let line = |one: &export::Missing| format!("warning: {words} {}: {}", one.what, one.cause);
     let key = |one: &export::Missing| one.cause.message.replace(&one.cause.request, "");
-    context.output.eprint_lines(all, "object", key, [&line, &|one| one.what.clone()]);
+    cx.output.eprint_lines(all, "object", key, [&line, &|one| one.what.clone()]);
 }
 
 fn nothing_written(why: &str) -> Failure {
@@ -246,13 +246,13 @@ fn nothing_written(why: &str) -> Failure {
 
 /// What the manifests in `folder` may declare: by the `undrift.yaml` that `check` would use. The
 /// folder may not exist yet.
-fn manages(folder: &Path, context: &Context) -> Result<Option<Manages>, Failure> {
+fn manages(folder: &Path, cx: &Context) -> Result<Option<Manages>, Failure> {
     let folder = std::path::absolute(folder)?;
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
     let mut diagnostics = Diagnostics::default();
     let (_, config) = config::find(existing, &Surroundings::of_process(), &mut diagnostics);
     if diagnostics.has_errors() {
-        context.output.refuse_errors(&diagnostics)?;
+        cx.output.refuse_errors(&diagnostics)?;
     }
     Ok(config.manages)
 }
@@ -262,7 +262,7 @@ async fn find_existing(
     args: &Args,
     settings: &Settings,
     observer: &Observer,
-    context: &Context,
+    cx: &Context,
 ) -> Result<Existing, Failure> {
     let mut existing = observer.existing(&args.paths).await?;
     if existing.personal > 0 {
@@ -270,7 +270,7 @@ async fn find_existing(
         let note = format!(
             "note: skipped {personal} in personal namespaces; name a user to export them\n"
         );
-        context.output.eprint(&note);
+        cx.output.eprint(&note);
     }
     if let Some(path) = existing.unmatched.first() {
         let failure = Failure::usage(format!("nothing exists at `{}`", escape(path)));
@@ -280,16 +280,12 @@ async fn find_existing(
         return Err(Failure::usage("everything there is marked for deletion"));
     }
     existing.containers.retain(|_, (_, path)| settings.touches(path));
-    stay_inside(&mut existing, settings, context)?;
+    stay_inside(&mut existing, settings, cx)?;
     Ok(existing)
 }
 
 /// Removes what the manifests must not declare, and names it.
-fn stay_inside(
-    existing: &mut Existing,
-    settings: &Settings,
-    context: &Context,
-) -> Result<(), Failure> {
+fn stay_inside(existing: &mut Existing, settings: &Settings, cx: &Context) -> Result<(), Failure> {
     let Some(manages) = &settings.manages else { return Ok(()) };
     let all = std::mem::take(&mut existing.containers).into_iter();
     let (inside, outside): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -310,7 +306,7 @@ fn stay_inside(
         if !paths.is_empty() {
             let paths: Vec<_> = paths.iter().map(|path| &**path).collect();
             let paths = few_listed(&paths);
-            context.output.eprint(&format!("note: {what} `manages` in {FILE}: {paths}\n"));
+            cx.output.eprint(&format!("note: {what} `manages` in {FILE}: {paths}\n"));
         }
     }
     Ok(())

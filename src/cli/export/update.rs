@@ -48,7 +48,7 @@ impl ManifestTexts<'_> {
     }
 
     fn refuse_invalid(&self, why: &str) -> Failure {
-        self.context.output.eprint(why);
+        self.cx.output.eprint(why);
         let failure = nothing_written("the extended manifests would have errors");
         failure.help("leave out what is named with `--exclude`, or declare it by hand")
     }
@@ -111,17 +111,16 @@ impl ManifestTexts<'_> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: &Args, context: &Context) -> CommandResult {
+pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     let surroundings = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &surroundings);
     let manages = loaded.config.manages.clone();
-    let texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), context);
-    let manifests = into_manifests(loaded, context)?;
+    let texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
+    let manifests = into_manifests(loaded, cx)?;
     let desired = manifests.desired.clone();
     let manifests = Manifests { includes: None, ..manifests };
     let of_session = SessionArgs::selecting(&args.dir, &[], &args.connect, Vec::new());
-    let session =
-        SessionBuilder::new(&of_session).with(manifests, surroundings.today, context).await?;
+    let session = SessionBuilder::new(&of_session).with(manifests, surroundings.today, cx).await?;
     update(args, texts, manages.as_ref(), desired, &session).await
 }
 
@@ -132,9 +131,9 @@ async fn update(
     mut desired: Desired,
     session: &Session,
 ) -> CommandResult {
-    let context = texts.context;
+    let cx = texts.cx;
     let settings = args.settings(&session.observer, manages).await?;
-    let existing = find_existing(args, &settings, &session.observer, context).await?;
+    let existing = find_existing(args, &settings, &session.observer, cx).await?;
     let selected: BTreeMap<&str, &(Scope, _)> =
         existing.containers.iter().map(|(lower, found)| (lower.as_str(), found)).collect();
     let mut new: BTreeSet<&str> = selected.keys().copied().collect();
@@ -157,29 +156,27 @@ async fn update(
     let containers: Vec<&Container> = desired.containers.iter().filter(is_selected).collect();
     let mut estate = Estate::new(settings.clone(), existing.deleting.clone());
     let Differences { additions, changes, mut refused, plain } =
-        find_differences(&containers, &new, &settings, &mut estate, session, context).await?;
+        find_differences(&containers, &new, &settings, &mut estate, session, cx).await?;
     let renamed = renamed.into_iter().filter(|(lower, _)| selected.contains_key(&**lower));
     refused.extend(renamed.map(|(_, refusal)| refusal));
     refused.extend(lost);
-    let is_read = report_unread(&mut estate, args, context)?;
+    let is_read = report_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
     texts.store(&added);
     let (changed, changes) = texts.edited(&texts.desired()?, changes, &mut refused)?;
     // Both share the screen.
     let max_lines = if changes.is_empty() { SCREEN_LINES } else { SCREEN_LINES / 2 };
-    let style = context.output.style;
-    context.output.print(&render_edits(&texts.files(), &plain, max_lines, style))?;
+    let style = cx.output.style;
+    cx.output.print(&render_edits(&texts.files(), &plain, max_lines, style))?;
     if !changes.is_empty() {
-        context.output.print("\ndifferent in the manifests; not written:\n")?;
-        context.output.print(&render_edits(&changed.files, &plain, max_lines, style))?;
+        cx.output.print("\ndifferent in the manifests; not written:\n")?;
+        cx.output.print(&render_edits(&changed.files, &plain, max_lines, style))?;
     }
     for Refusal { address, why, .. } in &refused {
-        context
-            .output
-            .eprint(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
+        cx.output.eprint(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
     }
     texts.write()?;
-    context.output.eprint(&summary(args, new.len(), &additions, &changes, texts.new.len()));
+    cx.output.eprint(&summary(args, new.len(), &additions, &changes, texts.new.len()));
     Ok(Exit::Incomplete.when(!is_read || !refused.is_empty()))
 }
 
@@ -232,7 +229,7 @@ async fn find_differences(
     settings: &Settings,
     estate: &mut Estate,
     session: &Session,
-    context: &Context,
+    cx: &Context,
 ) -> Result<Differences, Failure> {
     let only = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect();
     let everything = Selection { only, exclude: Vec::new() };
@@ -258,7 +255,7 @@ async fn find_differences(
             .refused
             .extend(refused.filter(|it| !it.is_unread && settings.holds(&it.address)));
     };
-    compare(session, containers, (export::whole, settings), context, each).await?;
+    compare(session, containers, (export::whole, settings), cx, each).await?;
     differences.additions.sort_by(|a, b| a.address.cmp(&b.address));
     differences.changes.sort_by(|a, b| a.address.cmp(&b.address));
     differences.refused.sort_by(|a, b| a.address.cmp(&b.address));

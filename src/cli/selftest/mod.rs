@@ -82,32 +82,32 @@ fn tier(text: &str) -> Result<Tier, String> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, context: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let mut tester = Tester::new(args.connect.clone())?;
-    let setup = prepare(&args, &tester.connect(context).await?).await?;
-    context.output.eprint(&format!("everything happens in `{}`\n", escape(&setup.root)));
-    if !args.yes && !context.output.confirm(&format!("create and remove `{}`", setup.root))? {
-        context.output.eprint("nothing was changed\n");
+    let setup = prepare(&args, &tester.connect(cx).await?).await?;
+    cx.output.eprint(&format!("everything happens in `{}`\n", escape(&setup.root)));
+    if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", setup.root))? {
+        cx.output.eprint("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
     let client = Arc::clone(&tester.client);
     let interrupt =
         move || client.lock().iter().flat_map(|client| &**client).for_each(ReadClient::interrupt);
-    let signals = signal::watch(context.output.clone(), interrupt, |_| {})?;
+    let signals = signal::watch(cx.output.clone(), interrupt, |_| {})?;
     tester.signals = Arc::clone(&signals);
-    let found = tester.phases(&setup, context).await;
-    let is_clean = tester.clean(&setup, context).await;
+    let found = tester.phases(&setup, cx).await;
+    let is_clean = tester.clean(&setup, cx).await;
     if let Some(signal) = signals.get() {
         return Ok(Exit::first_of([*signal, Exit::Unfinished.when(!is_clean)]));
     }
     let found = found?;
-    let expected = expected(&setup, context).await?;
+    let expected = run_sandbox(&setup, cx).await?;
     let report = SelftestReport::new(&setup, &found, expected.as_ref());
     if let Some(file) = &args.output {
         reports::write(file, &report.full_text())
             .map_err(|error| reports::cannot_write(file, &error))?;
     }
-    context.output.print(&report.screen(args.output.as_deref()))?;
+    cx.output.print(&report.screen(args.output.as_deref()))?;
     let differs = !found.equals(&expected.unwrap_or_default());
     Ok(Exit::first_of([Exit::Unfinished.when(!is_clean), Exit::Differences.when(differs)]))
 }
@@ -127,7 +127,7 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, Failure>
         let failure = Failure::usage(format!("the token is not an owner of the group `{shown}`"));
         return Err(failure.help("use a token with the role Owner in this group"));
     }
-    if let Some(other) = content(client, id, &path).await? {
+    if let Some(other) = find_content(client, id, &path).await? {
         let failure = Failure::usage(format!("the group `{shown}` is not empty: `{other}`"));
         return Err(failure.help("the selftest only works in a group that holds nothing else"));
     }
@@ -151,7 +151,11 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, Failure>
 
 /// Something in a group, in a form that may be shown. The remains of an earlier selftest, which the
 /// service is about to delete, do not count.
-async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<String>, ApiError> {
+async fn find_content(
+    client: &ReadClient,
+    id: u64,
+    path: &str,
+) -> Result<Option<String>, ApiError> {
     let groups = operation::GROUP_DESCENDANTS.request().arg("id", id);
     let groups = groups.query("all_available", true);
     let projects = operation::GROUP_PROJECTS.request().arg("id", id);
@@ -182,7 +186,7 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
 
 /// The results of the sandbox, if this build has one.
 #[cfg(feature = "sandbox")]
-async fn expected(setup: &TestSetup, context: &Context) -> Result<Option<Findings>, Failure> {
+async fn run_sandbox(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, Failure> {
     use crate::{
         cli::embedded,
         release::REFERENCE,
@@ -204,10 +208,10 @@ async fn expected(setup: &TestSetup, context: &Context) -> Result<Option<Finding
     let profile = Profile { import_delay: Duration::ZERO, ..Profile::default() };
     let config =
         sandbox::Config { data: Data::Memory, seed: Some(seed), profile, ..Default::default() };
-    let running = embedded::launch(config, &context.output).await?;
-    let found = Some(embedded::endpoint(&running, context.env.clone())?);
+    let running = embedded::launch(config, &cx.output).await?;
+    let found = Some(embedded::endpoint(&running, cx.env.clone())?);
     let tester = Tester::new(ConnectArgs { found, ..ConnectArgs::default() })?;
-    let found = tester.phases(setup, context).await;
+    let found = tester.phases(setup, cx).await;
     running.stop().await;
     found.map(Some)
 }
@@ -215,7 +219,7 @@ async fn expected(setup: &TestSetup, context: &Context) -> Result<Option<Finding
 /// The results of the sandbox; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
-async fn expected(_: &TestSetup, _: &Context) -> Result<Option<Findings>, Failure> {
+async fn run_sandbox(_: &TestSetup, _: &Context) -> Result<Option<Findings>, Failure> {
     Ok(None)
 }
 
@@ -239,27 +243,27 @@ impl Tester {
     }
 
     /// Connects outside a session.
-    async fn connect(&self, context: &Context) -> Result<Observer, Failure> {
+    async fn connect(&self, cx: &Context) -> Result<Observer, Failure> {
         let (root, config) = (Path::new("."), Config::default());
-        let endpoint = self.connect.endpoint(root, &config, context).await?;
+        let endpoint = self.connect.endpoint(root, &config, cx).await?;
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
         let secrets = Arc::new(endpoint.apart_from(secrets));
-        let client = self.connect.client(&endpoint, &config, secrets, &context.output)?;
+        let client = self.connect.client(&endpoint, &config, secrets, &cx.output)?;
         Ok(Observer::connect(client).await?)
     }
 
     /// Runs all phases, unless interrupted.
-    async fn phases(&self, setup: &TestSetup, context: &Context) -> Result<Findings, Failure> {
+    async fn phases(&self, setup: &TestSetup, cx: &Context) -> Result<Findings, Failure> {
         let mut found = Findings::default();
         for phase in Phase::ALL {
-            let session = self.session(phase, setup, context).await?;
-            carry_out(phase, session.plan(context).await?, &session, &mut found).await?;
+            let session = self.session(phase, setup, cx).await?;
+            carry_out(phase, session.plan(cx).await?, &session, &mut found).await?;
             if self.signals.get().is_some() {
                 break;
             }
             // The session contains the plan's lists, which are more complete than the kept ones.
-            let session = self.session(phase, setup, context).await?;
-            found.add_repeated(phase, &session.plan(context).await?);
+            let session = self.session(phase, setup, cx).await?;
+            found.add_repeated(phase, &session.plan(cx).await?);
         }
         Ok(found)
     }
@@ -269,7 +273,7 @@ impl Tester {
         &self,
         phase: Phase,
         setup: &TestSetup,
-        context: &Context,
+        cx: &Context,
     ) -> Result<Session, Failure> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
@@ -277,7 +281,7 @@ impl Tester {
         let loaded = manifest::load(self.folder.path(), &surroundings);
         let Some(desired) = loaded.desired else {
             // Warnings are for authors, and these manifests have none.
-            context.output.eprint_diagnostics(&loaded.diagnostics);
+            cx.output.eprint_diagnostics(&loaded.diagnostics);
             let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
             return Err(Failure::new(Exit::Internal, wrong));
         };
@@ -285,7 +289,7 @@ impl Tester {
         let manifests = Manifests { desired, includes: None, root, config };
         let args = SessionArgs::selecting(self.folder.path(), &[], &self.connect, Vec::new());
         let opening = SessionBuilder::new(&args);
-        let session = opening.with(manifests, surroundings.today, context).await?;
+        let session = opening.with(manifests, surroundings.today, cx).await?;
         let client = session.observer.client();
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         self.signals.get().iter().for_each(|_| client.interrupt());
@@ -293,9 +297,9 @@ impl Tester {
     }
 
     /// Removes the new group. Returns whether nothing of it is left.
-    async fn clean(&self, setup: &TestSetup, context: &Context) -> bool {
+    async fn clean(&self, setup: &TestSetup, cx: &Context) -> bool {
         let root = escape(&setup.root);
-        let cleaned = match self.connect(context).await {
+        let cleaned = match self.connect(cx).await {
             Ok(observer) => remove(&observer, &setup.root).await.map_err(Failure::from),
             Err(failure) => Err(failure),
         };
@@ -304,11 +308,11 @@ impl Tester {
             Ok(Some(true)) => (true, "is marked for deletion; the service deletes it later"),
             Ok(Some(false)) => (false, "is still there; delete it by hand"),
             Err(failure) => {
-                context.output.eprint_failure(&failure);
+                cx.output.eprint_failure(&failure);
                 (false, "may still be there; delete it by hand")
             }
         };
-        context.output.eprint(&format!("`{root}` {state}\n"));
+        cx.output.eprint(&format!("`{root}` {state}\n"));
         is_clean
     }
 }

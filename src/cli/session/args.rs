@@ -77,8 +77,8 @@ impl SessionArgs {
             .help("leave them out, or save another plan with them"));
         }
         let select = SelectArgs {
-            only: selectors(&saved.only)?,
-            exclude: selectors(&saved.exclude)?,
+            only: parse_selectors(&saved.only)?,
+            exclude: parse_selectors(&saved.exclude)?,
             saved: Some(Arc::clone(saved)),
         };
         Ok(Self { dir: dir.into(), select, ..self.clone() })
@@ -86,7 +86,7 @@ impl SessionArgs {
 
     /// The values of `--only` and `--exclude`, as written.
     pub(in crate::cli) fn selected(&self) -> [Vec<String>; 2] {
-        [written(&self.select.only), written(&self.select.exclude)]
+        [written_selectors(&self.select.only), written_selectors(&self.select.exclude)]
     }
 
     /// The environment variables that manifests may use: from the options, or else from
@@ -96,7 +96,7 @@ impl SessionArgs {
             _ if !self.allow_env.is_empty() => {
                 ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
             }
-            Some(globs) => (ALLOW_NAME, words(globs).collect::<Vec<_>>()),
+            Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
             None => return Ok(Allowed::default()),
         };
         Allowed::only(globs).map_err(|reason| {
@@ -227,7 +227,7 @@ impl ChangeArgs {
     /// The acknowledgements from the command line, or else from UNDRIFT_ACK.
     pub(super) fn acknowledged(&self, env: &Environment) -> Result<Vec<Acknowledgement>, Failure> {
         match env.get(ACK_NAME) {
-            Some(written) if self.ack.is_empty() => words(written)
+            Some(written) if self.ack.is_empty() => split_words(written)
                 .map(Acknowledgement::parse)
                 .collect::<Result<_, _>>()
                 .map_err(|reason| Failure::usage(format!("{ACK_NAME}: {reason}"))),
@@ -246,21 +246,21 @@ impl ChangeArgs {
             )
             .help("leave them out, or save another plan with them"));
         }
-        Ok(Self { resend: selectors(&saved.resend)?, ..self.clone() })
+        Ok(Self { resend: parse_selectors(&saved.resend)?, ..self.clone() })
     }
 
     /// The values of `--resend`, as written.
     pub(in crate::cli) fn resent(&self) -> Vec<String> {
-        written(&self.resend)
+        written_selectors(&self.resend)
     }
 }
 
-fn written(selectors: &[Selector]) -> Vec<String> {
+fn written_selectors(selectors: &[Selector]) -> Vec<String> {
     selectors.iter().map(|selector| selector.written().to_owned()).collect()
 }
 
 /// Parses the selectors of a saved plan.
-fn selectors(written: &[String]) -> Result<Vec<Selector>, Failure> {
+fn parse_selectors(written: &[String]) -> Result<Vec<Selector>, Failure> {
     let selectors = written.iter().map(|glob| Selector::parse(glob)).collect::<Result<_, _>>();
     selectors
         .map_err(|reason| Failure::new(Exit::Stale, anyhow::anyhow!("the saved plan: {reason}")))
@@ -269,7 +269,7 @@ fn selectors(written: &[String]) -> Result<Vec<Selector>, Failure> {
 /// The holds in UNDRIFT_HOLD on `today`, with warnings for expired ones.
 pub(super) fn holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics), Failure> {
     let written = env.get(HOLD_NAME).unwrap_or_default();
-    let (holds, over) = Holds::parse(words(written), today).map_err(|reason| {
+    let (holds, over) = Holds::parse(split_words(written), today).map_err(|reason| {
         Failure::usage(format!("{HOLD_NAME}: {reason}"))
             .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
     })?;
@@ -277,7 +277,7 @@ pub(super) fn holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostic
 }
 
 /// The words of a list in an environment variable.
-fn words(list: &str) -> impl Iterator<Item = &str> {
+fn split_words(list: &str) -> impl Iterator<Item = &str> {
     list.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty())
 }
 

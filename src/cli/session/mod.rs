@@ -75,27 +75,27 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn plan(&self, context: &Context) -> Result<Plan, Failure> {
+    pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
         let plan = Plan::of_roster(self.roster.clone());
         let plan = if self.keeps_parts { plan.remembering() } else { plan.without_requests() };
-        self.add_all(plan, context).await
+        self.add_all(plan, cx).await
     }
 
     /// The same, for a plan that is going to be saved.
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn plan_to_save(&self, context: &Context) -> Result<Plan, Failure> {
-        self.add_all(Plan::of_roster(self.roster.clone()), context).await
+    pub(super) async fn plan_to_save(&self, cx: &Context) -> Result<Plan, Failure> {
+        self.add_all(Plan::of_roster(self.roster.clone()), cx).await
     }
 
-    async fn add_all(&self, mut plan: Plan, context: &Context) -> Result<Plan, Failure> {
+    async fn add_all(&self, mut plan: Plan, cx: &Context) -> Result<Plan, Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         // Only the client that asks the service learns of its limits.
         let recorded = self.recorder.as_ref().map(|recorder| recorder.client());
         let client = recorded.unwrap_or_else(|| self.observer.client());
         let each = containers.iter().copied();
-        let progress = Progress::reading(each, client, &context.output);
+        let progress = Progress::reading(each, client, &cx.output);
         self.unplanned.iter().for_each(|container| plan.also_brought_in(container));
         let plan = RefCell::new(plan);
         let each = async |container, mut live: Live| {
@@ -119,9 +119,9 @@ impl Session {
         if self.selects_all {
             warnings.extend(self.settings.holds.idle(&plan, &self.settings.moves));
         }
-        context.output.eprint_diagnostics(&warnings);
+        cx.output.eprint_diagnostics(&warnings);
         if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
-            context.output.eprint(&preflight::token_scope_note(&self.run.caller));
+            cx.output.eprint(&preflight::token_scope_note(&self.run.caller));
         }
         self.compared.iter().for_each(|compared| compared.mark_new(&mut plan, &self.acknowledged));
         Ok(plan.estimated(client.a_minute()))
@@ -180,13 +180,13 @@ pub(super) struct Manifests {
 ///
 /// # Errors
 /// If it has errors.
-pub(super) fn into_manifests(loaded: Loaded, context: &Context) -> Result<Manifests, Failure> {
+pub(super) fn into_manifests(loaded: Loaded, cx: &Context) -> Result<Manifests, Failure> {
     let Loaded { includes, root, config, .. } = loaded;
     let Some(desired) = loaded.desired else {
-        return Err(context.unusable("the manifests", loaded.diagnostics));
+        return Err(cx.unusable("the manifests", loaded.diagnostics));
     };
-    context.output.eprint_diagnostics(&loaded.diagnostics);
-    context.reports.add_diagnostics(loaded.diagnostics);
+    cx.output.eprint_diagnostics(&loaded.diagnostics);
+    cx.reports.add_diagnostics(loaded.diagnostics);
     Ok(Manifests { desired, includes, root, config })
 }
 

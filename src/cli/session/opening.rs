@@ -40,13 +40,13 @@ impl<'a> SessionBuilder<'a> {
     /// # Errors
     /// If the manifests are wrong, a selector matches nothing, the named base or snapshot does not
     /// exist, or there is no service. A run that writes needs a base without faults.
-    pub(in crate::cli) async fn open(mut self, context: &Context) -> Result<Session, Failure> {
+    pub(in crate::cli) async fn open(mut self, cx: &Context) -> Result<Session, Failure> {
         let (dir, surroundings) = (&self.args.dir, Surroundings::of_process());
         let mut loaded = manifest::load(dir, &surroundings);
         self.args.select.drop_other_warnings(&mut loaded);
         let base = match self.base.take().filter(|_| loaded.desired.is_some()) {
             Some((base, used)) => {
-                Some((base.read(dir, &surroundings, used.drift == Drift::Exclude, context)?, used))
+                Some((base.read(dir, &surroundings, used.drift == Drift::Exclude, cx)?, used))
             }
             None => None,
         };
@@ -55,15 +55,15 @@ impl<'a> SessionBuilder<'a> {
             let paths = loaded.paths_below_root();
             loaded.diagnostics.since(&paths, &content.diagnostics, &content.paths);
         }
-        let manifests = into_manifests(loaded, context)?;
+        let manifests = into_manifests(loaded, cx)?;
         let mut outline = Outline::default();
         if base.is_some() {
             outline.add(&manifests.desired.containers);
         }
         let selection = self.args.select.selection();
-        let session = self.with(manifests, surroundings.today, context).await?;
+        let session = self.with(manifests, surroundings.today, cx).await?;
         Ok(match base {
-            Some((found, used)) => session.with_base(found, used, (selection, outline), context),
+            Some((found, used)) => session.with_base(found, used, (selection, outline), cx),
             None => session,
         })
     }
@@ -76,7 +76,7 @@ impl<'a> SessionBuilder<'a> {
         self,
         mut manifests: Manifests,
         today: Date,
-        context: &Context,
+        cx: &Context,
     ) -> Result<Session, Failure> {
         let select = &self.args.select;
         manifests.includes.take_if(|_| !select.may_include_undeclared(&manifests.desired));
@@ -84,27 +84,23 @@ impl<'a> SessionBuilder<'a> {
             // A selector without a match is refused before anything is read.
             manifests.desired = self.select(manifests.desired)?;
         }
-        let mut acknowledged = self.changes.acknowledged(&context.env)?;
-        let (holds, over) = args::holds(&context.env, today)?;
-        context.output.eprint_diagnostics(&over);
-        let opened = self.source.open(self.args, &manifests, context).await?;
+        let mut acknowledged = self.changes.acknowledged(&cx.env)?;
+        let (holds, over) = args::holds(&cx.env, today)?;
+        cx.output.eprint_diagnostics(&over);
+        let opened = self.source.open(self.args, &manifests, cx).await?;
         let OpenedSource { target, live, has_token, client, secrets, transport } = opened;
         if let Some(saved) = &select.saved {
             saved.fits(&target, jiff::Timestamp::now()).map_err(saved::unusable)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
-        let token = if has_token {
-            preflight::token(&observer, today, &context.output).await?
-        } else {
-            None
-        };
+        let token =
+            if has_token { preflight::token(&observer, today, &cx.output).await? } else { None };
         let (caller, sandbox) = (observer.caller().username.clone(), observer.is_sandbox());
         let rehearsed = if sandbox { rehearsed::sections() } else { Vec::new() };
         let mut roster = Roster::default();
         if let Some(includes) = includes {
-            (desired, roster) =
-                self.include_by_rules(includes, desired, &observer, context).await?;
+            (desired, roster) = self.include_by_rules(includes, desired, &observer, cx).await?;
             transport.declare(&desired, &secrets);
         }
         let mut unplanned = select.take_unplanned(&mut desired);
@@ -147,14 +143,14 @@ impl<'a> SessionBuilder<'a> {
         includes: Includes,
         desired: Desired,
         observer: &Observer,
-        context: &Context,
+        cx: &Context,
     ) -> Result<(Desired, Roster), Failure> {
         let mut roster = observer.roster(&includes.ask(&desired)).await?;
         let desired = includes
             .bring_in(desired, &mut roster)
-            .map_err(|wrong| context.unusable("the manifests", wrong))?;
-        context.output.eprint_diagnostics(&roster.idle);
-        context.reports.add_diagnostics(roster.idle.clone());
+            .map_err(|wrong| cx.unusable("the manifests", wrong))?;
+        cx.output.eprint_diagnostics(&roster.idle);
+        cx.reports.add_diagnostics(roster.idle.clone());
         let desired = self.select(desired)?;
         let roster = self.args.select.select_roster(roster, &desired.moves);
         Ok((desired, roster))

@@ -101,16 +101,16 @@ impl SessionSource<'_> {
         self,
         args: &SessionArgs,
         manifests: &Manifests,
-        context: &Context,
+        cx: &Context,
     ) -> Result<OpenedSource, Failure> {
-        let allowed = args.allowed(&context.env)?;
+        let allowed = args.allowed(&cx.env)?;
         let find_all =
             |secrets: Secrets| Arc::new(secrets_of(manifests, secrets.allowing(allowed)));
         let opened = match self {
-            Self::Snapshot(path) => from_snapshot(path, args, manifests, find_all, context)?,
+            Self::Snapshot(path) => from_snapshot(path, args, manifests, find_all, cx)?,
             Self::Service | Self::Taking => {
                 let is_taken = matches!(self, Self::Taking);
-                from_service(args, is_taken, manifests, find_all, context).await?
+                from_service(args, is_taken, manifests, find_all, cx).await?
             }
         };
         opened.transport.declare(&manifests.desired, &opened.secrets);
@@ -123,19 +123,19 @@ fn from_snapshot(
     args: &SessionArgs,
     Manifests { root, config, .. }: &Manifests,
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
-    context: &Context,
+    cx: &Context,
 ) -> Result<OpenedSource, Failure> {
-    let snapshot = load(path)?;
+    let snapshot = load_snapshot(path)?;
     let Head { target, taken_at, .. } = &snapshot.head;
     let (target, taken_at) = (target.clone(), *taken_at);
-    let key = context.env.key(KEY_NAME)?;
+    let key = cx.env.key(KEY_NAME)?;
     check_key(&snapshot.head, key.as_ref())?;
-    let service = args.connect.confirmed(&target, config, &context.env)?;
-    warn_if_old(&snapshot.head, context);
-    let shown = format!("{}, {}", snapshot::shown(taken_at), age(taken_at));
+    let service = args.connect.confirmed(&target, config, &cx.env)?;
+    warn_if_old(&snapshot.head, cx);
+    let shown = format!("{}, {}", snapshot::shown(taken_at), age_text(taken_at));
     let live = Some(SnapshotSource { taken_at: taken_at.to_string(), shown });
-    let secrets = find_all(Secrets::new(root, context.env.clone()));
-    context.output.redactor.learn(Arc::clone(&secrets));
+    let secrets = find_all(Secrets::new(root, cx.env.clone()));
+    cx.output.redactor.learn(Arc::clone(&secrets));
     let offline = Arc::new(Offline::new(snapshot, key));
     let transport = Transport::Offline(Arc::clone(&offline));
     let client = ReadClient::new(service, offline, Arc::clone(&secrets), Settings::default());
@@ -147,18 +147,17 @@ async fn from_service(
     is_taken: bool,
     Manifests { root, config, .. }: &Manifests,
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
-    context: &Context,
+    cx: &Context,
 ) -> Result<OpenedSource, Failure> {
-    let endpoint = args.connect.endpoint(root, config, context).await?;
+    let endpoint = args.connect.endpoint(root, config, cx).await?;
     let (service, sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
     let secrets = find_all(endpoint.apart_from(Secrets::new(root, endpoint.environment.clone())));
-    let mut client =
-        args.connect.client(&endpoint, config, Arc::clone(&secrets), &context.output)?;
+    let mut client = args.connect.client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
     let target = if sandbox { SANDBOX.to_owned() } else { service.to_string() };
     let mut transport = Transport::Service;
     if is_taken {
         let head = Head { target: target.clone(), sandbox, taken_at: now(), key: None };
-        let key = context.env.key(KEY_NAME)?;
+        let key = cx.env.key(KEY_NAME)?;
         let recorder = Arc::new(Recorder::new(client, head, Arc::clone(&secrets), key));
         transport = Transport::Recorder(Arc::clone(&recorder));
         let in_flight = args.connect.in_flight(config);
@@ -168,7 +167,7 @@ async fn from_service(
     Ok(OpenedSource { target, live: None, has_token: !sandbox, client, secrets, transport })
 }
 
-fn load(path: &Path) -> Result<Snapshot, Failure> {
+fn load_snapshot(path: &Path) -> Result<Snapshot, Failure> {
     let text = input::bytes(path, MAX_BYTES).map_err(|error| {
         input::cannot_read(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
     })?;
@@ -198,7 +197,7 @@ fn now() -> Timestamp {
 }
 
 /// The age of `instant`, in words.
-fn age(instant: Timestamp) -> String {
+fn age_text(instant: Timestamp) -> String {
     let age = now().duration_since(instant);
     let hours = age.as_hours();
     match hours {
@@ -210,10 +209,10 @@ fn age(instant: Timestamp) -> String {
     }
 }
 
-fn warn_if_old(head: &Head, context: &Context) {
+fn warn_if_old(head: &Head, cx: &Context) {
     if now().duration_since(head.taken_at) > OLD_AGE {
-        let age = age(head.taken_at);
-        context.output.eprint(&format!(
+        let age = age_text(head.taken_at);
+        cx.output.eprint(&format!(
             "warning: the snapshot was taken {age}; later changes are not in the plan\n"
         ));
     }

@@ -49,13 +49,13 @@ impl Session {
         found: ResolvedBase,
         used: BaseUse,
         (selection, mut outline): (Selection, Outline),
-        context: &Context,
+        cx: &Context,
     ) -> Self {
         let mut comparison = Comparison { revision: found.revision, ..Comparison::default() };
         let (mut base, mut config, mut acknowledgements) =
             (Base::Unknown, Config::default(), Vec::new());
         if let Some(content) = found.content {
-            let missing = missing(&self.desired, &content.desired);
+            let missing = missing_members(&self.desired, &content.desired);
             config = content.config;
             acknowledgements = content.desired.acknowledgements.clone();
             let brought = match content.includes {
@@ -68,7 +68,7 @@ impl Session {
                     let why = "no base to compare with: its rules are not valid for a project that they include";
                     let warning = Diagnostic::warning("base", why);
                     let warnings: Diagnostics = std::iter::once(warning).collect();
-                    context.output.eprint_diagnostics(&warnings);
+                    cx.output.eprint_diagnostics(&warnings);
                 }
             }
         }
@@ -161,7 +161,7 @@ impl SessionBase {
 }
 
 /// Containers that rules at the base may include: declared here and not there.
-fn missing(here: &Desired, base: &Desired) -> Roster {
+fn missing_members(here: &Desired, base: &Desired) -> Roster {
     let declared: BTreeSet<_> = base.containers.iter().map(|one| one.path.to_lowercase()).collect();
     let missing = here.containers.iter().filter(|one| !declared.contains(&one.path.to_lowercase()));
     let members =

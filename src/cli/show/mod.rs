@@ -40,12 +40,12 @@ fn describe_file(dir: clap::Arg) -> clap::Arg {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, context: &Context) -> CommandResult {
+pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     if !args.report.is_empty() {
-        return parts::show(&args.report, context).map(Reported::exit);
+        return parts::show(&args.report, cx).map(Reported::exit);
     }
     if args.effective.is_empty() {
-        return show_saved(&args.dir, context.output.style, context);
+        return show_saved(&args.dir, cx.output.style, cx);
     }
     let loaded = manifest::load_with(
         &args.dir,
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args, context: &Context) -> CommandResult {
         &Options { traced: &args.effective, ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {
-        return Err(context.unusable("the manifests", loaded.diagnostics));
+        return Err(cx.unusable("the manifests", loaded.diagnostics));
     };
     for glob in &args.effective {
         let mut traces = loaded.traces.iter();
@@ -66,11 +66,11 @@ pub(super) fn run(args: &Args, context: &Context) -> CommandResult {
         }
     }
     let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
-    context.output.print(&texts.join("---\n"))?;
+    cx.output.print(&texts.join("---\n"))?;
     Ok(Exit::Success)
 }
 
-fn show_saved(path: &Path, style: Style, context: &Context) -> CommandResult {
+fn show_saved(path: &Path, style: Style, cx: &Context) -> CommandResult {
     if !path.try_exists().unwrap_or(true) {
         let failure = Failure::usage(format!("the file `{}` does not exist", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`"));
@@ -81,6 +81,6 @@ fn show_saved(path: &Path, style: Style, context: &Context) -> CommandResult {
     }
     let sealed = saved::read(path)?;
     sealed.plan.check().map_err(saved::unusable)?;
-    context.output.print(&terminal::saved(&sealed, style))?;
+    cx.output.print(&terminal::saved(&sealed, style))?;
     Ok(Exit::Success)
 }

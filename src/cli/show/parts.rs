@@ -70,7 +70,7 @@ struct JobReport {
 }
 
 /// Shows the reports in `files` as one.
-pub(super) fn show(files: &[PathBuf], context: &Context) -> Result<Reported, Failure> {
+pub(super) fn show(files: &[PathBuf], cx: &Context) -> Result<Reported, Failure> {
     let parts: Vec<_> = files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
     if let Some(reason) = overlap(files, &parts) {
         return Err(Failure::usage(reason).help("each group and project must be in one part"));
@@ -80,7 +80,7 @@ pub(super) fn show(files: &[PathBuf], context: &Context) -> Result<Reported, Fai
     let all_drift = parts.iter().all(|part| part.kind == ReportKind::Drift);
     let kind = if all_drift { ReportKind::Drift } else { ReportKind::Plan };
     let plan = Plan::joined(parts.into_iter().map(|part| part.plan));
-    Ok(context.reports.finish_plan(&run, &plan, kind, exit))
+    Ok(cx.reports.finish_plan(&run, &plan, kind, exit))
 }
 
 /// Why the parts are not those of one whole: two are of different services, or change the same
@@ -213,7 +213,7 @@ mod tests {
             (part("https://one", "members"), None),
             (
                 part("https://two", "members"),
-                Some("`a.json` is of https://one, and `b.json` of https://two"),
+                Some("`a.json` is for https://one, and `b.json` for https://two"),
             ),
             (
                 part("https://one", "settings"),
@@ -231,9 +231,9 @@ mod tests {
             format!(r#"{{"undrift": "{kind}", "format_version": {version}, "exit_code": {code}}}"#)
         };
         for (text, words) in [
-            ("kind: Project".to_owned(), "is no report"),
-            (head("apply", 0, 0), "that of `apply` has no plan"),
-            (head("plan", 9, 0), "its format is 9"),
+            ("kind: Project".to_owned(), "is not a report of a plan"),
+            (head("apply", 0, 0), "a report of `apply` has no plan"),
+            (head("plan", 9, 0), "it has format 9"),
             (head("plan", 0, 99), "its exit code is unknown"),
             (head("plan", 0, 0), "missing field"),
         ] {

@@ -72,7 +72,7 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
 
 /// The summary of a plan without steps.
 fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
-    let (matches, unchanged) = (matching(plan), plan.unchanged().len());
+    let (matches, unchanged) = (describe_matching(plan), plan.unchanged().len());
     let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
     let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (kind, is_whole) {
@@ -93,9 +93,11 @@ fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
         (ReportKind::Drift, true) => format!("in sync: {matches}"),
         (_, true) => format!("no changes: {matches}"),
         (_, false) if !plan.problems.is_empty() => {
-            format!("no steps until the problems are fixed; {}", uncompared(plan))
+            format!("no steps until the problems are fixed; {}", describe_uncompared(plan))
         }
-        (_, false) => format!("no differences in what could be read; {}", uncompared(plan)),
+        (_, false) => {
+            format!("no differences in what could be read; {}", describe_uncompared(plan))
+        }
     };
     let objects = notes_with(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
     let secrets = text_if_any(objects, |objects| {
@@ -106,14 +108,14 @@ fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
 }
 
 /// How many groups and projects match their manifests, and how many are only known to be archived.
-fn matching(plan: &Plan) -> String {
+fn describe_matching(plan: &Plan) -> String {
     let archived = notes_with(plan, |reason| matches!(reason, Reason::Archived));
     let matches = match (plan.groups + plan.projects).saturating_sub(archived) {
         0 if archived > 0 => return count(archived, "archived project") + " as declared",
         1 => "matches its manifest",
         _ => "match their manifests",
     };
-    let compared = containers(plan.groups, plan.projects.saturating_sub(archived));
+    let compared = describe_containers(plan.groups, plan.projects.saturating_sub(archived));
     let skipped = text_if_any(archived, |number| {
         format!("; {} not compared", count(number, "archived project"))
     });
@@ -131,7 +133,7 @@ fn text_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
 }
 
 /// Which groups and projects were not compared, or not in full.
-fn uncompared(plan: &Plan) -> String {
+fn describe_uncompared(plan: &Plan) -> String {
     let unread = plan.incomplete.iter().map(|scope| &*scope.address.path);
     let paths = unread.chain(plan.problems.iter().map(|problem| &*problem.address.path));
     let paths: Vec<&str> = paths.collect::<BTreeSet<_>>().into_iter().collect();
@@ -155,7 +157,7 @@ fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
 }
 
 /// The estimated time of apply.
-fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
+fn describe_estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
     let minutes = count(seconds / 60, "minute");
     let requests = count(a_minute, "request");
     let operation = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
@@ -174,7 +176,7 @@ fn with_steps(plan: &Plan, kind: ReportKind) -> Line {
             format!("{to_do} in {} of {}; {calls}", counts.projects, all_containers(plan))
         }
     };
-    let estimate = plan.estimate.map_or_else(String::new, estimate);
+    let estimate = plan.estimate.map_or_else(String::new, describe_estimate);
     let text = changes + &estimate + &base_counts(plan) + &unmanaged_counts(plan);
     Line::of(Paint::Bold, format!("{}: ", kind.of_plan())).text(text)
 }
@@ -223,7 +225,7 @@ fn base_counts(plan: &Plan) -> String {
 }
 
 /// The number of groups and of projects.
-fn containers(groups: usize, projects: usize) -> String {
+fn describe_containers(groups: usize, projects: usize) -> String {
     match (groups, projects) {
         (0, projects) => count(projects, "project"),
         (groups, 0) => count(groups, "group"),
@@ -236,7 +238,7 @@ fn containers(groups: usize, projects: usize) -> String {
 /// The same as one number.
 fn all_containers(plan: &Plan) -> String {
     match (plan.groups, plan.projects) {
-        (0, _) | (_, 0) => containers(plan.groups, plan.projects),
+        (0, _) | (_, 0) => describe_containers(plan.groups, plan.projects),
         (groups, projects) => format!("{} groups and projects", groups + projects),
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
                 more.push((item.step, others.clone()));
                 continue;
             }
-            change::step(canvas, item.step, changes, true);
+            change::draw_step(canvas, item.step, changes, true);
         }
         let words =
             if differs { "the same change, with other values, in" } else { "the same change in" };

@@ -1,6 +1,6 @@
 //! Saved plans, and what changed since they were saved.
 
-use super::{change, fold, heading};
+use super::{change, draw_heading, fold};
 use crate::{
     plan::{
         Counts,
@@ -25,7 +25,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
         sandbox: plan.sandbox,
         ..Run::default()
     };
-    heading(&mut canvas, "saved plan", &run);
+    draw_heading(&mut canvas, "saved plan", &run);
     canvas.line(&Line::of(Paint::Dim, format!("made {}", plan.created_at)));
     canvas.line(&Line::of(Paint::Dim, format!("id {}", sealed.id)));
     let steps = plan.shown();
@@ -64,7 +64,7 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
         canvas.line(&Line::indented(2).put(Paint::Bold, &*changed[0].address.path));
         for Stale { address, reason, fields } in *changed {
             canvas.line(&Line::indented(4).text(object_prefix(address) + reason));
-            fields.iter().for_each(|field| difference(&mut canvas, field));
+            fields.iter().for_each(|field| draw_difference(&mut canvas, field));
         }
         fold::draw_others(&mut canvas, "path", others.iter().map(|changed| &changed[0].address));
     }
@@ -76,15 +76,15 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
     canvas.finish()
 }
 
-fn difference(canvas: &mut Canvas, difference: &Difference) {
+fn draw_difference(canvas: &mut Canvas, difference: &Difference) {
     let Difference { field, saved, now } = difference;
     for (title, sides) in [("saved", saved), ("now", now)] {
         let line = Line::indented(6).text(format!("{field}, {title}: ")).hang_here();
         canvas.line(&match sides {
             Some(Sides { before, after }) => line
-                .with(change::shown(before))
+                .with(change::value_line(before))
                 .put(Paint::Change, " → ")
-                .with(change::shown(after)),
+                .with(change::value_line(after)),
             None => line.put(Paint::Dim, "(no change)"),
         });
     }

@@ -40,7 +40,7 @@ pub fn fields(descriptions: &[Known], style: Style) -> String {
             name => Line::of(Paint::Bold, name).text(format!(", in {kinds}")),
         };
         canvas.line(&head);
-        described(&mut canvas, &field.described);
+        draw_description(&mut canvas, &field.described);
         let needs = field.needs.iter().map(String::as_str);
         needs.for_each(|needs| canvas.line(&Line::indented(2).text(needs)));
         if !field.within.is_empty() {
@@ -52,7 +52,7 @@ pub fn fields(descriptions: &[Known], style: Style) -> String {
 }
 
 /// What a field means, its values, and its special rules.
-fn described(canvas: &mut Canvas, described: &FieldReference) {
+fn draw_description(canvas: &mut Canvas, described: &FieldReference) {
     let FieldReference { value, meaning, remarks } = described;
     if !meaning.is_empty() {
         canvas.line(&Line::indented(2).text(meaning));
