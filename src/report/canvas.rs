@@ -129,13 +129,11 @@ impl Line {
             return Cow::Borrowed(self);
         }
         let (mut cells, mut next) = (Vec::with_capacity(self.cells.len()), found.iter().peekable());
-        for ((index, c), (_, paint)) in text.char_indices().zip(&self.cells) {
-            next.next_if(|range| range.end <= index);
+        for ((at, c), (_, paint)) in text.char_indices().zip(&self.cells) {
+            next.next_if(|range| range.end <= at);
             match next.peek() {
-                Some(range) if range.start == index => {
-                    cells.extend(MARK.chars().map(|c| (c, *paint)))
-                }
-                Some(range) if range.contains(&index) => {}
+                Some(range) if range.start == at => cells.extend(MARK.chars().map(|c| (c, *paint))),
+                Some(range) if range.contains(&at) => {}
                 _ => cells.push((c, *paint)),
             }
         }
