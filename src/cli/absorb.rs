@@ -334,7 +334,7 @@ pub(super) fn render_edits(
 /// What was edited. `includes`: the edit also counts for groups and projects that rules include;
 /// which ones, only the service knows.
 fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, includes: bool) -> String {
-    let differences = count(goals.iter().map(Goal::differences).sum(), "difference");
+    let differences = count(goals.iter().map(Goal::differences).sum::<usize>(), "difference");
     let files = count(absorbed.files.len(), "file");
     let mut summary = if args.write {
         format!("absorbed {differences} into {files}\n")

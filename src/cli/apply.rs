@@ -112,7 +112,7 @@ impl Args {
         self.plan = saved::read(dir).ok().map(Box::new);
         if self.beside.is_none() {
             let plan = self.plan.as_ref().map(|sealed| &sealed.plan);
-            self.beside = Some(plan.map_or_else(|| Ok(".".into()), saved::manifests)?);
+            self.beside = Some(plan.map_or_else(|| Ok(".".into()), saved::manifests_folder)?);
         }
         Ok(())
     }
@@ -179,12 +179,13 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     cx.reports.record.note(|record| record.run = Some(session.run.clone()));
     may_write(session.run.token.as_ref())?;
     let plan = &session.plan(cx).await?;
-    let acknowledged = plan.acknowledged.iter().map(|one| one.refusal.acknowledgement.clone());
+    let acknowledged =
+        plan.acknowledged.iter().map(|acknowledged| acknowledged.refusal.acknowledgement.clone());
     cx.reports.record.note(|record| record.acknowledgements = acknowledged.collect());
     let saved = saved.map(|saved| saved.compare(plan, &session));
     let saved = saved.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
-    let exit = Exit::first_of([super::plan::blocked(plan), Exit::Stale.when(is_stale)]);
+    let exit = Exit::first_of([super::plan::blocking_exit(plan), Exit::Stale.when(is_stale)]);
     let proposal = Proposal { session: &session, plan, saved, exit, cx };
     if is_stale && args.on_stale == OnStale::Stop {
         return Ok(proposal.end(exit, STALE));
@@ -194,16 +195,16 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     let missing = missing_secrets(steps, &session);
     if !missing.is_empty() {
         // The last lines say why.
-        let why = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
+        let reason = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
         cx.reports.add_diagnostics(missing);
-        return Ok(proposal.end(Exit::first_of([exit, Exit::Usage]), &why));
+        return Ok(proposal.end(Exit::first_of([exit, Exit::Usage]), &reason));
     }
     match approval {
         Ok((approved, left_out)) if approved.steps().next().is_some() => {
             proposal.apply(&approved, &left_out, args.yes).await
         }
         Ok(_) => Ok(proposal.end(exit, if plan.steps.is_empty() { "" } else { UNCHANGED })),
-        Err(Blocked(why)) => Ok(proposal.end(exit, &format!("nothing was changed: {why}\n"))),
+        Err(Blocked(reason)) => Ok(proposal.end(exit, &format!("nothing was changed: {reason}\n"))),
     }
 }
 
@@ -236,9 +237,9 @@ impl Proposal<'_> {
     }
 
     /// Reports it, and then `why` nothing was changed.
-    fn end(&self, exit: Exit, why: &str) -> Reported {
+    fn end(&self, exit: Exit, reason: &str) -> Reported {
         let done = self.finish(exit, |sink| self.text(sink));
-        self.cx.output.eprint(why);
+        self.cx.output.eprint(reason);
         done
     }
 
@@ -307,9 +308,9 @@ fn result_without_report(applied: &Applied) -> &'static str {
 /// written unless all are set, so that no run stops halfway for lack of one.
 fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session) -> Diagnostics {
     let diagnose = |reference: &Reference, is_refused: bool, origin: &Origin, at: &Address| {
-        let why = session.settings.secrets.why_missing(reference);
-        let why = why.filter(|why| why.is_refused() == is_refused)?;
-        let diagnostic = Diagnostic::error(why.code(), why.to_string());
+        let reason = session.settings.secrets.why_missing(reference);
+        let reason = reason.filter(|reason| reason.is_refused() == is_refused)?;
+        let diagnostic = Diagnostic::error(reason.code(), reason.to_string());
         Some(diagnostic.at(Place::from(origin)).label(at.to_string()))
     };
     let uploads = session.desired.uploads();

@@ -52,7 +52,7 @@ pub(super) struct ConnectArgs {
     /// File of the certificate (PEM) that the service asks clients for
     #[arg(long, value_name = "FILE")]
     pub(super) client_cert: Option<PathBuf>,
-    /// File of its private key, if the file of the certificate does not hold it
+    /// File of its private key, if the certificate file does not contain it
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     pub(super) client_key: Option<PathBuf>,
     /// Proxy to use; HTTPS_PROXY and the like are ignored [env: UNDRIFT_PROXY]
@@ -61,7 +61,7 @@ pub(super) struct ConnectArgs {
     /// Allow plain http to other machines, which exposes the token
     #[arg(long)]
     pub(super) allow_plaintext: bool,
-    /// Number of concurrent requests [default: 16 to 64, as fast as the service answers]
+    /// Number of concurrent requests [default: adapts between 16 and 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) concurrency: Option<u16>,
     /// Maximum number of requests
@@ -220,10 +220,8 @@ impl ConnectArgs {
     /// If a file of certificates cannot be read.
     fn http_options(&self, env: &Environment, in_flight: InFlight) -> Result<HttpOptions, Failure> {
         let ca = self.authorities(env).map(|(name, path)| {
-            read_certificates(path).map_err(|failure| match name {
-                Some(name) => failure.help(format!("{name} names this file")),
-                None => failure,
-            })
+            let certificates = read_certificates(path);
+            certificates.map_err(|failure| failure.help(format!("{name} names this file")))
         });
         let ca = ca.transpose()?;
         let identity = match &self.client_cert {
@@ -243,28 +241,23 @@ impl ConnectArgs {
         })
     }
 
-    /// The variable that names the file of certificate authorities, if it is none of the command's
-    /// options, and the file.
-    fn authorities<'e>(&'e self, env: &'e Environment) -> Option<(Option<&'e str>, &'e Path)> {
+    /// The option or the variable that names the file of certificate authorities, and the file.
+    fn authorities<'e>(&'e self, env: &'e Environment) -> Option<(&'e str, &'e Path)> {
         if let Some(path) = &self.ca_file {
-            return Some((None, path));
+            return Some(("`--ca-file`", path));
         }
         let runner = self.named(env).is_some_and(|(name, _)| name == "CI_SERVER_URL");
         let names = ["UNDRIFT_CA_FILE", "CI_SERVER_TLS_CA_FILE"];
         let (name, path) = env.first_of(&names[..if runner { 2 } else { 1 }])?;
-        Some((Some(name), Path::new(path)))
+        Some((name, Path::new(path)))
     }
 
-    /// Says which file is no file of certificates.
+    /// The failure of a client that cannot be set up, with the file of certificates if it is wrong.
     fn not_set_up(&self, error: SetupError, env: &Environment) -> Failure {
         let file = (error == SetupError::Authorities).then(|| self.authorities(env)).flatten();
         let failure = Failure::new(Exit::Usage, error);
         let Some((name, path)) = file else { return failure };
-        let path = path.display();
-        match name {
-            Some(name) => failure.help(format!("{name} names the file: `{path}`")),
-            None => failure.help(format!("the file is `{path}`")),
-        }
+        failure.help(format!("{name} names the file: `{}`", path.display()))
     }
 
     /// How many requests may be in flight.

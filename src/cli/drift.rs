@@ -41,10 +41,10 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     let mut plan = session.plan(cx).await?;
     // Guards are only for writes, and nothing is written.
     plan.guarded = std::mem::take(&mut plan.refusals).len();
-    Ok(cx.reports.finish_plan(&session.run, &plan, ReportKind::Drift, exit(&args, &plan)))
+    Ok(cx.reports.finish_plan(&session.run, &plan, ReportKind::Drift, exit_for(&args, &plan)))
 }
 
-fn exit(args: &Args, plan: &Plan) -> Exit {
+fn exit_for(args: &Args, plan: &Plan) -> Exit {
     // A declared container that does not exist is a difference.
     let (missing, problems): (Vec<_>, Vec<_>) =
         plan.problems.iter().partition(|problem| problem.is_missing());

@@ -58,11 +58,11 @@ async fn launch_at(file: &str, root: &Path, output: &Output) -> Result<Running, 
         file => Data::File(file.into()),
     };
     let path = root.join(SEED_FILE);
-    let seed = if is_there(&path)? { Some(read_seed(&path, output)?) } else { None };
+    let seed = if is_file(&path)? { Some(read_seed(&path, output)?) } else { None };
     let is_new = matches!(&data, Data::File(file) if !file.exists());
     if seed.is_none() && is_new {
         let path = path.strip_prefix(".").unwrap_or(&path).display();
-        output.eprint(&format!("note: the sandbox starts empty; users, groups and projects to start from would be in `{path}` (`undrift schema sandbox`)\n"));
+        output.eprint(&format!("note: the sandbox starts empty; write users, groups and projects to start with into `{path}` (see `undrift schema sandbox`)\n"));
     }
     launch(sandbox::Config { data, seed, ..sandbox::Config::default() }, output).await
 }
@@ -149,7 +149,7 @@ fn refused(document: &Node) -> Option<(String, Range<usize>)> {
     // As in `project acme/shop, hook 1: ...`.
     let (mut node, mut span) = (document.clone(), 0..0);
     for part in error.split(": ").next()?.split(", ") {
-        let Some((list, name)) = list_of(&node, part) else { break };
+        let Some((list, name)) = find_list(&node, part) else { break };
         let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let named = list.items().iter().find(|item| is_called(item, &name));
         let Some(entry) = named.or_else(|| list.items().get(number?)).cloned() else { break };
@@ -163,7 +163,7 @@ fn refused(document: &Node) -> Option<(String, Range<usize>)> {
 }
 
 /// The list in `node` with the entry of a message, and its name: `hook 1` is the first of `hooks`.
-fn list_of(node: &Node, entry: &str) -> Option<(Node, String)> {
+fn find_list(node: &Node, entry: &str) -> Option<(Node, String)> {
     node.entries().iter().find_map(|(key, list)| {
         let nouns = ["s", "es"].into_iter().filter_map(|end| key.name.strip_suffix(end));
         let mut names = nouns.filter_map(|noun| entry.strip_prefix(&noun.replace('_', " ")));
@@ -183,7 +183,7 @@ pub(super) fn seed_schema() -> Json {
 
 /// The variables of a file, if there is one.
 fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
-    if !is_there(path)? {
+    if !is_file(path)? {
         return Ok(Vec::new());
     }
     parse_environment(&read(path, MAX_ENVIRONMENT_BYTES)?).map_err(|line| {
@@ -194,7 +194,7 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
 }
 
 /// True if `path` is a file. A pipe is not: nobody would write to it.
-fn is_there(path: &Path) -> Result<bool, Failure> {
+fn is_file(path: &Path) -> Result<bool, Failure> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
         Ok(_) => Err(Failure::usage(format!("`{}` must be a regular file", path.display()))),

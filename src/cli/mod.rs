@@ -126,17 +126,17 @@ enum Command {
     Apply(apply::Args),
     /// Check that the service matches the manifests
     Drift(drift::Args),
-    /// Save what plans read from the service in a file
+    /// Save the live state that plans need in a file
     Snapshot(snapshot::Args),
-    /// Write what exists as manifests
+    /// Write existing groups and projects as manifests
     Export(export::Args),
-    /// Take drift back into the manifests
+    /// Write drift back into the manifests
     Absorb(absorb::Args),
     /// Write the document of a new project
     New(new::Args),
     /// Explain an address, a field, or the code of a message
     Explain(explain::Args),
-    /// Show merged manifests, a saved plan, or several reports as one
+    /// Show merged manifests, a saved plan, or the joined reports of several jobs
     Show(show::Args),
     /// Write a report as the one comment of a merge request
     Comment(comment::Args),

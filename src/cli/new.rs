@@ -54,7 +54,7 @@ fn param(written: &str) -> Result<(String, String), String> {
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     let surroundings = Surroundings::of_process();
-    let text = document(args);
+    let text = document_text(args);
     let loaded = manifest::load(&args.dir, &surroundings);
     if let Some(file) = &args.output {
         check_file(file, &loaded)?;
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     );
     if whole.desired.is_none() {
         cx.output.eprint_diagnostics(&whole.diagnostics);
-        return Err(Failure::usage("the document would be wrong; nothing was written"));
+        return Err(Failure::usage("the document would not be valid; nothing was written"));
     }
     match &args.output {
         None => cx.output.print(&text)?,
@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
 }
 
 /// The text of the document.
-fn document(args: &Args) -> String {
+fn document_text(args: &Args) -> String {
     let mut items =
         vec![Item::value("kind", Scope::Project.document()), Item::value("path", &*args.path)];
     items.extend(args.create.then(|| Item::value("create", true)));

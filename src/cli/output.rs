@@ -176,9 +176,10 @@ impl Output {
         ];
         for (paint, word, text) in parts {
             let text = canvas.redact(text.map_or("", String::as_str));
-            for (at, line) in text.lines().enumerate() {
+            for (index, line) in text.lines().enumerate() {
                 let head = Line::default();
-                let head = if at == 0 { head.put(paint, word).text(" ").hang_here() } else { head };
+                let head =
+                    if index == 0 { head.put(paint, word).text(" ").hang_here() } else { head };
                 canvas.line(&head.text(line));
             }
         }

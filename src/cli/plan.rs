@@ -65,20 +65,20 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     };
     let is_written = args.output.is_some() && plan.base.is_some();
     let kind = if is_written { ReportKind::Apply } else { ReportKind::Plan };
-    Ok(cx.reports.finish_plan(&session.run, &plan, kind, exit(&args, &plan)))
+    Ok(cx.reports.finish_plan(&session.run, &plan, kind, exit_for(&args, &plan)))
 }
 
-fn exit(args: &Args, plan: &Plan) -> Exit {
+fn exit_for(args: &Args, plan: &Plan) -> Exit {
     // With a base, earlier differences are not the branch's; but a saved plan writes them, too.
     let differs = match plan.base {
         Some(_) if args.output.is_none() => plan.branch_steps().next().is_some(),
         _ => plan.differs(Strictness::Declared),
     };
-    Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && differs)])
+    Exit::first_of([blocking_exit(plan), Exit::Differences.when(args.exit_code && differs)])
 }
 
 /// The exit code for what blocks a plan, or makes it incomplete.
-pub(super) fn blocked(plan: &Plan) -> Exit {
+pub(super) fn blocking_exit(plan: &Plan) -> Exit {
     Exit::first_of([
         Exit::Guarded.when(!plan.refusals.is_empty()),
         Exit::Usage.when(!plan.problems.is_empty()),

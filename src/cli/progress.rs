@@ -51,7 +51,7 @@ impl Remaining {
     fn after(&self, done: usize) -> String {
         match self.client.minutes_left(&self.before, done, self.total).unwrap_or_default() {
             0 => String::new(),
-            minutes => format!(", about {} left", counted(minutes, "minute")),
+            minutes => format!(", about {} left", count(minutes, "minute")),
         }
     }
 }
@@ -126,14 +126,10 @@ impl Progress {
     }
 }
 
-fn counted(number: u64, noun: &str) -> String {
-    count(usize::try_from(number).unwrap_or(usize::MAX), noun)
-}
-
 /// Says how long `requests` take, if the service limits them and that is a minute or more.
 fn announce_duration(requests: u64, client: &ReadClient, output: &Output) {
     let Some(minutes @ 1..) = client.minutes_for(requests) else { return };
-    let (minutes, requests) = (counted(minutes, "minute"), counted(requests, "request"));
+    let (minutes, requests) = (count(minutes, "minute"), count(requests, "request"));
     let a_minute = client.a_minute().unwrap_or_default();
     output.eprint(&format!("reading takes about {minutes}: {requests} at {a_minute} a minute\n"));
 }

@@ -35,11 +35,11 @@ mod described {
         sandbox::{self, Collection, Form, serves},
     };
 
-    fn path(home: &Home) -> Option<&'static str> {
+    fn list_path(home: &Home) -> Option<&'static str> {
         match home.place {
             // It has no list of its own.
             _ if home.parent.is_some() && home.within.is_some() => {
-                home.operations.create.map(|op| op.row().path)
+                home.operations.create.map(|operation| operation.row().path)
             }
             Place::List(read) | Place::Optional(read) => Some(read.row().path),
             _ => None,
@@ -47,7 +47,7 @@ mod described {
     }
 
     pub(super) fn is_unknown(home: &Home) -> bool {
-        path(home).is_some_and(|path| !serves(path))
+        list_path(home).is_some_and(|path| !serves(path))
     }
 
     /// The descriptions for the sandbox. They live as long as the program, as the kinds do.
@@ -64,13 +64,15 @@ mod described {
 
     fn collection(section: Section) -> Option<Collection> {
         let (home, table) = (section.home, section.table());
-        let uses = |op: Option<Op<Write>>, method| op.is_some_and(|op| op.row().method == method);
+        let uses = |operation: Option<Op<Write>>, method| {
+            operation.is_some_and(|operation| operation.row().method == method)
+        };
         let is_put = uses(home.operations.create, Method::Put);
         let parent = home.parent.map(|parent| parent.field);
         let identity: Vec<_> =
             section.identity.iter().copied().filter(|name| Some(*name) != parent).collect();
         let required = identity.iter().filter(|_| !is_put).chain(section.required);
-        let segments = path(home)?.split('/').map(|segment| match segment.strip_prefix(':') {
+        let segments = list_path(home)?.split('/').map(|segment| match segment.strip_prefix(':') {
             Some(name) => format!("{{{name}}}"),
             None => segment.to_owned(),
         });
@@ -87,7 +89,7 @@ mod described {
             collection.unique = leak(identity.iter().map(|name| table.sent_name(name)));
         }
         let specs = table.specs().iter().filter(|spec| Some(spec.name) != parent);
-        collection.fields = leak(specs.map(field));
+        collection.fields = leak(specs.map(sandbox_field));
         let inherited = home.inherited.iter().filter(|rule| rule.is_not);
         collection.shows =
             leak(inherited.map(|rule| (rule.field, &*rule.value.to_string().leak())));
@@ -99,12 +101,12 @@ mod described {
         if let Place::List(list) | Place::Optional(list) = home.place {
             let list = list.row();
             collection.unpaged = list.unpaged;
-            (collection.tier, collection.since) = (tier(list.tier), list.since);
+            (collection.tier, collection.since) = (sandbox_tier(list.tier), list.since);
         }
         Some(collection)
     }
 
-    fn field(spec: &'static Spec) -> sandbox::Field {
+    fn sandbox_field(spec: &'static Spec) -> sandbox::Field {
         let field = spec.field;
         sandbox::Field {
             shown: field.live_name().unwrap_or_default(),
@@ -112,14 +114,14 @@ mod described {
             only_new: field.accepted == Accepted::OnCreate,
             resets: field.with_every_edit,
             trims: field.compare == Compare::Trimmed,
-            tier: tier(field.available.tier),
+            tier: sandbox_tier(field.available.tier),
             since: field.available.since,
             until: field.available.until,
-            ..sandbox::Field::new(field.sent_name(), form(spec))
+            ..sandbox::Field::new(field.sent_name(), sandbox_form(spec))
         }
     }
 
-    fn form(spec: &'static Spec) -> Form {
+    fn sandbox_form(spec: &'static Spec) -> Form {
         let schema = &spec.schema;
         if spec.has_rows() {
             let names = spec.parts.iter().map(crate::field::Field::sent_name);
@@ -148,7 +150,7 @@ mod described {
         }
     }
 
-    const fn tier(tier: Tier) -> sandbox::Tier {
+    const fn sandbox_tier(tier: Tier) -> sandbox::Tier {
         match tier {
             Tier::Free => sandbox::Tier::Free,
             Tier::Premium => sandbox::Tier::Premium,

@@ -36,11 +36,11 @@ impl std::str::FromStr for ReportTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (format, to) = text.split_once('=').unwrap_or((text, "-"));
-        if to.is_empty() {
+        let (format, target) = text.split_once('=').unwrap_or((text, "-"));
+        if target.is_empty() {
             return Err("write `FORMAT=FILE`, or `FORMAT` for stdout".to_owned());
         }
-        let file = Some(to).filter(|to| *to != "-").map(PathBuf::from);
+        let file = Some(target).filter(|target| *target != "-").map(PathBuf::from);
         Ok(Self { format: format.parse()?, file })
     }
 }

@@ -60,10 +60,10 @@ pub(super) struct Args {
     /// Pause after housekeeping before it can start again
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     housekeeping_lease: u64,
-    /// Days in which a deleted project can be restored [default: as the release and the tier have it]
+    /// Days in which a deleted project can be restored [default: depends on release and tier]
     #[arg(long, value_name = "DAYS")]
     deletion_delay: Option<u32>,
-    /// Turn on a feature that is behind a flag
+    /// Enable a feature flag
     #[arg(long = "flag", value_name = "FLAG")]
     flags: Vec<FeatureFlag>,
     /// Flush every write to disk
@@ -101,7 +101,7 @@ fn host(text: &str) -> Result<String, String> {
     if is_name || is_address {
         Ok(text.to_owned())
     } else {
-        Err("it must be a host name or an IP address, without scheme and port".into())
+        Err("must be a host name or an IP address, without scheme and port".into())
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
 ///
 /// # Errors
 /// If the folder is not below the working directory.
-pub(super) fn manifests(plan: &SavedPlan) -> Result<PathBuf, Failure> {
+pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf, Failure> {
     let named = plan.manifests.as_deref().unwrap_or(".");
     below_here(Path::new(named)).map(PathBuf::from).ok_or_else(|| {
         let named = text::escape(named);

@@ -24,16 +24,16 @@ const SCHEMAS: &[NamedSchema] = &[
     ("kind", manifest::schema::description),
     #[cfg(feature = "sandbox")]
     ("sandbox", || manifest::schema::published("sandbox", super::embedded::seed_schema())),
-    ("plan", || written::<Report<'static, Planned<'static>>>("plan")),
-    ("apply", || written::<Report<'static, Outcomes<'static>>>("apply")),
-    ("check", || written::<Report<'static, Checked<'static>>>("check")),
-    ("snapshot", || written::<crate::snapshot::file::File<'static>>("snapshot")),
-    ("record", || written::<Record>("record")),
-    ("saved-plan", || written::<saved::Sealed>("saved-plan")),
+    ("plan", || report_schema::<Report<'static, Planned<'static>>>("plan")),
+    ("apply", || report_schema::<Report<'static, Outcomes<'static>>>("apply")),
+    ("check", || report_schema::<Report<'static, Checked<'static>>>("check")),
+    ("snapshot", || report_schema::<crate::snapshot::file::File<'static>>("snapshot")),
+    ("record", || report_schema::<Record>("record")),
+    ("saved-plan", || report_schema::<saved::Sealed>("saved-plan")),
 ];
 
 /// The schema of a report in its written form, under `name`.
-fn written<T: JsonSchema>(name: &str) -> Json {
+fn report_schema<T: JsonSchema>(name: &str) -> Json {
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
         .with(|settings| settings.inline_subschemas = true);
@@ -72,25 +72,25 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
                 ));
                 return Err(Failure { help: did_you_mean(&args.name, names), ..failure });
             };
-            cx.output.print(&text(*schema))?;
+            cx.output.print(&schema_text(*schema))?;
             Ok(Exit::Success)
         }
     }
 }
 
-fn text(schema: fn() -> Json) -> String {
+fn schema_text(schema: fn() -> Json) -> String {
     format!("{:#}\n", schema())
 }
 
-fn file(folder: &Path, name: &str) -> PathBuf {
+fn schema_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.schema.json"))
 }
 
 fn write(folder: &Path) -> CommandResult {
     for (name, schema) in SCHEMAS {
-        let path = file(folder, name);
+        let path = schema_path(folder, name);
         std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&path, text(*schema)))
+            .and_then(|()| std::fs::write(&path, schema_text(*schema)))
             .map_err(|error| cannot_write(&path, &error))?;
     }
     Ok(Exit::Success)
@@ -99,7 +99,7 @@ fn write(folder: &Path) -> CommandResult {
 fn check(folder: &Path, cx: &Context) -> CommandResult {
     let mut stale = Vec::new();
     for (name, schema) in SCHEMAS {
-        let (path, text) = (file(folder, name), text(*schema));
+        let (path, text) = (schema_path(folder, name), schema_text(*schema));
         let bytes = input::read(&path, text.len() as u64);
         if !bytes.is_ok_and(|bytes| bytes == text.into_bytes()) {
             stale.push(path.display().to_string());

@@ -25,7 +25,7 @@ pub(super) fn watch(
     let once = move |signal| {
         let _ = received.set(signal);
         interrupt();
-        output.eprint("\ninterrupted: waiting for the answers to writes that were sent; once more to end at once\n");
+        output.eprint("\ninterrupted: waiting for the answers to writes that were sent; interrupt again to stop at once\n");
     };
     listen(once, at_once)?;
     Ok(first)

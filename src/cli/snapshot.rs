@@ -63,14 +63,16 @@ async fn take_snapshot(args: &Args, cx: &Context) -> CommandResult {
     let (snapshot, calls) = (recorder.finish(), recorder.client().sent());
     write_by(&args.output, |file| snapshot.write(BufWriter::new(file)))
         .map_err(|error| cannot_write(&args.output, &error))?;
-    let key =
-        |(what, why): &(String, String)| (what.split(' ').next().map(str::to_owned), why.clone());
-    let line = |(what, why): &(String, String)| format!("warning: could not read {what}: {why}");
+    let key = |(what, reason): &(String, String)| {
+        (what.split(' ').next().map(str::to_owned), reason.clone())
+    };
+    let line =
+        |(what, reason): &(String, String)| format!("warning: could not read {what}: {reason}");
     cx.output.eprint_lines(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
     let counts = snapshot.contents.counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));
-    let requests = count(usize::try_from(calls).unwrap_or(usize::MAX), "request");
+    let requests = count(calls, "request");
     let file = args.output.display();
     cx.output.print(&format!("wrote `{file}`: {groups}, {projects} ({requests})\n"))?;
     Ok(Exit::Incomplete.when(!incomplete.is_empty()))

@@ -39,10 +39,10 @@ pub(super) fn all(files: &[FileEdit]) -> Result<(), Failure> {
                 (Some(old), _) => match read(&file.path) {
                     Ok(now) if now == *old => {}
                     Ok(_) => {
-                        let why = format!("`{name}` changed meanwhile; run again");
-                        return Err(Failure::usage(why));
+                        let reason = format!("`{name}` changed meanwhile; run again");
+                        return Err(Failure::usage(reason));
                     }
-                    Err(why) => return Err(Failure::usage(format!("`{name}`: {why}"))),
+                    Err(reason) => return Err(Failure::usage(format!("`{name}`: {reason}"))),
                 },
             }
             let folder = file.path.parent().unwrap_or(Path::new(""));
@@ -143,7 +143,7 @@ mod tests {
         fs::create_dir(at("folder")).unwrap();
         let known = || file(&at("known"), Some("old"), "new");
         let inner = || file(&at("a/b/c"), None, "inner");
-        for (last, why) in [
+        for (last, reason) in [
             (file(&at("folder"), None, ""), "already exists"),
             (file(&at("folder"), Some(""), ""), "not a regular file"),
             (file(&at("known"), Some("other"), ""), "changed meanwhile"),
@@ -154,9 +154,9 @@ mod tests {
         ] {
             let error = all(&[known(), inner(), last]).unwrap_err();
             let error = error.error.unwrap().to_string();
-            assert!(error.contains(why), "{error}");
-            assert_eq!(names(), ["folder", "known"], "{why}");
-            assert_eq!(fs::read_to_string(at("known")).unwrap(), "old", "{why}");
+            assert!(error.contains(reason), "{error}");
+            assert_eq!(names(), ["folder", "known"], "{reason}");
+            assert_eq!(fs::read_to_string(at("known")).unwrap(), "old", "{reason}");
         }
         all(&[known(), inner()]).unwrap();
         assert_eq!(fs::read_to_string(at("known")).unwrap(), "new");

@@ -177,19 +177,19 @@ pub struct Canvas<'s> {
     out: String,
     sink: Option<Sink<'s>>,
     lines: usize,
-    most: usize,
+    limit: usize,
 }
 
 impl<'s> Canvas<'s> {
     /// An empty canvas that never shows `secrets`.
     pub const fn new(style: Style, secrets: &'s Secrets) -> Self {
-        Self { style, secrets, out: String::new(), sink: None, lines: 0, most: usize::MAX }
+        Self { style, secrets, out: String::new(), sink: None, lines: 0, limit: usize::MAX }
     }
 
     /// The same, handing over its text in parts, each of whole paragraphs: plans of large
     /// organisations have many megabytes.
     pub const fn to(sink: Sink<'s>, style: Style, secrets: &'s Secrets) -> Self {
-        Self { style, secrets, out: String::new(), sink: Some(sink), lines: 0, most: usize::MAX }
+        Self { style, secrets, out: String::new(), sink: Some(sink), lines: 0, limit: usize::MAX }
     }
 
     /// An empty canvas for another part of the same text.
@@ -209,17 +209,12 @@ impl<'s> Canvas<'s> {
 
     /// How many more it should get.
     pub const fn room(&self) -> usize {
-        self.most.saturating_sub(self.lines)
+        self.limit.saturating_sub(self.lines)
     }
 
     /// Allows `more` lines from here, unless everything is to be shown.
     pub const fn allow(&mut self, more: usize) {
-        self.most = if self.style.full { usize::MAX } else { self.lines + more };
-    }
-
-    /// True if nothing was written yet.
-    pub const fn is_empty(&self) -> bool {
-        self.out.is_empty()
+        self.limit = if self.style.full { usize::MAX } else { self.lines + more };
     }
 
     /// The text; nothing if it was handed over.
@@ -262,8 +257,8 @@ impl<'s> Canvas<'s> {
 
     /// Adds lines after a gap, if there are any.
     pub fn paragraph(&mut self, lines: impl IntoIterator<Item = Line>) {
-        for (at, line) in lines.into_iter().enumerate() {
-            if at == 0 {
+        for (index, line) in lines.into_iter().enumerate() {
+            if index == 0 {
                 self.gap();
             }
             self.line(&line);
@@ -276,8 +271,8 @@ impl<'s> Canvas<'s> {
         let hang = self.style.width.map_or(0, |width| {
             if line.hang + MIN_TEXT_WIDTH > width { width / 4 } else { line.hang }
         });
-        for (at, part) in wrap(&line.cells, hang, self.style.width).into_iter().enumerate() {
-            let indent = if at == 0 { 0 } else { hang };
+        for (index, part) in wrap(&line.cells, hang, self.style.width).into_iter().enumerate() {
+            let indent = if index == 0 { 0 } else { hang };
             self.out.extend(std::iter::repeat_n(' ', indent));
             self.cells(part);
             self.out.push('\n');
@@ -362,7 +357,7 @@ fn wrap(cells: &[(char, Paint)], hang: usize, width: Option<usize>) -> Vec<&[(ch
         }
         // A split inside the leading spaces would leave an empty part.
         let text = rest.iter().position(|(c, _)| *c != ' ').unwrap_or(0);
-        let space = rest[..=fit].iter().rposition(|(c, _)| *c == ' ').filter(|at| *at > text);
+        let space = rest[..=fit].iter().rposition(|(c, _)| *c == ' ').filter(|index| *index > text);
         let (part, tail) = rest.split_at(space.unwrap_or(fit));
         parts.push(part);
         let next = tail.iter().position(|(c, _)| *c != ' ').unwrap_or(tail.len());
@@ -392,8 +387,8 @@ mod tests {
     #[test]
     fn the_parts_of_a_text_are_the_text() {
         fn draw(mut canvas: Canvas<'_>) -> String {
-            for at in 0..9_000 {
-                let line = Line::default().text(format!("paragraph {at} é"));
+            for index in 0..9_000 {
+                let line = Line::default().text(format!("paragraph {index} é"));
                 canvas.paragraph([line.clone(), line]);
                 canvas.gap();
             }
@@ -444,17 +439,17 @@ mod tests {
     #[test]
     fn an_origin_is_at_the_edge_below_or_omitted() {
         let origin = Origin::new("shop.yaml", 7, 3, Layer::Project);
-        let at = |width, crowded| {
+        let index = |width, crowded| {
             let secrets = Secrets::default();
             let mut canvas = Canvas::new(Style { width, ..Style::default() }, &secrets);
             canvas.line_from(Line::indented(2).text("visibility"), &origin, crowded);
             canvas.finish()
         };
-        assert_eq!(at(None, Overflow::Drop), "  visibility  # shop.yaml:7\n");
-        assert_eq!(at(Some(30), Overflow::Drop), "  visibility     # shop.yaml:7\n");
-        assert_eq!(at(Some(24), Overflow::Drop), "  visibility\n");
-        assert_eq!(at(Some(24), Overflow::Wrap), "  visibility\n  # shop.yaml:7\n");
-        assert_eq!(at(Some(14), Overflow::Wrap), "  visibility\n # shop.yaml:7\n");
+        assert_eq!(index(None, Overflow::Drop), "  visibility  # shop.yaml:7\n");
+        assert_eq!(index(Some(30), Overflow::Drop), "  visibility     # shop.yaml:7\n");
+        assert_eq!(index(Some(24), Overflow::Drop), "  visibility\n");
+        assert_eq!(index(Some(24), Overflow::Wrap), "  visibility\n  # shop.yaml:7\n");
+        assert_eq!(index(Some(14), Overflow::Wrap), "  visibility\n # shop.yaml:7\n");
     }
 
     #[test]

@@ -11,13 +11,13 @@ use crate::{diff::Action, origin::Origin, secret::Secrets, text::escape};
 /// none.
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     let items = report.items();
-    let items = items.iter().map(|item| line(item, report.manifests, secrets));
+    let items = items.iter().map(|item| item_line(item, report.manifests, secrets));
     let is_planned = matches!(report.content(), Some(Content::Planned(_)));
-    let steps = report.steps().into_iter().filter(|_| is_planned).map(|item| of_step(&item));
+    let steps = report.steps().into_iter().filter(|_| is_planned).map(|item| step_line(&item));
     let notes = report.plan().into_iter().flat_map(|plan| &plan.notes);
     let notes = notes.filter(|note| is_planned && note.reason.is_difference()).map(|note| {
         let at = note.origin.as_ref();
-        let place = at.map_or_else(|| report.manifests.to_owned(), spot);
+        let place = at.map_or_else(|| report.manifests.to_owned(), place_text);
         let (address, (_, title)) = (full_name(&note.address), note::note_kind(&note.reason));
         format!("{place}: difference: {address}: {title}")
     });
@@ -27,7 +27,7 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
 }
 
 /// A step with the names of its fields.
-fn of_step(StepItem { step, part, .. }: &StepItem<'_>) -> String {
+fn step_line(StepItem { step, part, .. }: &StepItem<'_>) -> String {
     let changes = step.changes.iter().filter(|_| step.action == Action::Update);
     let fields: Vec<_> = changes.map(|change| &*change.field).collect();
     let fields = if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) };
@@ -36,15 +36,15 @@ fn of_step(StepItem { step, part, .. }: &StepItem<'_>) -> String {
         ReportPart::Drift => " (drift)",
         ReportPart::Watched => " (watched)",
     };
-    let (place, object) = (spot(declared_at(step)), full_name(&step.address));
+    let (place, object) = (place_text(declared_at(step)), full_name(&step.address));
     format!("{place}: {}{part}: {object}{fields}", word(step.action))
 }
 
-fn spot(origin: &Origin) -> String {
+fn place_text(origin: &Origin) -> String {
     format!("{}:{}:{}", origin.file, origin.line, origin.column)
 }
 
-fn line(item: &ReportItem<'_>, manifests: &str, secrets: &Secrets) -> String {
+fn item_line(item: &ReportItem<'_>, manifests: &str, secrets: &Secrets) -> String {
     let place = match item.place {
         Some((file, Some((line, column)))) => format!("{file}:{line}:{column}"),
         Some((file, None)) => file.to_owned(),

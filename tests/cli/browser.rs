@@ -160,7 +160,7 @@ fn names_that_inject_are_text() {
     assert_eq!(dom.matches("<details class=\"step ").count(), steps.len(), "all steps are there");
     assert_eq!(shown(&dom), format!("{} in all", steps.len()));
     assert!(dom.contains("&lt;/title&gt;&lt;script&gt;"), "and what they are called is shown");
-    assert!(dom.contains("Problems to put right first"), "acme/none is missing");
+    assert!(dom.contains("Problems to fix first"), "acme/none is missing");
 
     let failing = format!("</h1><script>{CANARY}</script>");
     let report = written(folder.path(), &["plan", ".", "--sandbox", "--only", &failing]);

@@ -160,7 +160,7 @@ fn the_reach_of_rules_is_configured_and_acknowledged_in_git() {
     let place = undeclared();
     assert_eq!(place.exit_code("plan --sandbox"), 4);
     place.write("ack.yaml", "kind: Acknowledge\nguard: reach\nat: acme/**\nat_most: 5\n");
-    assert!(place.run("plan --sandbox").contains("is for 5 at most"));
+    assert!(place.run("plan --sandbox").contains("allows at most 5"));
     place.write("ack.yaml", "kind: Acknowledge\nguard: reach\nat: acme/**\nat_most: 6\n");
     assert_eq!(place.exit_code("plan --sandbox"), 0);
     place.write("ack.yaml", "");

@@ -128,7 +128,7 @@ fn changes_since_saving_stop_apply_before_the_first_write() {
             "a field that the call repeats",
             |p| call(p, "variable-update id=acme/shop key=MODE value=slow protected=false"),
             true,
-            "its call sends something else in `protected`",
+            "its call sends other values in `protected`",
         ),
         ("an entry added", |p| call(p, "variable-create id=acme/shop key=MORE value=1"), false, ""),
         (
@@ -147,7 +147,7 @@ fn changes_since_saving_stop_apply_before_the_first_write() {
             "a project renamed",
             |p| call(p, "project-edit id=acme/site path=other"),
             true,
-            "whether this is still needed cannot be seen",
+            "cannot tell whether this is still needed",
         ),
         (
             "a step done by somebody",
@@ -239,8 +239,8 @@ fn unusable_plans_are_refused_before_anything_is_sent() {
     for (arguments, says) in [
         ("show report.json", "is a report of `plan`, not a saved plan"),
         ("apply report.json --sandbox", "is a report of `plan`, not a saved plan"),
-        ("show missing.json", "there is no file `missing.json`"),
-        ("apply missing.json --sandbox", "there is no such file or folder"),
+        ("show missing.json", "the file `missing.json` does not exist"),
+        ("apply missing.json --sandbox", "no such file or folder"),
     ] {
         let story = place.run(arguments);
         assert!(story.contains(says) && story.ends_with("exit code 3\n"), "{story}");

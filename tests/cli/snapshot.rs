@@ -62,7 +62,7 @@ fn a_snapshot_of_another_service_is_refused() {
     assert_eq!(said(&place, "plan --live live.json").0, 0);
     let place = place.env("UNDRIFT_URL", "https://other.example.org");
     let (code, text) = said(&place, "plan --live live.json");
-    let why = "the snapshot is of `https://one.example.org`, and UNDRIFT_URL names `https://other.example.org`";
+    let why = "the snapshot is for `https://one.example.org`, but UNDRIFT_URL is `https://other.example.org`";
     assert!(code == 5 && text.contains(why), "{code} {text}");
     let (place, _) = taken();
     place.write("undrift.yaml", "version: 1\nservice: {url: 'https://third.example.org'}\n");

@@ -20,7 +20,7 @@ const INTRODUCTION: &str = "\
 Sections and fields carry the names that the service's API gives them. A field that is not written is not managed. A secret is written
 as a reference: `{env: NAME}` for an environment variable, `{file: PATH}` for a file inside the manifest folder.
 
-This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it anew.
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it again.
 ";
 
 #[test]

@@ -30,7 +30,7 @@ const COMMANDS: &str = "\
 
 What `undrift --help` and `undrift help COMMAND` print.
 
-This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it anew.
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it again.
 ";
 
 #[test]
@@ -50,7 +50,7 @@ the repository. Its folder is the root of the manifests: all documents below it 
 selects the groups and projects of the run; YAML files of other tools are errors there, and are skipped elsewhere. It
 cannot choose the service, because anyone who edits a manifest could then send the token elsewhere.
 
-This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it anew.
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it again.
 
 ";
 
@@ -114,7 +114,7 @@ const MESSAGES: &str = "\
 
 The codes of messages, such as `error[masked-value]`. `undrift explain CODE` prints the same.
 
-This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it anew.
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it again.
 ";
 
 #[test]

@@ -350,7 +350,7 @@ async fn runners_that_no_group_above_allows_are_a_problem() {
     world.declare(&[of("acme"), app(), fresh.clone()]);
     let plan = world.plan().await;
     let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
-    let message = "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/team`, which `acme` makes `disabled_and_unoverridable` in this run";
+    let message = "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/team`, which `acme` sets to `disabled_and_unoverridable` in this run";
     assert_eq!(found, [message; 2]);
     world.declare(&[of("acme"), of("acme/team"), app(), fresh]);
     let plan = world.converge("the group in between allows it").await;

@@ -241,7 +241,7 @@ async fn an_issue_tracker_beside_an_inherited_one_is_a_problem() {
     declare(&world, &[tracker("youtrack", "c")]);
     let plan = world.plan().await;
     assert_eq!(problems(&plan), ["acme/shop#integrations/youtrack exclusive"]);
-    let help = "`phorge` is inherited from a group above or from the service: remove it there, or take this one away";
+    let help = "`phorge` is inherited from a group above or from the service: remove it there, or remove this one";
     assert_eq!(plan.problems[0].help.as_deref(), Some(help));
     declare(&world, &[json!({"slug": "youtrack", "state": "absent"})]);
     world.converge("gone").await;

@@ -336,7 +336,7 @@ async fn of_several_former_paths_only_one_may_be_there() {
     assert_eq!(plan.steps.len(), 0);
     assert_eq!(
         plan.problems[0].message,
-        "`acme/a` exists, and so does `acme/b`, where the project is declared to have been before"
+        "`acme/a` exists, and so does `acme/b`, a declared former path of the project"
     );
     // It had this path before the other one.
     world.call("DELETE", "/projects/acme%2Fb", None).await;
@@ -364,7 +364,7 @@ async fn two_projects_at_former_paths_are_ambiguous() {
     assert_eq!(plan.steps.len(), 0);
     assert_eq!(
         plan.problems[0].message,
-        "`acme/b` exists, and so does `acme/a`, where the project is declared to have been before"
+        "`acme/b` exists, and so does `acme/a`, a declared former path of the project"
     );
 }
 
@@ -546,7 +546,7 @@ async fn a_group_between_rename_and_move_is_moved_on_and_never_guessed() {
             assert!(plan.steps.iter().all(|step| !is_it(&step.address.path)));
             let problem = plan.problems.iter().find(|problem| is_it(&problem.address.path));
             let help = format!(
-                "if it is this group, write `previously: [{halfway}]`; if not, take `previously` away"
+                "if it is this group, write `previously: [{halfway}]`; if not, remove `previously`"
             );
             assert_eq!(problem.unwrap().help.as_deref(), Some(&*help));
             world.declare(&tree("acme/end", &["start", halfway]));

@@ -151,8 +151,8 @@ async fn a_feature_cannot_be_opened_beyond_a_repository_that_stays_as_it_is() {
     assert_eq!(
         (&*problem.message, problem.help.as_deref().unwrap()),
         (
-            "`builds_access_level` is `enabled`, and may not show more than `repository_access_level`: `disabled`",
-            "declare `repository_access_level: enabled` too; the service takes both together"
+            "`builds_access_level` is `enabled`, and must not be more visible than `repository_access_level`: `disabled`",
+            "declare `repository_access_level: enabled` too; the service accepts both together"
         )
     );
     let both = json!({"builds_access_level": "enabled", "repository_access_level": "enabled"});

@@ -320,7 +320,7 @@ const INTRODUCTION: &str = "\
 The operations of the service: `undrift call OPERATION name=value...` sends one. Lists are read completely, unless `page` is given.
 The last column of the table shows what else uses an operation. Parameters with a star are required. Secrets must be given as `@env:NAME` or `@file:PATH`, files as `@file:PATH`.
 
-This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test tables` writes it anew.
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test tables` writes it again.
 ";
 
 /// The whole page: an index, then a section for each operation.

@@ -153,7 +153,8 @@ pub fn shell_word(text: &str) -> String {
 }
 
 /// A count with its noun: `1 variable`, `2 entries`.
-pub fn count(n: usize, noun: &str) -> String {
+pub fn count(number: impl TryInto<usize>, noun: &str) -> String {
+    let n = number.try_into().unwrap_or(usize::MAX);
     if n == 1 { format!("1 {noun}") } else { format!("{n} {}", plural(noun)) }
 }
 

@@ -78,8 +78,8 @@ impl Repository {
                 "run undrift in the clone, or pass `--base none`",
             )
         };
-        let way = ResolvedFolder::to(folder).map_err(|_| outside())?;
-        let repository = Self::containing(&way.folder).ok_or_else(outside)?;
+        let resolved = ResolvedFolder::to(folder).map_err(|_| outside())?;
+        let repository = Self::containing(&resolved.folder).ok_or_else(outside)?;
         let output = repository.run(["rev-parse", "--git-dir"])?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr);
@@ -94,7 +94,7 @@ impl Repository {
                 outside()
             });
         }
-        for link in &way.links {
+        for link in &resolved.links {
             if is_tracked(link)? {
                 let link = link.file_name().unwrap_or_default().to_string_lossy();
                 return Err(trouble(
@@ -193,7 +193,7 @@ impl Repository {
             if let Some(entry) = entry?.iter().find(|entry| entry.starts_with("160000 ")) {
                 let path = entry.split_once('\t').map_or("", |(_, path)| path);
                 return Err(trouble(
-                    format!("`{}` is a submodule: no base has the manifests in it", escape(path)),
+                    format!("`{}` is a submodule, which no base contains", escape(path)),
                     format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
                 ));
             }
@@ -204,7 +204,7 @@ impl Repository {
         if let Some(clone) = clones.find(|clone| !is_hidden(Path::new(clone))) {
             let shown = escape(clone);
             return Err(trouble(
-                format!("`{shown}` is another repository: no base has the manifests in it"),
+                format!("`{shown}` is another repository, which no base contains"),
                 format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
             ));
         }
@@ -214,7 +214,7 @@ impl Repository {
             let is_reserved = inner.is_ok_and(|inner| RESERVED.iter().any(|name| inner == *name));
             if is_manifest(Path::new(&file)) && !is_reserved {
                 return Err(trouble(
-                    format!("git ignores the manifest `{}`: no base has it", escape(&file)),
+                    format!("git ignores the manifest `{}`, so no base has it", escape(&file)),
                     format!("commit it, move it to another folder, or {WITHOUT_BASE}"),
                 ));
             }
@@ -226,7 +226,7 @@ impl Repository {
     fn listed<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, Failure> {
         let output = self.run(arguments)?;
         if !output.status.success() {
-            return Err(unread(&output.stderr));
+            return Err(unreadable_base(&output.stderr));
         }
         let entries = output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
         Ok(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
@@ -266,10 +266,10 @@ impl Repository {
         let asking = thread::spawn(move || drop(requests.write_all(ids.as_bytes())));
         let mut answers = BufReader::new(answers);
         let written = blobs.iter().try_for_each(|blob| {
-            let to = folder.join(&blob.path);
-            let text = answer(&mut answers, blob)?;
-            std::fs::create_dir_all(to.parent().unwrap_or(folder))?;
-            std::fs::write(to, text)
+            let target = folder.join(&blob.path);
+            let text = read_blob(&mut answers, blob)?;
+            std::fs::create_dir_all(target.parent().unwrap_or(folder))?;
+            std::fs::write(target, text)
         });
         drop(answers);
         let _ = (asking.join(), git.wait());
@@ -330,7 +330,7 @@ fn is_hidden(path: &Path) -> bool {
 }
 
 /// The next answer of `git cat-file --batch`, which must be `blob`.
-fn answer(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<u8>> {
+fn read_blob(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<u8>> {
     let mut head = String::new();
     from.take(256).read_line(&mut head)?;
     if head.trim_end() != format!("{} blob {}", blob.id, blob.size) {
@@ -346,9 +346,9 @@ fn answer(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<
 }
 
 /// The fault if git cannot list a commit.
-fn unread(message: &[u8]) -> Failure {
+fn unreadable_base(message: &[u8]) -> Failure {
     let message = String::from_utf8_lossy(message);
-    let first = message.lines().next().unwrap_or("it does not say why");
+    let first = message.lines().next().unwrap_or("no reason given");
     trouble(
         format!("git cannot read the base: {}", escape(first)),
         "fetch the whole commit, or pass `--base none`",
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn an_answer_is_the_blob_that_was_asked_for_or_an_error() {
         let blob = Blob { id: "ab".into(), size: 3, path: "x".into() };
-        let read = |text: &str| answer(&mut text.as_bytes(), &blob).ok();
+        let read = |text: &str| read_blob(&mut text.as_bytes(), &blob).ok();
         assert_eq!(read("ab blob 3\na\nb\n").as_deref(), Some(&b"a\nb"[..]));
         for wrong in [
             "",

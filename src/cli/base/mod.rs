@@ -143,7 +143,7 @@ impl BaseRequest {
         })?;
         if repository.export(&commit, &root, folder.path())? == 0 {
             cx.output.eprint(&format!(
-                "note: `{}` has no manifests in `{}`, so all of them are this branch's change\n",
+                "note: `{}` has no manifests in `{}`, so all of them count as changes of this branch\n",
                 escape(&self.revision),
                 if root.is_empty() { "." } else { root.as_str() },
             ));
@@ -190,18 +190,18 @@ fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String
         folders.push(last.rsplit_once('/').map_or("", |(parent, _)| parent));
     }
     let configs: Vec<_> =
-        folders.iter().map(|folder| join(folder, manifest::config::FILE)).collect();
+        folders.iter().map(|folder| join_path(folder, manifest::config::FILE)).collect();
     let existing = repository.files(commit, &configs)?;
     if let Some((root, _)) = folders.iter().zip(&configs).find(|(_, file)| existing.contains(file))
     {
         return Ok((*root).to_owned());
     }
     let file = named.file_name().and_then(std::ffi::OsStr::to_str).filter(|_| named.is_file());
-    Ok(file.map_or_else(|| folder.to_owned(), |name| join(folder, name)))
+    Ok(file.map_or_else(|| folder.to_owned(), |name| join_path(folder, name)))
 }
 
 /// The path of `name` in a folder of the repository, which is empty for its root.
-fn join(folder: &str, name: &str) -> String {
+fn join_path(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 

@@ -33,33 +33,33 @@ impl ResolvedFolder {
 
     /// The way to an absolute path.
     fn walk(path: &Path) -> io::Result<Self> {
-        let mut way = Self { folder: PathBuf::new(), links: Vec::new() };
+        let mut resolved = Self { folder: PathBuf::new(), links: Vec::new() };
         let mut ahead = components(path);
         while let Some(part) = ahead.pop_front() {
             let next = match part.components().next() {
                 Some(Component::ParentDir) => {
-                    way.folder.pop();
+                    resolved.folder.pop();
                     continue;
                 }
-                Some(Component::Normal(_)) => way.folder.join(&part),
+                Some(Component::Normal(_)) => resolved.folder.join(&part),
                 _ => {
-                    way.folder.push(part);
+                    resolved.folder.push(part);
                     continue;
                 }
             };
             if !next.symlink_metadata()?.is_symlink() {
-                way.folder = next;
+                resolved.folder = next;
                 continue;
             }
-            if way.links.len() == MAX_LINKS {
+            if resolved.links.len() == MAX_LINKS {
                 return Err(io::Error::other("too many symbolic links"));
             }
             let mut target = components(&next.read_link()?);
             target.append(&mut ahead);
             ahead = target;
-            way.links.push(next);
+            resolved.links.push(next);
         }
-        Ok(way)
+        Ok(resolved)
     }
 }
 

@@ -38,29 +38,30 @@ struct Arg {
 /// # Errors
 /// All their faults; none quotes a possible secret.
 pub(super) fn request_for<E: Copy>(
-    op: Op<E>,
+    operation: Op<E>,
     arguments: &[String],
 ) -> Result<Request<E>, Vec<Failure>> {
-    let row = op.row();
+    let row = operation.row();
     let parameters = parameters(row);
     let mut faults = Vec::new();
     let mut given: Vec<Arg> = Vec::new();
     for argument in arguments {
-        let added = read(row, &parameters, argument).and_then(|arg| add(&mut given, arg));
+        let added = parse_argument(row, &parameters, argument)
+            .and_then(|arg| add_argument(&mut given, arg));
         faults.extend(added.err());
     }
     // A misspelt parameter is not also missing.
     if faults.is_empty() {
-        faults = missing(row, &parameters, &given);
+        faults = find_missing(row, &parameters, &given);
     }
-    if faults.is_empty() { Ok(build(op, given)) } else { Err(faults) }
+    if faults.is_empty() { Ok(build_request(operation, given)) } else { Err(faults) }
 }
 
 /// Deprecated arguments, and what to use instead.
 pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
     let given: BTreeSet<_> = arguments
         .iter()
-        .filter_map(|argument| Some(split(argument.split_once('=')?.0).0))
+        .filter_map(|argument| Some(split_name(argument.split_once('=')?.0).0))
         .collect();
     let parameters = parameters(row).into_iter();
     let deprecated = parameters.filter(|known| known.deprecated && given.contains(known.name));
@@ -73,7 +74,7 @@ pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
 }
 
 /// Adds a value; values of a list are joined.
-fn add(given: &mut Vec<Arg>, new: Arg) -> Result<(), Failure> {
+fn add_argument(given: &mut Vec<Arg>, new: Arg) -> Result<(), Failure> {
     let Some(old) =
         given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key)
     else {
@@ -91,7 +92,7 @@ fn add(given: &mut Vec<Arg>, new: Arg) -> Result<(), Failure> {
 }
 
 /// Required parameters that are missing.
-fn missing(row: &Operation, parameters: &[&'static Parameter], given: &[Arg]) -> Vec<Failure> {
+fn find_missing(row: &Operation, parameters: &[&'static Parameter], given: &[Arg]) -> Vec<Failure> {
     let given: BTreeSet<_> = given.iter().map(|arg| arg.parameter.name).collect();
     let mut needed: Vec<_> = parameters
         .iter()
@@ -120,7 +121,7 @@ fn see_help(row: &Operation) -> String {
 }
 
 /// Parses one argument.
-fn read(
+fn parse_argument(
     row: &Operation,
     parameters: &[&'static Parameter],
     argument: &str,
@@ -128,7 +129,7 @@ fn read(
     let Some((written, text)) = argument.split_once('=') else {
         return Err(Failure::usage(format!("`{argument}` is not `name=value`")));
     };
-    let (name, key) = split(written);
+    let (name, key) = split_name(written);
     let Some(parameter) = parameters.iter().copied().find(|parameter| parameter.name == name)
     else {
         let fault = Failure::usage(format!("`{}` has no parameter `{name}`", row.id));
@@ -136,28 +137,28 @@ fn read(
         return Err(fault.help(near.unwrap_or_else(|| see_help(row))));
     };
     let (described, key) = match (parameter.value, key) {
-        (Type::Object(keys), Some(key)) => (nested(parameter, keys, key)?, Some(key.to_owned())),
+        (Type::Object(keys), Some(key)) => (find_key(parameter, keys, key)?, Some(key.to_owned())),
         (Type::Map, Some(key)) if !key.is_empty() => (parameter, Some(key.to_owned())),
         (Type::Object(_) | Type::Map, _) => {
-            let fault = Failure::usage(format!("`{name}` has keys and no value of its own"));
+            let fault = Failure::usage(format!("`{name}` needs a key"));
             return Err(fault.help(format!("write `{name}[KEY]=VALUE`")));
         }
         (value, Some("")) if value.is_list() => (parameter, None),
         (_, Some(_)) => return Err(Failure::usage(format!("`{name}` has no keys"))),
         (_, None) => (parameter, None),
     };
-    Ok(Arg { parameter, key, value: value(described, written, text)? })
+    Ok(Arg { parameter, key, value: parse_value(described, written, text)? })
 }
 
 /// Splits `name[key]` or `name.key`.
-fn split(written: &str) -> (&str, Option<&str>) {
+fn split_name(written: &str) -> (&str, Option<&str>) {
     if let Some((name, key)) = written.strip_suffix(']').and_then(|rest| rest.split_once('[')) {
         return (name, Some(key));
     }
     written.split_once('.').map_or((written, None), |(name, key)| (name, Some(key)))
 }
 
-fn nested(
+fn find_key(
     parent: &Parameter,
     keys: &'static [Parameter],
     key: &str,
@@ -171,10 +172,10 @@ fn nested(
 }
 
 /// The value in `text` for a parameter that is written as `written`.
-fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
+fn parse_value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
     let reference = match text.strip_prefix('@') {
         None => None,
-        Some(rest) if rest.starts_with('@') => return literal(parameter, written, rest),
+        Some(rest) if rest.starts_with('@') => return parse_literal(parameter, written, rest),
         Some(rest) => match rest.split_once(':') {
             Some(("env", name)) if !name.is_empty() => Some(Reference::Env(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Some(Reference::File(path.to_owned())),
@@ -189,18 +190,20 @@ fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fail
         },
     };
     match (parameter.value, reference) {
-        (_, None) => literal(parameter, written, text),
+        (_, None) => parse_literal(parameter, written, text),
         (_, Some(_)) if parameter.place != Place::Body => {
             let fault = Failure::usage(format!(
-                "`{written}` stands in the address, which logs show, so it is never a secret"
+                "`{written}` is part of the URL, which logs show, so it must not be a secret"
             ));
             Err(fault.help("write the value itself"))
         }
         (Type::File, Some(Reference::File(path))) => Ok(Value::File(path)),
         (Type::File, Some(Reference::Env(_))) => Err(not_a_file(written)),
         (Type::Text, Some(reference)) => Ok(Value::Secret(reference)),
-        (other, Some(_)) => Err(Failure::usage(format!("`{written}` is not a text but a {other}"))
-            .help("write the value itself")),
+        (other, Some(_)) => {
+            Err(Failure::usage(format!("`{written}` must be a {other}, not a reference"))
+                .help("write the value itself"))
+        }
     }
 }
 
@@ -210,7 +213,7 @@ fn not_a_file(written: &str) -> Failure {
 }
 
 /// A value from the argument itself.
-fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
+fn parse_literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
     // An empty text clears the value, and is neither a secret nor a file.
     if parameter.secret && !text.is_empty() {
         let fault = Failure::usage(format!(
@@ -223,9 +226,9 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
     }
     // An empty segment, `.` or `..` would lead to another path.
     if parameter.place == Place::Path && matches!(text, "" | "." | "..") {
-        return Err(Failure::usage(format!("`{text}` cannot stand for `{written}` in a path")));
+        return Err(Failure::usage(format!("`{text}` is not allowed as `{written}` in a path")));
     }
-    match plain(parameter.value, text) {
+    match parse_plain(parameter.value, text) {
         Ok(json) => Ok(Value::Plain(json)),
         Err(fault) => {
             let error = fault.error.map(|error| anyhow::anyhow!("`{written}` {error}"));
@@ -238,7 +241,7 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
 ///
 /// # Errors
 /// The end of a message that starts with the name.
-fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
+fn parse_plain(kind: Type, text: &str) -> Result<Json, Failure> {
     let item = match kind {
         Type::Words(words) => Type::Word(words),
         Type::Integers => Type::Integer,
@@ -247,31 +250,31 @@ fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
     match kind {
         Type::Words(_) | Type::Integers | Type::Texts => {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-            items.map(|text| plain(item, text)).collect()
+            items.map(|text| parse_plain(item, text)).collect()
         }
-        Type::Word(words) => word(words, text),
+        Type::Word(words) => parse_word(words, text),
         Type::Integer => text
             .parse::<i64>()
             .map(Json::from)
-            .map_err(|_| Failure::usage(format!("is a whole number, not `{text}`"))),
+            .map_err(|_| Failure::usage(format!("must be a whole number, not `{text}`"))),
         Type::Boolean => text
             .parse::<bool>()
             .map(Json::from)
-            .map_err(|_| Failure::usage(format!("is `true` or `false`, not `{text}`"))),
+            .map_err(|_| Failure::usage(format!("must be `true` or `false`, not `{text}`"))),
         Type::Date if !text.is_empty() && (text.len() != 10 || text.parse::<Date>().is_err()) => {
-            Err(Failure::usage(format!("is a day such as `2099-01-31`, not `{text}`")))
+            Err(Failure::usage(format!("must be a date such as `2099-01-31`, not `{text}`")))
         }
-        Type::Time if text.parse::<Timestamp>().is_err() => {
-            Err(Failure::usage(format!("is a time such as `2099-01-31T12:00:00Z`, not `{text}`")))
-        }
-        Type::Level => level(text),
+        Type::Time if text.parse::<Timestamp>().is_err() => Err(Failure::usage(format!(
+            "must be a time such as `2099-01-31T12:00:00Z`, not `{text}`"
+        ))),
+        Type::Level => parse_level(text),
         // A name may look like a number, such as `007`.
         Type::IdOrName => Ok(text
             .parse::<u64>()
             .ok()
             .filter(|id| id.to_string() == text)
             .map_or_else(|| text.into(), Json::from)),
-        Type::Objects(keys) => objects(keys, text),
+        Type::Objects(keys) => parse_objects(keys, text),
         Type::Text | Type::Map | Type::Object(_) | Type::File | Type::Date | Type::Time => {
             Ok(text.into())
         }
@@ -279,9 +282,9 @@ fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
 }
 
 /// Parses objects as JSON; the service checks the values of their keys.
-fn objects(keys: &[Parameter], text: &str) -> Result<Json, Failure> {
+fn parse_objects(keys: &[Parameter], text: &str) -> Result<Json, Failure> {
     let list: Vec<Object> = serde_json::from_str(text).map_err(|_| {
-        Failure::usage("is not a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
+        Failure::usage("must be a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
     })?;
     let names: Vec<_> = keys.iter().map(|key| key.name).collect();
     match list.iter().flat_map(Object::keys).find(|name| !names.contains(&name.as_str())) {
@@ -291,16 +294,16 @@ fn objects(keys: &[Parameter], text: &str) -> Result<Json, Failure> {
     }
 }
 
-fn word(words: &[&str], text: &str) -> Result<Json, Failure> {
+fn parse_word(words: &[&str], text: &str) -> Result<Json, Failure> {
     if words.contains(&text) {
         return Ok(text.into());
     }
-    let fault = Failure::usage(format!("is {}, not `{text}`", alternatives(words)));
+    let fault = Failure::usage(format!("must be {}, not `{text}`", alternatives(words)));
     Err(Failure { help: did_you_mean(text, words.iter().copied()), ..fault })
 }
 
 /// The number of a level, which may be written as a word (reference 1, 2.1).
-fn level(text: &str) -> Result<Json, Failure> {
+fn parse_level(text: &str) -> Result<Json, Failure> {
     const NO_ACCESS: &str = "no_access";
     if text == "0" || text.eq_ignore_ascii_case(NO_ACCESS) {
         return Ok(0.into());
@@ -309,12 +312,12 @@ fn level(text: &str) -> Result<Json, Failure> {
     Level::parse(&written).map(|level| level.number.into()).ok_or_else(|| {
         let words: Vec<_> =
             std::iter::once(NO_ACCESS).chain(LEVELS.iter().map(|level| level.word)).collect();
-        Failure::usage(format!("is a level, {}, not `{text}`", alternatives(&words)))
+        Failure::usage(format!("must be a level ({}), not `{text}`", alternatives(&words)))
     })
 }
 
-fn build<E: Copy>(op: Op<E>, given: Vec<Arg>) -> Request<E> {
-    let mut request = op.request();
+fn build_request<E: Copy>(operation: Op<E>, given: Vec<Arg>) -> Request<E> {
+    let mut request = operation.request();
     let mut body = BTreeMap::new();
     for Arg { parameter, key, value } in given {
         match parameter.place {

@@ -20,34 +20,35 @@ const SUBJECTS: [(&str, &str); 10] = [
 ];
 
 /// Every operation with its effect and purpose, by subject.
-pub(super) fn list() -> String {
-    let width = operations::all().map(|op| op.row().id.len()).max().unwrap_or_default();
+pub(super) fn list_text() -> String {
+    let width =
+        operations::all().map(|operation| operation.row().id.len()).max().unwrap_or_default();
     let mut text = String::new();
     for (source, subject) in SUBJECTS {
         text += &format!("{}{subject}:\n", if text.is_empty() { "" } else { "\n" });
-        for op in operations::all().filter(|op| op.row().source == source) {
-            let row = op.row();
-            text += &format!("  {:width$}  {:5}  {}\n", row.id, op.effect(), row.purpose);
+        for operation in operations::all().filter(|operation| operation.row().source == source) {
+            let row = operation.row();
+            text += &format!("  {:width$}  {:5}  {}\n", row.id, operation.effect(), row.purpose);
         }
     }
     text
 }
 
 /// One operation with all its parameters.
-pub(super) fn operation(op: AnyOp) -> String {
-    let row = op.row();
+pub(super) fn operation_text(operation: AnyOp) -> String {
+    let row = operation.row();
     let mut text = format!(
         "{}: {}\n\n{} {}  ({})\n",
         row.id,
         facts(row).join("; "),
         row.method,
         row.path,
-        op.effect()
+        operation.effect()
     );
     if !parameters(row).is_empty() {
         text += "\nParameters (* required):\n";
     }
-    for (name, value, about) in parameters(row).into_iter().flat_map(lines) {
+    for (name, value, about) in parameters(row).into_iter().flat_map(parameter_lines) {
         text += &format!("  {name}: {value}\n     ");
         for word in about.split(' ') {
             if text.lines().next_back().map_or(0, str::len) + word.len() >= 100 {
@@ -61,16 +62,16 @@ pub(super) fn operation(op: AnyOp) -> String {
 }
 
 /// A parameter's name, value and meaning; an object has a line for each key.
-fn lines(parameter: &Parameter) -> Vec<(String, String, String)> {
+fn parameter_lines(parameter: &Parameter) -> Vec<(String, String, String)> {
     let name = parameter.name;
     let each = if matches!(parameter.value, Type::Objects(_)) { "[]" } else { "" };
     let key = if matches!(parameter.value, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
     let keys = parameter.value.keys();
-    let keys = keys.iter().map(|key| line(format!("{name}{each}[{}]", key.name), key));
-    std::iter::once(line(format!("{name}{key}"), parameter)).chain(keys).collect()
+    let keys = keys.iter().map(|key| parameter_line(format!("{name}{each}[{}]", key.name), key));
+    std::iter::once(parameter_line(format!("{name}{key}"), parameter)).chain(keys).collect()
 }
 
-fn line(name: String, parameter: &Parameter) -> (String, String, String) {
+fn parameter_line(name: String, parameter: &Parameter) -> (String, String, String) {
     let mut about = parameter.about.to_owned();
     if let Some(words) = parameter.value.words() {
         about = format!("{} ({})", about.trim_end_matches('.'), words.join(", "));
@@ -88,9 +89,9 @@ mod tests {
 
     #[test]
     fn every_operation_is_listed_once() {
-        let list = list();
-        for op in operations::all() {
-            let id = op.row().id;
+        let list = list_text();
+        for operation in operations::all() {
+            let id = operation.row().id;
             assert_eq!(
                 list.lines().filter(|line| line.split_whitespace().next() == Some(id)).count(),
                 1,
@@ -102,7 +103,7 @@ mod tests {
     #[test]
     fn the_help_of_an_operation_explains_every_parameter() {
         for op in operations::all() {
-            let help = operation(op);
+            let help = operation_text(op);
             let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
             for parameter in parameters(op.row()) {
                 assert!(

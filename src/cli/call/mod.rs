@@ -79,16 +79,16 @@ enum AnswerFormat {
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let Some(id) = args.operation.as_deref().filter(|_| !args.list) else {
-        let text = if args.list { help::list() } else { general_help() };
+        let text = if args.list { help::list_text() } else { general_help() };
         return cx.output.print(&text).map(|()| Exit::Success);
     };
-    let op = find(id)?;
+    let operation = find_operation(id)?;
     if args.help {
-        return cx.output.print(&help::operation(op)).map(|()| Exit::Success);
+        return cx.output.print(&help::operation_text(operation)).map(|()| Exit::Success);
     }
-    match op {
-        AnyOp::Read(op) => read(open(op, &args, cx).await?, &args, cx).await,
-        AnyOp::Write(op) => write(open(op, &args, cx).await?, &args, cx).await,
+    match operation {
+        AnyOp::Read(operation) => read(open(operation, &args, cx).await?, &args, cx).await,
+        AnyOp::Write(operation) => write(open(operation, &args, cx).await?, &args, cx).await,
     }
 }
 
@@ -100,9 +100,9 @@ fn general_help() -> String {
         .map_or_else(String::new, |call| call.render_help().to_string())
 }
 
-fn find(id: &str) -> Result<AnyOp, Failure> {
+fn find_operation(id: &str) -> Result<AnyOp, Failure> {
     operations::find(id).ok_or_else(|| {
-        let failure = Failure::usage(format!("there is no operation `{id}`"));
+        let failure = Failure::usage(format!("unknown operation `{id}`"));
         match nearest_id(id) {
             Some(near) => failure.help(format!("did you mean `{near}`?")),
             None => failure.help("`undrift call --list` lists all of them"),
@@ -112,20 +112,21 @@ fn find(id: &str) -> Result<AnyOp, Failure> {
 
 /// The id most similar to `written`. Words are compared with underscores, as in names of fields.
 fn nearest_id(written: &str) -> Option<&'static str> {
-    let ids: Vec<_> = operations::all().map(|op| op.row().id.replace('-', "_")).collect();
+    let ids: Vec<_> =
+        operations::all().map(|operation| operation.row().id.replace('-', "_")).collect();
     let near = nearest(written, ids.iter().map(String::as_str))?;
-    operations::all().map(|op| op.row().id).find(|id| id.replace('-', "_") == near)
+    operations::all().map(|operation| operation.row().id).find(|id| id.replace('-', "_") == near)
 }
 
 /// The request for the arguments. Reports all their faults.
-fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, Failure> {
+fn prepare<E: Copy>(operation: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, Failure> {
     let page = args.page.map(|page| format!("page={page}"));
     let per_page = args.per_page.map(|per_page| format!("per_page={per_page}"));
     let all: Vec<_> = args.arguments.iter().cloned().chain(page).chain(per_page).collect();
-    for warning in arguments::warnings(op.row(), &all) {
+    for warning in arguments::warnings(operation.row(), &all) {
         cx.output.eprint(&format!("warning: {warning}\n"));
     }
-    arguments::request_for(op, &all).map_err(|faults| {
+    arguments::request_for(operation, &all).map_err(|faults| {
         faults.iter().for_each(|fault| cx.output.eprint_failure(fault));
         Failure::reported(Exit::Usage)
     })
@@ -137,11 +138,11 @@ fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, 
 /// # Errors
 /// If any of these is wrong or missing. Nothing was sent then.
 async fn open<E: Copy>(
-    op: Op<E>,
+    operation: Op<E>,
     args: &Args,
     cx: &Context,
 ) -> Result<(ReadClient, Request<E>), Failure> {
-    let request = prepare(op, args, cx)?;
+    let request = prepare(operation, args, cx)?;
     let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
     let hosts = config.service.import_hosts.names().into_iter();
     let request = hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
@@ -156,7 +157,7 @@ async fn open<E: Copy>(
 
 /// Why a secret or a file of the request cannot be used. Nothing is sent then.
 fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
-    let missing = secrets.missing().next().map(|(_, why)| why.clone());
+    let missing = secrets.missing().next().map(|(_, reason)| reason.clone());
     let missing = missing.or_else(|| {
         request.body_fields()?.values().find_map(|value| match value {
             Value::File(path) => secrets.read_file(path).err(),
@@ -183,7 +184,7 @@ async fn read(
         let objects = client.list(request).await;
         objects.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
     };
-    print(row, answer.map_err(|error| failure(error, Exit::Incomplete))?, args, cx)?;
+    print(row, answer.map_err(|error| call_failure(error, Exit::Incomplete))?, args, cx)?;
     Ok(Exit::Success)
 }
 
@@ -198,7 +199,7 @@ async fn write(
         return Ok(Exit::Interrupted);
     }
     let answer = WriteClient::new(client).send(request).await;
-    let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;
+    let answer = answer.map_err(|error| call_failure(error, Exit::Unfinished))?;
     match answer.status {
         304 => cx.output.eprint("nothing was changed: already done\n"),
         404 => cx.output.eprint("nothing was changed: already absent\n"),
@@ -210,7 +211,7 @@ async fn write(
 
 /// The failure of a call; `refused` is the exit code if the service refuses something that is
 /// allowed in general.
-fn failure(error: ApiError, refused: Exit) -> Failure {
+fn call_failure(error: ApiError, refused: Exit) -> Failure {
     let lost = error.in_doubt_since().is_some();
     let exit = Exit::from_request(&error, refused);
     let failure = Failure { exit, ..Failure::from(error) };

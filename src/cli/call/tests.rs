@@ -215,7 +215,7 @@ fn faults_of_arguments_are_reported_with_hints() {
     let table = [
         (
             protect("allowed_to_push=30"),
-            "`allowed_to_push` is not a list of objects in JSON; write `[{\"KEY\": VALUE}]`",
+            "`allowed_to_push` must be a list of objects in JSON; write `[{\"KEY\": VALUE}]`",
         ),
         (
             protect(r#"allowed_to_push=[{"user": 1}]"#),
@@ -236,20 +236,20 @@ fn faults_of_arguments_are_reported_with_hints() {
         ),
         (
             edit("visibility=privat"),
-            "`visibility` is `private`, `internal` or `public`, not `privat`; did you mean `private`?",
+            "`visibility` must be `private`, `internal` or `public`, not `privat`; did you mean `private`?",
         ),
-        (edit("build_timeout=1h"), "`build_timeout` is a whole number, not `1h`"),
+        (edit("build_timeout=1h"), "`build_timeout` must be a whole number, not `1h`"),
         (
             edit("build_timeout=@env:T"),
-            "`build_timeout` is not a text but a number; write the value itself",
+            "`build_timeout` must be a number, not a reference; write the value itself",
         ),
-        (edit("lfs_enabled=yes"), "`lfs_enabled` is `true` or `false`, not `yes`"),
+        (edit("lfs_enabled=yes"), "`lfs_enabled` must be `true` or `false`, not `yes`"),
         (edit("name.x=1"), "`name` has no keys"),
         (edit("avatar=a.png"), "`avatar` takes a file; write `avatar=@file:PATH`"),
         (edit("avatar=@env:A"), "`avatar` takes a file; write `avatar=@file:PATH`"),
         (
             edit("container_expiration_policy_attributes={}"),
-            "`container_expiration_policy_attributes` has keys and no value of its own; write `container_expiration_policy_attributes[KEY]=VALUE`",
+            "`container_expiration_policy_attributes` needs a key; write `container_expiration_policy_attributes[KEY]=VALUE`",
         ),
         (
             edit("container_expiration_policy_attributes.keep=1"),
@@ -275,11 +275,11 @@ fn faults_of_arguments_are_reported_with_hints() {
             built(PROJECT_GET, &[]),
             "`project-get` needs `id`; `undrift call project-get --help` explains what it takes",
         ),
-        (built(PROJECT_GET, &["id="]), "`` cannot stand for `id` in a path"),
-        (built(PROJECT_GET, &["id=.."]), "`..` cannot stand for `id` in a path"),
+        (built(PROJECT_GET, &["id="]), "`` is not allowed as `id` in a path"),
+        (built(PROJECT_GET, &["id=.."]), "`..` is not allowed as `id` in a path"),
         (
             built(PROJECT_GET, &["id=@env:ID"]),
-            "`id` stands in the address, which logs show, so it is never a secret; write the value itself",
+            "`id` is part of the URL, which logs show, so it must not be a secret; write the value itself",
         ),
         (
             built(PROJECT_CREATE, &["visibility=private"]),
@@ -289,21 +289,24 @@ fn faults_of_arguments_are_reported_with_hints() {
         (list("per_page=5"), "`per_page` goes with `page`; leave both out to read the whole list"),
         (
             list("last_activity_after=2024-01-31"),
-            "`last_activity_after` is a time such as `2099-01-31T12:00:00Z`, not `2024-01-31`",
+            "`last_activity_after` must be a time such as `2099-01-31T12:00:00Z`, not `2024-01-31`",
         ),
         (
             list("custom_attributes[]=x"),
-            "`custom_attributes` has keys and no value of its own; write `custom_attributes[KEY]=VALUE`",
+            "`custom_attributes` needs a key; write `custom_attributes[KEY]=VALUE`",
         ),
         (
             list("min_access_level=35"),
-            "`min_access_level` is a level, `no_access`, `minimal_access`, `guest`, `planner`, `reporter`, `developer`, `maintainer` or `owner`, not `35`",
+            "`min_access_level` must be a level (`no_access`, `minimal_access`, `guest`, `planner`, `reporter`, `developer`, `maintainer` or `owner`), not `35`",
         ),
         (
             built(MEMBER_UPDATE, &["id=7", "user_id=9", "access_level=5", "expires_at=2024-02-30"]),
-            "`expires_at` is a day such as `2099-01-31`, not `2024-02-30`",
+            "`expires_at` must be a date such as `2099-01-31`, not `2024-02-30`",
         ),
-        (built(MEMBER_LIST, &["id=7", "user_ids=1,a"]), "`user_ids` is a whole number, not `a`"),
+        (
+            built(MEMBER_LIST, &["id=7", "user_ids=1,a"]),
+            "`user_ids` must be a whole number, not `a`",
+        ),
     ];
     for (built, message) in table {
         assert_eq!(built, Err(vec![message.to_owned()]));
@@ -421,13 +424,13 @@ fn secrets_in_answers_are_hidden() {
 
 #[test]
 fn an_operation_is_found_by_its_id_or_suggested() {
-    assert!(find("project-star").is_ok());
+    assert!(find_operation("project-star").is_ok());
     for (written, near) in [
         ("project_star", "project-star"),
         ("variables-list", "variable-list"),
         ("frobnicate", "--list"),
     ] {
-        let failure = find(written).unwrap_err();
+        let failure = find_operation(written).unwrap_err();
         assert!(
             failure.exit == Exit::Usage
                 && failure.help.as_deref().is_some_and(|help| help.contains(near)),
@@ -472,15 +475,15 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
     ] {
         let error =
             client(answer).get_optional(PROJECT_GET.request().arg("id", 1), &[]).await.unwrap_err();
-        assert_eq!(failure(error, Exit::Incomplete).exit.code(), read, "{answer:?}");
+        assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), read, "{answer:?}");
         let error = WriteClient::new(client(answer))
             .send(PROJECT_FORK.request().arg("id", 1))
             .await
             .unwrap_err();
-        assert_eq!(failure(error, Exit::Unfinished).exit.code(), write, "{answer:?}");
+        assert_eq!(call_failure(error, Exit::Unfinished).exit.code(), write, "{answer:?}");
     }
     let error = client(Ok(200)).list(NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
-    assert_eq!(failure(error, Exit::Incomplete).exit.code(), 10, "a list that is not whole");
+    assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), 10, "a list that is not whole");
 }
 
 #[tokio::test]
@@ -490,7 +493,7 @@ async fn a_write_without_an_answer_may_have_been_carried_out() {
             .send(PROJECT_FORK.request().arg("id", 1))
             .await
             .unwrap_err();
-        let failure = failure(error, Exit::Unfinished);
+        let failure = call_failure(error, Exit::Unfinished);
         assert!(
             failure.exit == Exit::Unfinished
                 && failure.help.is_some_and(|help| help.contains("look")),

@@ -62,9 +62,9 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let writer = WriteClient::new(observer.client().clone());
     let body = texts.concat();
     let put = comment::put(&writer, observer.caller().id, &target, &marker, &body).await;
-    let comment = put.map_err(|error| failure(error, &target))?;
-    cx.output.eprint(&remarks(&comment));
-    cx.output.print(&summary(&comment, &target)).map(|()| Exit::Success)
+    let comment = put.map_err(|error| comment_failure(error, &target))?;
+    cx.output.eprint(&remarks_text(&comment));
+    cx.output.print(&summary_text(&comment, &target)).map(|()| Exit::Success)
 }
 
 impl Args {
@@ -76,7 +76,7 @@ impl Args {
         };
         let project = match &self.project {
             Some(project) if project.trim().is_empty() => {
-                return Err(Failure::usage("--project is blank"));
+                return Err(Failure::usage("`--project` is empty"));
             }
             Some(project) => Some(project.clone()),
             None => job_number(env, &PROJECT_NAMES)?.map(|id| id.to_string()),
@@ -127,7 +127,9 @@ fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), Failure> {
 
 /// The failure if `what` does not fit into a comment.
 fn too_long(what: &str) -> Failure {
-    Failure::usage(format!("{what}: more than {MAX_BODY_CHARS} characters, the most of a comment"))
+    Failure::usage(format!(
+        "{what}: more than {MAX_BODY_CHARS} characters, the maximum of a comment"
+    ))
 }
 
 /// The marker and the text of the report in `path`.
@@ -185,7 +187,7 @@ fn refuse_token(
 }
 
 /// The failure if a comment could not be made.
-fn failure(error: CommentError, target: &MergeRequestRef) -> Failure {
+fn comment_failure(error: CommentError, target: &MergeRequestRef) -> Failure {
     let api_error = error.error();
     let in_doubt = api_error.in_doubt_since().is_some();
     let refused = match &error {
@@ -212,7 +214,7 @@ fn failure(error: CommentError, target: &MergeRequestRef) -> Failure {
 }
 
 /// The result of the command, as text.
-fn summary(comment: &Comment, target: &MergeRequestRef) -> String {
+fn summary_text(comment: &Comment, target: &MergeRequestRef) -> String {
     let what = match comment.outcome {
         CommentOutcome::Written => "comment written",
         CommentOutcome::Edited => "comment updated",
@@ -222,7 +224,7 @@ fn summary(comment: &Comment, target: &MergeRequestRef) -> String {
 }
 
 /// Further remarks for the job's log.
-fn remarks(comment: &Comment) -> String {
+fn remarks_text(comment: &Comment) -> String {
     let mut text = String::new();
     if !comment.copies.is_empty() {
         let ids: Vec<_> = comment.copies.iter().map(u64::to_string).collect();

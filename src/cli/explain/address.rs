@@ -16,8 +16,10 @@ use crate::{
 
 /// Explains an address.
 pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
-    let (path, rest) =
-        args.what.split_once('#').map_or((&*args.what, None), |(path, rest)| (path, Some(rest)));
+    let (path, rest) = args
+        .subject
+        .split_once('#')
+        .map_or((&*args.subject, None), |(path, rest)| (path, Some(rest)));
     let glob = Glob::over_paths(path).map_err(Failure::usage)?;
     let loaded = manifest::load_with(
         &args.dir,
@@ -27,7 +29,7 @@ pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     let Some(desired) = &loaded.desired else {
         return Err(cx.unusable("the manifests", loaded.diagnostics));
     };
-    let subject = find(desired, path, rest)?;
+    let subject = find_subject(desired, path, rest)?;
     let trace = loaded.traces.iter().find(|trace| trace.path() == &subject.container.path);
     let trace = trace.ok_or_else(|| undeclared(path, desired))?;
     let (style, secrets) = (cx.output.style, cx.output.secrets());
@@ -60,7 +62,7 @@ fn documentation(subject: &Subject<'_>) -> Option<schema::Known> {
 }
 
 /// The declaration at `path` and, after the `#`, at `rest`.
-fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subject<'d>, Failure> {
+fn find_subject<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subject<'d>, Failure> {
     let container = desired.container(path).ok_or_else(|| undeclared(path, desired))?;
     let Some(rest) = rest else {
         return Ok(Subject { container, section: None, entry: None, field: Vec::new() });
@@ -88,7 +90,7 @@ fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subj
         }
     };
     let field = match (field, entry) {
-        (Some(field), Some((_, fields))) => field_of(section, fields, field)?,
+        (Some(field), Some((_, fields))) => find_field(section, fields, field)?,
         _ => Vec::new(),
     };
     Ok(Subject { container, section: Some(section), entry, field })
@@ -133,7 +135,7 @@ fn find_entry<'d, 'w>(
 }
 
 /// The names that lead to the field `written`, if it is declared.
-fn field_of(section: Section, fields: &Declared, written: &str) -> Result<Vec<String>, Failure> {
+fn find_field(section: Section, fields: &Declared, written: &str) -> Result<Vec<String>, Failure> {
     // In flattened fields, dots are part of the name.
     let name = fields.keys().find(|name| match written.strip_prefix(name) {
         Some("") => true,
@@ -168,7 +170,7 @@ fn with_similar<'n>(
     let names: BTreeSet<_> = names.into_iter().collect();
     let help = did_you_mean(written, names.iter().copied()).or_else(|| {
         let some: Vec<_> = names.iter().copied().take(8).collect();
-        (!some.is_empty()).then(|| format!("declared are, among others: {}", listed(&some)))
+        (!some.is_empty()).then(|| format!("declared, among others: {}", listed(&some)))
     });
     Failure { help, ..failure }
 }

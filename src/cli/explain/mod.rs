@@ -18,7 +18,7 @@ pub(super) struct Args {
     /// Address of something that is declared (PATH#SECTION/ENTRY/FIELD or a part of it), name of a
     /// field, section, kind or guard, key of `undrift.yaml`, code of a message, or exit code
     #[arg(value_name = "ADDRESS|FIELD|CODE")]
-    what: String,
+    subject: String,
     #[command(flatten)]
     pub(in crate::cli) dir: ManifestFolder,
     /// Let manifests use only matching environment variables; may be repeated [env:
@@ -31,23 +31,24 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
-    let what = &args.what;
-    if what.contains(['#', '/']) {
+    let subject = &args.subject;
+    if subject.contains(['#', '/']) {
         return address::run(&args, cx).await;
     }
     let style = cx.output.style;
-    let mut fields = schema::known(what);
-    if let ([], [one]) = (&fields[..], &schema::with_last_name(what)[..]) {
+    let mut fields = schema::known(subject);
+    if let ([], [one]) = (&fields[..], &schema::with_last_name(subject)[..]) {
         fields = schema::known(one);
     }
-    let code = explain::code(what, style);
+    let code = explain::code(subject, style);
     let field = (!fields.is_empty()).then(|| explain::fields(&fields, style));
     // Some words are both a code and a field.
     // `exit code 4`, `exit 4` or `4`.
-    let number = what.to_lowercase().replace([' ', '-'], "");
+    let number = subject.to_lowercase().replace([' ', '-'], "");
     let number = number.trim_start_matches("exit").trim_start_matches("code");
     let exit = number.parse().ok().and_then(Exit::from_code).map(|_| HELP.to_owned());
-    let texts: Vec<_> = code.into_iter().chain(guard(what)).chain(field).chain(exit).collect();
+    let texts: Vec<_> =
+        code.into_iter().chain(explain_guard(subject)).chain(field).chain(exit).collect();
     if !texts.is_empty() {
         cx.output.print(&texts.join("\n"))?;
         return Ok(Exit::Success);
@@ -55,14 +56,14 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     // The path of a top-level group looks like any other word.
     let loaded = manifest::load(&args.dir, &Surroundings::of_process());
     let mut declared = loaded.desired.iter().flat_map(|desired| &desired.containers);
-    if declared.any(|container| container.path.eq_ignore_ascii_case(what)) {
+    if declared.any(|container| container.path.eq_ignore_ascii_case(subject)) {
         return address::run(&args, cx).await;
     }
-    Err(unknown(what))
+    Err(unknown_name(subject))
 }
 
 /// The explanation of the guard `name`.
-fn guard(name: &str) -> Option<String> {
+fn explain_guard(name: &str) -> Option<String> {
     let schema = schemars::schema_for!(Guard).to_value();
     let guard = schema["oneOf"].as_array()?.iter().find(|guard| guard["const"] == name)?;
     let meaning = guard["description"].as_str()?.replace('\n', " ");
@@ -71,10 +72,11 @@ fn guard(name: &str) -> Option<String> {
 }
 
 /// The failure if nothing is called `what`, with similar names.
-fn unknown(what: &str) -> Failure {
-    const OTHERWISE: &str = "name a field as `settings.merge_method`, or the code that stands in the brackets of a message";
-    let failure = Failure::usage(format!("nothing is called `{what}`"));
-    let several = schema::with_last_name(what);
+fn unknown_name(subject: &str) -> Failure {
+    const OTHERWISE: &str =
+        "name a field such as `settings.merge_method`, or the code in the brackets of a message";
+    let failure = Failure::usage(format!("unknown name `{subject}`"));
+    let several = schema::with_last_name(subject);
     if !several.is_empty() {
         return failure.help(format!("did you mean {}?", alternatives(&several)));
     }
@@ -83,6 +85,6 @@ fn unknown(what: &str) -> Failure {
     let guards = Guard::ALL.map(|guard| guard.to_string());
     let last = names.iter().filter_map(|name| Some(name.rsplit_once('.')?.1));
     let names = names.iter().map(String::as_str).chain(guards.iter().map(String::as_str));
-    let near = did_you_mean(what, codes.chain(names).chain(last));
+    let near = did_you_mean(subject, codes.chain(names).chain(last));
     failure.help(near.unwrap_or_else(|| OTHERWISE.to_owned()))
 }

@@ -103,7 +103,7 @@ impl Args {
     fn check(&self) -> Result<(), Failure> {
         let names: Vec<_> = catalogue::everywhere().map(|section| section.section).collect();
         if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
-            let failure = Failure::usage(format!("there is no section `{}`", escape(name)));
+            let failure = Failure::usage(format!("unknown section `{}`", escape(name)));
             let near = did_you_mean(name, names.iter().copied());
             return Err(failure.help(near.unwrap_or_else(|| {
                 "`undrift schema` and docs/reference/fields.md list all sections".into()

@@ -101,7 +101,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
         return Ok(Exit::first_of([*signal, Exit::Unfinished.when(!is_clean)]));
     }
     let found = found?;
-    let expected = expected(&setup, cx).await?;
+    let expected = run_sandbox(&setup, cx).await?;
     let report = SelftestReport::new(&setup, &found, expected.as_ref());
     if let Some(file) = &args.output {
         reports::write(file, &report.full_text())
@@ -127,18 +127,18 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, Failure>
         let failure = Failure::usage(format!("the token is not an owner of the group `{shown}`"));
         return Err(failure.help("use a token with the role Owner in this group"));
     }
-    if let Some(other) = content(client, id, &path).await? {
+    if let Some(other) = find_content(client, id, &path).await? {
         let failure = Failure::usage(format!("the group `{shown}` is not empty: `{other}`"));
         return Err(failure.help("the selftest only works in a group that holds nothing else"));
     }
     if let Some(user) = &args.user {
-        let why = match observer.id(Named::User, user).await? {
+        let reason = match observer.id(Named::User, user).await? {
             None => "does not exist, or the token cannot see it",
             Some(id) if id == observer.caller().id => "is the token's own user",
             Some(_) => "",
         };
-        if !why.is_empty() {
-            let failure = Failure::usage(format!("the user `{}` {why}", escape(user)));
+        if !reason.is_empty() {
+            let failure = Failure::usage(format!("the user `{}` {reason}", escape(user)));
             return Err(failure.help("name another one, or leave out `--user`"));
         }
     }
@@ -151,7 +151,11 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, Failure>
 
 /// Something in a group, in a form that may be shown. The remains of an earlier selftest, which the
 /// service is about to delete, do not count.
-async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<String>, ApiError> {
+async fn find_content(
+    client: &ReadClient,
+    id: u64,
+    path: &str,
+) -> Result<Option<String>, ApiError> {
     let groups = operation::GROUP_DESCENDANTS.request().arg("id", id);
     let groups = groups.query("all_available", true);
     let projects = operation::GROUP_PROJECTS.request().arg("id", id);
@@ -182,7 +186,7 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
 
 /// The results of the sandbox, if this build has one.
 #[cfg(feature = "sandbox")]
-async fn expected(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, Failure> {
+async fn run_sandbox(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, Failure> {
     use crate::{
         cli::embedded,
         release::REFERENCE,
@@ -191,7 +195,7 @@ async fn expected(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, F
     let users: Vec<_> =
         setup.user.iter().map(|name| serde_json::json!({"username": name})).collect();
     let (path, _) = setup.root.rsplit_once('/').unwrap_or_default();
-    let mut paths: Vec<_> = path.match_indices('/').map(|(at, _)| &path[..at]).collect();
+    let mut paths: Vec<_> = path.match_indices('/').map(|(index, _)| &path[..index]).collect();
     paths.push(path);
     let groups: Vec<_> = paths.iter().map(|path| serde_json::json!({"path": path})).collect();
     let release = setup.release.release().map_or(REFERENCE, |release| release.max(REFERENCE));
@@ -215,7 +219,7 @@ async fn expected(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, F
 /// The results of the sandbox; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
-async fn expected(_: &TestSetup, _: &Context) -> Result<Option<Findings>, Failure> {
+async fn run_sandbox(_: &TestSetup, _: &Context) -> Result<Option<Findings>, Failure> {
     Ok(None)
 }
 
@@ -301,7 +305,7 @@ impl Tester {
         };
         let (is_clean, state) = match cleaned {
             Ok(None) => return true,
-            Ok(Some(true)) => (true, "is marked for deletion; the service deletes it by itself"),
+            Ok(Some(true)) => (true, "is marked for deletion; the service deletes it later"),
             Ok(Some(false)) => (false, "is still there; delete it by hand"),
             Err(failure) => {
                 cx.output.eprint_failure(&failure);

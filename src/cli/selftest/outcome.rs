@@ -26,9 +26,9 @@ pub(super) struct Finding {
     /// The phase.
     phase: Phase,
     /// The scope and the section of the object.
-    of: (Option<Scope>, Option<&'static str>),
+    object: (Option<Scope>, Option<&'static str>),
     /// What happened.
-    what: Fault,
+    kind: Fault,
     /// The operation, and the status of the answer.
     answer: (Option<&'static str>, Option<u16>),
     /// The fields concerned, as far as undrift knows them.
@@ -64,10 +64,10 @@ impl fmt::Display for Fault {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scope, section) = self.of;
+        let (scope, section) = self.object;
         let scope = scope.map_or("", Scope::noun);
         let place = format!("{scope} {}", section.unwrap_or("itself"));
-        write!(f, "{}  {:<28} {}", self.phase, place.trim(), self.what)?;
+        write!(f, "{}  {:<28} {}", self.phase, place.trim(), self.kind)?;
         match self.answer {
             (Some(operation), Some(status)) => write!(f, ": {operation} answered {status}")?,
             (Some(operation), None) => write!(f, ": {operation}")?,
@@ -84,7 +84,7 @@ impl fmt::Display for Finding {
 /// All that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Findings {
-    all: BTreeSet<Finding>,
+    findings: BTreeSet<Finding>,
     /// How many steps were carried out in each phase.
     done: BTreeMap<Phase, usize>,
     /// The sections that the service refuses, as those of a feature that is not set up.
@@ -106,9 +106,9 @@ impl Findings {
             {
                 self.refused.insert((scope, section));
                 // Before the group existed, its steps were planned.
-                self.all.retain(|finding| {
-                    finding.of != (Some(scope), Some(section))
-                        || !matches!(finding.what, Fault::Failed | Fault::Unreadable)
+                self.findings.retain(|finding| {
+                    finding.object != (Some(scope), Some(section))
+                        || !matches!(finding.kind, Fault::Failed | Fault::Unreadable)
                         || !matches!(finding.answer.1, Some(401 | 403 | 404))
                 });
             } else {
@@ -127,14 +127,14 @@ impl Findings {
             self.add(phase, object, Fault::Failed, step.outcome.cause(), &[]);
         }
         for mismatch in &applied.mismatches {
-            let (what, cause) = match &mismatch.reason {
+            let (kind, cause) = match &mismatch.reason {
                 MismatchReason::Unreadable(cause) => (Fault::Unreadable, Some(cause)),
                 MismatchReason::NotSaved
                 | MismatchReason::ChangedMeanwhile
                 | MismatchReason::NotPlanned
                 | MismatchReason::Undone(_) => (Fault::NotSaved, None),
             };
-            self.add(phase, (None, &mismatch.address), what, cause, &mismatch.fields);
+            self.add(phase, (None, &mismatch.address), kind, cause, &mismatch.fields);
         }
     }
 
@@ -152,26 +152,26 @@ impl Findings {
         &mut self,
         phase: Phase,
         (scope, address): (Option<Scope>, &Address),
-        what: Fault,
+        kind: Fault,
         cause: Option<&Cause>,
         fields: &[String],
     ) {
         let answer = cause.map_or((None, None), |cause| (cause.operation, cause.status));
         // A name that undrift does not know may have been chosen by a user.
         let mut fields: Vec<_> = fields.iter().filter_map(|name| catalogue::name(name)).collect();
-        let mut of = (scope.or_else(|| scope_at(&address.path)), address.section);
+        let mut object = (scope.or_else(|| scope_at(&address.path)), address.section);
         if let Some((scope, section, field)) = attribute_at(&address.path) {
-            of = (of.0.or(Some(scope)), of.1.or(catalogue::name(section)));
+            object = (object.0.or(Some(scope)), object.1.or(catalogue::name(section)));
             if fields.is_empty() {
                 fields.extend(catalogue::name(field));
             }
         }
-        self.all.insert(Finding { phase, of, what, answer, fields });
+        self.findings.insert(Finding { phase, object, kind, answer, fields });
     }
 
     /// True if the findings are the same, whatever the number of steps.
     pub(super) fn equals(&self, others: &Self) -> bool {
-        self.all == others.all
+        self.findings == others.findings
     }
 }
 
@@ -214,7 +214,7 @@ impl<'a> SelftestReport<'a> {
     pub(super) fn full_text(&self) -> String {
         let mut text = self.head();
         let [kinds, fields] = &self.left_out;
-        let line = |(trial, why): &(Trial, String)| format!("left out: {trial}: {why}\n");
+        let line = |(trial, reason): &(Trial, String)| format!("left out: {trial}: {reason}\n");
         text.extend(kinds.iter().map(line));
         for (scope, section) in &self.found.refused {
             let _ = writeln!(text, "left out: {} {section}: {REFUSED}", scope.noun());
@@ -230,11 +230,11 @@ impl<'a> SelftestReport<'a> {
         let [kinds, fields] = &self.left_out;
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         let refused = self.found.refused.iter().map(|_| REFUSED);
-        for why in kinds.iter().map(|(_, why)| &**why).chain(refused) {
-            *reasons.entry(why).or_default() += 1;
+        for reason in kinds.iter().map(|(_, reason)| &**reason).chain(refused) {
+            *reasons.entry(reason).or_default() += 1;
         }
-        for (why, kinds) in reasons {
-            let _ = writeln!(text, "left out: {}: {why}", count(kinds, "kind"));
+        for (reason, kinds) in reasons {
+            let _ = writeln!(text, "left out: {}: {reason}", count(kinds, "kind"));
         }
         if !fields.is_empty() {
             let fields = count(fields.len(), "field");
@@ -271,9 +271,9 @@ impl<'a> SelftestReport<'a> {
     }
 
     /// Adds the first `most` findings of each sort; returns whether there are more.
-    fn findings(&self, text: &mut String, most: usize) -> bool {
-        let (found, none) = (&self.found.all, BTreeSet::new());
-        let sandbox = self.expected.map_or(&none, |expected| &expected.all);
+    fn findings(&self, text: &mut String, max_shown: usize) -> bool {
+        let (found, none) = (&self.found.findings, BTreeSet::new());
+        let sandbox = self.expected.map_or(&none, |expected| &expected.findings);
         let mut is_folded = false;
         for (title, findings) in [
             ("not as expected:", found.difference(sandbox).collect::<Vec<_>>()),
@@ -284,10 +284,10 @@ impl<'a> SelftestReport<'a> {
                 continue;
             }
             let _ = writeln!(text, "\n{title}");
-            for finding in findings.iter().take(most) {
+            for finding in findings.iter().take(max_shown) {
                 let _ = writeln!(text, "  {finding}");
             }
-            let more = findings.len().saturating_sub(most);
+            let more = findings.len().saturating_sub(max_shown);
             if more > 0 {
                 let _ = writeln!(text, "  and {more} more");
                 is_folded = true;
@@ -302,7 +302,7 @@ impl<'a> SelftestReport<'a> {
                 "\nthe service does the same as the sandbox\n"
             }
             Some(_) => "\nthe service differs from the sandbox; send this report to the project\n",
-            None if self.found.all.is_empty() => "\neverything converged\n",
+            None if self.found.findings.is_empty() => "\neverything converged\n",
             None => "\nnot everything converged; send this report to the project\n",
         }
     }
@@ -323,21 +323,21 @@ mod tests {
             cause.status = Some(status);
             cause
         };
-        for (scope, what, status) in [
+        for (scope, kind, status) in [
             (Scope::Group, Fault::Failed, 404),
             (Scope::Group, Fault::Failed, 500),
             (Scope::Group, Fault::Unreadable, 401),
             (Scope::Group, Fault::NotSaved, 404),
             (Scope::Project, Fault::Failed, 404),
         ] {
-            let of = (Some(scope), &at("acme/group"));
-            found.add(Phase::Create, of, what, Some(&failed(status)), &[]);
+            let object = (Some(scope), &at("acme/group"));
+            found.add(Phase::Create, object, kind, Some(&failed(status)), &[]);
         }
         let mut plan = Plan::default();
         let reason = failed(404).withheld(Withheld::Refused);
         plan.findings.incomplete.push(Incomplete { address: at("acme/group"), reason });
         found.planned(Phase::Create, &plan);
-        assert_eq!(found.all.len(), 3, "{:?}", found.all);
+        assert_eq!(found.findings.len(), 3, "{:?}", found.findings);
         assert_eq!(found.refused, BTreeSet::from([(Scope::Group, "audit_streams")]));
     }
 }

@@ -83,7 +83,7 @@ impl TestSetup {
     pub(super) fn documents(&self, phase: Phase) -> Vec<Json> {
         let mut documents = self.kinds(phase);
         let fields: Vec<_> =
-            self.extent().0.into_iter().filter(|one| one.field.is_some()).collect();
+            self.extent().0.into_iter().filter(|trial| trial.field.is_some()).collect();
         if !fields.is_empty() {
             documents.push(document(Scope::Group, &self.below(ATTRIBUTE_GROUP), true.into()));
         }
@@ -123,7 +123,7 @@ impl TestSetup {
             None => Some("has no two values that always fit".to_owned()),
             Some(_) => match self.entry(section, Some(spec), Phase::Create) {
                 Ok(entry) => entry.get("import_url").map(|_| "needs an import".to_owned()),
-                Err(why) => Some(why),
+                Err(reason) => Some(reason),
             },
         })
     }
@@ -187,13 +187,13 @@ impl TestSetup {
         let (mut all, mut left_out) = (Vec::new(), Vec::new());
         let kinds = tested_sections().map(|section| Trial { section, field: None });
         for trial in kinds.chain(every_field().filter(|_| self.attributes)) {
-            let why = match trial.field {
+            let reason = match trial.field {
                 None => self.value(trial.section, Phase::Create).err(),
                 Some(spec) => self.unchangeable(trial.section, spec),
             };
-            match why {
+            match reason {
                 None => all.push(trial),
-                Some(why) => left_out.push((trial, why)),
+                Some(reason) => left_out.push((trial, reason)),
             }
         }
         (all, left_out)
@@ -392,8 +392,8 @@ fn pair(spec: &Spec) -> Option<[Json; 2]> {
     let example = &schema["examples"][0];
     if is_a("integer") {
         let first = example.as_i64().or_else(|| schema["minimum"].as_i64())?;
-        let most = schema["maximum"].as_i64().unwrap_or(i64::MAX);
-        return Some([first.into(), if first < most { first + 1 } else { first - 1 }.into()]);
+        let maximum = schema["maximum"].as_i64().unwrap_or(i64::MAX);
+        return Some([first.into(), if first < maximum { first + 1 } else { first - 1 }.into()]);
     }
     if spec.has_named_rows() {
         return Some([example.clone(), Json::Array(Vec::new())]);
@@ -435,10 +435,11 @@ fn document(scope: Scope, path: &str, create: Json) -> Object {
 /// The lowest tier that has a kind.
 fn needs(section: Section) -> Tier {
     let read = match section.home.place {
-        Place::List(op) | Place::Optional(op) => op.row().tier,
+        Place::List(operation) | Place::Optional(operation) => operation.row().tier,
         _ => Tier::Free,
     };
-    let removes = section.home.operations.delete.map_or(Tier::Free, |op| op.row().tier);
+    let removes =
+        section.home.operations.delete.map_or(Tier::Free, |operation| operation.row().tier);
     let fields = section.table().specs().iter().map(|spec| spec.field.available.tier);
     read.max(removes).max(fields.min().unwrap_or(Tier::Free))
 }
@@ -484,7 +485,7 @@ mod tests {
         for (user, tier) in [(None, Tier::Free), (None, Tier::Ultimate), (Some("a"), Tier::Free)] {
             let (all, left_out) = setup(user, tier).extent();
             assert_eq!(all.len() + left_out.len(), tested_sections().count());
-            let reasons: BTreeSet<_> = left_out.into_iter().map(|(_, why)| why).collect();
+            let reasons: BTreeSet<_> = left_out.into_iter().map(|(_, reason)| reason).collect();
             let of_tiers = ["needs the tier premium", "needs the tier ultimate"];
             let of_tiers = of_tiers.into_iter().filter(|_| tier == Tier::Free);
             let of_user = user.is_none().then_some("needs `--user`");
@@ -502,17 +503,17 @@ mod tests {
         let setup = setup(Some("alice"), Tier::Ultimate);
         let setup = TestSetup { attributes: true, release, ..setup };
         let (mut changed, mut unchanged) = setup.extent();
-        changed.retain(|one| one.field.is_some());
-        unchanged.retain(|(one, _)| one.field.is_some());
+        changed.retain(|trial| trial.field.is_some());
+        unchanged.retain(|(trial, _)| trial.field.is_some());
         assert_eq!(changed.len() + unchanged.len(), every_field().count());
         // The groups of the test are no top-level groups.
         let of_top =
-            every_field().filter(|one| one.field.unwrap().field.available.is_of_top()).count();
+            every_field().filter(|trial| trial.field.unwrap().field.available.is_of_top()).count();
         // Most integrations need a secret.
-        let is_integration = |one: &Trial| one.section.section == "integrations";
-        let integrations = unchanged.iter().filter(|(one, _)| is_integration(one)).count();
-        let found = unchanged.iter().filter(|(one, _)| one.section.only_edits()).count();
-        let imports = unchanged.iter().filter(|(_, why)| why == "needs an import").count();
+        let is_integration = |trial: &Trial| trial.section.section == "integrations";
+        let integrations = unchanged.iter().filter(|(trial, _)| is_integration(trial)).count();
+        let found = unchanged.iter().filter(|(trial, _)| trial.section.only_edits()).count();
+        let imports = unchanged.iter().filter(|(_, reason)| reason == "needs an import").count();
         let others = unchanged.len() - of_top - integrations - found - imports;
         assert!(2 * changed.len() > 3 * others, "{others}");
         for trial in changed {

@@ -77,8 +77,8 @@ impl SessionArgs {
             .help("leave them out, or save another plan with them"));
         }
         let select = SelectArgs {
-            only: selectors(&saved.only)?,
-            exclude: selectors(&saved.exclude)?,
+            only: parse_selectors(&saved.only)?,
+            exclude: parse_selectors(&saved.exclude)?,
             saved: Some(Arc::clone(saved)),
         };
         Ok(Self { dir: dir.into(), select, ..self.clone() })
@@ -86,7 +86,7 @@ impl SessionArgs {
 
     /// The values of `--only` and `--exclude`, as written.
     pub(in crate::cli) fn selected(&self) -> [Vec<String>; 2] {
-        [written(&self.select.only), written(&self.select.exclude)]
+        [written_selectors(&self.select.only), written_selectors(&self.select.exclude)]
     }
 
     /// The environment variables that manifests may use: from the options, or else from
@@ -96,11 +96,11 @@ impl SessionArgs {
             _ if !self.allow_env.is_empty() => {
                 ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
             }
-            Some(globs) => (ALLOW_NAME, words(globs).collect::<Vec<_>>()),
+            Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
             None => return Ok(Allowed::default()),
         };
-        Allowed::only(globs).map_err(|why| {
-            Failure::usage(format!("{name}: {why}")).help("write a glob such as `SHOP_*`")
+        Allowed::only(globs).map_err(|reason| {
+            Failure::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
         })
     }
 }
@@ -127,8 +127,9 @@ impl SelectArgs {
     /// rules.
     pub(super) fn may_include_undeclared(&self, desired: &Desired) -> bool {
         if let Some(saved) = &self.saved {
-            let declared: BTreeSet<_> = desired.containers.iter().map(|one| &*one.path).collect();
-            return saved.containers.iter().any(|one| !declared.contains(&*one.path));
+            let declared: BTreeSet<_> =
+                desired.containers.iter().map(|container| &*container.path).collect();
+            return saved.containers.iter().any(|container| !declared.contains(&*container.path));
         }
         if self.only.is_empty() {
             return true;
@@ -153,10 +154,11 @@ impl SelectArgs {
     /// Removes from `desired` what a saved plan does not concern, and returns it.
     pub(super) fn take_unplanned(&self, desired: &mut Desired) -> Vec<Container> {
         let Some(saved) = &self.saved else { return Vec::new() };
-        let paths: BTreeSet<_> = saved.containers.iter().map(|one| one.path.as_str()).collect();
+        let paths: BTreeSet<_> =
+            saved.containers.iter().map(|container| container.path.as_str()).collect();
         let containers = std::mem::take(&mut desired.containers);
         let (planned, unplanned) =
-            containers.into_iter().partition(|one| paths.contains(&*one.path));
+            containers.into_iter().partition(|container| paths.contains(&*container.path));
         desired.containers = planned;
         unplanned
     }
@@ -225,10 +227,10 @@ impl ChangeArgs {
     /// The acknowledgements from the command line, or else from UNDRIFT_ACK.
     pub(super) fn acknowledged(&self, env: &Environment) -> Result<Vec<Acknowledgement>, Failure> {
         match env.get(ACK_NAME) {
-            Some(written) if self.ack.is_empty() => words(written)
+            Some(written) if self.ack.is_empty() => split_words(written)
                 .map(Acknowledgement::parse)
                 .collect::<Result<_, _>>()
-                .map_err(|why| Failure::usage(format!("{ACK_NAME}: {why}"))),
+                .map_err(|reason| Failure::usage(format!("{ACK_NAME}: {reason}"))),
             _ => Ok(self.ack.clone()),
         }
     }
@@ -244,37 +246,38 @@ impl ChangeArgs {
             )
             .help("leave them out, or save another plan with them"));
         }
-        Ok(Self { resend: selectors(&saved.resend)?, ..self.clone() })
+        Ok(Self { resend: parse_selectors(&saved.resend)?, ..self.clone() })
     }
 
     /// The values of `--resend`, as written.
     pub(in crate::cli) fn resent(&self) -> Vec<String> {
-        written(&self.resend)
+        written_selectors(&self.resend)
     }
 }
 
-fn written(selectors: &[Selector]) -> Vec<String> {
+fn written_selectors(selectors: &[Selector]) -> Vec<String> {
     selectors.iter().map(|selector| selector.written().to_owned()).collect()
 }
 
 /// Parses the selectors of a saved plan.
-fn selectors(written: &[String]) -> Result<Vec<Selector>, Failure> {
+fn parse_selectors(written: &[String]) -> Result<Vec<Selector>, Failure> {
     let selectors = written.iter().map(|glob| Selector::parse(glob)).collect::<Result<_, _>>();
-    selectors.map_err(|why| Failure::new(Exit::Stale, anyhow::anyhow!("the saved plan: {why}")))
+    selectors
+        .map_err(|reason| Failure::new(Exit::Stale, anyhow::anyhow!("the saved plan: {reason}")))
 }
 
 /// The holds in UNDRIFT_HOLD on `today`, with warnings for expired ones.
 pub(super) fn holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics), Failure> {
     let written = env.get(HOLD_NAME).unwrap_or_default();
-    let (holds, over) = Holds::parse(words(written), today).map_err(|why| {
-        Failure::usage(format!("{HOLD_NAME}: {why}"))
+    let (holds, over) = Holds::parse(split_words(written), today).map_err(|reason| {
+        Failure::usage(format!("{HOLD_NAME}: {reason}"))
             .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
     })?;
     Ok((holds, over.into_iter().collect()))
 }
 
 /// The words of a list in an environment variable.
-fn words(list: &str) -> impl Iterator<Item = &str> {
+fn split_words(list: &str) -> impl Iterator<Item = &str> {
     list.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty())
 }
 

@@ -166,7 +166,8 @@ impl<'a> SessionBuilder<'a> {
     ) -> plan::Settings {
         let is_held = |address: &Address| holds.until(address, &desired.moves).is_some();
         let free = desired.containers.iter();
-        let free = free.filter(|one| !is_held(&one.address().section(settings::SECTION)));
+        let free =
+            free.filter(|container| !is_held(&container.address().section(settings::SECTION)));
         plan::Settings {
             release: config.service.release,
             created: desired.created_unless(is_held),

@@ -23,10 +23,12 @@ pub(super) async fn token(
     output: &Output,
 ) -> Result<Option<Token>, Failure> {
     let Some(token) = observer.token().await? else { return Ok(None) };
-    output.eprint(&warnings(&token, today));
+    output.eprint(&token_warnings(&token, today));
     if token.cannot_read() {
-        let failure =
-            denied(format!("the token `{}` cannot read groups and projects", token.name), &token);
+        let failure = denied_token(
+            format!("the token `{}` cannot read groups and projects", token.name),
+            &token,
+        );
         return Err(failure.help("use one with the scope `read_api` to plan, `api` to apply"));
     }
     Ok(Some(token))
@@ -37,20 +39,20 @@ pub(in crate::cli) fn may_write(token: Option<&Token>) -> Result<(), Failure> {
     match token.filter(|token| token.cannot_write()) {
         None => Ok(()),
         Some(token) => {
-            let failure = denied(format!("the token `{}` can only read", token.name), token);
+            let failure = denied_token(format!("the token `{}` can only read", token.name), token);
             Err(failure.help("apply needs the scope `api`; nothing was changed"))
         }
     }
 }
 
-fn denied(what: String, token: &Token) -> Failure {
+fn denied_token(what: String, token: &Token) -> Failure {
     Failure::new(
         Exit::Denied,
         anyhow::anyhow!("{}: its scopes are {}", escape(&what), escape(&token.scopes.join(", "))),
     )
 }
 
-fn warnings(token: &Token, today: Date) -> String {
+fn token_warnings(token: &Token, today: Date) -> String {
     let name = escape(&token.name);
     let mut text = String::new();
     if let Some(day) = token.ends_soon(today) {
@@ -68,10 +70,10 @@ fn warnings(token: &Token, today: Date) -> String {
 pub(super) fn token_scope_note(username: &str) -> String {
     match BotOwner::of(username) {
         Some(BotOwner { scope: Scope::Project, id }) => format!(
-            "note: the token is one of project {id}: to it, groups and other projects that are private do not exist\n"
+            "note: the token belongs to project {id}; it cannot see private groups or other private projects\n"
         ),
         Some(BotOwner { scope: Scope::Group, id }) => format!(
-            "note: the token is one of group {id}: to it, private groups and projects outside of that group do not exist\n"
+            "note: the token belongs to group {id}; it cannot see private groups and projects outside of that group\n"
         ),
         None => String::new(),
     }
@@ -91,9 +93,9 @@ mod tests {
     #[test]
     fn only_relevant_facts_about_a_token_are_reported() {
         let today = date(2030, 1, 1);
-        assert_eq!(warnings(&token(&["api"], Some(date(2030, 2, 1))), today), "");
-        assert_eq!(warnings(&token(&["api"], None), today), "");
-        let text = warnings(&token(&["api", "sudo"], Some(date(2030, 1, 8))), today);
+        assert_eq!(token_warnings(&token(&["api"], Some(date(2030, 2, 1))), today), "");
+        assert_eq!(token_warnings(&token(&["api"], None), today), "");
+        let text = token_warnings(&token(&["api", "sudo"], Some(date(2030, 1, 8))), today);
         assert_eq!(text.matches("warning: ").count(), 2, "{text}");
         assert!(text.contains("2030-01-08") && !text.contains('\u{1b}'), "{text}");
     }

@@ -31,7 +31,7 @@ const OLD_AGE: SignedDuration = SignedDuration::from_hours(24);
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Service")]
 pub(in crate::cli) struct LiveArgs {
-    /// Use this snapshot in place of the service: no token, no connection
+    /// Plan from this snapshot instead of the service; needs no token and no connection
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "token_file", "ca_file", "client_cert", "proxy"])]
     #[cfg_attr(feature = "sandbox", arg(conflicts_with = "sandbox"))]
     live: Option<PathBuf>,
@@ -125,14 +125,14 @@ fn from_snapshot(
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &Context,
 ) -> Result<OpenedSource, Failure> {
-    let snapshot = load(path)?;
+    let snapshot = load_snapshot(path)?;
     let Head { target, taken_at, .. } = &snapshot.head;
     let (target, taken_at) = (target.clone(), *taken_at);
     let key = cx.env.key(KEY_NAME)?;
     check_key(&snapshot.head, key.as_ref())?;
     let service = args.connect.confirmed(&target, config, &cx.env)?;
     warn_if_old(&snapshot.head, cx);
-    let shown = format!("{}, {}", snapshot::shown(taken_at), age(taken_at));
+    let shown = format!("{}, {}", snapshot::shown(taken_at), age_text(taken_at));
     let live = Some(SnapshotSource { taken_at: taken_at.to_string(), shown });
     let secrets = find_all(Secrets::new(root, cx.env.clone()));
     cx.output.redactor.learn(Arc::clone(&secrets));
@@ -167,13 +167,15 @@ async fn from_service(
     Ok(OpenedSource { target, live: None, has_token: !sandbox, client, secrets, transport })
 }
 
-fn load(path: &Path) -> Result<Snapshot, Failure> {
+fn load_snapshot(path: &Path) -> Result<Snapshot, Failure> {
     let text = input::bytes(path, MAX_BYTES).map_err(|error| {
         input::cannot_read(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
     })?;
     let path = path.display();
     if text.len() as u64 > MAX_BYTES {
-        return Err(Failure::usage(format!("`{path}` is larger than 256 MiB, and no snapshot is")));
+        return Err(Failure::usage(format!(
+            "`{path}` is larger than 256 MiB, the maximum of a snapshot"
+        )));
     }
     Snapshot::read(&text).map_err(|error| Failure::usage(format!("cannot use `{path}`: {error}")))
 }
@@ -184,7 +186,7 @@ fn check_key(head: &Head, key: Option<&Key>) -> Result<(), Failure> {
         (Some(taken), Some(key)) if *taken != key.id() => {
             let message = format!("the snapshot was taken with another {KEY_NAME}");
             let failure = Failure::new(Exit::Stale, anyhow::anyhow!(message));
-            Err(failure.help("use the key that it was taken with, or none, or take it again"))
+            Err(failure.help("use the same key or none, or take the snapshot again"))
         }
         _ => Ok(()),
     }
@@ -195,25 +197,21 @@ fn now() -> Timestamp {
 }
 
 /// The age of `instant`, in words.
-fn age(instant: Timestamp) -> String {
+fn age_text(instant: Timestamp) -> String {
     let age = now().duration_since(instant);
     let hours = age.as_hours();
     match hours {
         ..0 => "in the future".to_owned(),
         0 if age.as_mins() < 1 => "just now".to_owned(),
-        0 => format!("{} ago", counted(age.as_mins(), "minute")),
-        1..48 => format!("{} ago", counted(hours, "hour")),
-        _ => format!("{} ago", counted(hours / 24, "day")),
+        0 => format!("{} ago", text::count(age.as_mins(), "minute")),
+        1..48 => format!("{} ago", text::count(hours, "hour")),
+        _ => format!("{} ago", text::count(hours / 24, "day")),
     }
-}
-
-fn counted(number: i64, noun: &str) -> String {
-    text::count(usize::try_from(number).unwrap_or_default(), noun)
 }
 
 fn warn_if_old(head: &Head, cx: &Context) {
     if now().duration_since(head.taken_at) > OLD_AGE {
-        let age = age(head.taken_at);
+        let age = age_text(head.taken_at);
         cx.output.eprint(&format!(
             "warning: the snapshot was taken {age}; later changes are not in the plan\n"
         ));
@@ -233,18 +231,19 @@ impl crate::cli::connect::ConnectArgs {
             return Service::parse("http://127.0.0.1", false)
                 .map_err(|error| Failure::new(Exit::Internal, error));
         }
-        let service = Service::parse(target, true)
-            .map_err(|error| Failure::usage(format!("the snapshot names no service: {error}")))?;
+        let service = Service::parse(target, true).map_err(|error| {
+            Failure::usage(format!("the address in the snapshot is not valid: {error}"))
+        })?;
         let declared = config.service.url.as_deref();
         let declared = declared.map(|url| ("`service.url` in undrift.yaml", url));
         for (name, url) in declared.into_iter().chain(self.named(env)) {
             if !Service::parse(url, true).is_ok_and(|url| url == service) {
                 let (target, url) = (text::escape(target), judge::mask_url(url));
-                let message = format!("the snapshot is of `{target}`, and {name} names `{url}`");
+                let message = format!("the snapshot is for `{target}`, but {name} is `{url}`");
                 let failure = Failure::new(Exit::Stale, anyhow::anyhow!(message));
-                return Err(
-                    failure.help("take a snapshot of that service, or use that of this one")
-                );
+                return Err(failure.help(
+                    "take a snapshot of that service, or name the service of this snapshot",
+                ));
             }
         }
         Ok(service)

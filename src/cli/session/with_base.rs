@@ -55,7 +55,7 @@ impl Session {
         let (mut base, mut config, mut acknowledgements) =
             (Base::Unknown, Config::default(), Vec::new());
         if let Some(content) = found.content {
-            let missing = missing(&self.desired, &content.desired);
+            let missing = missing_members(&self.desired, &content.desired);
             config = content.config;
             acknowledgements = content.desired.acknowledgements.clone();
             let brought = match content.includes {
@@ -65,7 +65,7 @@ impl Session {
             match brought {
                 Ok(desired) => base = Base::of(desired.containers, &self.desired.containers),
                 Err(_) => {
-                    let why = "no base to compare with: its rules are wrong for a project that they include";
+                    let why = "no base to compare with: its rules are not valid for a project that they include";
                     let warning = Diagnostic::warning("base", why);
                     let warnings: Diagnostics = std::iter::once(warning).collect();
                     cx.output.eprint_diagnostics(&warnings);
@@ -82,9 +82,9 @@ impl Session {
         comparison.removed = gone.filter(|address| selection.holds_in(address, moves)).collect();
         base.remember(&mut self.desired.containers);
         if used.only_changed {
-            let all = self.desired.containers.len();
+            let acknowledgements = self.desired.containers.len();
             self.desired.containers = base.changed(std::mem::take(&mut self.desired.containers));
-            comparison.unchanged = all - self.desired.containers.len();
+            comparison.unchanged = acknowledgements - self.desired.containers.len();
             self.settings.created = self.desired.created();
             // Acknowledgements in documents count for selected containers; those of the command
             // line for the whole run.
@@ -148,9 +148,10 @@ impl SessionBase {
     }
 
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.
-    pub(super) fn mark_new(&self, plan: &mut Plan, all: &[Acknowledgement]) {
-        let old =
-            all.iter().filter(|new| self.acknowledgements.iter().any(|old| new.is_covered_by(old)));
+    pub(super) fn mark_new(&self, plan: &mut Plan, acknowledgements: &[Acknowledgement]) {
+        let old = acknowledgements
+            .iter()
+            .filter(|new| self.acknowledgements.iter().any(|old| new.is_covered_by(old)));
         let old: BTreeSet<_> = old.filter_map(|one| one.origin.as_ref()).collect();
         for acknowledged in &mut plan.acknowledged {
             acknowledged.is_new = acknowledged.by.as_ref().is_some_and(|by| !old.contains(by));
@@ -160,7 +161,7 @@ impl SessionBase {
 }
 
 /// Containers that rules at the base may include: declared here and not there.
-fn missing(here: &Desired, base: &Desired) -> Roster {
+fn missing_members(here: &Desired, base: &Desired) -> Roster {
     let declared: BTreeSet<_> = base.containers.iter().map(|one| one.path.to_lowercase()).collect();
     let missing = here.containers.iter().filter(|one| !declared.contains(&one.path.to_lowercase()));
     let members =

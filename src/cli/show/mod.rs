@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
 
 fn show_saved(path: &Path, style: Style, cx: &Context) -> CommandResult {
     if !path.try_exists().unwrap_or(true) {
-        let failure = Failure::usage(format!("there is no file `{}`", path.display()));
+        let failure = Failure::usage(format!("the file `{}` does not exist", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`"));
     }
     if !path.is_file() {

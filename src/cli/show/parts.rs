@@ -72,8 +72,8 @@ struct JobReport {
 /// Shows the reports in `files` as one.
 pub(super) fn show(files: &[PathBuf], cx: &Context) -> Result<Reported, Failure> {
     let parts: Vec<_> = files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
-    if let Some(why) = overlap(files, &parts) {
-        return Err(Failure::usage(why).help("each group and project must be in one part"));
+    if let Some(reason) = overlap(files, &parts) {
+        return Err(Failure::usage(reason).help("each group and project must be in one part"));
     }
     let exit = Exit::first_of(parts.iter().map(|part| part.exit));
     let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
@@ -88,17 +88,17 @@ pub(super) fn show(files: &[PathBuf], cx: &Context) -> Result<Reported, Failure>
 fn overlap(files: &[PathBuf], parts: &[JobReport]) -> Option<String> {
     let mut service: Option<(&Path, &str)> = None;
     let mut changed: BTreeMap<&Address, usize> = BTreeMap::new();
-    for (at, (file, part)) in files.iter().zip(parts).enumerate() {
+    for (index, (file, part)) in files.iter().zip(parts).enumerate() {
         if let Some(run) = &part.run {
             let (first, target) = *service.get_or_insert((file, &run.target));
             if target != run.target {
                 let (first, file) = (first.display(), file.display());
-                return Some(format!("`{first}` is of {target}, and `{file}` of {}", run.target));
+                return Some(format!("`{first}` is for {target}, and `{file}` for {}", run.target));
             }
         }
         for step in &part.plan.findings.steps {
-            let other = *changed.entry(&step.address).or_insert(at);
-            if other != at {
+            let other = *changed.entry(&step.address).or_insert(index);
+            if other != index {
                 let (other, file) = (files[other].display(), file.display());
                 return Some(format!("both `{other}` and `{file}` change {}", step.address));
             }
@@ -112,8 +112,9 @@ fn read(file: &Path) -> Result<JobReport, Failure> {
     let bytes = input::read(file, MAX_REPORT_BYTES)?;
     // Words of undrift in it, such as the names of sections, are kept as long as the process.
     let bytes: &'static [u8] = bytes.leak();
-    parse(file, bytes).map_err(|why| {
-        let failure = Failure::usage(format!("`{}` is no report: {why}", file.display()));
+    parse(file, bytes).map_err(|reason| {
+        let failure =
+            Failure::usage(format!("`{}` is not a report of a plan: {reason}", file.display()));
         failure.help("make it with `undrift plan --out json=FILE`, of the same version")
     })
 }
@@ -122,10 +123,10 @@ fn read(file: &Path) -> Result<JobReport, Failure> {
 fn parse(file: &Path, bytes: &'static [u8]) -> Result<JobReport, String> {
     let head: ReportHead = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if !matches!(head.undrift, ReportKind::Plan | ReportKind::Drift) {
-        return Err(format!("that of `{}` has no plan", head.undrift.word()));
+        return Err(format!("a report of `{}` has no plan", head.undrift.word()));
     }
     if head.format_version != FORMAT_VERSION {
-        return Err(format!("its format is {}", head.format_version));
+        return Err(format!("it has format {}", head.format_version));
     }
     // An unfinished report has no exit code.
     let exit = head.exit_code.map_or(Some(Exit::Terminated), Exit::from_code);
@@ -135,15 +136,15 @@ fn parse(file: &Path, bytes: &'static [u8]) -> Result<JobReport, String> {
             serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         return Ok(JobReport { kind: head.undrift, exit, run: Some(run), plan });
     }
-    let why = head.error.map_or("not finished".into(), |error| format!("failed: {error}"));
-    let why = match head.diagnostics.iter().find(|what| what.severity == Severity::Error) {
-        Some(first) => format!("{why}: {}", first.sentence()),
-        None => why,
+    let reason = head.error.map_or("not finished".into(), |error| format!("failed: {error}"));
+    let reason = match head.diagnostics.iter().find(|what| what.severity == Severity::Error) {
+        Some(first) => format!("{reason}: {}", first.sentence()),
+        None => reason,
     };
     let mut plan = Plan::default();
     plan.findings.incomplete.push(Incomplete {
         address: Address::container(file.to_string_lossy().into()),
-        reason: Cause::new(why),
+        reason: Cause::new(reason),
     });
     Ok(JobReport { kind: head.undrift, exit, run: None, plan })
 }
@@ -166,7 +167,7 @@ mod tests {
     #[test]
     fn a_job_that_did_not_finish_counts_as_not_read() {
         let folder = tempfile::tempdir().unwrap();
-        for (state, exit, why) in [
+        for (state, exit, reason) in [
             (r#""status": "unfinished""#, Exit::Terminated, "not finished"),
             (
                 r#""status": "failed", "exit_code": 8, "error": "no route""#,
@@ -177,7 +178,7 @@ mod tests {
             let text = format!(r#"{{"undrift": "plan", "format_version": 0, {state}}}"#);
             let part = part(folder.path(), &text).unwrap();
             let [unread] = &part.plan.incomplete[..] else { panic!("{state}") };
-            assert_eq!((part.exit, &*unread.reason.message), (exit, why));
+            assert_eq!((part.exit, &*unread.reason.message), (exit, reason));
             assert!(unread.address.path.ends_with("part.json"));
         }
     }
@@ -208,18 +209,18 @@ mod tests {
             JobReport { kind: ReportKind::Plan, exit: Exit::Success, run, plan }
         };
         let first = || part("https://one", "settings");
-        for (second, why) in [
+        for (second, reason) in [
             (part("https://one", "members"), None),
             (
                 part("https://two", "members"),
-                Some("`a.json` is of https://one, and `b.json` of https://two"),
+                Some("`a.json` is for https://one, and `b.json` for https://two"),
             ),
             (
                 part("https://one", "settings"),
                 Some("both `a.json` and `b.json` change acme/shop#settings"),
             ),
         ] {
-            assert_eq!(overlap(&files, &[first(), second]).as_deref(), why);
+            assert_eq!(overlap(&files, &[first(), second]).as_deref(), reason);
         }
     }
 
@@ -230,14 +231,14 @@ mod tests {
             format!(r#"{{"undrift": "{kind}", "format_version": {version}, "exit_code": {code}}}"#)
         };
         for (text, words) in [
-            ("kind: Project".to_owned(), "is no report"),
-            (head("apply", 0, 0), "that of `apply` has no plan"),
-            (head("plan", 9, 0), "its format is 9"),
+            ("kind: Project".to_owned(), "is not a report of a plan"),
+            (head("apply", 0, 0), "a report of `apply` has no plan"),
+            (head("plan", 9, 0), "it has format 9"),
             (head("plan", 0, 99), "its exit code is unknown"),
             (head("plan", 0, 0), "missing field"),
         ] {
-            let Err(why) = part(folder.path(), &text) else { panic!("{text}") };
-            assert!(why.contains(words), "{words}: {why}");
+            let Err(reason) = part(folder.path(), &text) else { panic!("{text}") };
+            assert!(reason.contains(words), "{words}: {reason}");
         }
     }
 }

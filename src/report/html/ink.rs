@@ -21,7 +21,7 @@ impl Ink<'_> {
         if text.matches('`').count() % 2 == 1 {
             return text;
         }
-        let parts = text.split('`').enumerate().map(|(at, part)| match at % 2 {
+        let parts = text.split('`').enumerate().map(|(index, part)| match index % 2 {
             1 => format!("<code>{part}</code>"),
             _ => part.to_owned(),
         });

@@ -47,37 +47,37 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>undrift {}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
-        policy(),
+        content_security_policy(),
         ink.text(title)
     );
-    header(&mut page, report, &steps, ink);
+    write_header(&mut page, report, &steps, ink);
     page += "<main>\n";
-    let all = report.items();
-    let warnings = all.partition_point(|item| item.group < ItemGroup::Warning);
-    items(&mut page, &all[..warnings], ink);
+    let report_items = report.items();
+    let warnings = report_items.partition_point(|item| item.group < ItemGroup::Warning);
+    write_items(&mut page, &report_items[..warnings], ink);
     if !steps.is_empty() {
-        page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
+        page += &FILTERS.replace("{report_items}", &count(steps.len(), "object"));
     }
     let unfold = steps.len() <= MAX_UNFOLDED;
     for part in ReportPart::ALL {
-        steps::part(&mut page, &steps, part, unfold && part != ReportPart::Drift, ink);
+        steps::write_part(&mut page, &steps, part, unfold && part != ReportPart::Drift, ink);
     }
-    items(&mut page, &all[warnings..], ink);
-    notes(&mut page, report, ink);
+    write_items(&mut page, &report_items[warnings..], ink);
+    write_notes(&mut page, report, ink);
     page += "</main>\n";
     page += &format!("<script>{SCRIPT}</script>\n</body>\n</html>\n");
     page
 }
 
 /// The policy: only the page's own style and script.
-fn policy() -> String {
+fn content_security_policy() -> String {
     let [style, script] = [STYLE, SCRIPT].map(|text| BASE64_STANDARD.encode(Sha256::digest(text)));
     format!(
         "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'"
     )
 }
 
-fn header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: Ink<'_>) {
+fn write_header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: Ink<'_>) {
     let mut lines = report.summary().into_iter();
     let first = lines.next().unwrap_or_default();
     // The heading already names the sort of report.
@@ -107,13 +107,13 @@ fn header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: I
     }
     *page += &format!(" · undrift {}</p>\n", env!("CARGO_PKG_VERSION"));
     if !steps.is_empty() {
-        tally(page, report, steps);
+        write_tally(page, report, steps);
     }
     *page += "</header>\n";
 }
 
 /// How many objects are created, changed and removed; after apply, how many were.
-fn tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
+fn write_tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let applied = matches!(report.content(), Some(Content::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
@@ -134,7 +134,7 @@ fn tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
 }
 
 /// The items, in a section for each group.
-fn items(page: &mut String, items: &[ReportItem<'_>], ink: Ink<'_>) {
+fn write_items(page: &mut String, items: &[ReportItem<'_>], ink: Ink<'_>) {
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first() else { continue };
         let tone = match first.group {
@@ -147,14 +147,14 @@ fn items(page: &mut String, items: &[ReportItem<'_>], ink: Ink<'_>) {
             ink.text(first.group.title()),
             of_group.len()
         );
-        for (one, others) in fold_equal(of_group, false, ReportItem::gist) {
-            item(page, one, &others, ink);
+        for (first, others) in fold_equal(of_group, false, ReportItem::gist) {
+            write_item(page, first, &others, ink);
         }
         *page += "</ul>\n</section>\n";
     }
 }
 
-fn item(page: &mut String, item: &ReportItem<'_>, others: &[&ReportItem<'_>], ink: Ink<'_>) {
+fn write_item(page: &mut String, item: &ReportItem<'_>, others: &[&ReportItem<'_>], ink: Ink<'_>) {
     *page += "<li>";
     if let Some(address) = item.address {
         *page += &format!("<code class=\"address\">{}</code> ", ink.text(&address.to_string()));
@@ -176,12 +176,12 @@ fn item(page: &mut String, item: &ReportItem<'_>, others: &[&ReportItem<'_>], in
         );
     }
     let others: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
-    steps::list_others(page, "the same", &count(others.len(), "more place"), &others, ink);
+    steps::write_others(page, "the same", &count(others.len(), "more place"), &others, ink);
     *page += "</li>\n";
 }
 
 /// The notes, folded.
-fn notes(page: &mut String, report: &Report<'_>, ink: Ink<'_>) {
+fn write_notes(page: &mut String, report: &Report<'_>, ink: Ink<'_>) {
     let kinds = report.notes();
     if kinds.is_empty() {
         return;

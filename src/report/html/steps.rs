@@ -21,7 +21,7 @@ use crate::{
 const MAX_NAMED: usize = 3;
 
 /// The steps of one part, if there are any.
-pub(super) fn part(
+pub(super) fn write_part(
     page: &mut String,
     steps: &[StepItem<'_>],
     part: ReportPart,
@@ -33,10 +33,12 @@ pub(super) fn part(
         return;
     }
     // An element has one step, whole, so that others can link to it.
-    let all = fold_steps(&items, Fold::Steps);
+    let groups = fold_steps(&items, Fold::Steps);
     // Steps that are folded have no element to link to.
-    let shown: BTreeSet<_> =
-        all.iter().flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number)).collect();
+    let shown: BTreeSet<_> = groups
+        .iter()
+        .flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number))
+        .collect();
     let linked = steps.iter().filter(|item| item.part != part || shown.contains(&item.number));
     let numbers: BTreeMap<_, _> =
         linked.map(|item| (item.step.address.to_string(), item.number)).collect();
@@ -46,9 +48,9 @@ pub(super) fn part(
         items.len()
     );
     if part != ReportPart::Watched {
-        *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
+        *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step names the steps before it.</p>\n";
     }
-    for folded in all {
+    for folded in groups {
         let FoldedSteps { steps, others, .. } = &folded;
         let times = match others.len() {
             0 => String::new(),
@@ -63,9 +65,9 @@ pub(super) fn part(
             *page += &format!("<p class=\"remark\">{shared}</p>\n");
         }
         let noun = format!("more {}", folded.first().scope.noun());
-        list_others(page, folded.alike(), &count(others.len(), &noun), others, ink);
+        write_others(page, folded.alike(), &count(others.len(), &noun), others, ink);
         for piece in steps {
-            step(page, &piece.item, unfolded, &numbers, ink);
+            write_step(page, &piece.item, unfolded, &numbers, ink);
         }
         *page += "</article>\n";
     }
@@ -73,7 +75,7 @@ pub(super) fn part(
 }
 
 /// Other objects with the same content, folded, if there are any.
-pub(super) fn list_others(
+pub(super) fn write_others(
     page: &mut String,
     alike: &str,
     title: &str,
@@ -90,7 +92,7 @@ pub(super) fn list_others(
     *page += "</ul>\n</details>\n";
 }
 
-fn step(
+fn write_step(
     page: &mut String,
     item: &StepItem<'_>,
     unfolded: bool,
@@ -126,29 +128,34 @@ fn step(
     for remark in remarks(step) {
         *page += &format!("<p class=\"remark\">{}</p>\n", ink.text(&remark));
     }
-    edges(page, step, numbers, ink);
+    write_predecessors(page, step, numbers, ink);
     let rows = rows_of(step, &step.changes, true);
     if !rows.is_empty() {
         *page += "<table>\n";
         *page += match step.action {
             Action::Create => "<thead><tr><th>Field</th><th>Value</th></tr></thead>\n",
-            Action::Delete => "<thead><tr><th>Field</th><th>Value that goes</th></tr></thead>\n",
+            Action::Delete => "<thead><tr><th>Field</th><th>Removed value</th></tr></thead>\n",
             Action::Update => {
                 "<thead><tr><th>Field</th><th>Before</th><th>After</th></tr></thead>\n"
             }
         };
         *page += "<tbody>\n";
         for row in &rows {
-            field(page, row, ink);
+            write_field(page, row, ink);
         }
         *page += "</tbody>\n</table>\n";
     }
-    calls(page, step, ink);
+    write_calls(page, step, ink);
     *page += "</div>\n</details>\n";
 }
 
 /// The steps that come first, with links.
-fn edges(page: &mut String, step: &Step, numbers: &BTreeMap<String, usize>, ink: Ink<'_>) {
+fn write_predecessors(
+    page: &mut String,
+    step: &Step,
+    numbers: &BTreeMap<String, usize>,
+    ink: Ink<'_>,
+) {
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for edge in &step.after {
         let address = edge.address.to_string();
@@ -168,7 +175,7 @@ fn edges(page: &mut String, step: &Step, numbers: &BTreeMap<String, usize>, ink:
     }
 }
 
-fn field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
+fn write_field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     let origin = row.origin.map_or_else(String::new, |origin| {
         format!(" <span class=\"origin\">{}</span>", ink.text(&file_line(origin)))
     });
@@ -180,16 +187,16 @@ fn field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     match row.texts() {
         Some((before, after)) => {
             *page += &format!("<td class=\"text\" colspan=\"{span}\">");
-            comparison(page, before, after, ink);
+            write_comparison(page, before, after, ink);
             *page += "</td>";
         }
-        None => values(page, row, ink),
+        None => write_values(page, row, ink),
     }
     *page += "</tr>\n";
 }
 
 /// The values of both sides; only one for a creation or a removal.
-fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
+fn write_values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     for (class, side) in ["before", "after"].into_iter().zip(row.sides()) {
         *page += &match side {
             None => continue,
@@ -205,7 +212,7 @@ fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
 }
 
 /// The comparison of two texts.
-fn comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) {
+fn write_comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) {
     let lines = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
         TextComparison::Aside(words) => {
             *page += &format!("<span class=\"aside\">{}</span>", ink.text(&words));
@@ -228,7 +235,7 @@ fn comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) {
 }
 
 /// The calls to send.
-fn calls(page: &mut String, step: &Step, ink: Ink<'_>) {
+fn write_calls(page: &mut String, step: &Step, ink: Ink<'_>) {
     if step.calls.is_empty() {
         return;
     }

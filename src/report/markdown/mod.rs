@@ -43,18 +43,18 @@ pub fn report(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String
 /// The same with the limit `budget`, which must have room for the summary.
 fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> String {
     let mut page = Page::new(budget);
-    head(&mut page, report, marker, ink);
+    write_head(&mut page, report, marker, ink);
     let items = report.items();
-    items_of(&mut page, &items, |group| group != ItemGroup::Warning, ink);
+    write_items(&mut page, &items, |group| group != ItemGroup::Warning, ink);
     let steps = report.steps();
-    let texts = changes(&mut page, report, &steps, ReportPart::Changes, ink);
+    let texts = write_changes(&mut page, report, &steps, ReportPart::Changes, ink);
     for part in [ReportPart::Drift, ReportPart::Watched] {
-        folded_changes(&mut page, report, &steps, part, ink);
+        write_folded_changes(&mut page, report, &steps, part, ink);
     }
-    items_of(&mut page, &items, |group| group == ItemGroup::Warning, ink);
-    comparisons(&mut page, &texts, ink);
-    conditions(&mut page, &steps, ink);
-    notes(&mut page, report, ink);
+    write_items(&mut page, &items, |group| group == ItemGroup::Warning, ink);
+    write_comparisons(&mut page, &texts, ink);
+    write_order(&mut page, &steps, ink);
+    write_notes(&mut page, report, ink);
     if page.is_cut {
         let without = std::mem::take(&mut page.without);
         let without: String = without.iter().map(|title| format!("- {title}\n")).collect();
@@ -66,7 +66,7 @@ fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> S
     page.finish()
 }
 
-fn head(page: &mut Page, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) {
+fn write_head(page: &mut Page, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) {
     let summary = report.summary();
     let mut lines = summary.iter().map(String::as_str);
     let first = lines.next().unwrap_or_default();
@@ -84,7 +84,7 @@ fn head(page: &mut Page, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) {
 }
 
 /// A list for each `wanted` group of items.
-fn items_of(
+fn write_items(
     page: &mut Page,
     items: &[ReportItem<'_>],
     wanted: impl Fn(ItemGroup) -> bool,
@@ -94,8 +94,8 @@ fn items_of(
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
         let head = format!("**{}**\n\n", first.group.title());
         let mut seen: BTreeMap<_, usize> = BTreeMap::new();
-        let mut all = fold_equal(of_group, false, ReportItem::gist);
-        let rest = all.extract_if(.., |(item, _)| {
+        let mut groups = fold_equal(of_group, false, ReportItem::gist);
+        let rest = groups.extract_if(.., |(item, _)| {
             let seen = seen.entry(item.code.clone()).or_default();
             *seen += 1;
             *seen > MAX_ALIKE && item.refusal.is_none()
@@ -103,18 +103,18 @@ fn items_of(
         let rest: Vec<_> = rest.collect();
         // Neighbours with the same help show it once.
         let mut last = None;
-        let all = all.into_iter().map(|(item, others)| {
+        let groups = groups.into_iter().map(|(item, others)| {
             let is_new = last.replace(&item.help) != Some(&item.help);
-            listed(item, &others, item.help.as_deref().filter(|_| is_new), ink)
+            item_text(item, &others, item.help.as_deref().filter(|_| is_new), ink)
         });
-        let number = all.len();
-        let omitted = page.list(&head, all, "\n");
+        let number = groups.len();
+        let omitted = page.list(&head, groups, "\n");
         if omitted == number {
             // Its heading is missing too.
             page.without.push(format!("{} ({})", first.group.title(), of_group.len()));
             continue;
         }
-        more(page, omitted, "entry");
+        write_omitted(page, omitted, "entry");
         for of_code in group_by_key(&rest, |(item, _)| item.code.clone()) {
             let number: usize = of_code.iter().map(|(_, others)| 1 + others.len()).sum();
             page.append(&format!("… and {number} more with the code `{}`\n\n", of_code[0].0.code));
@@ -123,7 +123,7 @@ fn items_of(
 }
 
 /// An item of a list, with `help`.
-fn listed(
+fn item_text(
     item: &ReportItem<'_>,
     others: &[&ReportItem<'_>],
     help: Option<&str>,
@@ -144,7 +144,7 @@ fn listed(
     }
     if let Some(refusal) = item.refusal {
         let others: Vec<_> = others.iter().filter_map(|item| item.refusal).collect();
-        let document = document(refusal, &others);
+        let document = acknowledge_document(refusal, &others);
         text += &format!("\\\n  if intended, add {} to the manifests", ink.code(&document));
     }
     text + "\n"
@@ -152,9 +152,9 @@ fn listed(
 
 /// The document that acknowledges `refusal` and `others` of its sort, for readers of a comment
 /// without a command line.
-fn document(refusal: &Refusal, others: &[&Refusal]) -> String {
-    let all = acknowledgement(refusal, others.iter().copied());
-    let at = all.split_once(':').map_or("", |(_, at)| at);
+fn acknowledge_document(refusal: &Refusal, others: &[&Refusal]) -> String {
+    let groups = acknowledgement(refusal, others.iter().copied());
+    let at = groups.split_once(':').map_or("", |(_, at)| at);
     let objects = refusal.objects + others.iter().map(|other| other.objects).sum::<usize>();
     let (guard, at) = (refusal.guard, Json::from(at));
     format!("{{kind: Acknowledge, guard: {guard}, at: {at}, at_most: {objects}}}")
@@ -162,7 +162,7 @@ fn document(refusal: &Refusal, others: &[&Refusal]) -> String {
 
 /// The tables for the steps of `part`, one for each group or project; returns the texts that do not
 /// fit into them.
-fn changes<'a>(
+fn write_changes<'a>(
     page: &mut Page,
     report: &Report<'_>,
     steps: &[StepItem<'a>],
@@ -171,9 +171,9 @@ fn changes<'a>(
 ) -> Vec<Row<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked = report.blocked();
-    let mut all = fold_steps(&steps, Fold::Fields);
+    let mut groups = fold_steps(&steps, Fold::Fields);
     // The end may not fit.
-    all.sort_by_cached_key(|folded| {
+    groups.sort_by_cached_key(|folded| {
         let mut steps = folded.steps.iter();
         let is_whole = steps.any(|piece| piece.item.step.address.section.is_none());
         let mut paths = folded.others.iter().copied().chain([&*folded.first().address.path]);
@@ -181,7 +181,7 @@ fn changes<'a>(
         (!is_whole, !is_blocked, folded.others.is_empty())
     });
     let (mut omitted, mut texts) = (0, Vec::new());
-    for folded in all {
+    for folded in groups {
         let shared = folded.shared_remark().map(|more| format!(" ({more})")).unwrap_or_default();
         let columns = Columns::of(&folded.steps);
         let path = ink.code(&folded.first().address.path);
@@ -191,7 +191,7 @@ fn changes<'a>(
         let rows: Vec<_> = steps.flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
         omitted += page.list(&head, rows.into_iter(), "\n");
     }
-    more(page, omitted, "line");
+    write_omitted(page, omitted, "line");
     texts
 }
 
@@ -200,11 +200,11 @@ fn others_text(alike: &str, others: &[impl AsRef<str>], ink: Ink<'_>) -> String 
     if others.is_empty() {
         return String::new();
     }
-    format!(", and {alike} in {}: {}", count(others.len(), "other"), first_of(others, ink))
+    format!(", and {alike} in {}: {}", count(others.len(), "other"), name_first(others, ink))
 }
 
 /// The first of `names`, and the number of the others.
-fn first_of(names: &[impl AsRef<str>], ink: Ink<'_>) -> String {
+fn name_first(names: &[impl AsRef<str>], ink: Ink<'_>) -> String {
     let named: Vec<_> = names.iter().take(MAX_NAMED).map(|name| ink.code(name.as_ref())).collect();
     let rest = names.len() - named.len();
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
@@ -212,7 +212,7 @@ fn first_of(names: &[impl AsRef<str>], ink: Ink<'_>) -> String {
 }
 
 /// The changes of `part`, folded.
-fn folded_changes(
+fn write_folded_changes(
     page: &mut Page,
     report: &Report<'_>,
     steps: &[StepItem<'_>],
@@ -221,8 +221,8 @@ fn folded_changes(
 ) {
     let number = steps.iter().filter(|item| item.part == part).count();
     if number > 0 {
-        fold(page, &format!("{} ({})", part.title(), count(number, "object")), |page| {
-            changes(page, report, steps, part, ink);
+        write_fold(page, &format!("{} ({})", part.title(), count(number, "object")), |page| {
+            write_changes(page, report, steps, part, ink);
         });
     }
 }
@@ -301,7 +301,7 @@ impl Columns {
 }
 
 /// The texts of several lines, folded.
-fn comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
+fn write_comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
     let blocks = texts.iter().filter_map(|row| {
         let (before, after) = row.texts()?;
         let address = ink.code(&row.step.address.to_string());
@@ -320,11 +320,11 @@ fn comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
         Some(format!("{head}{compared}\n"))
     });
     let blocks: Vec<_> = blocks.collect();
-    details(page, "Texts, line by line", blocks.len(), blocks, "text");
+    write_details(page, "Texts, line by line", blocks.len(), blocks, "text");
 }
 
 /// The order of steps with reasons, folded.
-fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
+fn write_order(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
     let mut lines = Vec::new();
     for FoldedSteps { steps, others, .. } in fold_steps(steps, Fold::Steps) {
         let others = others_text("the same", &others, ink);
@@ -337,11 +337,11 @@ fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
             }
         }
     }
-    details(page, "Order: what comes first, and why", lines.len(), lines, "line");
+    write_details(page, "Order: what comes first, and why", lines.len(), lines, "line");
 }
 
 /// The notes, folded.
-fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
+fn write_notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
     for ((_, title), found) in report.notes() {
         let objects = found.iter().map(|note| (&*note.address.path, note::object(note)));
         let lines = fold_objects(objects, false).into_iter().map(|alike| {
@@ -349,31 +349,31 @@ fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();
             if objects.is_empty() {
                 let paths: Vec<_> = [alike.path].into_iter().chain(alike.others).collect();
-                return format!("- {}\n", first_of(&paths, ink));
+                return format!("- {}\n", name_first(&paths, ink));
             }
             let more = alike.title().replacen(alike.path, "", 1);
-            format!("- {}{more} {}\n", ink.code(alike.path), first_of(&objects, ink))
+            format!("- {}{more} {}\n", ink.code(alike.path), name_first(&objects, ink))
         });
         // The title is HTML, where backticks have no meaning.
-        details(page, &title.replace('`', ""), found.len(), lines.collect(), "line");
+        write_details(page, &title.replace('`', ""), found.len(), lines.collect(), "line");
     }
 }
 
 /// `elements` below a title that unfolds them, if there are any.
-fn details(page: &mut Page, title: &str, number: usize, elements: Vec<String>, noun: &str) {
+fn write_details(page: &mut Page, title: &str, number: usize, elements: Vec<String>, noun: &str) {
     if elements.is_empty() {
         return;
     }
     let title = format!("{title} ({number})");
-    fold(page, &title, |page| {
+    write_fold(page, &title, |page| {
         let omitted = page.list("", elements.into_iter(), "\n");
-        more(page, omitted, noun);
+        write_omitted(page, omitted, noun);
     });
 }
 
 /// Adds what `draw` writes, below a title that unfolds it. The title is our own text, without
 /// markup.
-fn fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
+fn write_fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
     const TAIL: &str = "</details>\n\n";
     // Both or none: without its end, the fold would contain everything that follows.
     let head = format!("<details><summary>{title}</summary>\n\n");
@@ -385,7 +385,7 @@ fn fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
 }
 
 /// Adds how many did not fit.
-fn more(page: &mut Page, omitted: usize, noun: &str) {
+fn write_omitted(page: &mut Page, omitted: usize, noun: &str) {
     if omitted > 0 {
         page.append(&format!("… and {}\n\n", count(omitted, &format!("more {noun}"))));
     }

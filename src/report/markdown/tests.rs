@@ -35,7 +35,7 @@ fn a_plan() {
 fn a_refusal_is_acknowledged_by_a_document() {
     let world = World::new();
     let refusal = &world.plan.refusals[0];
-    let text = document(refusal, &[]);
+    let text = acknowledge_document(refusal, &[]);
     let wanted = serde_json::json!({
         "kind": "Acknowledge", "guard": "removals", "at": "acme/shop#hooks", "at_most": refusal.objects,
     });

@@ -69,32 +69,32 @@ impl FoldedSteps<'_> {
 }
 
 /// Groups `all` by key, each group at the position of its first member.
-pub fn group_by_key<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
+pub fn group_by_key<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
     let (mut groups, mut positions) = (Vec::<Vec<&T>>::new(), BTreeMap::new());
-    for one in all {
+    for item in items {
         let next = groups.len();
-        let at = *positions.entry(key(one)).or_insert(next);
-        if at == next {
+        let index = *positions.entry(key(item)).or_insert(next);
+        if index == next {
             groups.push(Vec::new());
         }
-        groups[at].push(one);
+        groups[index].push(item);
     }
     groups
 }
 
 /// `all` in order, each with the others of the same key. Small groups are not put together, nor any
 /// if `full`.
-pub fn fold_equal<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
-    let numbered: Vec<_> = all.iter().enumerate().collect();
+pub fn fold_equal<T, K: Ord>(items: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
+    let numbered: Vec<_> = items.iter().enumerate().collect();
     let mut shown = Vec::new();
-    for group in group_by_key(&numbered, |(_, one)| key(one)) {
+    for group in group_by_key(&numbered, |(_, item)| key(item)) {
         let folds = !full && group.len() >= MIN_FOLDED;
         let (first, others) = group.split_at(if folds { 1 } else { group.len() });
-        let others: Vec<_> = others.iter().map(|(_, one)| *one).collect();
-        shown.extend(first.iter().map(|(at, one)| (*at, *one, others.clone())));
+        let others: Vec<_> = others.iter().map(|(_, item)| *item).collect();
+        shown.extend(first.iter().map(|(index, item)| (*index, *item, others.clone())));
     }
-    shown.sort_by_key(|(at, ..)| *at);
-    shown.into_iter().map(|(_, one, others)| (one, others)).collect()
+    shown.sort_by_key(|(index, ..)| *index);
+    shown.into_iter().map(|(_, item, others)| (item, others)).collect()
 }
 
 /// Identifies equal pieces.
@@ -105,34 +105,35 @@ type Key = [u8; 32];
 pub fn fold_steps<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>> {
     let containers = steps.chunk_by(|a, b| a.step.address.path == b.step.address.path);
     let mut containers: Vec<Vec<_>> = containers
-        .map(|items| items.iter().flat_map(|item| pieces(*item, fold)).collect())
+        .map(|items| items.iter().flat_map(|item| split_step(*item, fold)).collect())
         .collect();
-    let equal = holders(&containers);
+    let equal = holders_by_key(&containers);
     for (key, piece) in &mut containers.iter_mut().flatten() {
         if equal[key].len() < MIN_FOLDED {
             *key = declaration_key(piece).unwrap_or(*key);
         }
     }
-    let holders = holders(&containers);
+    let holders = holders_by_key(&containers);
     let paths: Vec<_> =
         containers.iter().map(|pieces| &*pieces[0].1.item.step.address.path).collect();
     let mut shown = Vec::new();
-    for (at, pieces) in containers.iter().enumerate() {
+    for (index, pieces) in containers.iter().enumerate() {
         let pieces =
             pieces.iter().map(|(key, piece)| (piece, &*holders[key], !equal.contains_key(key)));
         let (shared, single): (Vec<_>, Vec<_>) = pieces
             .partition(|(_, holders, _)| fold != Fold::Nothing && holders.len() >= MIN_FOLDED);
         let number = shared.len();
-        let first: Vec<_> = shared.into_iter().filter(|(_, holders, _)| holders[0] == at).collect();
+        let first: Vec<_> =
+            shared.into_iter().filter(|(_, holders, _)| holders[0] == index).collect();
         // What the same groups and projects have is shown together.
         for together in group_by_key(&first, |(_, holders, differs)| (*holders, *differs)) {
             let (_, holders, differs) = together[0];
             let others = holders[1..].iter().map(|other| paths[*other]).collect();
-            let steps = joined(together.into_iter().map(|(piece, ..)| *piece));
+            let steps = join_pieces(together.into_iter().map(|(piece, ..)| *piece));
             shown.push(FoldedSteps { steps, others, differs: *differs, shared: 0 });
         }
         if !single.is_empty() {
-            let steps = joined(single.into_iter().map(|(piece, ..)| piece));
+            let steps = join_pieces(single.into_iter().map(|(piece, ..)| piece));
             shown.push(FoldedSteps { steps, others: Vec::new(), differs: false, shared: number });
         }
     }
@@ -140,7 +141,7 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>
 }
 
 /// The parts of a step that are folded separately, each with its key.
-fn pieces(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (Key, Piece<'_>)> {
+fn split_step(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (Key, Piece<'_>)> {
     let fields = item.step.changes.iter();
     let is_split = fold == Fold::Fields && item.step.action == Action::Update && fields.len() > 1;
     let parts: Vec<Vec<_>> =
@@ -152,16 +153,16 @@ fn pieces(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (Key, Piece<'_
 }
 
 /// Which groups and projects have a piece.
-fn holders(containers: &[Vec<(Key, Piece<'_>)>]) -> BTreeMap<Key, Vec<usize>> {
+fn holders_by_key(containers: &[Vec<(Key, Piece<'_>)>]) -> BTreeMap<Key, Vec<usize>> {
     let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (at, pieces) in containers.iter().enumerate() {
-        pieces.iter().for_each(|(key, _)| holders.entry(*key).or_default().push(at));
+    for (index, pieces) in containers.iter().enumerate() {
+        pieces.iter().for_each(|(key, _)| holders.entry(*key).or_default().push(index));
     }
     holders
 }
 
 /// `pieces`, with those of one step in one.
-fn joined<'a, 's: 'a>(pieces: impl Iterator<Item = &'a Piece<'s>>) -> Vec<Piece<'s>> {
+fn join_pieces<'a, 's: 'a>(pieces: impl Iterator<Item = &'a Piece<'s>>) -> Vec<Piece<'s>> {
     let mut joined: Vec<Piece<'s>> = Vec::new();
     for Piece { item, changes } in pieces {
         match joined.last_mut() {
@@ -175,7 +176,7 @@ fn joined<'a, 's: 'a>(pieces: impl Iterator<Item = &'a Piece<'s>>) -> Vec<Piece<
 /// Identifies everything shown of a piece, except the path of its group or project and where it is
 /// declared. Secrets are not removed, since different ones would look equal.
 fn equality_key(piece: &Piece<'_>) -> Key {
-    key_of(piece, |Change { field, before, after, label, .. }| {
+    piece_key(piece, |Change { field, before, after, label, .. }| {
         format!("{field:?} {before:?} {after:?} {label:?}")
     })
 }
@@ -186,7 +187,7 @@ fn declaration_key(piece: &Piece<'_>) -> Option<Key> {
     let step = piece.item.step;
     let is_declared = step.action != Action::Delete && !piece.changes.is_empty();
     is_declared.then(|| {
-        key_of(piece, |Change { field, before, after, label, origin }| {
+        piece_key(piece, |Change { field, before, after, label, origin }| {
             let origin = origin.as_ref().unwrap_or(&step.origin);
             let sides = [before, after].map(|side| {
                 let is_blank =
@@ -199,7 +200,7 @@ fn declaration_key(piece: &Piece<'_>) -> Option<Key> {
 }
 
 /// A key of what all pieces show, and of the `text` of each change.
-fn key_of(Piece { item, changes }: &Piece<'_>, text: impl Fn(&Change) -> String) -> Key {
+fn piece_key(Piece { item, changes }: &Piece<'_>, text: impl Fn(&Change) -> String) -> Key {
     let fields = changes.iter().map(|change| text(change)).collect::<Vec<_>>().join("\n");
     let step = item.step;
     let about = (step.scope, local_name(&step.address), step.action, step.label, item.outcome);

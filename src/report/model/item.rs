@@ -52,10 +52,10 @@ impl ItemGroup {
             Self::Run => "The run did not finish",
             Self::Acknowledged => "Acknowledged refusals of guards",
             Self::Refused => "Refused by a guard",
-            Self::Problem => "Problems to put right first",
+            Self::Problem => "Problems to fix first",
             Self::Error => "Errors in the manifests",
             Self::NotApplied => "Not applied",
-            Self::Mismatch => "Not as declared after the run",
+            Self::Mismatch => "Does not match its manifest after the run",
             Self::LeftOut => "Left out",
             Self::Incomplete => "Could not be read; nothing is planned there",
             Self::Drift => "Problems of drift; they do not block this branch",
@@ -172,7 +172,7 @@ pub(super) fn collect<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
                 "unfinished",
                 "the run is under way, or was ended from outside",
             )
-            .help(Some("look at the log of the job")),
+            .help(Some("check the log of the job")),
         ),
         State::Failed(json::Failed { error, help, .. }) => {
             items.push(ReportItem::new(ItemGroup::Run, "failed", error).help(help));
@@ -285,10 +285,10 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
             .with_gist(format!("{ended}: {common}"))
     });
     let mismatches = outcomes.applied.mismatches.iter().map(|mismatch| {
-        let why = mismatch_reason(&mismatch.reason);
+        let reason = mismatch_reason(&mismatch.reason);
         let message = match &mismatch.fields[..] {
-            [] => why,
-            fields => format!("{}: {why}", fields.join(", ")),
+            [] => reason,
+            fields => format!("{}: {reason}", fields.join(", ")),
         };
         let cause = unread_cause(mismatch).and_then(|cause| cause.help.as_deref());
         let common = format!("{}: {}", mismatch.fields.join(", "), mismatch_gist(mismatch));

@@ -84,8 +84,8 @@ impl ReportPart {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Changes => "Changes",
-            Self::Drift => "Drift: differences that were there before",
-            Self::Watched => "Watched, and not written",
+            Self::Drift => "Drift: differences from before this branch",
+            Self::Watched => "Watched, not written",
         }
     }
 }
@@ -189,7 +189,7 @@ impl<'a> Report<'a> {
             Content::Outcomes(outcomes) => texts(outcome::summary(outcomes.applied)),
             Content::Checked(checked) => {
                 let found = checked.diagnostics.summary();
-                vec![format!("{title}: {}", found.as_deref().unwrap_or("nothing is wrong"))]
+                vec![format!("{title}: {}", found.as_deref().unwrap_or("no problems found"))]
             }
         }
     }

@@ -16,12 +16,12 @@ pub(in crate::report) const fn note_kind(reason: &Reason) -> NoteKind {
     match reason {
         Reason::ArchivedByHand => (
             0,
-            "archived, but not declared so: a difference; write `archived: true`, or `archived: false` to bring it back",
+            "archived, but not declared archived: a difference; write `archived: true`, or `archived: false` to unarchive it",
         ),
         Reason::Archived => (1, "archived, as declared; skipped"),
         Reason::Vanished => (
             2,
-            "deleted, renamed or archived while this run was reading; no rule brings it in any more",
+            "deleted, renamed or archived while this run was reading; no rule includes it any more",
         ),
         Reason::Closed { .. } => (3, "closed, as declared; skipped"),
         Reason::UndeclaredFails { .. } => {
@@ -31,9 +31,10 @@ pub(in crate::report) const fn note_kind(reason: &Reason) -> NoteKind {
         Reason::Undeclared { .. } => (6, "projects that no manifest declares; unchanged"),
         Reason::Unlisted => (7, "not in any manifest; unchanged"),
         Reason::Protected { .. } => (8, "protected from changes"),
-        Reason::TakesAlong { .. } => {
-            (9, "grants that no manifest declares; the service removes them along with the share")
-        }
+        Reason::TakesAlong { .. } => (
+            9,
+            "grants that no manifest declares; the service removes them together with the share",
+        ),
         Reason::Besides { .. } => (10, "further effects of these steps"),
         Reason::Waits { .. } => (11, "not sent yet; a later run sets it"),
         Reason::NotReturned => (

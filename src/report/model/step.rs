@@ -15,7 +15,7 @@ use crate::{
 /// Remarks about how a step is carried out.
 pub fn remarks(step: &Step) -> Vec<String> {
     let replaces = step.replaces.then(|| {
-        "removed and added anew, since the service cannot edit it: for a moment it is not there"
+        "removed and added again, because the service cannot edit it: for a moment it does not exist"
             .to_owned()
     });
     let possible = step.possible.map(|condition| format!("possible: {condition}"));
@@ -65,7 +65,7 @@ pub fn object_prefix(address: &Address) -> String {
 
 /// The fields of a new entry that its address already shows: its identity, unless the entry has
 /// another name.
-fn identity(step: &Step) -> Vec<&str> {
+fn identity_fields(step: &Step) -> Vec<&str> {
     let named = step.address.section.filter(|_| step.action == Action::Create);
     // A section of this name has the same identity in every scope.
     let section = catalogue::everywhere().find(|section| Some(section.section) == named);
@@ -105,9 +105,9 @@ pub fn rows_of<'s>(
     changes: impl IntoIterator<Item = &'s Change>,
     full: bool,
 ) -> Vec<Row<'s>> {
-    let identity = identity(step);
+    let identity = identity_fields(step);
     let changes = changes.into_iter().filter(|change| !identity.contains(&&*change.field));
-    let rows = changes.flat_map(|change| rows(step, change));
+    let rows = changes.flat_map(|change| step_rows(step, change));
     rows.filter(|row| full || !row.is_idle()).collect()
 }
 
@@ -141,7 +141,7 @@ impl Row<'_> {
             (Action::Create, ..) => [None, Some(after)],
             (Action::Delete, ..) => [Some(before), None],
             (Action::Update, Shown::Hidden, Shown::Hidden) => {
-                [Some(before), Some(ValueText::Aside("(another value, hidden)".into()))]
+                [Some(before), Some(ValueText::Aside("(hidden, changed)".into()))]
             }
             (Action::Update, ..) => [Some(before), Some(after)],
         }
@@ -161,7 +161,7 @@ impl Row<'_> {
 }
 
 /// A mapping is shown by the keys that differ; a switch together with its limits.
-fn rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
+fn step_rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
     let label = change.label.filter(|_| change.label != step.label);
     let origin = change
         .origin

@@ -44,11 +44,13 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
     let obstacles: Vec<_> = obstacles.map(|(number, noun)| count(number, noun)).collect();
     if !obstacles.is_empty() {
         let effect = if plan.is_refused() {
-            "a guard refuses the run as a whole"
+            "a guard refuses the whole run"
         } else if plan.is_mostly_broken() {
-            "too many to apply anything; fix what they have in common, or use `--only`"
+            "too many to apply anything; fix the common cause, or use `--only`"
+        } else if plan.problems.len() + plan.refusals.len() == 1 {
+            "its group or project is skipped"
         } else {
-            "each leaves out its group or project"
+            "their groups and projects are skipped"
         };
         let text = format!("{}; {effect}", obstacles.join(" and "));
         lines.push(Line::of(Paint::Error, "blocked: ").text(text));
@@ -59,7 +61,7 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
         let affected = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
         let effect = text_if_any(affected.count(), |steps| {
             let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
-            format!("; apply leaves out {}, with {}", few_listed(&paths), count(steps, "change"))
+            format!("; apply skips {}, with {}", few_listed(&paths), count(steps, "change"))
         });
         let unread = count(paths.len(), "group or project") + " could not be read completely";
         let text = unread + &effect;
@@ -70,20 +72,20 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
 
 /// The summary of a plan without steps.
 fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
-    let (matches, unchanged) = (matching(plan), plan.unchanged().len());
+    let (matches, unchanged) = (describe_matching(plan), plan.unchanged().len());
     let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
     let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (kind, is_whole) {
         (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
             let is_less = plan.base.as_ref().is_some_and(|base| !base.removed.is_empty());
-            let what = if is_less { "what is declared here" } else { "everything" };
-            format!("no changes: {what} is declared as at the base")
+            let subject = if is_less { "what is declared here" } else { "everything" };
+            format!("no changes: {subject} is declared as at the base")
         }
         (_, true) if unchanged > 0 => {
             let differ = if unchanged == 1 { "differs" } else { "differ" };
-            let all = all_containers(plan);
+            let total = all_containers(plan);
             format!(
-                "nothing to apply: {unchanged} of {all} {differ} in what `apply` does not write"
+                "nothing to apply: {unchanged} of {total} {differ} in what `apply` does not write"
             )
         }
         (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
@@ -91,9 +93,11 @@ fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
         (ReportKind::Drift, true) => format!("in sync: {matches}"),
         (_, true) => format!("no changes: {matches}"),
         (_, false) if !plan.problems.is_empty() => {
-            format!("no steps until the problems are solved; {}", uncompared(plan))
+            format!("no steps until the problems are fixed; {}", describe_uncompared(plan))
         }
-        (_, false) => format!("no differences in what could be read; {}", uncompared(plan)),
+        (_, false) => {
+            format!("no differences in what could be read; {}", describe_uncompared(plan))
+        }
     };
     let objects = notes_with(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
     let secrets = text_if_any(objects, |objects| {
@@ -104,14 +108,14 @@ fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
 }
 
 /// How many groups and projects match their manifests, and how many are only known to be archived.
-fn matching(plan: &Plan) -> String {
+fn describe_matching(plan: &Plan) -> String {
     let archived = notes_with(plan, |reason| matches!(reason, Reason::Archived));
     let matches = match (plan.groups + plan.projects).saturating_sub(archived) {
         0 if archived > 0 => return count(archived, "archived project") + " as declared",
         1 => "matches its manifest",
         _ => "match their manifests",
     };
-    let compared = containers(plan.groups, plan.projects.saturating_sub(archived));
+    let compared = describe_containers(plan.groups, plan.projects.saturating_sub(archived));
     let skipped = text_if_any(archived, |number| {
         format!("; {} not compared", count(number, "archived project"))
     });
@@ -129,7 +133,7 @@ fn text_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
 }
 
 /// Which groups and projects were not compared, or not in full.
-fn uncompared(plan: &Plan) -> String {
+fn describe_uncompared(plan: &Plan) -> String {
     let unread = plan.incomplete.iter().map(|scope| &*scope.address.path);
     let paths = unread.chain(plan.problems.iter().map(|problem| &*problem.address.path));
     let paths: Vec<&str> = paths.collect::<BTreeSet<_>>().into_iter().collect();
@@ -153,9 +157,9 @@ fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
 }
 
 /// The estimated time of apply.
-fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
-    let minutes = count(usize::try_from(seconds / 60).unwrap_or(usize::MAX), "minute");
-    let requests = count(usize::try_from(a_minute).unwrap_or(usize::MAX), "request");
+fn describe_estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
+    let minutes = count(seconds / 60, "minute");
+    let requests = count(a_minute, "request");
     let operation = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
     format!(", about {minutes} at {requests}{operation} a minute")
 }
@@ -166,13 +170,13 @@ fn with_steps(plan: &Plan, kind: ReportKind) -> Line {
     let is_approval = kind == ReportKind::Apply;
     let counts = if is_approval { plan.counts() } else { Counts::of(plan.branch_steps()) };
     let changes = match to_do(&counts) {
-        none if none.is_empty() => "nothing that this branch changes".to_owned(),
+        none if none.is_empty() => "no changes of this branch".to_owned(),
         to_do => {
             let calls = count(counts.calls, "call");
             format!("{to_do} in {} of {}; {calls}", counts.projects, all_containers(plan))
         }
     };
-    let estimate = plan.estimate.map_or_else(String::new, estimate);
+    let estimate = plan.estimate.map_or_else(String::new, describe_estimate);
     let text = changes + &estimate + &base_counts(plan) + &unmanaged_counts(plan);
     Line::of(Paint::Bold, format!("{}: ", kind.of_plan())).text(text)
 }
@@ -180,7 +184,7 @@ fn with_steps(plan: &Plan, kind: ReportKind) -> Line {
 /// How many containers match a rule but stay out: a line for each reason.
 pub fn exception_notes(plan: &Plan) -> Vec<Line> {
     let exceptions = plan.exceptions.iter().map(|(exception, number)| {
-        Line::note(format!("not brought in by any rule: {number} {}", exception.words()))
+        Line::note(format!("skipped by rules: {number} {}", exception.words()))
     });
     exceptions.collect()
 }
@@ -205,7 +209,7 @@ pub fn to_do(counts: &Counts) -> String {
 /// The `parts` of which there are some, with their number.
 pub fn counted<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> Vec<String> {
     let parts = parts.into_iter().filter(|(number, _)| *number > 0);
-    parts.map(|(number, what)| format!("{number} {what}")).collect()
+    parts.map(|(number, subject)| format!("{number} {subject}")).collect()
 }
 
 /// Additions to the last line: the number of steps that are drift, and of excluded ones.
@@ -213,15 +217,15 @@ fn base_counts(plan: &Plan) -> String {
     let Some(base) = &plan.base else { return String::new() };
     let mut labels = plan.labels();
     let parts = [
-        (labels.remove(&Label::Drift).unwrap_or(0), "differed before"),
-        (labels.remove(&Label::Unknown).unwrap_or(0), "not known to be this branch's"),
-        (base.left.len(), "left alone"),
+        (labels.remove(&Label::Drift).unwrap_or(0), "differed before this branch"),
+        (labels.remove(&Label::Unknown).unwrap_or(0), "of unknown origin"),
+        (base.left.len(), "unchanged"),
     ];
     counted(parts).into_iter().map(|part| format!("; {part}")).collect()
 }
 
 /// The number of groups and of projects.
-fn containers(groups: usize, projects: usize) -> String {
+fn describe_containers(groups: usize, projects: usize) -> String {
     match (groups, projects) {
         (0, projects) => count(projects, "project"),
         (groups, 0) => count(groups, "group"),
@@ -234,7 +238,7 @@ fn containers(groups: usize, projects: usize) -> String {
 /// The same as one number.
 fn all_containers(plan: &Plan) -> String {
     match (plan.groups, plan.projects) {
-        (0, _) | (_, 0) => containers(plan.groups, plan.projects),
+        (0, _) | (_, 0) => describe_containers(plan.groups, plan.projects),
         (groups, projects) => format!("{} groups and projects", groups + projects),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{fold::draw_others, heading};
+use super::{draw_heading, fold::draw_others};
 use crate::{
     apply::{Applied, Mismatch, StepResult},
     report::{
@@ -25,15 +25,15 @@ const MAX_LISTED: usize = 12;
 /// The report of an apply, without `secrets`.
 pub fn applied(applied: &Applied, run: &Run, style: Style, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
-    heading(&mut canvas, "apply", run);
-    steps(&mut canvas, &applied.steps);
-    mismatches(&mut canvas, &applied.mismatches);
-    helps(&mut canvas, applied);
+    draw_heading(&mut canvas, "apply", run);
+    draw_steps(&mut canvas, &applied.steps);
+    draw_mismatches(&mut canvas, &applied.mismatches);
+    draw_helps(&mut canvas, applied);
     canvas.paragraph(outcome::summary(applied));
     canvas.finish()
 }
 
-fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
+fn draw_steps(canvas: &mut Canvas, steps: &[StepResult]) {
     let succeeded = steps.iter().filter(|step| step.outcome.is_success()).count();
     let full = canvas.style().full;
     let listed = if full || succeeded <= MAX_LISTED { succeeded } else { 0 };
@@ -68,7 +68,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     }
 }
 
-fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
+fn draw_mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
     let (unread, differing): (Vec<_>, Vec<_>) =
         mismatches.iter().partition(|mismatch| unread_cause(mismatch).is_some());
     for (title, mismatches) in [
@@ -99,7 +99,7 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
 }
 
 /// What to do about failures, each hint once.
-fn helps(canvas: &mut Canvas, applied: &Applied) {
+fn draw_helps(canvas: &mut Canvas, applied: &Applied) {
     let of_steps = applied.steps.iter().filter_map(|step| step.outcome.cause());
     let unread = applied.mismatches.iter().filter_map(unread_cause);
     let causes = of_steps.chain(unread).filter_map(|cause| cause.help.as_deref());

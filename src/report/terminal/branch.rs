@@ -1,6 +1,6 @@
 //! A plan against the base of a branch: the branch's changes first, then the drift, folded.
 
-use super::{fold, notes::paragraph};
+use super::{fold, notes::draw_paragraph};
 use crate::{
     diff::{Action, Label, Step},
     plan::{Acknowledged, Comparison, Plan},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Acknowledgements that the branch adds; reviewers must see them first.
-pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
+pub(super) fn draw_acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
     let mut new = acknowledged.iter().filter(|acknowledgement| acknowledgement.is_new).peekable();
     if new.peek().is_none() {
         return;
@@ -29,7 +29,7 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
 }
 
 /// The steps of `plan`: those of the branch in full, then drift.
-pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKind) {
+pub(super) fn draw_branch_steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKind) {
     let (drift, changes): (Vec<_>, Vec<_>) = plan.steps.iter().partition(|step| step.is_drift());
     fold::draw_steps(canvas, changes);
     let words = "drift: these differed before this branch";
@@ -48,24 +48,24 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, against: &Comparison) {
     let problems = against.problems.iter().map(|problem| (&problem.address, &problem.message));
     let of_drift = refusals.chain(problems);
     let of_drift = of_drift.map(|(address, why)| (&*address.path, object_prefix(address) + why));
-    paragraph(canvas, "problems of drift; they do not block this branch", of_drift);
+    draw_paragraph(canvas, "problems of drift; they do not block this branch", of_drift);
     let already = against.already.iter().map(|already| {
         let fields = already.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
         (&*already.address.path, local_name(&already.address) + &fields)
     });
-    paragraph(canvas, "declared by this branch as it is live already", already);
+    draw_paragraph(canvas, "declared by this branch and already live", already);
     let removed = against.removed.iter().map(|address| (&*address.path, local_name(address)));
-    paragraph(canvas, "declared at the base and not by this branch; unchanged", removed);
+    draw_paragraph(canvas, "declared at the base and not by this branch; unchanged", removed);
 }
 
 /// How many containers were not read.
-pub(super) fn unchanged(canvas: &mut Canvas, plan: &Plan) {
+pub(super) fn draw_unchanged(canvas: &mut Canvas, plan: &Plan) {
     let unchanged = plan.base.as_ref().map_or(0, |against| against.unchanged);
     if unchanged > 0 {
-        let all = unchanged + plan.groups + plan.projects;
+        let total = unchanged + plan.groups + plan.projects;
         let text = format!(
-            "{unchanged} of {all} groups and projects are declared as at the base; not read"
+            "{unchanged} of {total} groups and projects are declared as at the base; not read"
         );
         canvas.paragraph([Line::note(text)]);
     }
@@ -105,6 +105,6 @@ fn draw_names(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
         let (_, sign) = sign(step.action);
         (&*step.address.path, format!("{sign} {}{fields}", object(step.scope, &step.address)))
     });
-    paragraph(canvas, title, shown);
+    draw_paragraph(canvas, title, shown);
     draw_in_full(canvas, &format!("{title} (removals)"), &gone);
 }

@@ -19,7 +19,7 @@ use crate::{
 const MAX_NAME_WIDTH: usize = 36;
 
 /// A step with `changes` of it, and with origins unless they are shown elsewhere.
-pub(super) fn step<'s>(
+pub(super) fn draw_step<'s>(
     canvas: &mut Canvas,
     step: &'s Step,
     changes: impl IntoIterator<Item = &'s Change>,
@@ -36,17 +36,17 @@ pub(super) fn step<'s>(
     for remark in remarks(step) {
         canvas.line(&Line::indented(6).put(Paint::Dim, remark));
     }
-    edges(canvas, step);
+    draw_predecessors(canvas, step);
     let widest = canvas.style().width.map_or(MAX_NAME_WIDTH, |width| MAX_NAME_WIDTH.min(width / 3));
     let column = rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max();
     let number = rows.len();
-    for (at, row) in rows.into_iter().enumerate() {
-        if canvas.room() == 0 && at + 1 < number {
-            let text = format!("… {}, shown by --full", count(number - at, "more field"));
+    for (index, row) in rows.into_iter().enumerate() {
+        if canvas.room() == 0 && index + 1 < number {
+            let text = format!("… {}, shown by --full", count(number - index, "more field"));
             return canvas.line(&Line::indented(6).put(Paint::Dim, text));
         }
         let overflow = if is_elsewhere(&row) { Overflow::Wrap } else { Overflow::Drop };
-        field(canvas, &row, column.unwrap_or(0), origins.then_some(overflow));
+        draw_field(canvas, &row, column.unwrap_or(0), origins.then_some(overflow));
     }
 }
 
@@ -55,7 +55,7 @@ fn is_elsewhere(row: &Row<'_>) -> bool {
     row.origin.is_some_and(|origin| origin.file != row.step.origin.file)
 }
 
-fn edges(canvas: &mut Canvas, step: &Step) {
+fn draw_predecessors(canvas: &mut Canvas, step: &Step) {
     for (reason, firsts) in predecessors(step) {
         let firsts =
             if firsts.len() > 3 { count(firsts.len(), "other step") } else { firsts.join(", ") };
@@ -64,29 +64,29 @@ fn edges(canvas: &mut Canvas, step: &Step) {
 }
 
 /// A field; with its origin, unless `overflow`, what to do if there is no room for it, is `None`.
-fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, overflow: Option<Overflow>) {
+fn draw_field(canvas: &mut Canvas, row: &Row<'_>, column: usize, overflow: Option<Overflow>) {
     let origin = row.origin.filter(|_| overflow.is_some());
     let overflow = overflow.unwrap_or(Overflow::Drop);
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::label_mark(row.label));
     let start = (6 + column + 2).max(name.len() + 2);
     let label = || name.clone().pad_to(start).hang_here();
-    let (before, after) = match row.sides().map(|side| side.map(paint)) {
+    let (before, after) = match row.sides().map(|side| side.map(paint_value)) {
         [Some(before), Some(after)] => (before, after),
         [before, after] => {
             let value = before.or(after).unwrap_or_default();
             canvas.line_from(label().with(value), origin, overflow);
             if let (Action::Create, Some((_, text))) = (row.step.action, row.texts()) {
-                block(canvas, 8, text);
+                draw_block(canvas, 8, text);
             }
             return;
         }
     };
     if let Some((before, after)) = row.texts() {
         canvas.line_from(name, origin, overflow);
-        return comparison(canvas, 8, before, after);
+        return draw_comparison(canvas, 8, before, after);
     }
     if row.before == row.after && !matches!(row.after, Shown::Hidden) {
-        let value = after.put(Paint::Dim, ", as it is");
+        let value = after.put(Paint::Dim, ", unchanged");
         return canvas.line_from(label().with(value), origin, overflow);
     }
     let one_line = label().with(before.clone().put(Paint::Change, " → ").with(after.clone()));
@@ -105,12 +105,12 @@ const MAX_LINES: usize = 40;
 const MIN_LINES: usize = 5;
 
 /// A value.
-pub(super) fn shown(value: &Shown) -> Line {
-    paint(cell(value))
+pub(super) fn value_line(value: &Shown) -> Line {
+    paint_value(cell(value))
 }
 
 /// One side of a change.
-fn paint(side: ValueText) -> Line {
+fn paint_value(side: ValueText) -> Line {
     match side {
         ValueText::Aside(words) => Line::of(Paint::Dim, words),
         ValueText::Value(text) => Line::default().text(text),
@@ -118,14 +118,14 @@ fn paint(side: ValueText) -> Line {
 }
 
 /// A new text of several lines.
-fn block(canvas: &mut Canvas, indent: usize, text: &str) {
+fn draw_block(canvas: &mut Canvas, indent: usize, text: &str) {
     let lines =
         canvas.redact(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
-    cut(canvas, indent, lines);
+    draw_lines(canvas, indent, lines);
 }
 
 /// The comparison of two texts.
-fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
+fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
     match compare::texts(before, after, |text| canvas.redact(text)) {
         TextComparison::Aside(words) => {
             canvas.line(&Line::indented(indent).put(Paint::Change, words));
@@ -140,15 +140,16 @@ fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
                 };
                 (paint, compare::sign(tag), line)
             });
-            cut(canvas, indent, painted.collect());
+            draw_lines(canvas, indent, painted.collect());
         }
     }
 }
 
 /// Writes `lines`, or the first ones and the number of the rest.
-fn cut(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
-    let most = MAX_LINES.min(canvas.room().max(MIN_LINES));
-    let shown = if canvas.style().full || lines.len() <= most + 1 { lines.len() } else { most };
+fn draw_lines(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
+    let max_lines = MAX_LINES.min(canvas.room().max(MIN_LINES));
+    let shown =
+        if canvas.style().full || lines.len() <= max_lines + 1 { lines.len() } else { max_lines };
     let omitted = lines.len() - shown;
     for (paint, sign, line) in lines.into_iter().take(shown) {
         canvas.line(
@@ -175,7 +176,7 @@ mod tests {
 
     fn compared_without(secrets: &Secrets, before: &str, after: &str, full: bool) -> String {
         let mut canvas = Canvas::new(Style { full, ..Style::default() }, secrets);
-        comparison(&mut canvas, 2, before, after);
+        draw_comparison(&mut canvas, 2, before, after);
         canvas.finish()
     }
 
@@ -206,7 +207,7 @@ mod tests {
         let text = compared_without(&secrets, &format!("one\n{key}two\n"), "one\ntwo\n", true);
         assert_eq!(text, "    @@ -1,2 +1,2 @@\n    one\n  - [secret]two\n  + two\n");
         let mut canvas = Canvas::new(Style::default(), &secrets);
-        block(&mut canvas, 2, key);
+        draw_block(&mut canvas, 2, key);
         assert_eq!(canvas.finish(), "  + [secret]\n");
         secrets.also_redact(Secret::new("QUJDREVGR0hJSktM"));
         let rotated =

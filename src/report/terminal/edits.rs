@@ -29,29 +29,30 @@ struct Edit<'f> {
     /// The lines of the file by turns: changed ones, and those between.
     parts: &'f [Vec<Compared<'f>>],
     /// The index of its part.
-    at: usize,
+    index: usize,
 }
 
 /// The edits of `files`, which have no secrets. A terminal gets equal ones once, in about `most`
 /// lines; elsewhere it is a patch that can be applied.
-pub fn edits(files: &[Edited], most: usize, style: Style) -> String {
+pub fn edits(files: &[Edited], max_lines: usize, style: Style) -> String {
     if style.full || style.width.is_none() {
         return escape_lines(&files.iter().map(patch).collect::<String>()).into_owned();
     }
     let compared = files.iter().map(|(name, [old, new])| (name, TextDiff::from_lines(old, new)));
     let compared: Vec<_> = compared.collect();
     let compared: Vec<_> = compared.iter().map(|(name, diff)| (*name, line_runs(diff))).collect();
-    let all: Vec<_> = compared.iter().flat_map(|(file, parts)| edits_of(file, parts)).collect();
-    let folds = fold_equal(&all, false, Edit::lines);
+    let replacements: Vec<_> =
+        compared.iter().flat_map(|(file, parts)| edits_of(file, parts)).collect();
+    let folds = fold_equal(&replacements, false, Edit::lines);
     let hunks: Vec<_> = folds.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
     let nothing = Secrets::default();
     let mut canvas = Canvas::new(style, &nothing);
-    let (mut room, mut file) = (most, None);
+    let (mut room, mut file) = (max_lines, None);
     let mut omitted: Vec<&Edit<'_>> = Vec::new();
     for hunk in hunks {
         let text = hunk_text(hunk.iter().map(|(edit, _)| *edit));
         let lines = text.lines().count();
-        if !omitted.is_empty() || (lines > room && room < most) {
+        if !omitted.is_empty() || (lines > room && room < max_lines) {
             omitted.extend(hunk.iter().flat_map(|(edit, others)| others.iter().chain([edit])));
             continue;
         }
@@ -103,8 +104,8 @@ fn edits_of<'f>(
     file: &'f FileName,
     parts: &'f [Vec<Compared<'f>>],
 ) -> impl Iterator<Item = Edit<'f>> {
-    let changed = (0..parts.len()).filter(|at| is_edit(&parts[*at][0]));
-    changed.map(move |at| Edit { file, parts, at })
+    let changed = (0..parts.len()).filter(|index| is_edit(&parts[*index][0]));
+    changed.map(move |index| Edit { file, parts, index })
 }
 
 fn is_edit(line: &Compared<'_>) -> bool {
@@ -118,7 +119,7 @@ fn numbers(line: &Compared<'_>) -> [Option<usize>; 2] {
 
 impl<'f> Edit<'f> {
     fn changed(&self) -> &'f [Compared<'f>] {
-        &self.parts[self.at]
+        &self.parts[self.index]
     }
 
     /// The lines before and after.
@@ -136,15 +137,16 @@ impl<'f> Edit<'f> {
     /// True if `next` is so near that both are in one hunk.
     fn is_near(&self, next: &Self) -> bool {
         self.file == next.file
-            && self.at + 2 == next.at
-            && self.parts[self.at + 1].len() <= 2 * CONTEXT_LINES
+            && self.index + 2 == next.index
+            && self.parts[self.index + 1].len() <= 2 * CONTEXT_LINES
     }
 
     /// The unchanged lines before and after it.
     fn context(&self) -> [&'f [Compared<'f>]; 2] {
-        let part =
-            |at: Option<usize>| at.and_then(|at| self.parts.get(at)).map_or(&[][..], |part| part);
-        [part(self.at.checked_sub(1)), part(Some(self.at + 1))]
+        let part = |index: Option<usize>| {
+            index.and_then(|index| self.parts.get(index)).map_or(&[][..], |part| part)
+        };
+        [part(self.index.checked_sub(1)), part(Some(self.index + 1))]
     }
 }
 

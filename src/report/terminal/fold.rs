@@ -39,18 +39,18 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
         let FoldedSteps { steps, others, differs, .. } = folded;
         // Each removal is named.
         let removes = steps.iter().any(|piece| piece.item.step.action == Action::Delete);
-        let most = if removes { others.len() } else { MAX_NAMED };
-        for (at, Piece { item, changes }) in steps.into_iter().enumerate() {
+        let max_named = if removes { others.len() } else { MAX_NAMED };
+        for (index, Piece { item, changes }) in steps.into_iter().enumerate() {
             // A head is never alone.
-            if canvas.room() == 0 && at > 0 {
+            if canvas.room() == 0 && index > 0 {
                 more.push((item.step, others.clone()));
                 continue;
             }
-            change::step(canvas, item.step, changes, true);
+            change::draw_step(canvas, item.step, changes, true);
         }
         let words =
             if differs { "the same change, with other values, in" } else { "the same change in" };
-        draw_others_line(canvas, words, &noun, &others, most);
+        draw_others_line(canvas, words, &noun, &others, max_named);
     }
     draw_omitted(canvas, &more);
 }
@@ -103,9 +103,9 @@ fn draw_others_line(
     words: &str,
     noun: &str,
     others: &[impl AsRef<str>],
-    most: usize,
+    max_named: usize,
 ) {
-    if let Some(text) = others_text(words, noun, others, most) {
+    if let Some(text) = others_text(words, noun, others, max_named) {
         canvas.line(&Line::indented(2).put(Paint::Note, text));
     }
 }
@@ -113,17 +113,17 @@ fn draw_others_line(
 /// A `line` for each of `all`, which are `noun`s; for alike ones only that of the first, with the
 /// names of others.
 pub fn lines<T, K: Ord>(
-    all: &[T],
+    items: &[T],
     noun: &str,
     key: impl Fn(&T) -> K,
     [line, name]: [&dyn Fn(&T) -> String; 2],
     (style, secrets): (Style, &Secrets),
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
-    for (one, others) in fold_equal(all, style.full, key) {
+    for (first, others) in fold_equal(items, style.full, key) {
         let others: Vec<_> = others.into_iter().map(name).collect();
         let others = others_text("; the same for", &format!("more {noun}"), &others, MAX_NAMED);
-        canvas.line(&Line::default().text(line(one) + &others.unwrap_or_default()));
+        canvas.line(&Line::default().text(line(first) + &others.unwrap_or_default()));
     }
     canvas.finish()
 }
@@ -132,11 +132,11 @@ pub fn lines<T, K: Ord>(
 pub(super) fn others_text(
     words: &str,
     noun: &str,
-    all: &[impl AsRef<str>],
-    most: usize,
+    items: &[impl AsRef<str>],
+    max_named: usize,
 ) -> Option<String> {
-    let named: Vec<_> = all.iter().take(most).map(AsRef::as_ref).collect();
-    let rest = if all.len() > most { ", …; --full shows each" } else { "" };
-    let text = format!("{words} {}: {}{rest}", count(all.len(), noun), named.join(", "));
-    (!all.is_empty()).then_some(text)
+    let named: Vec<_> = items.iter().take(max_named).map(AsRef::as_ref).collect();
+    let rest = if items.len() > max_named { ", …; --full shows each" } else { "" };
+    let text = format!("{words} {}: {}{rest}", count(items.len(), noun), named.join(", "));
+    (!items.is_empty()).then_some(text)
 }

@@ -35,29 +35,30 @@ const MIN_STEP_LINES: usize = 12;
 /// `plan` on an empty `canvas`. The end is drawn first: it matters most, and the steps get the
 /// remaining lines.
 pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) -> String {
-    let most = if kind == ReportKind::Apply { MAX_LINES_BEFORE_RESULT } else { MAX_LINES };
-    heading(&mut canvas, kind.of_plan(), run);
-    branch::acknowledged(&mut canvas, &plan.acknowledged);
+    let max_lines = if kind == ReportKind::Apply { MAX_LINES_BEFORE_RESULT } else { MAX_LINES };
+    draw_heading(&mut canvas, kind.of_plan(), run);
+    branch::draw_acknowledged(&mut canvas, &plan.acknowledged);
     let mut end = canvas.part();
-    notes::problems(&mut end, &plan.problems);
-    notes::refusals(&mut end, &plan.refusals);
+    notes::draw_problems(&mut end, &plan.problems);
+    notes::draw_refusals(&mut end, &plan.refusals);
     end.paragraph(summary::lines(plan, kind));
     let mut rest = canvas.part();
-    rest.allow(most.saturating_sub(canvas.lines() + end.lines() + MIN_STEP_LINES + 2));
-    notes::held(&mut rest, &plan.held);
+    rest.allow(max_lines.saturating_sub(canvas.lines() + end.lines() + MIN_STEP_LINES + 2));
+    notes::draw_held(&mut rest, &plan.held);
     plan.base.iter().for_each(|against| branch::draw_comparison(&mut rest, against));
-    branch::unchanged(&mut rest, plan);
-    notes::notes(&mut rest, &plan.notes);
+    branch::draw_unchanged(&mut rest, plan);
+    notes::draw_notes(&mut rest, &plan.notes);
     rest.paragraph(summary::exception_notes(plan));
     rest.paragraph(summary::limit_note(plan));
-    notes::incomplete(&mut rest, &plan.incomplete);
+    notes::draw_incomplete(&mut rest, &plan.incomplete);
     canvas.allow(
-        most.saturating_sub(canvas.lines() + rest.lines() + end.lines() + 4).max(MIN_STEP_LINES),
+        max_lines
+            .saturating_sub(canvas.lines() + rest.lines() + end.lines() + 4)
+            .max(MIN_STEP_LINES),
     );
-    branch::steps(&mut canvas, plan, kind);
+    branch::draw_branch_steps(&mut canvas, plan, kind);
     let (watched, held) = plan.watched_and_held();
-    for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
-    {
+    for (steps, title) in [(watched, "watched, not written:"), (held, "held, not written:")] {
         if !steps.is_empty() {
             canvas.paragraph([Line::of(Paint::Bold, title)]);
             fold::draw_steps(&mut canvas, steps);
@@ -71,7 +72,7 @@ pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) ->
 }
 
 /// The service of a report; the sandbox is always named as such.
-fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
+fn draw_heading(canvas: &mut Canvas, word: &str, run: &Run) {
     let line = Line::of(Paint::Bold, word).text(" for ");
     let line =
         if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };

@@ -28,7 +28,7 @@ const MAX_OBJECTS: usize = 8;
 const COUNTED_FROM: usize = 3;
 
 /// Notes: a paragraph for each kind, with a line for each project.
-pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
+pub(super) fn draw_notes(canvas: &mut Canvas, notes: &[Note]) {
     for ((_, title), found) in group_by_kind(notes) {
         let projects: BTreeSet<_> = found.iter().map(|note| &*note.address.path).collect();
         // Nothing more is known of them.
@@ -39,25 +39,29 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
             canvas.paragraph([Line::note(text).put(Paint::Dim, " (--full lists all)")]);
         } else {
             let objects = found.into_iter().map(|note| (&*note.address.path, object(note)));
-            paragraph(canvas, title, objects);
+            draw_paragraph(canvas, title, objects);
         }
     }
 }
 
 /// Holds: a paragraph for each last day.
-pub(super) fn held(canvas: &mut Canvas, held: &[Held]) {
+pub(super) fn draw_held(canvas: &mut Canvas, held: &[Held]) {
     let mut days: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for Held { address, until } in held {
         days.entry(until).or_default().push((&*address.path, local_name(address)));
     }
     for (until, objects) in days {
-        paragraph(canvas, &format!("held until {until}, that day included; unchanged"), objects);
+        draw_paragraph(
+            canvas,
+            &format!("held until {until}, that day included; unchanged"),
+            objects,
+        );
     }
 }
 
 /// A title with a line for each project, or for several with the same objects; nothing without
 /// objects.
-pub(super) fn paragraph<'p>(
+pub(super) fn draw_paragraph<'p>(
     canvas: &mut Canvas,
     title: &str,
     objects: impl IntoIterator<Item = (&'p str, String)>,
@@ -76,13 +80,13 @@ pub(super) fn paragraph<'p>(
     draw_first(canvas, MAX_CONTAINERS, "line", groups, |canvas, (projects, objects)| {
         let line = Line::indented(2).text(projects);
         let start = (2 + column).max(line.len()) + 2;
-        let objects = first_objects(&objects, canvas.style().full);
+        let objects = join_first_objects(&objects, canvas.style().full);
         canvas.line(&line.pad_to(start).hang_here().text(objects));
     });
 }
 
 /// `objects` on one line, or the first few and the number of the rest.
-pub(super) fn first_objects(objects: &[String], full: bool) -> String {
+pub(super) fn join_first_objects(objects: &[String], full: bool) -> String {
     let shown = if full || objects.len() <= MAX_OBJECTS + 1 { objects.len() } else { MAX_OBJECTS };
     let text = objects[..shown].join(", ");
     match objects.len() - shown {
@@ -92,15 +96,15 @@ pub(super) fn first_objects(objects: &[String], full: bool) -> String {
 }
 
 /// Scopes that could not be read.
-pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
+pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     if incomplete.is_empty() {
         return;
     }
     let title = Line::of(Paint::Change, "incomplete: ");
     canvas.paragraph([title.text("could not be read; nothing is planned there")]);
-    let all =
+    let groups =
         fold_equal(incomplete, canvas.style().full, |scope| gist(&scope.reason, &scope.address));
-    draw_first(canvas, MAX_CONTAINERS, "scope", all.into_iter(), |canvas, (scope, others)| {
+    draw_first(canvas, MAX_CONTAINERS, "scope", groups.into_iter(), |canvas, (scope, others)| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
@@ -110,20 +114,20 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
 }
 
 /// Problems to repair first, in the form of compiler messages.
-pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
+pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
     let located = problems.iter().map(|problem| {
         let diagnostic =
             Diagnostic::error(problem.code, &problem.message).at(Place::from(&problem.origin));
         diagnostic.label(problem.address.to_string()).help_if(problem.help.as_ref())
     });
-    diagnostics(canvas, located);
+    draw_diagnostics(canvas, located);
 }
 
 /// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
 /// followed by the names of its other objects.
-pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
-    let all = fold_equal(refusals, canvas.style().full, acknowledged_together);
-    let shown = all.iter().map(|(first, others)| {
+pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
+    let groups = fold_equal(refusals, canvas.style().full, acknowledged_together);
+    let shown = groups.iter().map(|(first, others)| {
         let Refusal { guard, address, reason, origin, .. } = first;
         let ack = shell_word(&acknowledgement(first, others.iter().copied()));
         let (message, help) = match others.len() {
@@ -135,8 +139,8 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
         };
         Diagnostic::error("guard", message).at(Place::from(origin)).help(help)
     });
-    diagnostics(canvas, shown);
-    for (first, others) in all {
+    draw_diagnostics(canvas, shown);
+    for (first, others) in groups {
         let others: Vec<_> = others.iter().map(|other| other.address.to_string()).collect();
         for some in others.chunks(MAX_OBJECTS) {
             let line = Line::indented(2).put(Paint::Note, format!("{} also in: ", first.guard));
@@ -146,7 +150,7 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
 }
 
 /// Diagnostics lay themselves out, so secrets are removed from their texts first.
-fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic>) {
+fn draw_diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic>) {
     let struck = diagnostics.map(|mut diagnostic| {
         let Diagnostic { message, place, label, help, .. } = &mut diagnostic;
         let texts = [Some(message), label.as_mut(), help.as_mut()];
@@ -164,13 +168,14 @@ fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic
 /// Draws each of `items`, or the first few and the number of the rest.
 pub(super) fn draw_first<T>(
     canvas: &mut Canvas,
-    most: usize,
+    max_items: usize,
     noun: &str,
     items: impl ExactSizeIterator<Item = T>,
     mut draw: impl FnMut(&mut Canvas, T),
 ) {
-    let most = most.min(canvas.room());
-    let shown = if canvas.style().full || items.len() <= most + 1 { items.len() } else { most };
+    let max_items = max_items.min(canvas.room());
+    let shown =
+        if canvas.style().full || items.len() <= max_items + 1 { items.len() } else { max_items };
     let omitted = items.len() - shown;
     for item in items.take(shown) {
         draw(canvas, item);
@@ -186,6 +191,6 @@ pub fn left_out(left_out: &[LeftOut], style: Style, secrets: &Secrets) -> String
     let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
-    let texts: [&dyn Fn(&LeftOut) -> String; 2] = [&line, &|one| one.address.to_string()];
-    lines(left_out, "group or project", |one| one.steps, texts, (style, secrets))
+    let texts: [&dyn Fn(&LeftOut) -> String; 2] = [&line, &|skipped| skipped.address.to_string()];
+    lines(left_out, "group or project", |skipped| skipped.steps, texts, (style, secrets))
 }

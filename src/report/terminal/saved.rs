@@ -1,6 +1,6 @@
 //! Saved plans, and what changed since they were saved.
 
-use super::{change, fold, heading};
+use super::{change, draw_heading, fold};
 use crate::{
     plan::{
         Counts,
@@ -25,7 +25,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
         sandbox: plan.sandbox,
         ..Run::default()
     };
-    heading(&mut canvas, "saved plan", &run);
+    draw_heading(&mut canvas, "saved plan", &run);
     canvas.line(&Line::of(Paint::Dim, format!("made {}", plan.created_at)));
     canvas.line(&Line::of(Paint::Dim, format!("id {}", sealed.id)));
     let steps = plan.shown();
@@ -38,7 +38,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
     canvas.line(&Line::of(Paint::Bold, "saved plan: ").text(text));
     canvas.line(&Line::of(
         Paint::Dim,
-        "apply plans anew, carries out the steps that are still needed, and checks guards again",
+        "apply plans again, checks guards again, and carries out the steps that are still needed",
     ));
     canvas.finish()
 }
@@ -52,20 +52,21 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
     if !comparison.stale.is_empty() {
         canvas.line(&Line::of(Paint::Error, "changed since the plan was saved:"));
     }
-    let each: Vec<_> = comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
-    let folded = fold_equal(&each, style.full, |all| {
-        let texts = all.iter().map(|Stale { address, reason, fields }| {
+    let by_path: Vec<_> =
+        comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
+    let folded = fold_equal(&by_path, style.full, |changed| {
+        let texts = changed.iter().map(|Stale { address, reason, fields }| {
             format!("{} {reason} {fields:?}", object_prefix(address))
         });
         texts.collect::<Vec<_>>()
     });
-    for (all, others) in folded {
-        canvas.line(&Line::indented(2).put(Paint::Bold, &*all[0].address.path));
-        for Stale { address, reason, fields } in *all {
+    for (changed, others) in folded {
+        canvas.line(&Line::indented(2).put(Paint::Bold, &*changed[0].address.path));
+        for Stale { address, reason, fields } in *changed {
             canvas.line(&Line::indented(4).text(object_prefix(address) + reason));
-            fields.iter().for_each(|field| difference(&mut canvas, field));
+            fields.iter().for_each(|field| draw_difference(&mut canvas, field));
         }
-        fold::draw_others(&mut canvas, "path", others.iter().map(|all| &all[0].address));
+        fold::draw_others(&mut canvas, "path", others.iter().map(|changed| &changed[0].address));
     }
     if !comparison.already.is_empty() {
         let steps = count(comparison.already.len(), "step");
@@ -75,15 +76,15 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
     canvas.finish()
 }
 
-fn difference(canvas: &mut Canvas, difference: &Difference) {
+fn draw_difference(canvas: &mut Canvas, difference: &Difference) {
     let Difference { field, saved, now } = difference;
     for (title, sides) in [("saved", saved), ("now", now)] {
         let line = Line::indented(6).text(format!("{field}, {title}: ")).hang_here();
         canvas.line(&match sides {
             Some(Sides { before, after }) => line
-                .with(change::shown(before))
+                .with(change::value_line(before))
                 .put(Paint::Change, " → ")
-                .with(change::shown(after)),
+                .with(change::value_line(after)),
             None => line.put(Paint::Dim, "(no change)"),
         });
     }
@@ -151,7 +152,7 @@ mod tests {
         let mut comparison = Comparison::default();
         comparison.already.push(project.section("archived"));
         comparison.stale.extend([
-            stale(project.clone(), "its manifests declare something else now", Vec::new()),
+            stale(project.clone(), "its manifests have changed", Vec::new()),
             stale(
                 project.section("settings"),
                 "it changed since the plan was saved",
@@ -164,7 +165,7 @@ mod tests {
             text,
             "changed since the plan was saved:
   acme/shop
-    its manifests declare something else now
+    its manifests have changed
     settings: it changed since the plan was saved
       description, saved: old → new
       description, now: mine → new

@@ -97,7 +97,7 @@ fn hundreds_of_projects_are_as_short_to_read_as_one() {
     let shown = comment(&ci);
     let title = format!(
         "### undrift plan: {projects} to change in {projects} of {all} groups and projects; \
-         {projects} calls; 1 differed before\n"
+         {projects} calls; 1 differed before this branch\n"
     );
     assert!(shown.starts_with(&title), "{shown}");
     assert!(shown.contains(&format!("and the same in {} others", projects - 1)), "{shown}");

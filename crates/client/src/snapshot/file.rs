@@ -323,7 +323,7 @@ fn put<K: Ord, V>(
 fn checked(failed: Failed) -> Result<Failed, LoadError> {
     match failed.status {
         None | Some(300..=499) => Ok(failed),
-        Some(status) => Err(LoadError::Wrong(format!("{status} is no status of a refusal"))),
+        Some(status) => Err(LoadError::Wrong(format!("{status} is not the status of a refusal"))),
     }
 }
 

@@ -241,18 +241,16 @@ impl DriftCollector<'_> {
         }
         let Some((section, entry)) = self.declared(address) else {
             let why = match step.action {
-                Action::Create => "it is not there; take its document away, or let apply create it",
-                Action::Delete => {
-                    "it is declared to be deleted; take `state: absent` away to keep it"
-                }
-                Action::Update => "it is to be moved or restored, which is no drift",
+                Action::Create => "it does not exist; remove its document, or let apply create it",
+                Action::Delete => "it is declared absent; remove `state: absent` to keep it",
+                Action::Update => "apply moves or restores it, which is not drift",
             };
             return self.refuse(address, why, Some(&step.origin));
         };
         let entry = entry.cloned();
         match (step.action, &entry, step.live_entry()) {
             _ if step.is_copy => {
-                self.refuse(address, "it is there twice; remove one of them", Some(&step.origin));
+                self.refuse(address, "it exists twice; remove one of them", Some(&step.origin));
             }
             _ if let Some(condition) = step.possible => match &step.certain {
                 Some(certain) => self.absorb_step(certain),
@@ -274,7 +272,7 @@ impl DriftCollector<'_> {
             }
             (Action::Delete, _, _) => self.absorb_unlisted(address),
             (Action::Create | Action::Update, ..) => {
-                self.refuse(address, "nothing tells what it is on the service", Some(&step.origin));
+                self.refuse(address, "its live value is unknown", Some(&step.origin));
             }
         }
     }
@@ -379,7 +377,7 @@ impl DriftCollector<'_> {
             return self.refuse(address, why, None);
         };
         if entries.len() > 1 || self.seen.container.entry(section.section, key).is_some() {
-            return self.refuse(address, "it is there twice; remove one of them", None);
+            return self.refuse(address, "it exists twice; remove one of them", None);
         }
         let (key, live) = (key.clone(), entries[0]);
         self.entry(address, section, &key, live);

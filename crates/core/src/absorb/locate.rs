@@ -287,7 +287,7 @@ fn edit_key<'n>(
     let Location { mapping: at, key, .. } = file.key(origin).ok_or(LOST)?.clone();
     let mapping = file.node(&at).ok_or(LOST)?;
     let keys: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
-    let node = templates::node_at(mapping, &keys).ok_or("several layers say parts of it")?;
+    let node = templates::node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
     match templates::expression_kind(node) {
         Some(kind) => Err(format!("it is written {kind}")),
         None => Ok(Edit::Put { at, keys, to: New::Value(value.clone()), order: Vec::new() }),

@@ -18,7 +18,7 @@ pub(super) fn expression_kind(node: &Node) -> Option<&'static str> {
     let kinds: [(&[&str], _); 4] = [
         (&["text"], "as a template"),
         (&["env", "file"], "as a reference"),
-        (&CHANGE, "as a change of what lower layers say"),
+        (&CHANGE, "as a change of lower layers"),
         (&forms::CONDITION, "as a condition on the live value"),
     ];
     let mut kinds = kinds.into_iter();

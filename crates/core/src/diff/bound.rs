@@ -69,7 +69,7 @@ impl<'c> Context<'c> {
             }
             let by = text::escape(by.as_str().unwrap_or_default());
             let is = match source {
-                Source::Given(outer) => format!("`{outer}` makes `{by}` in this run"),
+                Source::Given(outer) => format!("`{outer}` sets to `{by}` in this run"),
                 Source::Live | Source::Declared => format!("is `{by}`"),
             };
             let words = words![name, setting, group, is];
@@ -87,9 +87,9 @@ impl<'c> Context<'c> {
         findings: &mut Findings,
     ) -> Option<Limit> {
         let instead = if step.replaces {
-            "keep the entry as it is: a change removes it and adds it again"
+            "keep the entry unchanged: a change removes it and adds it again"
         } else {
-            "take the entry away"
+            "remove the entry"
         };
         let rows = constraints::over(section.section, None);
         rows.filter(|_| self.target.scope == Scope::Project).find_map(|row| {

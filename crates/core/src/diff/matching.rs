@@ -127,7 +127,7 @@ impl<'l> EntryMatcher<'l> {
         let noun = self.section.noun;
         let same = self.section.identity.last().copied().unwrap_or_default();
         format!(
-            "the {noun}s {} have the same `{same}` and {difference}, so they are not taken for copies: remove all but one, or give them different ones",
+            "the {noun}s {} have the same `{same}` and {difference}, so they are not duplicates: remove all but one, or give them different values",
             text::joined(&ids)
         )
     }

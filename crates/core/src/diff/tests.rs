@@ -209,15 +209,17 @@ fn a_copy_equals_the_first_and_was_made_soon_after_it() {
     };
     let why = ambiguous(&[first.clone(), at(4, "2026-01-31T12:15:01Z")]);
     assert!(why.contains("`3`") && why.contains("`4`") || why.contains("3 and 4"), "{why}");
-    assert!(why.contains("were made more than 15 minutes apart"), "{why}");
+    assert!(why.contains("were created more than 15 minutes apart"), "{why}");
     let mut silent = first.clone();
     silent["id"] = 4.into();
     silent.as_object_mut().unwrap().remove("created_at");
-    assert!(ambiguous(&[first.clone(), silent.clone()]).contains("do not say when they were made"));
+    assert!(
+        ambiguous(&[first.clone(), silent.clone()]).contains("do not show when they were created")
+    );
     // With a token each, they may have two different ones.
     let mut other = silent.clone();
     other["id"] = 5.into();
-    assert!(ambiguous(&[silent, other]).contains("do not say when they were made"));
+    assert!(ambiguous(&[silent, other]).contains("do not show when they were created"));
     // Fields that no manifest knows tell them apart too.
     for (name, value) in [
         ("push_events", json!(false)),

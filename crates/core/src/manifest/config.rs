@@ -131,7 +131,7 @@ impl Manages {
                 format!("there `{glob}` is only itself, and `{glob}/**` all below it")
             }
             (None, None) => {
-                "there `*` stays within one part of a path, and `**` matches all below".to_owned()
+                "there `*` matches within one part of a path, and `**` everything below".to_owned()
             }
         }
     }
@@ -269,7 +269,7 @@ pub(super) fn load(
         Ok(Some(what)) => {
             let message = format!("`{FILE}` must be a regular file, not {what}");
             let other = Diagnostic::error("unreadable", message).at(Place::file(name));
-            diagnostics.push(other.help("put the file itself there, or take it away"));
+            diagnostics.push(other.help("put the file itself there, or remove it"));
             Config::default()
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {

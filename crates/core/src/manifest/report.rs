@@ -11,7 +11,7 @@ impl Loaded {
         let (line, code) = match &self.desired {
             Some(desired) => {
                 let summary = summary.map_or_else(
-                    || "nothing is wrong".to_owned(),
+                    || "no problems found".to_owned(),
                     |summary| format!("no errors, {summary}"),
                 );
                 (format!("{} in {}: {summary}", counted(desired), self.selected()), 0)

@@ -153,7 +153,7 @@ impl Plan {
         warnings
     }
 
-    /// Whether a guard refuses the run as a whole. A refusal for a rule does, because a rule has no
+    /// Whether a guard refuses the whole run. A refusal for a rule does, because a rule has no
     /// steps that could be left out.
     pub fn is_refused(&self) -> bool {
         self.refusals
@@ -168,7 +168,7 @@ impl Plan {
     pub fn approve(&self, policy: Policy<'_>) -> Result<(Approved<'_>, Vec<LeftOut>), Blocked> {
         let mut broken = self.broken_containers();
         if self.is_refused() {
-            return Err(Blocked("a guard refuses the run as a whole".into()));
+            return Err(Blocked("a guard refuses the whole run".into()));
         }
         let all = self.projects + self.groups;
         // Containers outside the saved plan are left out too, but are no sign of a common cause.
@@ -185,7 +185,7 @@ impl Plan {
         }
         if is_too_much(broken.len(), all) {
             return Err(Blocked(format!(
-                "{}: more than {MOST_LEFT_OUT} and {:.0} %, which points to something common: mend that first, or apply a part with `--only`",
+                "{}: more than {MOST_LEFT_OUT} and {:.0} %, which suggests a common cause: fix it first, or apply a part with `--only`",
                 what(),
                 LARGEST_SHARE * 100.0
             )));
@@ -290,11 +290,11 @@ fn excess_of(
     let others: usize = others.iter().map(|refusal| refusal.objects).sum();
     let objects = others.max(again.unwrap_or(0));
     let what = match about[..] {
-        [one] => format!("`{}` is about {objects}", one.address),
-        _ => format!("the {} refusals that it matches are about {objects} together", about.len()),
+        [one] => format!("`{}` has {objects}", one.address),
+        _ => format!("the {} refusals that it matches have {objects} together", about.len()),
     };
     let is_over = objects > most;
-    is_over.then(|| format!("the acknowledgement of `{ack}` is for {most} at most, and {what}"))
+    is_over.then(|| format!("the acknowledgement of `{ack}` allows at most {most}, and {what}"))
 }
 
 /// The reason why a glob that matches a refusal does not acknowledge it after a rename: otherwise a
@@ -316,7 +316,7 @@ fn rename_conflict(ack: &Acknowledgement, refusal: &Refusal, moves: &Moves) -> O
         }
     };
     Some(format!(
-        "the acknowledgement of `{ack}` is not for {of} of `{path}`; write `{}`",
+        "the acknowledgement of `{ack}` does not cover {of} of `{path}`; write `{}`",
         refusal.acknowledgement
     ))
 }

@@ -101,7 +101,7 @@ impl ContainerPlanner<'_> {
             step.waits_for().any(|named| closed.iter().any(|section| named.starts_with(section)))
         });
         plan.findings.notes.extend(steps.map(|step| {
-            let why = "what it names needs a feature that is off".to_owned();
+            let why = "it names objects of a feature that is off".to_owned();
             Note::new(&step.address, Reason::Closed { why }, &step.origin)
         }));
     }

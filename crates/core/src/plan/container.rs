@@ -224,7 +224,7 @@ impl ContainerPlanner<'_> {
         let closed = lacked.iter().find(|(_, opens)| !opens);
         match closed.or(lacked.first()) {
             Some((_, true)) => {
-                let condition = "unless it turns out to be so already";
+                let condition = "if it differs once it can be read";
                 plan.findings.extend(self.possible(section, condition));
             }
             Some((needed, false)) => self.close(section, *needed, plan),

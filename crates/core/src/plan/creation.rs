@@ -47,7 +47,7 @@ impl ContainerPlanner<'_> {
             let found = self.live.sections.get(section.of.section).unwrap_or(&Collection::Fresh);
             let comes_along = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
             if comes_along && found.entries().is_ok() {
-                let condition = "unless it comes along with what the project is created from";
+                let condition = "unless the source of the project already has it";
                 plan.findings.extend(self.possible(section, condition));
                 continue;
             }

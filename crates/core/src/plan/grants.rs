@@ -393,7 +393,7 @@ fn add_possible(step: Step, steps: &mut Vec<Step>) {
     }
     // For the present live state, only the known step is needed.
     let effects = planned.as_ref().map(|planned| planned.effects.clone()).unwrap_or_default();
-    let condition = "if the service takes what rules grant along with the share or membership";
+    let condition = "if the service removes what rules grant together with the share or membership";
     let step = Step { possible: Some(condition), effects, ..step };
     match planned {
         Some(planned) => {

@@ -123,7 +123,7 @@ pub(super) fn reach(
         return None;
     };
     let reason = format!(
-        "would change {changed} of the {all} that exist there and no document declares; the limit is {limit}"
+        "would change {changed} of {all} undeclared groups or projects that the rule includes; the limit is {limit}"
     );
     let address = Address::container(by.clone());
     Some(Refusal::new(Guard::Reach, &address, reason, changed, origin))
@@ -264,7 +264,7 @@ impl<'a> Guards<'a> {
             .filter(is_lower)
             .max_by_key(|change| change.who.map_or(0, |of| level_in(of, change.before)));
         if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
-            let how = if change.step.replaces { ", which is removed to be added anew" } else { "" };
+            let how = if change.step.replaces { ", which is removed and added again" } else { "" };
             let why = format!(": it comes from this share{how}");
             self.refuse_lower(change.step, before, after, &why);
         }
@@ -369,7 +369,7 @@ fn directory_access(step: &Step, caller: &Caller) -> Option<Refusal> {
     let (before, after) = step.effects.iter().find_map(lower).filter(|_| !caller.administrator)?;
     let (caller, before, after) = (escape(&caller.username), level_word(before), level_word(after));
     let reason = format!(
-        "would lower access from {before} to {after} for people whom only a directory knows; `{caller}`, the token's owner, may be one of them"
+        "would lower access from {before} to {after} for people whom only a directory lists; `{caller}`, the token's owner, may be one of them"
     );
     Some(refusal(Guard::OwnAccess, step, reason))
 }

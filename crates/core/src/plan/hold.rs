@@ -58,7 +58,7 @@ impl Hold {
         if until > last {
             return Err(format!(
                 "`{shown}` is too long; a hold ends within {}, by {last}; put lasting values into a manifest",
-                count(usize::try_from(LONGEST).unwrap_or_default(), "day")
+                count(LONGEST, "day")
             ));
         }
         Ok(Self { written: written.to_owned(), at, until })
@@ -85,8 +85,8 @@ impl Holds {
             let hold = Hold::parse(written, today)?;
             if hold.until < today {
                 let message =
-                    format!("the hold `{}` is over; nothing is held by it", escape(written));
-                warnings.push(warning(&message, "take it away"));
+                    format!("the hold `{}` has expired and has no effect", escape(written));
+                warnings.push(warning(&message, "remove it"));
             } else {
                 holds.push(hold);
             }
@@ -153,10 +153,10 @@ impl Holds {
             .filter(|hold| !plan.held.iter().any(|held| hold.matches(&held.address, moves)))
             .map(|hold| {
                 let message = format!(
-                    "the hold `{}` matches nothing that is declared or was found",
+                    "the hold `{}` matches no declared or live object",
                     escape(&hold.written)
                 );
-                warning(&message, "correct its address, or take it away")
+                warning(&message, "correct its address, or remove it")
             })
             .collect()
     }

@@ -526,7 +526,7 @@ impl ContainerPlan {
 
     /// Plans nothing: a rule included the container, and it no longer exists.
     fn close_vanished(&mut self, declared: &Container) {
-        self.closed = Some(Cause::new("it is gone, or archived, since the run listed what exists"));
+        self.closed = Some(Cause::new("it was deleted or archived during this run"));
         let note = Note::new(&declared.address(), Reason::Vanished, &declared.origin);
         self.findings.notes.push(note);
     }

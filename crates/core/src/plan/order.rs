@@ -307,7 +307,7 @@ impl<'p> Edges<'p> {
         for named in ranked.step.waits_for() {
             let there = named.contains('#').then(|| self.position_of(named)).flatten();
             let earlier: Vec<_> = there.filter(|other| *other < at).into_iter().collect();
-            self.lead_to(&earlier, "what it names must be there", &mut edges);
+            self.lead_to(&earlier, "what it names must exist", &mut edges);
         }
         if matches!(ranked.rank, LEAVERS | REMOVALS)
             && let Some(section) = self.sections.get(&ranked.step.address.section)

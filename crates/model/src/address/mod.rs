@@ -114,7 +114,7 @@ impl Selector {
         let (path, rest) =
             written.split_once('#').map_or((written, None), |(path, rest)| (path, Some(rest)));
         if rest == Some("") {
-            return Err("it has nothing behind `#`".into());
+            return Err("it has nothing after `#`".into());
         }
         if path.is_empty() {
             return Err("a selector starts with a path, such as `acme/**` or `**#variables`".into());
@@ -261,7 +261,7 @@ fn path_glob_fault(text: &str) -> Option<String> {
         _ if text.starts_with(['/', '!']) => format!("it starts with `{}`", &text[..1]),
         _ if text.contains(['\\', '#']) => "it has a `\\` or a `#` where none can be".to_owned(),
         _ if text.len() > 1 && text.ends_with('/') => {
-            "it ends with `/`: what is below is `/**`".to_owned()
+            "it ends with `/`: write `/**` for everything below".to_owned()
         }
         _ if text.contains("://") => {
             "it has the address of the service in front of the path".to_owned()
@@ -285,7 +285,7 @@ fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
         return Err(format!("more than {DEEPEST_GLOB} braces are within each other"));
     }
     if choices > MOST_CHOICES {
-        return Err(format!("its braces stand for more than {MOST_CHOICES} texts"));
+        return Err(format!("its braces expand to more than {MOST_CHOICES} texts"));
     }
     let glob = GlobBuilder::new(text)
         .literal_separator(within_segments)

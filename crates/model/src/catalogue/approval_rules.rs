@@ -113,7 +113,7 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
         return Vec::new();
     }
     if after.is_empty() {
-        return vec!["take the approval rule away"];
+        return vec!["remove the approval rule"];
     }
     let mut found = Vec::new();
     if covers_less(before, after) {
@@ -310,7 +310,7 @@ mod tests {
             (of(&[1], &[7], 1), of(&[], &[], 1), &["leave nobody who may approve"]),
             (of(&[1], &[], 0), of(&[1, 2], &[], 0), &[]),
             (of(&[], &[], 1), of(&[1], &[], 1), &[]),
-            (of(&[1], &[], 1), Object::new(), &["take the approval rule away"]),
+            (of(&[1], &[], 1), Object::new(), &["remove the approval rule"]),
             (of(&[1], &[], 0), Object::new(), &[]),
             (Object::new(), of(&[1, 2], &[], 1), &[]),
         ] {

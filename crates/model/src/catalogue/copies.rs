@@ -124,10 +124,10 @@ fn find_difference(
         (Hidden::Nothing, ..) => None,
         (_, Some(one), Some(two)) => {
             let is_soon = (one.as_second() - two.as_second()).abs() <= COPY_WITHIN;
-            (!is_soon).then(|| "were made more than 15 minutes apart".to_owned())
+            (!is_soon).then(|| "were created more than 15 minutes apart".to_owned())
         }
         (Hidden::OfNew, ..) => None,
-        (Hidden::More, ..) => Some("do not say when they were made".to_owned()),
+        (Hidden::More, ..) => Some("do not show when they were created".to_owned()),
     }
 }
 

@@ -261,7 +261,7 @@ impl Diagnostics {
             for diagnostic in self.0.iter().filter(|diagnostic| diagnostic.severity == severity) {
                 *codes.entry(diagnostic.code).or_default() += 1;
             }
-            let all = codes.values().sum();
+            let all: usize = codes.values().sum();
             let each: Vec<_> = codes.iter().map(|(code, n)| format!("{n} {code}")).collect();
             match codes.values().max() {
                 None => None,

@@ -253,7 +253,7 @@ const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 fn cron_fault(text: &str) -> Option<String> {
     let fields: Vec<_> = text.split_whitespace().collect();
     if has_jenkins_hash(text) {
-        return Some("has an `H`, which is no number".to_owned());
+        return Some("has an `H`, which is not a number".to_owned());
     }
     if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
         return Some("must have five fields".to_owned());

@@ -43,7 +43,7 @@ impl Capability {
             Self::Owner => "the new owner comes before the old one goes",
             Self::OwnAccess => "the token's owner needs this access until then",
             Self::InPlace => {
-                scope.of("the group must be in its place", "the project must be in its place")
+                scope.of("the group must be at its path", "the project must be at its path")
             }
             Self::Room => "the service allows only one at a time",
         }

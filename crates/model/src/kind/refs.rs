@@ -144,7 +144,7 @@ impl BranchSet<'_> {
         // The rules that still apply to all of them.
         let still = self.after.covering(self.was);
         if still.is_empty() {
-            found.push(self.weaker_by_itself("take the protection away"));
+            found.push(self.weaker_by_itself("remove the protection"));
         }
         let counted = self.before.covering(self.was);
         for at in self.after.candidates_for(self.was) {
@@ -274,7 +274,7 @@ mod tests {
             assert_eq!(found, want, "{before} {after}");
         }
         assert_eq!(weakened(&[], &[rows(developers)]), [""; 0], "it was open before");
-        assert_eq!(weakened(&[rows(maintainers)], &[]), ["main: take the protection away"]);
+        assert_eq!(weakened(&[rows(maintainers)], &[]), ["main: remove the protection"]);
         let owners = json!({"name": "main", "code_owner_approval_required": true});
         let forced = json!({"name": "main", "allow_force_push": true});
         let lax = ["allow force pushes", "no longer require the approval of code owners"];
@@ -345,7 +345,7 @@ mod tests {
             (
                 vec![of("m*", "no_access")],
                 vec![of("ma*", "no_access")],
-                vec!["m*", "take the protection away"],
+                vec!["m*", "remove the protection"],
             ),
         ] {
             let want: Vec<_> = want.chunks(2).map(|want| want.join(": ")).collect();

@@ -51,7 +51,7 @@ pub fn creation_risks(
 /// The effects of removing the entry `before`, which unsets each of its fields.
 pub fn removal_risks(section: Section, before: &Object) -> Vec<Effect> {
     if section.removal == Removal::Weakens {
-        return vec![Effect::Risk(Risk::Weakens, format!("take the {} away", section.noun))];
+        return vec![Effect::Risk(Risk::Weakens, format!("remove the {}", section.noun))];
     }
     let names: Vec<_> =
         protective_fields(section).filter(|name: &&str| section.has(before, name)).collect();

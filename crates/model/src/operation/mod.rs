@@ -235,7 +235,7 @@ impl<'de> Deserialize<'de> for AnyOp {
     fn deserialize<D: Deserializer<'de>>(id: D) -> Result<Self, D::Error> {
         let id = String::deserialize(id)?;
         let op = OPERATIONS.iter().find(|op| op.row().id == id);
-        op.copied().ok_or_else(|| D::Error::custom(format!("there is no operation `{id}`")))
+        op.copied().ok_or_else(|| D::Error::custom(format!("unknown operation `{id}`")))
     }
 }
 

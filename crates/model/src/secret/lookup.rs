@@ -385,7 +385,7 @@ fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
 /// The error of the system without its number.
 fn io_message(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".into(),
+        std::io::ErrorKind::NotFound => "no such file".into(),
         std::io::ErrorKind::PermissionDenied => "permission denied".into(),
         _ => error.to_string(),
     }

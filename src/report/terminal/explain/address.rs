@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::described;
+use super::draw_description;
 use crate::{
     address::Address,
     desired::{Container, Declared},
@@ -86,24 +86,24 @@ pub fn declared(
     let mut canvas = Canvas::new(style, secrets);
     canvas.line(&Line::of(Paint::Bold, subject.title()));
     if let Some(documentation) = documentation {
-        described(&mut canvas, &documentation.described);
+        draw_description(&mut canvas, &documentation.described);
         canvas.gap();
     }
     match (subject.section, subject.entry) {
-        (None, _) => container_layers(&mut canvas, subject.container, trace),
-        (Some(section), None) => list_entries(&mut canvas, subject.container, section, trace),
+        (None, _) => draw_container(&mut canvas, subject.container, trace),
+        (Some(section), None) => draw_entries(&mut canvas, subject.container, section, trace),
         (Some(section), Some((key, fields))) => {
             let values = fields.values();
             if let Some((name, within)) = subject.field.split_first() {
                 let whole = fields
                     .get(name)
                     .map(|field| shown_declared(section.field(name), &field.value, &values));
-                if let Some(shown) = whole.and_then(|whole| inner(whole, within)) {
+                if let Some(shown) = whole.and_then(|whole| value_at(whole, within)) {
                     let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
-                    canvas.line(&line.with(change::shown(&shown)));
+                    canvas.line(&line.with(change::value_line(&shown)));
                 }
                 let chain = trace.chain(section, key, &subject.field);
-                links(&mut canvas, None, &chain, section, &values);
+                draw_links(&mut canvas, None, &chain, section, &values);
                 return canvas.finish();
             }
             let whole = trace.chain(section, key, &[]);
@@ -112,11 +112,11 @@ pub fn declared(
             let is_more = fields.keys().next().is_none()
                 || whole.iter().any(|link| link.setting.what != Content::Declared);
             if title.is_some() || is_more {
-                links(&mut canvas, title, &whole, section, &values);
+                draw_links(&mut canvas, title, &whole, section, &values);
             }
             for name in fields.keys().filter(|name| !section.identity.contains(name)) {
                 let chain = trace.chain(section, key, &[name.to_owned()]);
-                links(&mut canvas, Some(name), &chain, section, &values);
+                draw_links(&mut canvas, Some(name), &chain, section, &values);
             }
         }
     }
@@ -124,7 +124,7 @@ pub fn declared(
 }
 
 /// The layers of a container, and their result.
-fn container_layers(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
+fn draw_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
     canvas.line(&Line::indented(2).text("layers, the highest first:"));
     for layer in trace.layers.iter().rev() {
         canvas.line_from(Line::indented(4).text(&layer.name), &layer.origin, Overflow::Wrap);
@@ -142,19 +142,24 @@ fn container_layers(canvas: &mut Canvas<'_>, container: &Container, trace: &Trac
 }
 
 /// The entries of a list, and the policy for others.
-fn list_entries(canvas: &mut Canvas<'_>, container: &Container, section: Section, trace: &Trace) {
+fn draw_entries(canvas: &mut Canvas<'_>, container: &Container, section: Section, trace: &Trace) {
     let Some(declared) = container.section(section.section) else { return };
     for entry in &declared.entries {
         let line = Line::indented(2).text(&entry.key);
-        from(canvas, line, trace.rule_at(&entry.origin), &entry.origin);
+        draw_with_origin(canvas, line, trace.rule_at(&entry.origin), &entry.origin);
     }
     let policy = declared.unlisted.value.word();
     let line = Line::indented(2).put(Paint::Dim, "unlisted ").text(policy);
-    from(canvas, line, trace.rule_at(&declared.unlisted.origin), &declared.unlisted.origin);
+    draw_with_origin(
+        canvas,
+        line,
+        trace.rule_at(&declared.unlisted.origin),
+        &declared.unlisted.origin,
+    );
 }
 
 /// The contributions of the layers to one value, highest first.
-fn links(
+fn draw_links(
     canvas: &mut Canvas<'_>,
     title: Option<&str>,
     links: &[Link<'_>],
@@ -170,7 +175,7 @@ fn links(
         };
         let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
         let line = match contribution(link, section, beside) {
-            Ok(shown) => line.with(change::shown(&shown)),
+            Ok(shown) => line.with(change::value_line(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
         match link.setting.names.get(1..).unwrap_or_default() {
@@ -208,7 +213,7 @@ fn contribution(link: &Link<'_>, section: Section, beside: &Fields) -> Result<Sh
 const MAX_COLUMN: usize = 40;
 
 /// A line with its origin and layer.
-fn from(canvas: &mut Canvas<'_>, line: Line, layer: Option<&Layer>, origin: &Origin) {
+fn draw_with_origin(canvas: &mut Canvas<'_>, line: Line, layer: Option<&Layer>, origin: &Origin) {
     let line = match layer {
         Some(layer) => line.put(Paint::Dim, format!("  {}", layer.name)),
         None => line,
@@ -226,7 +231,7 @@ pub fn live(
     secrets: &Secrets,
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
-    let findings = part(subject, plan);
+    let findings = restrict_findings(subject, plan);
     canvas.gap();
     let target = if run.sandbox { "the sandbox" } else { &run.target };
     canvas.line(&Line::of(Paint::Bold, target).text(" as ").text(&run.caller));
@@ -235,13 +240,13 @@ pub fn live(
     if steps.is_empty() && !is_open {
         if let Some(shown) = live_value(subject, live) {
             let line = Line::indented(2).put(Paint::Dim, "live  ").hang_here();
-            canvas.line(&line.with(change::shown(&shown)));
+            canvas.line(&line.with(change::value_line(&shown)));
         }
         let verdict = if findings.notes.is_empty() { "matches its manifest" } else { "no changes" };
         canvas.line(&Line::indented(2).text(verdict));
     }
     for step in &steps {
-        change::step(&mut canvas, step, &step.changes, false);
+        change::draw_step(&mut canvas, step, &step.changes, false);
     }
     for step in &steps {
         for call in step.calls.iter().filter(|call| !call.is_spare()) {
@@ -256,21 +261,21 @@ pub fn live(
     }
     if let Some(step) = findings.watched.first() {
         let day = plan.held_until(&step.address);
-        let why = day.map_or_else(|| "watched".to_owned(), |day| format!("held until {day}"));
-        canvas.line(&Line::indented(2).text(format!("{why}: `apply` writes nothing there")));
+        let reason = day.map_or_else(|| "watched".to_owned(), |day| format!("held until {day}"));
+        canvas.line(&Line::indented(2).text(format!("{reason}: `apply` writes nothing there")));
     }
-    notes::notes(&mut canvas, &findings.notes);
-    notes::incomplete(&mut canvas, &findings.incomplete);
-    notes::problems(&mut canvas, &findings.problems);
-    notes::refusals(&mut canvas, &findings.refusals);
+    notes::draw_notes(&mut canvas, &findings.notes);
+    notes::draw_incomplete(&mut canvas, &findings.incomplete);
+    notes::draw_problems(&mut canvas, &findings.problems);
+    notes::draw_refusals(&mut canvas, &findings.refusals);
     canvas.finish()
 }
 
 /// The part of a plan that concerns `subject`. A problem of the container concerns its parts too.
-fn part(subject: &Subject<'_>, plan: &Plan) -> Findings {
+fn restrict_findings(subject: &Subject<'_>, plan: &Plan) -> Findings {
     let mut findings = plan.findings.clone();
     for steps in [&mut findings.steps, &mut findings.watched] {
-        steps.retain_mut(|step| subject.holds(&step.address) && restrict(step, subject));
+        steps.retain_mut(|step| subject.holds(&step.address) && restrict_step(step, subject));
     }
     findings.held.retain(|held| subject.holds(&held.address));
     findings.notes.retain(|note| {
@@ -282,14 +287,14 @@ fn part(subject: &Subject<'_>, plan: &Plan) -> Findings {
 }
 
 /// Removes the changes of other fields from `step`; returns whether it is still about `subject`.
-fn restrict(step: &mut Step, subject: &Subject<'_>) -> bool {
+fn restrict_step(step: &mut Step, subject: &Subject<'_>) -> bool {
     let Some((name, within)) = subject.field.split_first() else { return true };
     step.changes.retain(|change| *change.field == **name);
     if !within.is_empty() {
         for change in &mut step.changes {
             change.field = format!("{name}.{}", within.join(".")).into();
             for side in [&mut change.before, &mut change.after] {
-                *side = Arc::new(inner(Shown::clone(side), within).unwrap_or(Shown::Unknown));
+                *side = Arc::new(value_at(Shown::clone(side), within).unwrap_or(Shown::Unknown));
             }
         }
         step.changes.retain(|change| change.before != change.after);
@@ -310,12 +315,12 @@ fn live_value(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
     let is_secret = fields.get(name).is_some_and(|field| matches!(field.value, Value::Secret(_)));
     match shown {
         Shown::Value(_) if is_secret => Some(Shown::Hidden),
-        shown => inner(shown, within),
+        shown => value_at(shown, within),
     }
 }
 
 /// The part of a value at the keys `within`.
-fn inner(shown: Shown, within: &[String]) -> Option<Shown> {
+fn value_at(shown: Shown, within: &[String]) -> Option<Shown> {
     let Shown::Value(json) = shown else { return Some(shown) };
     let part = within.iter().try_fold(&json, |json: &Json, name| json.get(name));
     part.map(|part| Shown::Value(part.clone()))

@@ -29,10 +29,10 @@ pub fn code(name: &str, style: Style) -> Option<String> {
 }
 
 /// The descriptions of `all` fields.
-pub fn fields(all: &[Known], style: Style) -> String {
+pub fn fields(descriptions: &[Known], style: Style) -> String {
     let none = Secrets::default();
     let mut canvas = Canvas::new(style, &none);
-    for field in all {
+    for field in descriptions {
         canvas.gap();
         let kinds = field.labels().join(", ");
         let head = match field.name.as_str() {
@@ -40,7 +40,7 @@ pub fn fields(all: &[Known], style: Style) -> String {
             name => Line::of(Paint::Bold, name).text(format!(", in {kinds}")),
         };
         canvas.line(&head);
-        described(&mut canvas, &field.described);
+        draw_description(&mut canvas, &field.described);
         let needs = field.needs.iter().map(String::as_str);
         needs.for_each(|needs| canvas.line(&Line::indented(2).text(needs)));
         if !field.within.is_empty() {
@@ -52,7 +52,7 @@ pub fn fields(all: &[Known], style: Style) -> String {
 }
 
 /// What a field means, its values, and its special rules.
-fn described(canvas: &mut Canvas, described: &FieldReference) {
+fn draw_description(canvas: &mut Canvas, described: &FieldReference) {
     let FieldReference { value, meaning, remarks } = described;
     if !meaning.is_empty() {
         canvas.line(&Line::indented(2).text(meaning));

@@ -164,7 +164,7 @@ impl YamlText<'_> {
     /// Refuses a node that is written elsewhere and only referenced here.
     fn check_written(self, node: &Node) -> Result<(), NoEdit> {
         if self.0[node.span.clone()].starts_with('*') {
-            let reason = "it stands for something that is written at a YAML anchor";
+            let reason = "it is an alias of a YAML anchor";
             return Err(Self::stuck(reason, node.span.start));
         }
         Ok(())

@@ -349,7 +349,7 @@ impl<'t> Context<'t> {
         slip.mends.is_empty() || mended.any(|mended| self.reads_with(part, &mended))
     }
 
-    /// True if nothing is wrong up to the end of the line once `part` is written as `mended`.
+    /// True if no problems found up to the end of the line once `part` is written as `mended`.
     fn reads_with(&self, part: &str, mended: &str) -> bool {
         let (line, end) = (self.line(self.number), self.end());
         let Range { start: above, end: below } = self.document();
@@ -393,7 +393,7 @@ impl<'t> Context<'t> {
         if !is_empty && (is_key || finding.code != "syntax") {
             return None;
         }
-        finding.message = "the text behind `|` or `>` is not indented".to_owned();
+        finding.message = "the text after `|` or `>` is not indented".to_owned();
         finding.at = self.range(name);
         finding.help(format!("indent its lines, from line {} on, deeper than the key", head + 2));
         Some(false)
@@ -420,8 +420,8 @@ impl<'t> Context<'t> {
         let blanks = count(near, "space");
         finding.message = "the indentation does not fit the lines above".to_owned();
         finding.help(match near {
-            0 => format!("take the blanks in front of line {} away", self.number + 1),
-            _ => format!("indent line {} by {blanks}, as what is beside it", self.number + 1),
+            0 => format!("remove the spaces before line {}", self.number + 1),
+            _ => format!("indent line {} by {blanks}, like the lines next to it", self.number + 1),
         });
         Some(false)
     }

@@ -197,9 +197,9 @@ impl<'w> Filler<'w> {
         let near = near.unwrap_or_default();
         let mut unfilled = Unfilled::new(texts, origin, words![param = name, near]);
         if name.contains('{') {
-            unfilled.fault.message = "a `{` that is never closed".to_owned();
+            unfilled.fault.message = "`{` is never closed".to_owned();
         } else if !is_name(name) {
-            unfilled.fault.message = "what is between `{` and `}` is no parameter".to_owned();
+            unfilled.fault.message = "the text between `{` and `}` is not a parameter".to_owned();
         }
         Unfilled { lacks: Some(name.to_owned()), ..unfilled }
     }
@@ -269,7 +269,7 @@ impl<'w> Filler<'w> {
                 Data::Map(entries.collect::<Result<_, _>>()?)
             }
             Value::Plain(json) => Data::Plain(json.to_string()),
-            Value::File(_) => unreachable!("a template is no upload"),
+            Value::File(_) => unreachable!("a template cannot be uploaded"),
         })
     }
 
@@ -526,15 +526,15 @@ mod tests {
         let path = path("acme");
         let filler = Filler::new(&path, &layers);
         for (template, message) in [
-            ("{port}", "there is no parameter `port`"),
-            ("{{ name }}", "`{{` is a brace, and fills in nothing"),
-            ("{Name}", "there is no parameter `Name`"),
+            ("{port}", "unknown parameter `port`"),
+            ("{{ name }}", "`{{` is a literal brace, which fills in nothing"),
+            ("{Name}", "unknown parameter `Name`"),
             ("{group}", "`{group}` has no value"),
-            ("{a b}", "what is between `{` and `}` is no parameter"),
-            ("{}", "what is between `{` and `}` is no parameter"),
-            ("{open", "a `{` that is never closed"),
-            ("shut}", "a `}` that closes nothing"),
-            ("{{x}", "a `}` that closes nothing"),
+            ("{a b}", "the text between `{` and `}` is not a parameter"),
+            ("{}", "the text between `{` and `}` is not a parameter"),
+            ("{open", "`{` is never closed"),
+            ("shut}", "`}` closes nothing"),
+            ("{{x}", "`}` closes nothing"),
         ] {
             assert_eq!(
                 filler.fill(template, &path.origin).unwrap_err().fault.message,

@@ -148,7 +148,7 @@ pub(in crate::manifest) fn find(
         diagnostics.push(large.help("name a folder that contains only the manifests"));
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
-        let none = Diagnostic::error("no-manifests", "there is no manifest in this folder")
+        let none = Diagnostic::error("no-manifests", "this folder has no manifests")
             .at(Place::file(around.seen(named)));
         diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
     }
@@ -205,7 +205,7 @@ impl Search<'_> {
     fn folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
         if let Err(error) = self.entries(folder, reserved, depth) {
             let message = match error.kind() {
-                ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+                ErrorKind::NotFound => "no such file or folder".to_owned(),
                 _ => format!("cannot read the folder: {error}"),
             };
             let unreadable = Diagnostic::error("unreadable", message);

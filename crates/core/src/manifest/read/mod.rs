@@ -231,7 +231,7 @@ fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
         let is_other = ["type", "kinds", "resource_type", "object"].contains(&&*key.name);
         let kind = value.text().and_then(nearest_kind).filter(|_| is_other);
         let help = match kind {
-            Some(kind) => format!("write `kind: {kind}` in place of it"),
+            Some(kind) => format!("write `kind: {kind}` instead of it"),
             None if key.name.eq_ignore_ascii_case("kind") => "write it in lower case".to_owned(),
             None => return None,
         };

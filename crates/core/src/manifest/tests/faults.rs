@@ -304,6 +304,7 @@ fn a_manifest_in_the_place_of_a_seed_is_called_one() {
     let text = "kind: Project\npath: acme/a\n---\nkind: Project\npath: acme/b\n";
     let faults = faults_of(text, "sandbox.yaml".into(), json!({"type": "object"}), "", |_| None);
     let [fault] = faults.sorted()[..] else { panic!("{faults:?}") };
-    let message = "this is a manifest, in a file that is kept for the seed of the sandbox";
+    let message =
+        "this is a manifest, and `sandbox.yaml` is the file for the initial data of the sandbox";
     assert_eq!((fault.code, &*fault.message), ("document", message));
 }

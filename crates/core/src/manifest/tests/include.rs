@@ -68,7 +68,7 @@ fn no_secret_is_named_after_an_included_project() {
                 true => load_files(&files).diagnostics,
                 false => brought(&files, &["acme/a.b"]).unwrap_err(),
             };
-            let message = "its path would choose the secret, and no document declares it";
+            let message = "the path of an undeclared project must not choose a secret";
             let is_refused = |one: &&Diagnostic| {
                 one.severity == crate::diagnostic::Severity::Error && one.message == message
             };
@@ -105,7 +105,7 @@ fn including_rules_are_checked_offline() {
         "no project at all: three idle rules are no news"
     );
     for (rule, expected) in [
-        ("uses: [other]", "unknown-profile: there is no profile `other`"),
+        ("uses: [other]", "unknown-profile: unknown profile `other`"),
         ("settings: {description: {text: '{port}'}}", "template: "),
         ("variables: [{key: A, value: abc, masked: true}]", "masked-value: "),
         ("unlisted: {variables: delete}", "unlisted: "),
@@ -240,7 +240,7 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
         (warnings, roster.incomplete.len(), desired.containers.len())
     };
     let message = "this matches no declared or existing project".to_owned();
-    let help = "correct `match`, or take the document away";
+    let help = "correct `match`, or remove the document";
     let plain = |_: &mut Roster| ();
     let found = vec![(message.clone(), Some(help.to_owned()))];
     assert_eq!(idle("acme/web-*", plain), (found, 0, 0));

@@ -381,7 +381,7 @@ fn a_conflict_is_an_error_only_if_it_decides() {
 #[test]
 fn faults_between_documents_are_reported_once() {
     for (text, expected) in [
-        ("uses: [x]\n", vec!["unknown-profile: there is no profile `x`"]),
+        ("uses: [x]\n", vec!["unknown-profile: unknown profile `x`"]),
         (
             "variables: []\n---\nkind: Defaults\nmatch: {path: other/*}\nwatch: true\n",
             vec!["idle-rule: this matches no declared project"],
@@ -398,14 +398,11 @@ fn faults_between_documents_are_reported_once() {
             "uses: [p]\n---\nkind: Profile\nname: p\nuses: [q]\n---\nkind: Profile\nname: q\nuses: [p]\n",
             vec!["profile-circle: profiles use each other in a circle: `p` uses `q` uses `p`"],
         ),
-        (
-            "settings: {description: {text: '{port}'}}\n",
-            vec!["template: there is no parameter `port`"],
-        ),
+        ("settings: {description: {text: '{port}'}}\n", vec!["template: unknown parameter `port`"]),
         (
             "settings: {merge_method: {text: '{name}'}}\n",
             vec![
-                "value: `merge_method` is wrong once it is filled in: the value is not one of \"merge\", \"rebase_merge\" or \"ff\"",
+                "value: `merge_method` is not valid once it is filled in: the value is not one of \"merge\", \"rebase_merge\" or \"ff\"",
             ],
         ),
         (
@@ -414,16 +411,16 @@ fn faults_between_documents_are_reported_once() {
         ),
         (
             "archived: false\n---\nkind: Defaults\nmatch: {path: acme/*}\nunlisted: {variables: delete}\n",
-            vec!["unlisted: `unlisted` names `variables`, which nothing declares where this holds"],
+            vec!["unlisted: `unlisted` names `variables`, which no document here declares"],
         ),
         (
             "variables: []\n---\nkind: Defaults\nmatch: {path: acme/*}\nunlisted: {variables: fail}\n---\nkind: Project\npath: acme/site\n",
-            vec!["unlisted: `unlisted` does nothing in 1 of 2 projects: no `variables` there"],
+            vec!["unlisted: `unlisted` has no effect in 1 of 2 projects: no `variables` there"],
         ),
         ("params: {path: x, a b: y}\n", vec!["params: a parameter cannot have this name"; 2]),
         (
             "variables: [{key: A, state: unmanaged, value: x}]\n",
-            vec!["absent: `value` has no meaning for an unmanaged variable"],
+            vec!["absent: `value` must not be combined with `state: unmanaged`"],
         ),
     ] {
         let text = format!("kind: Project\npath: acme/shop\n{text}");
@@ -464,16 +461,16 @@ fn a_variable_is_named_after_one_project_that_a_document_declares() {
     let project = |path: &str, body: &str| format!("---\nkind: Project\npath: {path}\n{body}\n");
     let two =
         project("acme/a/shop", "archived: false") + &project("acme/b/shop", "archived: false");
-    let of_both = "template: `X_shop` would be named after `acme/a/shop` and after `acme/b/shop`";
+    let of_both = "template: `X_shop` would be shared by `acme/a/shop` and `acme/b/shop`";
     for (name, expected) in [
         ("X_{name}", vec![of_both]),
         ("X_{path}", vec![]),
         // What both are meant to have.
         ("X_{group}", vec![]),
         ("X", vec![]),
-        ("X_{other}", vec!["template: there is no parameter `other`"]),
-        ("X_{env:Y}", vec!["template: a secret cannot name another one"]),
-        ("X_{name", vec!["template: a `{` that is never closed"]),
+        ("X_{other}", vec!["template: unknown parameter `other`"]),
+        ("X_{env:Y}", vec!["template: the name of a secret must not contain a secret"]),
+        ("X_{name", vec!["template: `{` is never closed"]),
     ] {
         let text = two.clone() + &defaults("acme/*/shop", &variables(name));
         let said: Vec<_> =
@@ -482,18 +479,18 @@ fn a_variable_is_named_after_one_project_that_a_document_declares() {
     }
     // Neither may two secrets name each other.
     let circle = "params: {a: {env: 'X_{b}'}, b: {env: 'X_{a}'}}\nvariables: [{key: A, value: {text: '{a}'}}]";
-    assert_eq!(said(&project("acme/shop", circle)), ["template: a secret cannot name another one"]);
+    assert_eq!(
+        said(&project("acme/shop", circle)),
+        ["template: the name of a secret must not contain a secret"]
+    );
     // Each in its own document.
     let text =
         project("acme/a-b", &variables("{name}")) + &project("acme/a.b", &variables("{name}"));
-    assert_eq!(
-        said(&text),
-        ["template: `a_b` would be named after `acme/a-b` and after `acme/a.b`"]
-    );
+    assert_eq!(said(&text), ["template: `a_b` would be shared by `acme/a-b` and `acme/a.b`"]);
     let included = defaults("acme/*", &format!("undeclared: include\n{}", variables("X_{name}")));
     assert_eq!(
         said(&included),
-        ["template: its path would choose the secret, and no document declares it"]
+        ["template: the path of an undeclared project must not choose a secret"]
     );
 }
 

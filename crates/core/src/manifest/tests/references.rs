@@ -42,7 +42,7 @@ fn shared(paths: [&str; 2], place: &str, secret: &str, via_profile: bool) -> Vec
     let loaded = load_files(&[("a.yaml", &(rule + &projects.concat()))]);
     let all: Vec<_> =
         loaded.diagnostics.sorted().into_iter().map(|one| one.message.clone()).collect();
-    all.into_iter().filter(|message| message.contains("would be named after")).collect()
+    all.into_iter().filter(|message| message.contains("would be shared by")).collect()
 }
 
 #[test]

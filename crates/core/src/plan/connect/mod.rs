@@ -148,7 +148,7 @@ fn after_freed_names(steps: &[Step]) -> Vec<LaterStep> {
         .filter(|step| step.address.section == Some(settings::SECTION))
         .filter_map(|step| Some((place(step, &of(step, |change| &change.before)?), &step.address)))
         .collect();
-    edges(steps, "its name has to be free first", |step| {
+    edges(steps, "its name must be free first", |step| {
         let is_new = !given_up.is_empty() && step.provides(Capability::Exists);
         let name = is_new.then(|| of(step, |change| &change.after).unwrap_or_default())?;
         given_up.get(&place(step, &name)).copied()
@@ -191,7 +191,7 @@ fn after_freed_paths(steps: &mut [Step]) -> Vec<Problem> {
                 continue;
             }
             if moved.contains(&address) {
-                step.after.push(Edge { address, reason: "it has to move first" });
+                step.after.push(Edge { address, reason: "it must move first" });
             } else {
                 let words = words![first = address];
                 problems.push(Problem::of(texts::MOVE_NEEDED, words, &step.address, &step.origin));
@@ -259,11 +259,11 @@ fn order_visibility(steps: &[Step]) -> Vec<LaterStep> {
     let narrowed = changes(|before, after| before.is_some_and(|before| before > after));
     let mut edges: Vec<(usize, usize, &'static str)> = Vec::new();
     for (path, at) in &widened {
-        let reason = "nothing is more visible than the group that it is in";
+        let reason = "nothing may be more visible than its parent group";
         edges.extend(above(&widened, path).next().map(|group| (*at, *group, reason)));
     }
     for (path, at) in &narrowed {
-        let reason = "what is in a group is never more visible than it";
+        let reason = "nothing may be more visible than its parent group";
         edges.extend(above(&narrowed, path).next().map(|group| (*group, *at, reason)));
     }
     edges.sort_unstable();
@@ -310,7 +310,7 @@ fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
             if row.how != How::Forbids || (forbids(before) && !forbids(after)) {
                 let reason = match after.and_then(|by| row.value_below(by)) {
                     Some(_) => "a change of the group above sets it too",
-                    None => "the group above has to allow it first",
+                    None => "the group above must allow it first",
                 };
                 if !narrows(step) {
                     edges.push((at, first, reason));
@@ -332,7 +332,7 @@ fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
             if group.address.section.is_none() || needs_other {
                 problems.push(forbidden_problem(row, step, group, change));
             } else {
-                edges.push((first, at, "then the group above forbids it"));
+                edges.push((first, at, "the group above forbids it afterwards"));
             }
         }
         for (later, earlier, reason) in edges {

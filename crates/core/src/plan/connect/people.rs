@@ -137,12 +137,13 @@ fn order_removals(steps: &mut [Step], grants: &Grants) {
         let path = &step.address.path;
         if let Some(all) = user_losing_access(step).and_then(|user| grants.get(&user)) {
             let first = above(all, path).find(|grant| grant.before == 0);
-            let reason = "the user keeps access by the group above";
+            let reason = "the user keeps access through the group above";
             edges.extend(first.map(|grant| (at, grant.address.clone(), reason)));
         }
         for (user, ..) in step.accesses().filter(|(.., after)| *after > 0) {
             let nearest = by_user.get(&user).and_then(|of| above(of, path).next());
-            let reason = "the service removes members of a group from what is below it too";
+            let reason =
+                "the service also removes a group's members from its subgroups and projects";
             edges.extend(nearest.map(|first| (at, steps[*first].address.clone(), reason)));
         }
         for (user, _) in step.needed_users().filter(|_| !by_user.is_empty()) {

@@ -108,7 +108,7 @@ impl SavedPlan {
                     comparison.already.push(shown.address);
                     continue;
                 };
-                let reason = format!("whether this is still needed cannot be seen: {doubt}");
+                let reason = format!("cannot tell whether this is still needed: {doubt}");
                 stale.push(Stale { address: shown.address, reason, fields: Vec::new() });
             }
             if stale.is_empty() {
@@ -124,7 +124,7 @@ impl SavedPlan {
 fn redeclaration(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale> {
     let reason = match now {
         Some(now) if now.declared == saved.declared => return None,
-        Some(_) => "its manifests declare something else now",
+        Some(_) => "its manifests have changed",
         None => "no manifest declares it any more",
     };
     let address = Address::container(saved.path.as_str().into());
@@ -229,9 +229,9 @@ impl Call {
             .map(|saved| self.differing_fields(saved))
             .collect();
         match others.into_iter().min_by_key(Vec::len) {
-            None => Some(format!("the call `{}` would go elsewhere", self.operation)),
+            None => Some(format!("the call `{}` would have another path", self.operation)),
             Some(names) if names.is_empty() => None,
-            Some(names) => Some(format!("its call sends something else in {}", listed(&names))),
+            Some(names) => Some(format!("its call sends other values in {}", listed(&names))),
         }
     }
 

@@ -185,7 +185,7 @@ impl Step {
             found.ok_or_else(|| {
                 let what = format!("`{name}`, a section that undrift does not know");
                 let help = "pass the `--kinds` files that the plan was made with";
-                Unusable::new(format!("the saved plan is about {what}"), help)
+                Unusable::new(format!("the saved plan names {what}"), help)
             })
         };
         let section = self.section.as_ref().map(section_name).transpose()?;

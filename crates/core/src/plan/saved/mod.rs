@@ -194,7 +194,7 @@ impl Sealed {
     pub fn read(bytes: &[u8]) -> Result<Self, Unusable> {
         if bytes.len() as u64 > LARGEST {
             let message = "the file is larger than 64 MiB";
-            return Err(Unusable::new(message, "save a plan of less, with `--only` or `--limit`"));
+            return Err(Unusable::new(message, "save a smaller plan, with `--only` or `--limit`"));
         }
         is_saved_plan(bytes)?;
         let sealed: Self = serde_json::from_slice(bytes).map_err(|_| damaged())?;

@@ -168,7 +168,7 @@ fn a_refusal_of_the_whole_run_stops_it() {
         51,
         &origin(1),
     ));
-    assert!(approved(&plan, false).unwrap_err().contains("as a whole"));
+    assert!(approved(&plan, false).unwrap_err().contains("the whole run"));
     let acknowledged = [ack("removals:**")];
     assert_eq!(plan.acknowledge(&acknowledged, &Moves::default(), TODAY), []);
     assert_eq!(approved(&plan, false), Ok((1000, vec![])));
@@ -282,7 +282,8 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     let all = ack("removals:acme/p000");
     let at_most = |most| Acknowledgement { at_most: Some(most), ..all.clone() };
     assert_eq!(acknowledged(&[at_most(6)]), (2, 1, vec![]));
-    let exceeded = "the acknowledgement of `removals:acme/p000` is for 5 at most, and `acme/p000#hooks` is about 6";
+    let exceeded =
+        "the acknowledgement of `removals:acme/p000` allows at most 5, and `acme/p000#hooks` has 6";
     assert_eq!(acknowledged(&[at_most(5)]), (3, 0, vec![exceeded.to_owned()]));
     let until = |day| Acknowledgement { until: Some(day), ..all.clone() };
     assert_eq!(acknowledged(&[until(TODAY)]), (2, 1, vec![]), "that day included");
@@ -296,7 +297,7 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     // The number counts for all that a glob matches, and not twice for the whole run.
     let glob = |most| Acknowledgement { at_most: Some(most), ..ack("removals:acme/**") };
     assert_eq!(acknowledged(&[glob(18)]), (0, 3, vec![]));
-    let exceeded = "the acknowledgement of `removals:acme/**` is for 17 at most, and the 3 refusals that it matches are about 18 together";
+    let exceeded = "the acknowledgement of `removals:acme/**` allows at most 17, and the 3 refusals that it matches have 18 together";
     assert_eq!(acknowledged(&[glob(17)]), (3, 0, vec![exceeded.to_owned()]));
     // What another one names is not counted.
     let own = ack("removals:acme/p000#hooks");

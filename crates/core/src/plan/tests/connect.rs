@@ -424,7 +424,7 @@ fn a_move_to_a_taken_path_waits_until_the_path_is_free() {
     assert_eq!(edges(&steps)[0], ["x/b"]);
     assert_eq!(
         (problems.len(), &*problems[0].message),
-        (1, "`x/c` has to move first, and this run does not move it")
+        (1, "`x/c` must move first, and this run does not move it")
     );
 }
 

@@ -87,7 +87,7 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
     for case in all() {
         for (more, what) in [
             (json!({"of_a_newer_release": 1}), "differ in `of_a_newer_release`"),
-            (json!({"created_at": LATER}), "made more than 15 minutes apart"),
+            (json!({"created_at": LATER}), "created more than 15 minutes apart"),
         ] {
             let raw = [with_id(&case.2, 4, json!({})), with_id(&case.2, 5, more.clone())];
             let plan = planned(&case, &raw, &[]);

@@ -228,7 +228,7 @@ fn only_changes_that_weaken_protection_are_refused() {
                 "switch on `allow_merge_on_skipped_pipeline`, and switch off `only_allow_merge_if_pipeline_succeeds`",
             ),
         ),
-        ("push_rule", Json::Null, rule.clone(), Some("take the push rule away")),
+        ("push_rule", Json::Null, rule.clone(), Some("remove the push rule")),
         (
             "push_rule",
             json!({"prevent_secrets": false, "max_file_size": 0}),
@@ -293,7 +293,7 @@ fn only_changes_that_weaken_protection_are_refused() {
             "protected_branches",
             json!([{"name": "main", "state": "absent"}, {"name": "x"}]),
             json!([branch("main", 40), branch("x", 40)]),
-            Some("take the protection away"),
+            Some("remove the protection"),
         ),
         (
             "protected_branches",

@@ -437,7 +437,7 @@ fn unarchiving_makes_the_other_steps_possible_except_removals() {
     let mut live = archived(&declared, &found);
     live.sections.insert("variables", Collection::Unreadable("answered 403".into()));
     let plan = container(&declared, &live, &settings(&[]));
-    let condition = Some("unless it turns out to be so already");
+    let condition = Some("if it differs once it can be read");
     assert_eq!(
         conditions(&plan),
         [
@@ -485,7 +485,7 @@ fn a_section_follows_the_switch_that_it_needs() {
         conditions(&opened),
         [
             ("acme/shop#settings".to_owned(), None),
-            ("acme/shop#variables/A@*".to_owned(), Some("unless it turns out to be so already")),
+            ("acme/shop#variables/A@*".to_owned(), Some("if it differs once it can be read")),
         ]
     );
     assert_eq!(opened.steps[1].after[0].reason, "CI/CD must be on");

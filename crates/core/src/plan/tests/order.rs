@@ -215,7 +215,7 @@ fn narrower_visibility_precedes_a_move() {
         let reason = "it must not be too visible for the group it moves to";
         assert_before(&seen(Some(before), after), &moves, reason);
         let variable = step("acme/shop#variables/A@*", Action::Create, vec![]);
-        assert_before(&moves, &variable, "the project must be in its place");
+        assert_before(&moves, &variable, "the project must be at its path");
         // Without a move it is a change as others are.
         let steps = arranged(vec![variable, seen(Some(before), after)]);
         assert!(steps.iter().all(|(_, after)| after.is_empty()), "{steps:?}");
@@ -223,7 +223,7 @@ fn narrower_visibility_precedes_a_move() {
     for (before, after) in
         [(Some("private"), "public"), (Some("public"), "public"), (None, "private")]
     {
-        assert_before(&moves, &seen(before, after), "the project must be in its place");
+        assert_before(&moves, &seen(before, after), "the project must be at its path");
     }
     let narrowed = seen(Some("public"), "private");
     assert!(order::narrows(&narrowed));
@@ -279,8 +279,8 @@ fn a_step_follows_the_entry_that_it_names() {
     };
     let (a, b) = ("acme/shop#protected_branches/a", "acme/shop#protected_branches/b");
     for (named, expected) in [
-        (a, vec![format!("{a}: what it names must be there")]),
-        (b, vec![format!("{b}: what it names must be there")]),
+        (a, vec![format!("{a}: what it names must exist")]),
+        (b, vec![format!("{b}: what it names must exist")]),
         ("acme/shop#protected_branches/c", vec![]),
         // A container is none of these.
         ("acme/shop", vec![]),

@@ -44,7 +44,7 @@ fn a_rule_that_exceeds_its_reach_is_refused() {
     }
     assert_eq!(
         refused(20, 10, Limits::REACH).unwrap(),
-        "would change 10 of the 20 that exist there and no document declares; the limit is 10 %"
+        "would change 10 of 20 undeclared groups or projects that the rule includes; the limit is 10 %"
     );
     assert!(refused(20, 10, Limits { count: 9, share: 1.0 }).unwrap().ends_with("limit is 9"));
     assert!(refused(20, 10, Limits { count: 10, share: 1.0 }).is_none());

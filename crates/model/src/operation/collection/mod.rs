@@ -46,7 +46,7 @@ impl EntryPath {
         let found = Scope::ALL.into_iter().find_map(|scope| Some((scope, below(scope)?)));
         let (scope, rest) = found.ok_or("must start with `/projects/:id/` or `/groups/:id/`")?;
         let rest = rest.strip_prefix('/').filter(|rest| !rest.is_empty());
-        let rest = rest.ok_or("must name a collection behind `:id`")?;
+        let rest = rest.ok_or("must name a collection after `:id`")?;
         let mut names = Vec::new();
         let mut arguments = Vec::new();
         for part in rest.split('/') {
@@ -56,7 +56,7 @@ impl EntryPath {
             };
             if !is_plain(name) {
                 return Err(
-                    "must be made of names of lower-case letters, digits and `_` behind `:id`",
+                    "must have only names of lower-case letters, digits and `_` after `:id`",
                 );
             }
             list.push(name);
@@ -73,7 +73,7 @@ impl EntryPath {
             _ => return Err("must have at most one argument between names, for a parent entry"),
         };
         if names.is_empty() {
-            return Err("must name a collection behind `:id`");
+            return Err("must name a collection after `:id`");
         }
         let mut path =
             Self { scope, argument, addresses: Vec::new(), listing: Vec::new(), names, parent };

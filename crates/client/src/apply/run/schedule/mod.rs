@@ -375,9 +375,8 @@ impl<'a> ContainerRun<'a> {
                 }
                 _ if undoes => failure.and(format!("turning it off again failed ({why})")),
                 Outcome::Done => failure.context("what was there was put back"),
-                Outcome::Already => failure.context(
-                    "someone else added it anew, perhaps without what its manifest leaves out",
-                ),
+                Outcome::Already => failure
+                    .context("someone else added it again, perhaps without its undeclared fields"),
                 _ => failure
                     .context(format!("what was there is gone, and putting it back failed ({why})")),
             };

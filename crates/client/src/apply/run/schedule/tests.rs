@@ -585,7 +585,7 @@ fn a_failed_step_takes_back_its_changes_once() {
         (&tag, 1, None, unknown(), "unknown", "lost"),
         (&tag, 1, None, Outcome::Done, "done", ""),
         (&tag, 2, failed(), Outcome::Done, "failed", "what was there was put back: refused"),
-        (&tag, 2, failed(), Outcome::Already, "failed", "someone else added it anew"),
+        (&tag, 2, failed(), Outcome::Already, "failed", "someone else added it again"),
         (&tag, 2, failed(), unknown(), "failed", "putting it back failed (lost): refused"),
         (&hook, 0, None, refused(), "failed", "refused"),
         (&hook, 1, failed(), Outcome::Done, "failed", "refused; it was turned off again"),

@@ -174,15 +174,12 @@ impl ContainerRun<'_> {
         let mut constraints = constraints::over(section.of.section, Some(name));
         if let Some(row) = constraints.find(|_| self.container.path.contains('/')) {
             let (by, of) = (&row.by.field, &row.by.section);
-            return Some(format!(
-                "`{by}` in the `{of}` of a group above may decide about `{name}`"
-            ));
+            return Some(format!("`{by}` in the `{of}` of a group above may override `{name}`"));
         }
         let is_unset = remaining
             .changes
             .iter()
             .any(|change| *change.field == *name && *change.before == Shown::Value(Json::Null));
-        is_unset
-            .then(|| format!("`{name}` is not available here: the service drops it; take it out"))
+        is_unset.then(|| format!("`{name}` is not available here: the service drops it; remove it"))
     }
 }

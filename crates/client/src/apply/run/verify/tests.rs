@@ -214,7 +214,7 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
             &container,
             vec!["shared_runners_enabled"],
             Some(
-                "`shared_runners_setting` in the `settings` of a group above may decide about `shared_runners_enabled`",
+                "`shared_runners_setting` in the `settings` of a group above may override `shared_runners_enabled`",
             ),
         ),
         (&top, vec!["shared_runners_enabled"], None),
@@ -222,7 +222,7 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
             &container,
             vec!["approvals_before_merge", "description", "shared_runners_enabled"],
             Some(
-                "`approvals_before_merge` needs the premium tier; `shared_runners_setting` in the `settings` of a group above may decide about `shared_runners_enabled`",
+                "`approvals_before_merge` needs the premium tier; `shared_runners_setting` in the `settings` of a group above may override `shared_runners_enabled`",
             ),
         ),
     ] {

@@ -295,9 +295,7 @@ impl Located<'_> {
             let list = everywhere.find(|of| of.section == name && of.shape == Shape::List);
             if let Some(of) = list.filter(|of| of.only_edits()) {
                 let all = plural(of.noun);
-                return Some(format!(
-                    "leave it out: {all} that no manifest lists stay as they are"
-                ));
+                return Some(format!("leave it out: {all} that no manifest lists stay unchanged"));
             }
             let scope = list.map(|of| of.home.scope);
             let noun = scope.or((name == PROJECTS).then_some(Scope::Group))?.noun();
