@@ -1,6 +1,8 @@
 //! Compares declared values and creations with what the groups above allow, and with the release of
 //! the service.
 
+use std::borrow::Cow;
+
 use super::{
     Context, Findings, Problem, Step,
     texts::{self, words},
@@ -80,7 +82,7 @@ impl<'c> Context<'c> {
 
     /// Why a group above prevents `step`, which adds an entry to `section`, if it does so already, and this
     /// run does not change that.
-    pub(super) fn creation_limit(
+    pub fn creation_limit(
         self,
         section: Section,
         step: &Step,
@@ -88,11 +90,15 @@ impl<'c> Context<'c> {
     ) -> Option<Limit> {
         let instead = if step.replaces {
             "keep the entry as it is: a change removes it and adds it again"
+        } else if step.creates_container() {
+            "leave out `create`"
         } else {
             "take the entry away"
         };
+        let name = step.address.entry.as_deref().unwrap_or_default();
         let rows = constraints::over(section.section, None);
-        rows.filter(|_| self.target.scope == Scope::Project).find_map(|row| {
+        let rows = rows.filter(|row| row.groups || self.target.scope == Scope::Project);
+        rows.filter(|row| row.is_about(&self.target.path, name)).find_map(|row| {
             let (groups, by) = match self.deciding_value(row, &Json::Null, findings) {
                 // It counts only if it is live, too: otherwise the run changes it after the creation.
                 Some((_, by, Source::Declared)) if !row.forbids(&by, self.target.scope) => {
@@ -102,7 +108,8 @@ impl<'c> Context<'c> {
             };
             let (setting, text, scope) = (&row.by.field, &row.text, self.target.scope);
             // This run lifts it in a group that declares another value.
-            let lifted = self.groups.above(&self.target.path, &row.by);
+            let below = self.decided_path(row);
+            let lifted = self.groups.above(&below, &row.by);
             let lifted = lifted.filter(|(_, by)| by.is_some_and(|by| !row.forbids(by, scope)));
             let lifted: Vec<_> = lifted.map(|(path, _)| path).collect();
             let is_lifted =
@@ -151,10 +158,11 @@ impl<'c> Context<'c> {
         value: &Json,
         findings: &mut Findings,
     ) -> Option<(String, Json, Source)> {
-        if !self.has_group_above() {
+        if !self.is_decided_by_group(row) {
             return None;
         }
-        let mut declared = self.groups.above(&self.target.path, &row.by);
+        let below = self.decided_path(row);
+        let mut declared = self.groups.above(&below, &row.by);
         let nearest = declared.next();
         let deciding = nearest
             .iter()
@@ -163,7 +171,7 @@ impl<'c> Context<'c> {
             .find(|(_, by)| by.is_some_and(|by| row.contradicts(by, value)));
         if let Some((group, by)) = deciding.or(nearest) {
             let by = by?;
-            let is_direct = self.target.path.rfind('/') == Some(group.len());
+            let is_direct = below.rfind('/') == Some(group.len());
             let given = row.value_between(by);
             if is_direct || row.contradicts(by, value) || given == Some(by) {
                 return Some((group, by.clone(), Source::Declared));
@@ -184,19 +192,33 @@ impl<'c> Context<'c> {
         findings: &mut Findings,
     ) -> Option<(Vec<String>, Json)> {
         let is_new = matches!(self.target.namespace, Some(Namespace { id: Id::OfStep(_), .. }));
-        if row.by.section != settings::SECTION || !self.has_group_above() || is_new {
+        let is_unread = row.by.section != settings::SECTION || (is_new && !row.every);
+        if is_unread || !self.is_decided_by_group(row) {
             return None;
         }
         let Some(group) = self.group_above else {
             findings.ask(Question::GroupAbove);
             return None;
         };
-        let path = group_of(&self.target.path).unwrap_or_default();
+        let path = self.decided_path(row);
+        let path = group_of(&path).unwrap_or_default();
         let named =
             group.get(&row.deciding_groups_key()).and_then(Json::as_array).into_iter().flatten();
         let named: Vec<_> = named.filter_map(Json::as_str).map(str::to_owned).collect();
         let groups = if named.is_empty() { vec![path.to_owned()] } else { named };
         Some((groups, group.get(&row.by.field)?.clone()))
+    }
+
+    /// The path below the groups whose setting `row` counts.
+    fn decided_path(self, row: &Constraint) -> Cow<'c, str> {
+        if row.groups && self.target.scope == Scope::Group {
+            return format!("{}/", self.target.path).into();
+        }
+        (&*self.target.path).into()
+    }
+
+    fn is_decided_by_group(self, row: &Constraint) -> bool {
+        self.has_group_above() || (row.groups && self.target.scope == Scope::Group)
     }
 
     /// Whether the container is in a group.

@@ -52,6 +52,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         personal_owner: facts.personal_owner,
         names: &names,
         inherited: live.inherited.as_ref(),
+        entries_above: &live.entries_above,
         group_above: live.group_above.as_deref(),
         groups: &settings.groups,
         release: match live.release {
@@ -254,6 +255,7 @@ impl ContainerPlanner<'_> {
         self.refuse_named_leavers(plan);
         self.repair_grants(plan);
         self.mark_outsiders(plan);
+        self.mark_contents(plan);
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);

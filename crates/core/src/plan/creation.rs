@@ -105,6 +105,12 @@ impl ContainerPlanner<'_> {
         let calls = self.creation_calls(&values, &fields)?;
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
+        let forbidden = self.context.creation_limit(itself, &step, &mut plan.findings);
+        if let Some(Ok(problem)) =
+            forbidden.map(|limit| limit.problem(self.address, &self.declared.origin))
+        {
+            return Err(Box::new(problem));
+        }
         let after = forms::plain(&values);
         let effects_of = |section: Section| section.rules().effects(None, &Object::new(), &after);
         let along = self.sections_in_create().flat_map(|section| effects_of(section.of));

@@ -2,7 +2,7 @@
 
 mod fields;
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use super::{
     Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Step, Support, fit,
@@ -452,8 +452,35 @@ impl<'a> EntryDiff<'a> {
             adds.then(|| self.context.creation_limit(self.section, &step, findings)).flatten();
         match forbidden.map(|limit| limit.problem(&self.address, &self.entry.origin)) {
             Some(Ok(problem)) => findings.problems.push(problem),
-            _ => findings.steps.push(step),
+            _ => {
+                let step = if adds { self.with_collision(step, findings) } else { step };
+                findings.steps.push(step);
+            }
         }
+    }
+
+    /// Adds the entry of a group above beside which the service refuses this one: one with the same name,
+    /// or another one of which the new project gets a copy and can have only one.
+    fn with_collision(&self, mut step: Step, findings: &mut Findings) -> Step {
+        let (section, key) = (self.section, &*self.entry.key);
+        let only = section.only_one(key).filter(|_| self.context.target.id.is_none());
+        let is_unique = section.is_unique_above();
+        if !(is_unique || only.is_some()) || !self.context.has_group_above() {
+            return step;
+        }
+        let Some(above) = self.context.entries_above.get(section.section) else {
+            findings.ask(Question::EntriesAbove(section.section));
+            return step;
+        };
+        let collides = |name: &str| {
+            if is_unique { name == key } else { name != key && section.only_one(name) == only }
+        };
+        let other = above.iter().find(|(name, _)| collides(name));
+        step.effects.extend(other.map(|(name, group)| {
+            let group = Address::container(Arc::clone(group));
+            Effect::Collides(group.section(section.section).entry(name))
+        }));
+        step
     }
 
     fn below_inherited(&self, declared: Level, above: u8) -> Problem {
