@@ -879,8 +879,11 @@ async fn a_new_project_gets_the_issue_tracker_of_its_group() {
             "slug": slug, "project_url": url(""), "issues_url": url(":id"), "new_issue_url": url("new"),
         }]})
     };
-    world.declare(&[group("acme", tracker("bugzilla"))]);
-    world.converge("above").await;
+    world.declare(&[
+        group("acme", tracker("bugzilla")),
+        project("acme/sub/shop", tracker("redmine")),
+    ]);
+    world.converge("another one below is set before that of the group").await;
     let fresh = |slug: &str| {
         let mut fresh = project("acme/sub/fresh", tracker(slug));
         fresh["create"] = true.into();
@@ -909,9 +912,25 @@ async fn a_group_is_not_made_less_visible_than_what_is_in_it() {
     let expected =
         "`acme/sub/shop` in it is public: the service refuses that in a group that is private";
     assert_eq!(problems(&world, &groups).await, [expected; 2]);
-    let shop = project("acme/sub/shop", seen("private"));
-    world.declare(&[groups[0].clone(), groups[1].clone(), shop]);
+    // A group that is renamed at the same time is another one only by its path.
+    let mut crew = group("acme/crew", seen("private"));
+    crew["previously"] = json!(["acme/sub"]);
+    let shop = project("acme/crew/shop", seen("private"));
+    world.declare(&[groups[0].clone(), crew, shop]);
     world.converge("all of them").await;
+}
+
+#[tokio::test]
+async fn a_project_is_not_created_in_a_group_that_lets_nobody_do_so() {
+    let world = world().await;
+    let level = |level: &str| group("acme", json!({"settings": {"project_creation_level": level}}));
+    world.declare(&[level("noone")]);
+    world.converge("nobody").await;
+    let fresh = project("acme/fresh", json!({"create": true}));
+    let expected = "`project_creation_level` of `acme` lets nobody create projects";
+    assert_eq!(problems(&world, std::slice::from_ref(&fresh)).await, [expected]);
+    world.declare(&[level("maintainer"), fresh]);
+    world.converge("maintainers").await;
 }
 
 /// Nothing is shared with a group that does not exist yet, unless it is declared.

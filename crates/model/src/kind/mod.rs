@@ -37,7 +37,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    field::{Accepted, Among, Compare, Field, Readback, Route, Scope, Tier},
+    field::{Accepted, Compare, Field, Readback, Route, Scope, Tier},
     level::MAINTAINER,
     operation::{Again, Op, Read, Request},
     page::Rows,
@@ -318,11 +318,6 @@ impl Section {
     /// The treatment of a field.
     pub fn field(self, name: &str) -> &'static Field {
         self.table().field(name)
-    }
-
-    /// True if no entry may have the name of an entry of a group above.
-    pub fn is_unique_above(self) -> bool {
-        self.identity.iter().any(|name| self.field(name).among == Among::UniqueAbove)
     }
 
     /// True if only top-level groups have the section.

@@ -463,19 +463,15 @@ impl<'a> EntryDiff<'a> {
     /// or another one of which the new project gets a copy and can have only one.
     fn with_collision(&self, mut step: Step, findings: &mut Findings) -> Step {
         let (section, key) = (self.section, &*self.entry.key);
-        let only = section.only_one(key).filter(|_| self.context.target.id.is_none());
-        let is_unique = section.is_unique_above();
-        if !(is_unique || only.is_some()) || !self.context.has_group_above() {
+        let gets_copies = self.context.target.id.is_none() && section.only_one(key).is_some();
+        if !(section.is_unique_above() || gets_copies) || !self.context.has_group_above() {
             return step;
         }
         let Some(above) = self.context.entries_above.get(section.section) else {
             findings.ask(Question::EntriesAbove(section.section));
             return step;
         };
-        let collides = |name: &str| {
-            if is_unique { name == key } else { name != key && section.only_one(name) == only }
-        };
-        let other = above.iter().find(|(name, _)| collides(name));
+        let other = above.iter().find(|(name, _)| section.collides(key, name));
         step.effects.extend(other.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
             Effect::Collides(group.section(section.section).entry(name))

@@ -72,30 +72,16 @@ pub(super) fn check_parents(all: &DeclaredPaths<'_>, context: &Context, faults: 
 fn check_inherited_entries(container: &Container, group: &Container, faults: &mut Faults) {
     for section in &container.sections {
         let of = section.of;
-        let is_shared = of.is_unique_above();
         let Some(inherited) = group.section(of.section) else { continue };
-        for entry in present_entries(section) {
-            let only = of.only_one(&entry.key);
-            // Nothing of such a section can collide.
-            if !is_shared && only.is_none() {
-                continue;
-            }
-            let first = present_entries(inherited).find(|other| {
-                if other.key == entry.key {
-                    is_shared
-                } else {
-                    only.is_some() && of.only_one(&other.key) == only
-                }
-            });
+        let entries = present_entries(section);
+        for entry in entries.filter(|entry| of.unique_above(&entry.key).is_some()) {
+            let first =
+                present_entries(inherited).find(|other| of.collides(&entry.key, &other.key));
             let Some(first) = first else { continue };
-            let texts =
-                if only.is_some() { texts::INHERITED_EXCLUSIVE } else { texts::INHERITED_NAME };
-            let words = words![
-                path = group.path,
-                noun = of.noun,
-                key = first.key,
-                what = only.unwrap_or_default()
-            ];
+            let is_name = of.is_unique_above();
+            let texts = if is_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
+            let what = of.unique_above(&entry.key).unwrap_or_default();
+            let words = words![path = group.path, noun = of.noun, key = first.key, what];
             faults.report_pair(texts, [&entry.origin, &first.origin].map(Spot::key), words);
         }
     }

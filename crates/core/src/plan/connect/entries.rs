@@ -19,34 +19,37 @@ use crate::{
 pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
     let mut of_groups: HashMap<_, Vec<_>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
-        if let Some(clash) = Clash::of(step) {
-            let key = clash.key(&step.address.path.to_lowercase());
-            of_groups.entry(key).or_default().push(at);
+        if let Some((section, name, unique)) = unique_above(step) {
+            let key = (step.address.path.to_lowercase(), section.section, unique);
+            of_groups.entry(key).or_default().push((at, name));
         }
     }
     let (mut edges, mut problems) = (Vec::new(), Vec::new());
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.adds_entry()) {
-        let Some(clash) = Clash::of(step) else { continue };
-        if step.scope == Scope::Group && !clash.section.is_unique_above() {
+        let Some((section, name, unique)) = unique_above(step) else { continue };
+        // A group may have several of which a project has only one.
+        if step.scope == Scope::Group && !section.is_unique_above() {
             continue;
         }
         let path = step.address.path.to_lowercase();
-        let above = groups_above(&path).filter_map(|group| of_groups.get(&clash.key(group)));
-        let others = above.flatten().copied().filter(|other| {
-            clash.section.is_unique_above() || steps[*other].address.entry != step.address.entry
-        });
-        let others: Vec<_> = others.collect();
-        let later = others.iter().filter(|other| steps[**other].adds_entry());
-        edges.extend(later.map(|later| (*later, at, "it is refused below a group that has it")));
+        let above = groups_above(&path)
+            .filter_map(|group| of_groups.get(&(group.to_owned(), section.section, unique)))
+            .flatten()
+            .filter(|(_, other)| section.collides(name, other));
+        let mut gone = Vec::new();
+        for (other, other_name) in above {
+            match steps[*other].action {
+                Action::Delete => gone.push((*other, *other_name)),
+                Action::Create => edges.push((*other, at, "a group above would forbid it")),
+                Action::Update => {}
+            }
+        }
         for effect in &step.effects {
             let Effect::Collides(taken) = effect else { continue };
-            let removes = |other: &&usize| {
-                let step = &steps[**other];
-                step.action == Action::Delete && step.address.entry == taken.entry
-            };
-            match others.iter().find(removes) {
-                Some(removal) => edges.push((at, *removal, "the group above has to lose it first")),
-                None => problems.push(collision_problem(step, &clash, taken)),
+            let removed = |(_, name): &&(usize, &str)| taken.entry.as_deref() == Some(name);
+            match gone.iter().find(removed) {
+                Some((other, _)) => edges.push((at, *other, "the group above has one until then")),
+                None => problems.push(collision_problem(step, section, unique, taken)),
             }
         }
     }
@@ -57,30 +60,14 @@ pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
     problems
 }
 
-/// What only one entry of a project and the groups above can be.
-struct Clash<'s> {
-    /// The section of a project.
-    section: Section,
-    /// The name, or what a project has only one of.
-    what: &'s str,
+/// The section in projects, the name of the entry of a step, and what of it is unique there and above.
+fn unique_above(step: &Step) -> Option<(Section, &str, &str)> {
+    let section = catalogue::section(Scope::Project, step.address.section?)?;
+    let name = step.address.entry.as_deref()?;
+    Some((section, name, section.unique_above(name)?))
 }
 
-impl<'s> Clash<'s> {
-    fn of(step: &'s Step) -> Option<Self> {
-        let section = catalogue::section(Scope::Project, step.address.section?)?;
-        let name = step.address.entry.as_deref()?;
-        let what = if section.is_unique_above() { name } else { section.only_one(name)? };
-        Some(Self { section, what })
-    }
-
-    /// The key of such entries in the group at `path`, in lower case.
-    fn key(&self, path: &str) -> (String, &'static str, &'s str) {
-        (path.to_owned(), self.section.section, self.what)
-    }
-}
-
-fn collision_problem(step: &Step, clash: &Clash<'_>, taken: &Address) -> Problem {
-    let Clash { section, what } = *clash;
+fn collision_problem(step: &Step, section: Section, what: &str, taken: &Address) -> Problem {
     let texts = if section.is_unique_above() { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
     let key = text::escape(taken.entry.as_deref().unwrap_or_default());
     let words = words![group = taken.path, noun = section.noun, key, what];

@@ -1,6 +1,6 @@
 //! Visibility across containers: nothing is more visible than the group that it is in.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{LaterStep, above, by_path};
 use crate::{
@@ -74,36 +74,27 @@ pub(super) fn order_visibility(steps: &[Step]) -> Vec<LaterStep> {
 /// Refuses to narrow a group with something more visible in it that this run does not narrow. What leaves
 /// the group does so first.
 pub(super) fn refuse_visible_contents(steps: &mut [Step]) -> Vec<Problem> {
-    let is_narrowed = steps
-        .iter()
-        .any(|step| step.effects.iter().any(|effect| matches!(effect, Effect::Contains { .. })));
-    let changed = by_path(steps, |step| {
-        let leaves = step.provides(Capability::InPlace);
-        let after = visibility(step).filter(|_| narrows(step)).map(|(_, after)| after);
-        (is_narrowed && (leaves || after.is_some())).then_some((leaves, after))
-    });
+    let contains = |effect: &Effect| matches!(effect, Effect::Contains { .. });
+    if !steps.iter().any(|step| step.effects.iter().any(contains)) {
+        return Vec::new();
+    }
+    let moved = by_path(steps, |step| step.provides(Capability::InPlace).then_some(()));
+    let narrowed = by_path(steps, |step| Some(visibility(step).filter(|_| narrows(step))?.1));
     let mut problems = Vec::new();
-    for step in steps.iter_mut().filter(|_| is_narrowed) {
+    for step in steps {
         let Some((_, most)) = visibility(step) else { continue };
         let group = step.address.path.to_lowercase();
         for effect in &step.effects {
             let Effect::Contains { path, rank } = effect else { continue };
-            let path = path.to_lowercase();
-            let is_inside = groups_above(&path).any(|above| above == group);
-            match changed.get(&path) {
-                Some((true, _)) if !is_inside => {
-                    let address = Address::container(path.into());
-                    step.after.push(Edge { address, reason: "it has to leave the group first" });
-                }
-                Some((_, Some(after))) if *after <= most => {}
-                _ => {
-                    let (is, most) = (VISIBILITIES[*rank], VISIBILITIES[most]);
-                    let words = words![path, is, most];
-                    let problem =
-                        Problem::of(texts::VISIBLE_CONTENTS, words, &step.address, &step.origin);
-                    problems.push(problem);
-                    break;
-                }
+            let key = path.to_lowercase();
+            if moved.contains_key(&key) && !groups_above(&key).any(|above| above == group) {
+                let address = Address::container(Arc::clone(path));
+                step.after.push(Edge { address, reason: "it has to leave the group first" });
+            } else if narrowed.get(&key).is_none_or(|after| *after > most) {
+                let words = words![path, is = VISIBILITIES[*rank], most = VISIBILITIES[most]];
+                let texts = texts::VISIBLE_CONTENTS;
+                problems.push(Problem::of(texts, words, &step.address, &step.origin));
+                break;
             }
         }
     }
