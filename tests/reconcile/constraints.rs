@@ -986,3 +986,41 @@ async fn a_rule_of_a_group_that_names_no_maintainer_is_a_problem() {
     world.declare(&[group("acme", json!({"members": member})), rule("bob")]);
     world.converge("a maintainer above").await;
 }
+
+/// A new group does not start with the value of its group, if that leaves the choice to those below.
+#[tokio::test]
+async fn a_project_in_a_new_group_has_the_runners_that_a_new_group_has() {
+    let world = with_a_team().await;
+    let top =
+        group("acme", json!({"settings": {"shared_runners_setting": "disabled_and_overridable"}}));
+    let fresh = [
+        group("acme/fresh", json!({"create": true})),
+        project(
+            "acme/fresh/app",
+            json!({"create": true, "settings": {"shared_runners_enabled": true}}),
+        ),
+    ];
+    let both = [vec![top.clone()], fresh.to_vec()].concat();
+    let beyond =
+        "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/fresh`, which";
+    let expected = format!("{beyond} `acme` makes `disabled_and_unoverridable` in this run");
+    assert_eq!(problems(&world, &both).await, [expected]);
+    world.declare(&[top]);
+    world.converge("off").await;
+    let expected = format!("{beyond} is `disabled_and_unoverridable`");
+    assert_eq!(problems(&world, &fresh).await, [expected]);
+}
+
+/// It is narrowed first only if the group above is narrowed too.
+#[tokio::test]
+async fn a_group_that_becomes_less_visible_is_set_after_the_group_above() {
+    let world = with_another_group().await;
+    let runners = json!({"shared_runners_setting": "disabled_and_overridable"});
+    let mut below = runners.clone();
+    below["visibility"] = "private".into();
+    world.declare(&[
+        group("acme", json!({"settings": runners})),
+        group("acme/sub", json!({"settings": below})),
+    ]);
+    world.converge("in one run").await;
+}

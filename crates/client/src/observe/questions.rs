@@ -294,7 +294,11 @@ impl Observer {
     async fn group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let read = async || {
-            let mut object = self.object(Scope::Group, group, &KeyFilter::All).await?;
+            // A group that does not exist yet starts with what counts above.
+            let mut object = match self.object(Scope::Group, group, &KeyFilter::All).await {
+                Err(error) if error.is_not_found() => Object::new(),
+                object => object?,
+            };
             // Some settings count in each group above: the object names all groups that have one.
             let outer = Box::pin(self.group_above(group)).await?;
             let is_unread = outer.is_empty() && group_of(group).is_some();

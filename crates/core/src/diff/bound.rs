@@ -1,21 +1,21 @@
 //! Compares declared values and creations with what the groups above allow, and with the release of
 //! the service.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{
     Context, Findings, Problem, Step,
     texts::{self, words},
 };
 use crate::{
-    address::{Address, group_of},
+    address::{Address, group_of, groups_above},
     catalogue::{
         self,
         constraints::{self, Constraint, How, SETTINGS_ABOVE},
         settings,
     },
     field::Scope,
-    kind::{Id, Namespace, NamespaceOwner, Section, same},
+    kind::{Effect, Id, Namespace, NamespaceOwner, Section, same},
     live::Question,
     origin::Origin,
     release::Known,
@@ -80,14 +80,14 @@ impl<'c> Context<'c> {
         })
     }
 
-    /// Why a group above prevents `step`, which adds an entry to `section`, if it does so already, and this
-    /// run does not change that.
-    pub fn creation_limit(
+    /// The problem that a group above prevents `step`, which adds an entry to `section`, if it does so already,
+    /// and this run does not change that.
+    pub fn creation_problem(
         self,
         section: Section,
         step: &Step,
         findings: &mut Findings,
-    ) -> Option<Limit> {
+    ) -> Option<Problem> {
         let instead = if step.replaces {
             "keep the entry as it is: a change removes it and adds it again"
         } else if step.creates_container() {
@@ -116,13 +116,29 @@ impl<'c> Context<'c> {
                 |group: &String| lifted.iter().any(|path| path.eq_ignore_ascii_case(group));
             let group = groups.iter().find(|group| !is_lifted(group))?;
             row.forbids(&by, scope).then(|| {
-                Limit::Refused(
-                    &row.code,
-                    format!("`{setting}` of `{group}` {text}"),
-                    format!("change `{setting}` of `{group}` first, or {instead}"),
-                )
+                let message = format!("`{setting}` of `{group}` {text}");
+                let help = format!("change `{setting}` of `{group}` first, or {instead}");
+                Problem::new(&step.address, &row.code, message, help, &step.origin)
             })
         })
+    }
+
+    /// Adds to `step` the entry of a group above beside which the service refuses its entry: one with the same
+    /// name, or another one of which a new project gets a copy and can have only one.
+    pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
+        let Some(key) = step.address.entry.as_deref() else { return };
+        let gets_copies = self.target.id.is_none() && section.only_one(key).is_some();
+        if !(section.is_unique_above() || gets_copies) || !self.has_group_above() {
+            return;
+        }
+        let Some(above) = self.entries_above.get(section.section) else {
+            return findings.ask(Question::EntriesAbove(section.section));
+        };
+        let taken = above.iter().find(|(name, _)| section.collides(key, name));
+        step.effects.extend(taken.map(|(name, group)| {
+            let group = Address::container(Arc::clone(group));
+            Effect::Collides(group.section(section.section).entry(name))
+        }));
     }
 
     /// The declared value of the setting in the nearest group above that declares it, if this run changes
@@ -192,8 +208,8 @@ impl<'c> Context<'c> {
         findings: &mut Findings,
     ) -> Option<(Vec<String>, Json)> {
         let is_new = matches!(self.target.namespace, Some(Namespace { id: Id::OfStep(_), .. }));
-        let is_unread = row.by.section != settings::SECTION || (is_new && !row.every);
-        if is_unread || !self.is_decided_by_group(row) {
+        let is_unknown = is_new && !row.every && !row.is_handed_down();
+        if row.by.section != settings::SECTION || is_unknown || !self.is_decided_by_group(row) {
             return None;
         }
         let Some(group) = self.group_above else {
@@ -202,6 +218,13 @@ impl<'c> Context<'c> {
         };
         let path = self.decided_path(row);
         let path = group_of(&path).unwrap_or_default();
+        if is_new && !row.every {
+            let settings = group.get(SETTINGS_ABOVE)?;
+            let path = path.to_lowercase();
+            let mut above =
+                groups_above(&path).filter_map(|outer| settings.get(outer)?.get(&row.by.field));
+            return Some((vec![path.clone()], row.value_between(above.next()?)?.clone()));
+        }
         let named =
             group.get(&row.deciding_groups_key()).and_then(Json::as_array).into_iter().flatten();
         let named: Vec<_> = named.filter_map(Json::as_str).map(str::to_owned).collect();

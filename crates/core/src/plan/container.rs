@@ -217,9 +217,8 @@ impl ContainerPlanner<'_> {
         plan: &mut ContainerPlan,
     ) {
         let sets = section.of.home.closed_by.iter();
-        let is_off = |name: &str| self.is_off(name);
         let mut lacked: Vec<_> =
-            sets.filter_map(|set| switch_effect(set, switches, is_off)).collect();
+            sets.filter_map(|set| switch_effect(set, switches, |name| self.is_off(name))).collect();
         lacked.extend(is_archived.then_some((Capability::Writable, true)));
         // A switch that stays off cannot be compensated by one that is turned on.
         let closed = lacked.iter().find(|(_, opens)| !opens);

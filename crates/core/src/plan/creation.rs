@@ -105,10 +105,7 @@ impl ContainerPlanner<'_> {
         let calls = self.creation_calls(&values, &fields)?;
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
-        let forbidden = self.context.creation_limit(itself, &step, &mut plan.findings);
-        if let Some(Ok(problem)) =
-            forbidden.map(|limit| limit.problem(self.address, &self.declared.origin))
-        {
+        if let Some(problem) = self.context.creation_problem(itself, &step, &mut plan.findings) {
             return Err(Box::new(problem));
         }
         let after = forms::plain(&values);

@@ -98,9 +98,9 @@ impl ContainerPlanner<'_> {
                 if !seen.insert((*of, id)) {
                     continue;
                 }
-                let (name, is_new) = match id {
-                    Id::Known(id) => (self.context.names.name(*of, *id).unwrap_or_default(), false),
-                    Id::OfStep(path) => (&**path, true),
+                let name = match id {
+                    Id::Known(id) => self.context.names.name(*of, *id).unwrap_or_default(),
+                    Id::OfStep(path) => path,
                 };
                 let level = levels.get(id).filter(|_| *of == decisive);
                 let texts = match (self.declared.scope, of, level) {
@@ -124,7 +124,7 @@ impl ContainerPlanner<'_> {
                         texts::LOW_SHARE
                     }
                     (Scope::Project, Named::Group, None)
-                        if is_new
+                        if id.known().is_none()
                             || step.possible.is_none() && self.knows_shares(&mut plan.findings) =>
                     {
                         texts::NO_SHARE

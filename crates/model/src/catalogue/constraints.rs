@@ -132,6 +132,12 @@ impl Constraint {
         rows.find(|row| row.by == self.by)?.value_below(by)
     }
 
+    /// True if the setting of a group decides about the same setting of new groups below it.
+    pub fn is_handed_down(&self) -> bool {
+        let mut rows = over(&self.by.section, Some(&self.by.field));
+        rows.any(|row| row.by == self.by && (row.how == How::Sets || !row.gives.is_empty()))
+    }
+
     /// True if the group's value `by` forbids creations in a container of `scope`.
     pub fn forbids(&self, by: &Json, scope: Scope) -> bool {
         (self.groups || scope == Scope::Project)

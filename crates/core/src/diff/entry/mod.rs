@@ -2,7 +2,7 @@
 
 mod fields;
 
-use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
     Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Step, Support, fit,
@@ -431,7 +431,7 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// Adds a step, unless the service would refuse it because of the group above.
-    fn add_step(&self, step: Step, findings: &mut Findings) {
+    fn add_step(&self, mut step: Step, findings: &mut Findings) {
         let access = step.accesses().next();
         if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
             match self.context.inherited {
@@ -447,36 +447,13 @@ impl<'a> EntryDiff<'a> {
                 }
             }
         }
-        let adds = step.adds_entry() && step.possible.is_none();
-        let forbidden =
-            adds.then(|| self.context.creation_limit(self.section, &step, findings)).flatten();
-        match forbidden.map(|limit| limit.problem(&self.address, &self.entry.origin)) {
-            Some(Ok(problem)) => findings.problems.push(problem),
-            _ => {
-                let step = if adds { self.with_collision(step, findings) } else { step };
-                findings.steps.push(step);
+        if step.adds_entry() && step.possible.is_none() {
+            if let Some(problem) = self.context.creation_problem(self.section, &step, findings) {
+                return findings.problems.push(problem);
             }
+            self.context.mark_collision(self.section, &mut step, findings);
         }
-    }
-
-    /// Adds the entry of a group above beside which the service refuses this one: one with the same name,
-    /// or another one of which the new project gets a copy and can have only one.
-    fn with_collision(&self, mut step: Step, findings: &mut Findings) -> Step {
-        let (section, key) = (self.section, &*self.entry.key);
-        let gets_copies = self.context.target.id.is_none() && section.only_one(key).is_some();
-        if !(section.is_unique_above() || gets_copies) || !self.context.has_group_above() {
-            return step;
-        }
-        let Some(above) = self.context.entries_above.get(section.section) else {
-            findings.ask(Question::EntriesAbove(section.section));
-            return step;
-        };
-        let other = above.iter().find(|(name, _)| section.collides(key, name));
-        step.effects.extend(other.map(|(name, group)| {
-            let group = Address::container(Arc::clone(group));
-            Effect::Collides(group.section(section.section).entry(name))
-        }));
-        step
+        findings.steps.push(step);
     }
 
     fn below_inherited(&self, declared: Level, above: u8) -> Problem {

@@ -127,10 +127,9 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
         let Some(name) = &row.over.field else {
             let section = container.section(&row.over.section);
             let mut entries = section.into_iter().flat_map(present_entries);
-            let is_forbidden = |entry: &&Entry| {
+            if let Some(entry) = entries.find(|entry| {
                 row.forbids(limit, container.scope) && row.is_about(&container.path, &entry.key)
-            };
-            if let Some(entry) = entries.find(is_forbidden) {
+            }) {
                 // They may have been there before.
                 let words = words![setting, path, text = row.text];
                 faults.report_pair(texts::LOCKED, [Spot::key(&entry.origin), related], words);

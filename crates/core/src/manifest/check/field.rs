@@ -331,18 +331,17 @@ fn is_variable(name: &str) -> bool {
 /// How `text` begins, if it consists only of a reference in quotes, or of one as other tools write it:
 /// `$NAME`, `${NAME}`, `env:NAME`, `env(NAME)`, an expression in double braces or an encrypted value.
 fn foreign_reference(text: &str) -> Option<&'static str> {
-    let has_name = |sign: &&str| {
-        text.strip_prefix(*sign).is_some_and(|name| {
-            let braced = name.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
-            is_variable(braced.unwrap_or(name))
-        })
-    };
     let is_expression = text.trim_start_matches('$').starts_with("{{") && text.ends_with("}}");
     let mut brackets = [("env(", ')'), ("ENC[", ']')].into_iter();
     let enclosed = brackets.find(|(start, end)| text.starts_with(start) && text.ends_with(*end));
     let signs = ["$", "env:", "env.", "file:", "vault:"];
-    (signs.into_iter().find(has_name))
-        .or_else(|| Reference::in_quotes(text))
-        .or_else(|| enclosed.map(|(start, _)| start))
-        .or(is_expression.then_some("{{"))
+    (signs.into_iter().find(|sign| {
+        text.strip_prefix(*sign).is_some_and(|name| {
+            let braced = name.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
+            is_variable(braced.unwrap_or(name))
+        })
+    }))
+    .or_else(|| Reference::in_quotes(text))
+    .or_else(|| enclosed.map(|(start, _)| start))
+    .or(is_expression.then_some("{{"))
 }

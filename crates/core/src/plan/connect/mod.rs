@@ -262,7 +262,8 @@ fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above has to allow it first",
                 };
-                if !narrows(step) {
+                // Then the group comes last.
+                if !(narrows(step) && narrows(group)) {
                     edges.push((at, first, reason));
                 }
                 continue;
