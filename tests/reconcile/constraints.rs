@@ -801,3 +801,226 @@ async fn a_rule_of_a_group_names_only_maintainers() {
     world.declare(&[both]);
     world.converge("a maintainer").await;
 }
+
+/// The messages of the problems of the next plan.
+async fn problems(world: &World, documents: &[Json]) -> Vec<String> {
+    world.declare(documents);
+    world.plan().await.problems.iter().map(|found| found.message.to_string()).collect()
+}
+
+/// The groups and projects inside are no matter; the group itself is one of those that cannot be shared.
+#[tokio::test]
+async fn shares_outside_are_neither_added_nor_replaced_while_the_top_level_group_prevents_them() {
+    let world = with_another_group().await;
+    let prevents = |on: bool| {
+        group("acme", json!({"settings": {"prevent_sharing_groups_outside_hierarchy": on}}))
+    };
+    let with = |other: &str, level: &str| json!([{"group": other, "group_access": level}]);
+    let shop =
+        |other: &str, level: &str| project("acme/sub/shop", json!({"shares": with(other, level)}));
+    let shared = |level: &str, on: bool| {
+        let mut top = prevents(on);
+        top["shares"] = with("other", level);
+        [top, group("acme/sub", json!({"shares": with("other", level)})), shop("other", level)]
+    };
+    world.declare(&shared("reporter", true));
+    let codes: Vec<_> =
+        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect();
+    assert_eq!(codes, ["locked", "locked", "locked"]);
+    world.converge("locked after the shares exist").await;
+    let message = "`prevent_sharing_groups_outside_hierarchy` of `acme` lets nothing be shared with a \
+                   group of another top-level group";
+    for documents in [shared("developer", true).to_vec(), shared("developer", true)[1..].to_vec()] {
+        assert_eq!(problems(&world, &documents).await, vec![message; documents.len()]);
+    }
+    // A group that is new inherits it.
+    let fresh = json!({"create": true, "shares": with("other", "guest")});
+    assert_eq!(problems(&world, &[group("acme/fresh", fresh)]).await, [message]);
+    world.declare(&[shop("acme", "guest")]);
+    assert!(world.loaded().diagnostics.has_errors(), "a group above");
+    world.declare(&shared("developer", false));
+    world.converge("unlocked before the shares are replaced").await;
+}
+
+fn with_label(mut document: Json, name: &str) -> Json {
+    document["labels"] = json!([{"name": name, "color": "#112233"}]);
+    document["unlisted"] = json!({"labels": "delete"});
+    document
+}
+
+/// The service takes a label above one of the same title, but not below it.
+#[tokio::test]
+async fn a_label_is_created_before_one_of_a_group_above_and_after_that_one_is_gone() {
+    let world = with_another_group().await;
+    let shop = |name: &str| with_label(project("acme/sub/shop", json!({})), name);
+    let top = |name: &str| with_label(group("acme", json!({})), name);
+    world.declare(&[top("bug"), shop("bug")]);
+    let plan = world.converge("the lower one first").await;
+    let after: Vec<_> = plan.steps[0].after.iter().map(|edge| edge.address.to_string()).collect();
+    assert_eq!(after, ["acme/sub/shop#labels/bug"]);
+    world.declare(&[top("ops"), shop("bug")]);
+    world.converge("another one above").await;
+    let taken =
+        "the group `acme` has a label with this name, and the service refuses to create it below";
+    assert_eq!(problems(&world, &[shop("ops")]).await, [taken]);
+    let fresh = project("acme/sub/fresh", json!({"create": true}));
+    assert_eq!(problems(&world, &[with_label(fresh, "ops")]).await, [taken]);
+    world.declare(&[top("bug"), shop("ops")]);
+    world.converge("exchanged").await;
+}
+
+/// A new project gets the integrations of its group.
+#[tokio::test]
+async fn a_new_project_gets_the_issue_tracker_of_its_group() {
+    let world = with_another_group().await;
+    let tracker = |slug: &str| {
+        let url = |path: &str| format!("https://{slug}.example.org/{path}");
+        json!({"integrations": [{
+            "slug": slug, "project_url": url(""), "issues_url": url(":id"), "new_issue_url": url("new"),
+        }]})
+    };
+    world.declare(&[
+        group("acme", tracker("bugzilla")),
+        project("acme/sub/shop", tracker("redmine")),
+    ]);
+    world.converge("another one below is set before that of the group").await;
+    let fresh = |slug: &str| {
+        let mut fresh = project("acme/sub/fresh", tracker(slug));
+        fresh["create"] = true.into();
+        fresh
+    };
+    let expected = "a project has one issue tracker, and gets `bugzilla` of `acme`";
+    assert_eq!(problems(&world, &[fresh("redmine")]).await, [expected]);
+    world.declare(&[fresh("bugzilla")]);
+    world.converge("the same one").await;
+}
+
+/// The service refuses to hide a group with something in it that everybody sees.
+#[tokio::test]
+async fn a_group_is_not_made_less_visible_than_what_is_in_it() {
+    let mut seeds = seed(&[json!({"path": "acme/sub/shop", "settings": {"visibility": "public"}})]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups[0]["visibility"] = "public".into();
+    groups.push(json!({"path": "acme/sub", "visibility": "public"}));
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**", "visibility:**"];
+    let seen = |visibility: &str| json!({"settings": {"visibility": visibility}});
+    let groups = ["acme", "acme/sub"].map(|path| group(path, seen("private")));
+    let expected =
+        "`acme/sub` in it is public: the service refuses that in a group that is private";
+    assert_eq!(problems(&world, &groups[..1]).await, [expected]);
+    let expected =
+        "`acme/sub/shop` in it is public: the service refuses that in a group that is private";
+    assert_eq!(problems(&world, &groups).await, [expected; 2]);
+    // A group that is renamed at the same time is another one only by its path.
+    let mut crew = group("acme/crew", seen("private"));
+    crew["previously"] = json!(["acme/sub"]);
+    let shop = project("acme/crew/shop", seen("private"));
+    world.declare(&[groups[0].clone(), crew, shop]);
+    world.converge("all of them").await;
+}
+
+#[tokio::test]
+async fn a_project_is_not_created_in_a_group_that_lets_nobody_do_so() {
+    let world = world().await;
+    let level = |level: &str| group("acme", json!({"settings": {"project_creation_level": level}}));
+    world.declare(&[level("noone")]);
+    world.converge("nobody").await;
+    let fresh = project("acme/fresh", json!({"create": true}));
+    let expected = "`project_creation_level` of `acme` lets nobody create projects";
+    assert_eq!(problems(&world, std::slice::from_ref(&fresh)).await, [expected]);
+    world.declare(&[level("maintainer"), fresh]);
+    world.converge("maintainers").await;
+}
+
+/// Nothing is shared with a group that does not exist yet, unless it is declared.
+#[tokio::test]
+async fn a_rule_that_names_a_new_group_needs_its_share() {
+    let world = with_another_group().await;
+    let new = group("acme/fresh", json!({"create": true}));
+    let rows = json!([{"access_level": "maintainer"}, {"group": "acme/fresh"}]);
+    let mut shop = project(
+        "acme/sub/shop",
+        json!({"protected_branches": [{"name": "main", "allowed_to_push": rows}]}),
+    );
+    let expected = "it names `acme/fresh`, a group with which the project is not shared, and the service refuses that";
+    assert_eq!(problems(&world, &[new.clone(), shop.clone()]).await, [expected]);
+    shop["shares"] = json!([{"group": "acme/fresh", "group_access": "developer"}]);
+    world.declare(&[new, shop]);
+    world.converge("with a share").await;
+}
+
+/// Members of a group with which a group above is shared have access; nobody else gets any by it.
+#[tokio::test]
+async fn a_share_of_a_group_above_gives_access_to_its_members_only() {
+    let world = with_another_group().await;
+    let member = json!([{"user": "alice", "access_level": "developer"}]);
+    world.declare(&[group("other", json!({"members": member}))]);
+    world.converge("a member").await;
+    let share = json!([{"group": "other", "group_access": "developer"}]);
+    let top = group("acme", json!({"shares": share}));
+    let rule = |user: &str| {
+        let rows = json!([{"user": user}]);
+        let rule = json!([{"name": "main", "allowed_to_push": rows}]);
+        project("acme/sub/shop", json!({"protected_branches": rule}))
+    };
+    let expected =
+        "it names `bob`, who has no access to `acme/sub/shop`, and the service refuses that";
+    assert_eq!(problems(&world, &[top.clone(), rule("bob")]).await, [expected]);
+    world.declare(&[top, rule("alice")]);
+    world.converge("a member of the group").await;
+}
+
+/// Rules of a group name those who maintain it, also by a group above.
+#[tokio::test]
+async fn a_rule_of_a_group_that_names_no_maintainer_is_a_problem() {
+    let world = with_another_group().await;
+    let rule = |user: &str| {
+        let environment = json!([{"name": "production", "deploy_access_levels": [{"user": user}]}]);
+        group("acme/sub", json!({"protected_environments": environment}))
+    };
+    let expected =
+        "it names `bob`, who has no maintainer access to `acme/sub`, and the service refuses that";
+    assert_eq!(problems(&world, &[rule("bob")]).await, [expected]);
+    let member = json!([{"user": "bob", "access_level": "maintainer"}]);
+    world.declare(&[group("acme", json!({"members": member})), rule("bob")]);
+    world.converge("a maintainer above").await;
+}
+
+/// A new group does not start with the value of its group, if that leaves the choice to those below.
+#[tokio::test]
+async fn a_project_in_a_new_group_has_the_runners_that_a_new_group_has() {
+    let world = with_a_team().await;
+    let top =
+        group("acme", json!({"settings": {"shared_runners_setting": "disabled_and_overridable"}}));
+    let fresh = [
+        group("acme/fresh", json!({"create": true})),
+        project(
+            "acme/fresh/app",
+            json!({"create": true, "settings": {"shared_runners_enabled": true}}),
+        ),
+    ];
+    let both = [vec![top.clone()], fresh.to_vec()].concat();
+    let beyond =
+        "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/fresh`, which";
+    let expected = format!("{beyond} `acme` makes `disabled_and_unoverridable` in this run");
+    assert_eq!(problems(&world, &both).await, [expected]);
+    world.declare(&[top]);
+    world.converge("off").await;
+    let expected = format!("{beyond} is `disabled_and_unoverridable`");
+    assert_eq!(problems(&world, &fresh).await, [expected]);
+}
+
+/// It is narrowed first only if the group above is narrowed too.
+#[tokio::test]
+async fn a_group_that_becomes_less_visible_is_set_after_the_group_above() {
+    let world = with_another_group().await;
+    let runners = json!({"shared_runners_setting": "disabled_and_overridable"});
+    let mut below = runners.clone();
+    below["visibility"] = "private".into();
+    world.declare(&[
+        group("acme", json!({"settings": runners})),
+        group("acme/sub", json!({"settings": below})),
+    ]);
+    world.converge("in one run").await;
+}

@@ -8,7 +8,14 @@ use crate::{numbers::Numbers, scenario::Scenario};
 /// What the first stage declares is live when the second one is applied.
 pub(crate) fn stages(seed: u64) -> [Scenario; 2] {
     let numbers = &mut Numbers::new(seed);
-    let [first, second] = [documents(numbers), documents(numbers)];
+    let mut stages = [documents(numbers), documents(numbers)];
+    // Estates of the first seeds stay as they were when one of them was kept.
+    if seed % 5 > 1 {
+        let numbers = &mut Numbers::new(!seed);
+        let documents = stages.iter_mut().flatten();
+        documents.for_each(|document| add_more(numbers, document));
+    }
+    let [first, second] = stages;
     [first, second].map(|documents| {
         let there = |path: &str| json!({"path": path, "branches": ["main"], "settings": {"visibility": "private"}});
         let projects = [there("acme/shop"), there("acme/lab")];
@@ -212,14 +219,68 @@ fn project(numbers: &mut Numbers, path: &str, is_new: bool) -> Json {
     parts.list("milestones", &[json!({"title": "one"})]);
     parts.list("variables", &[json!({"key": "A", "value": "x"})]);
     parts.list("job_token_allowlist", &[json!({"project": path})]);
-    let tracker = |slug: &str| {
-        let url = |what: &str| format!("https://{slug}.example.org/{what}");
-        json!({"slug": slug, "project_url": url("p"), "issues_url": url("i/:id"), "new_issue_url": url("n")})
-    };
     if parts.one_in(3) {
         let [one, other] =
             if parts.one_in(2) { ["redmine", "bugzilla"] } else { ["bugzilla", "redmine"] };
         parts.add("integrations", json!([tracker(one), {"slug": other, "state": "absent"}]));
     }
     Json::Object(parts.parts)
+}
+
+fn tracker(slug: &str) -> Json {
+    let url = |what: &str| format!("https://{slug}.example.org/{what}");
+    json!({
+        "slug": slug, "project_url": url("p"), "issues_url": url("i/:id"), "new_issue_url": url("n"),
+    })
+}
+
+/// Adds to `document` what groups and projects below them have in common, and what else may be refused.
+fn add_more(numbers: &mut Numbers, document: &mut Json) {
+    let is_group = document["kind"] == "Group";
+    let is_top = document["path"] == "acme";
+    let mut parts = Parts { numbers, parts: document.as_object().unwrap().clone() };
+    let words_of = |level: &str| words(&["enabled", level]);
+    let settings = if is_top {
+        parts.some(&[("prevent_sharing_groups_outside_hierarchy", &FLAGS)])
+    } else if is_group {
+        json!({})
+    } else {
+        parts.some(&[
+            ("wiki_access_level", &words_of("disabled")),
+            ("environments_access_level", &words_of("disabled")),
+            ("package_registry_access_level", &words_of("disabled")),
+            ("container_registry_access_level", &words_of("private")),
+            ("group_runners_enabled", &FLAGS),
+        ])
+    };
+    if let Some(settings) = settings.as_object().filter(|settings| !settings.is_empty()) {
+        let all = parts.parts.entry("settings").or_insert_with(|| json!({}));
+        all.as_object_mut().unwrap().extend(settings.clone());
+    }
+    if is_group {
+        parts.list("shares", &[json!({"group": "other", "group_access": "developer"})]);
+        if parts.one_in(4) {
+            parts.add("integrations", json!([tracker("redmine")]));
+        }
+        if parts.one_in(4) {
+            parts.add("milestones", json!([{"title": "two"}]));
+        }
+        let user = *parts.numbers.pick(&["alice", "bob", "carol"]);
+        let who = json!([{"access_level": "maintainer"}, {"user": user}]);
+        parts.list(
+            "protected_environments",
+            &[json!({"name": "production", "deploy_access_levels": who})],
+        );
+    } else {
+        parts.list("environments", &[json!({"name": "production"})]);
+        parts.list("milestones", &[json!({"title": "one"}), json!({"title": "two"})]);
+        let groups = ["other", "acme/web", "acme"];
+        let group = *parts.numbers.pick(&groups);
+        let who = json!([{"access_level": "maintainer"}, {"group": group}]);
+        parts.list(
+            "protected_environments",
+            &[json!({"name": "production", "deploy_access_levels": who})],
+        );
+    }
+    *document = Json::Object(parts.parts);
 }

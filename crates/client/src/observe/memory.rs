@@ -30,6 +30,8 @@ pub(super) struct Memory {
     pub(super) namespaces: LookUps<Option<Namespace>>,
     /// The access levels to groups.
     pub(super) inherited: LookUps<Inherited>,
+    /// The names of the entries of groups, by section and path.
+    pub(super) entries: LookUps<Arc<[String]>>,
     /// The objects of groups.
     pub(super) groups: LookUps<Arc<Object>>,
     /// The live paths of groups that have declared former paths.

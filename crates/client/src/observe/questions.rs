@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Observer, find::id_of, tolerate};
+use super::{Observer, exist::list_below, find::id_of, tolerate};
 use crate::{
     address::{group_of, groups_above},
     api::Result,
@@ -13,7 +13,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, State},
     field::{Named, Scope},
-    kind::{Entries, Facts, LiveEntry, Removal, Section, Target, Wanted, forms},
+    kind::{Entries, Facts, LiveEntry, Place, Removal, Section, Target, Wanted, forms},
     level::{MAINTAINER, OWNER},
     live::{CallerAccess, Collection, Inherited, Live, Presence, Question, entry_ids},
     operation::{self, KeyFilter, Read, Request},
@@ -49,8 +49,21 @@ impl Observer {
                     }
                 }
                 Question::GroupAbove => {
-                    let home = self.live_path(&container.path).await?;
+                    // Some settings of a top-level group also count in the group itself.
+                    let mut home = self.live_path(&container.path).await?;
+                    if !home.contains('/') {
+                        home.push('/');
+                    }
                     live.group_above = Some(self.group_above(&home).await?);
+                }
+                Question::EntriesAbove(name) => {
+                    let above = self.entries_above(container, name).await?;
+                    live.entries_above.insert(name, above);
+                }
+                Question::Contents => {
+                    if let Presence::Here(target, _) = &live.presence {
+                        live.contents = Some(self.contents(target).await?);
+                    }
                 }
                 Question::CallerAccess => {
                     live.caller_access = Some(self.callers_access(container, live).await?);
@@ -152,19 +165,66 @@ impl Observer {
         Ok(entry_ids(kind, container, &entries))
     }
 
+    /// The names of the entries of the section `name` in the groups above, as far as they can be read.
+    async fn entries_above(
+        &self,
+        container: &Container,
+        name: &str,
+    ) -> Result<BTreeMap<String, Arc<str>>> {
+        let mut above = BTreeMap::new();
+        let Some(of) = catalogue::section(Scope::Group, name) else { return Ok(above) };
+        let Place::List(list) = of.home.place else { return Ok(above) };
+        for group in groups_above(&container.path) {
+            let live = self.live_group_path(group).await?;
+            let read = async || {
+                let request = of.home.list_request(list.request().arg("id", &live));
+                let rows = self.client.list_rows(request, of.home.rows).await?;
+                let nothing = BTreeSet::new();
+                let reader = of.reader(Wanted::Only(&nothing));
+                let rows = rows.iter().filter(|raw| !of.home.is_inherited(raw));
+                let names = rows.map(|raw| of.name(reader.read(raw).fields.raw()));
+                Ok(names.collect::<Vec<_>>().into())
+            };
+            let key = format!("{name} {}", live.to_lowercase());
+            let names: Arc<[String]> =
+                tolerate(self.memory.entries.read(&key, read).await)?.unwrap_or_default();
+            above.extend(names.iter().map(|name| (name.clone(), group.into())));
+        }
+        Ok(above)
+    }
+
+    /// The paths of the groups and projects in the group `target`, each with its visibility, as far as they
+    /// can be read.
+    async fn contents(&self, target: &Target) -> Result<Vec<(Arc<str>, String)>> {
+        let mut contents = Vec::new();
+        for scope in Scope::ALL {
+            let itself = catalogue::lookup(scope);
+            let list = target.addressed(list_below(scope));
+            let wanted = KeyFilter::keys(["id", itself.path, "visibility"]);
+            let all = tolerate(self.list_all(scope, list, &wanted).await)?.unwrap_or_default();
+            contents.extend(all.iter().filter_map(|raw| {
+                Some((itself.path_in(raw).into(), raw.get("visibility")?.as_str()?.to_owned()))
+            }));
+        }
+        Ok(contents)
+    }
+
     /// The access levels in the group above the container at `path`.
     async fn inherited_levels(&self, path: &str) -> Result<Inherited> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         Ok(tolerate(self.levels(group).await)?.unwrap_or_default())
     }
 
-    /// The users who have access to a project once it is in its place and its declared shares exist,
-    /// from anywhere.
+    /// The users who have access to a project, or maintain a group, once it is in its place and the declared
+    /// shares exist, from anywhere.
     async fn people(
         &self,
         project: &Container,
         presence: &Presence,
     ) -> Result<Result<BTreeSet<u64>, Cause>> {
+        if project.scope == Scope::Group {
+            return Ok(Ok(self.maintainers(project).await?));
+        }
         let path = self.live_project_path(&project.path).await?;
         let all = operation::MEMBER_LIST_ALL.request().arg("id", &path);
         let levels = match presence {
@@ -187,12 +247,34 @@ impl Observer {
             _ => self.initial_levels(&path).await?,
         };
         let mut people: BTreeSet<_> = levels.into_keys().collect();
-        let shares =
-            project.section(shares::SECTION).into_iter().flat_map(|shares| &shares.entries);
-        for share in shares.filter(|share| share.state == State::Present) {
-            people.extend(self.levels(&share.key).await?.keys());
+        for group in declared_shares(project) {
+            people.extend(self.members(group).await?.keys());
         }
         Ok(Ok(people))
+    }
+
+    /// The users who maintain a group once its declared shares exist, or may do so.
+    async fn maintainers(&self, group: &Container) -> Result<BTreeSet<u64>> {
+        let live = self.live_group_path(&group.path).await?;
+        let mut levels = match self.levels(&live).await {
+            Err(error) if error.is_not_found() => self.initial_levels(&live).await?,
+            levels => BTreeMap::clone(&*levels?),
+        };
+        for group in declared_shares(group) {
+            levels.extend(&*self.members(group).await?);
+        }
+        levels.retain(|_, level| *level >= MAINTAINER);
+        Ok(levels.into_keys().collect())
+    }
+
+    /// The access levels in the group that is declared at `path`; of a missing one, that of its creator.
+    async fn members(&self, path: &str) -> Result<Inherited> {
+        match self.levels(&self.live_group_path(path).await?).await {
+            Err(error) if error.is_not_found() => {
+                Ok(Arc::new(BTreeMap::from([(self.caller.id, OWNER)])))
+            }
+            levels => levels,
+        }
     }
 
     /// The access levels that a new project at `path` inherits, also if its group does not exist
@@ -212,7 +294,11 @@ impl Observer {
     async fn group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let read = async || {
-            let mut object = self.object(Scope::Group, group, &KeyFilter::All).await?;
+            // A group that does not exist yet starts with what counts above.
+            let mut object = match self.object(Scope::Group, group, &KeyFilter::All).await {
+                Err(error) if error.is_not_found() => Object::new(),
+                object => object?,
+            };
             // Some settings count in each group above: the object names all groups that have one.
             let outer = Box::pin(self.group_above(group)).await?;
             let is_unread = outer.is_empty() && group_of(group).is_some();
@@ -314,4 +400,11 @@ impl Observer {
         }
         Ok(CallerAccess { otherwise, groups })
     }
+}
+
+/// The groups with which `container` or a group above it is declared to be shared.
+fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
+    let shares = container.entries(shares::SECTION);
+    let shares = shares.filter(|share| share.state == State::Present).map(|share| &*share.key);
+    shares.chain(container.life.shares_above.iter().map(|group| &**group))
 }

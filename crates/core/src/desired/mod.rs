@@ -167,6 +167,8 @@ pub struct Life {
     pub excluded: Vec<Selector>,
     /// Whether a declared project directly in it may be created.
     pub gets_projects: bool,
+    /// The groups with which the groups above are declared to be shared.
+    pub shares_above: Vec<Arc<str>>,
 }
 
 impl Life {

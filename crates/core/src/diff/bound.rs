@@ -1,19 +1,21 @@
 //! Compares declared values and creations with what the groups above allow, and with the release of
 //! the service.
 
+use std::{borrow::Cow, sync::Arc};
+
 use super::{
     Context, Findings, Problem, Step,
     texts::{self, words},
 };
 use crate::{
-    address::{Address, group_of},
+    address::{Address, group_of, groups_above},
     catalogue::{
         self,
         constraints::{self, Constraint, How, SETTINGS_ABOVE},
         settings,
     },
     field::Scope,
-    kind::{Id, Namespace, NamespaceOwner, Section, same},
+    kind::{Effect, Id, Namespace, NamespaceOwner, Section, same},
     live::Question,
     origin::Origin,
     release::Known,
@@ -78,21 +80,25 @@ impl<'c> Context<'c> {
         })
     }
 
-    /// Why a group above prevents `step`, which adds an entry to `section`, if it does so already, and this
-    /// run does not change that.
-    pub(super) fn creation_limit(
+    /// The problem that a group above prevents `step`, which adds an entry to `section`, if it does so already,
+    /// and this run does not change that.
+    pub fn creation_problem(
         self,
         section: Section,
         step: &Step,
         findings: &mut Findings,
-    ) -> Option<Limit> {
+    ) -> Option<Problem> {
         let instead = if step.replaces {
             "keep the entry unchanged: a change removes it and adds it again"
+        } else if step.creates_container() {
+            "leave out `create`"
         } else {
             "remove the entry"
         };
+        let name = step.address.entry.as_deref().unwrap_or_default();
         let rows = constraints::over(section.section, None);
-        rows.filter(|_| self.target.scope == Scope::Project).find_map(|row| {
+        let rows = rows.filter(|row| row.groups || self.target.scope == Scope::Project);
+        rows.filter(|row| row.is_about(&self.target.path, name)).find_map(|row| {
             let (groups, by) = match self.deciding_value(row, &Json::Null, findings) {
                 // It counts only if it is live, too: otherwise the run changes it after the creation.
                 Some((_, by, Source::Declared)) if !row.forbids(&by, self.target.scope) => {
@@ -102,20 +108,37 @@ impl<'c> Context<'c> {
             };
             let (setting, text, scope) = (&row.by.field, &row.text, self.target.scope);
             // This run lifts it in a group that declares another value.
-            let lifted = self.groups.above(&self.target.path, &row.by);
+            let below = self.decided_path(row);
+            let lifted = self.groups.above(&below, &row.by);
             let lifted = lifted.filter(|(_, by)| by.is_some_and(|by| !row.forbids(by, scope)));
             let lifted: Vec<_> = lifted.map(|(path, _)| path).collect();
             let is_lifted =
                 |group: &String| lifted.iter().any(|path| path.eq_ignore_ascii_case(group));
             let group = groups.iter().find(|group| !is_lifted(group))?;
             row.forbids(&by, scope).then(|| {
-                Limit::Refused(
-                    &row.code,
-                    format!("`{setting}` of `{group}` {text}"),
-                    format!("change `{setting}` of `{group}` first, or {instead}"),
-                )
+                let message = format!("`{setting}` of `{group}` {text}");
+                let help = format!("change `{setting}` of `{group}` first, or {instead}");
+                Problem::new(&step.address, &row.code, message, help, &step.origin)
             })
         })
+    }
+
+    /// Adds to `step` the entry of a group above beside which the service refuses its entry: one with the same
+    /// name, or another one of which a new project gets a copy and can have only one.
+    pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
+        let Some(key) = step.address.entry.as_deref() else { return };
+        let gets_copies = self.target.id.is_none() && section.only_one(key).is_some();
+        if !(section.is_unique_above() || gets_copies) || !self.has_group_above() {
+            return;
+        }
+        let Some(above) = self.entries_above.get(section.section) else {
+            return findings.ask(Question::EntriesAbove(section.section));
+        };
+        let taken = above.iter().find(|(name, _)| section.collides(key, name));
+        step.effects.extend(taken.map(|(name, group)| {
+            let group = Address::container(Arc::clone(group));
+            Effect::Collides(group.section(section.section).entry(name))
+        }));
     }
 
     /// The declared value of the setting in the nearest group above that declares it, if this run changes
@@ -151,10 +174,11 @@ impl<'c> Context<'c> {
         value: &Json,
         findings: &mut Findings,
     ) -> Option<(String, Json, Source)> {
-        if !self.has_group_above() {
+        if !self.is_decided_by_group(row) {
             return None;
         }
-        let mut declared = self.groups.above(&self.target.path, &row.by);
+        let below = self.decided_path(row);
+        let mut declared = self.groups.above(&below, &row.by);
         let nearest = declared.next();
         let deciding = nearest
             .iter()
@@ -163,7 +187,7 @@ impl<'c> Context<'c> {
             .find(|(_, by)| by.is_some_and(|by| row.contradicts(by, value)));
         if let Some((group, by)) = deciding.or(nearest) {
             let by = by?;
-            let is_direct = self.target.path.rfind('/') == Some(group.len());
+            let is_direct = below.rfind('/') == Some(group.len());
             let given = row.value_between(by);
             if is_direct || row.contradicts(by, value) || given == Some(by) {
                 return Some((group, by.clone(), Source::Declared));
@@ -184,19 +208,40 @@ impl<'c> Context<'c> {
         findings: &mut Findings,
     ) -> Option<(Vec<String>, Json)> {
         let is_new = matches!(self.target.namespace, Some(Namespace { id: Id::OfStep(_), .. }));
-        if row.by.section != settings::SECTION || !self.has_group_above() || is_new {
+        let is_unknown = is_new && !row.every && !row.is_handed_down();
+        if row.by.section != settings::SECTION || is_unknown || !self.is_decided_by_group(row) {
             return None;
         }
         let Some(group) = self.group_above else {
             findings.ask(Question::GroupAbove);
             return None;
         };
-        let path = group_of(&self.target.path).unwrap_or_default();
+        let path = self.decided_path(row);
+        let path = group_of(&path).unwrap_or_default();
+        if is_new && !row.every {
+            let settings = group.get(SETTINGS_ABOVE)?;
+            let path = path.to_lowercase();
+            let mut above =
+                groups_above(&path).filter_map(|outer| settings.get(outer)?.get(&row.by.field));
+            return Some((vec![path.clone()], row.value_between(above.next()?)?.clone()));
+        }
         let named =
             group.get(&row.deciding_groups_key()).and_then(Json::as_array).into_iter().flatten();
         let named: Vec<_> = named.filter_map(Json::as_str).map(str::to_owned).collect();
         let groups = if named.is_empty() { vec![path.to_owned()] } else { named };
         Some((groups, group.get(&row.by.field)?.clone()))
+    }
+
+    /// The path below the groups whose setting `row` counts.
+    fn decided_path(self, row: &Constraint) -> Cow<'c, str> {
+        if row.groups && self.target.scope == Scope::Group {
+            return format!("{}/", self.target.path).into();
+        }
+        (&*self.target.path).into()
+    }
+
+    fn is_decided_by_group(self, row: &Constraint) -> bool {
+        self.has_group_above() || (row.groups && self.target.scope == Scope::Group)
     }
 
     /// Whether the container is in a group.

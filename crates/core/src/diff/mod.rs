@@ -36,7 +36,7 @@ use crate::{
         self, Fault, Job, LiveEntry, Names, NoCalls, Section, Shape, Spec, Target, calls::Act,
         forms, risk,
     },
-    live::{Caller, Collection, Inherited},
+    live::{Caller, Collection, EntriesAbove, Inherited},
     origin::{Origin, Sourced},
     planted::Bug,
     release::Known,
@@ -64,6 +64,8 @@ pub struct Context<'a> {
     pub names: &'a Names,
     /// The access levels in the group above, once they were read.
     pub inherited: Option<&'a Inherited>,
+    /// The entries of groups above, once they were read.
+    pub entries_above: &'a EntriesAbove,
     /// The object of the group above, once it was read.
     pub group_above: Option<&'a Object>,
     /// The declarations of the groups in the run.

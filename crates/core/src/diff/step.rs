@@ -9,7 +9,7 @@ use crate::{
     address::Address,
     catalogue,
     field::{Named, Route, Scope},
-    kind::{self, Capability, Effect, LiveEntry, Risk, Section},
+    kind::{self, Capability, Effect, Id, LiveEntry, Risk, Section},
     operation::{Request, Write},
     origin::Origin,
     value::{Fields, Json, Value},
@@ -385,7 +385,7 @@ impl Step {
     /// The users who need access for it, each with the username if the user is an outsider.
     pub fn needed_users(&self) -> impl Iterator<Item = (u64, Option<&str>)> {
         self.effects.iter().filter_map(|effect| match effect {
-            Effect::NeedsAccess { of: Named::User, id, outsider } => {
+            Effect::NeedsAccess { of: Named::User, id: Id::Known(id), outsider } => {
                 Some((*id, outsider.as_deref()))
             }
             _ => None,

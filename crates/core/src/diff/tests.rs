@@ -26,6 +26,7 @@ pub(super) struct World {
     secrets: Secrets,
     release: Known,
     groups: Groups,
+    entries_above: EntriesAbove,
 }
 
 impl Default for World {
@@ -38,6 +39,7 @@ impl Default for World {
             names: Names::default(),
             secrets: Secrets::default(),
             groups: Groups::default(),
+            entries_above: EntriesAbove::new(),
             release: Known::Is(release::REFERENCE),
         }
     }
@@ -54,6 +56,7 @@ impl World {
             personal_owner: None,
             names: &self.names,
             inherited: None,
+            entries_above: &self.entries_above,
             group_above: None,
             groups: &self.groups,
             release: self.release,

@@ -53,6 +53,10 @@ pub struct Live {
     pub inherited_before: Option<Inherited>,
     /// The answer to [`Question::GroupAbove`], once asked.
     pub group_above: Option<Arc<Object>>,
+    /// The answers to [`Question::EntriesAbove`].
+    pub entries_above: EntriesAbove,
+    /// The answer to [`Question::Contents`], once asked: paths, each with its visibility.
+    pub contents: Option<Vec<(Arc<str>, String)>>,
     /// The answer to [`Question::CallerAccess`], once asked.
     pub caller_access: Option<CallerAccess>,
     /// The projects below a group, if undeclared ones matter.
@@ -104,6 +108,8 @@ impl Live {
             people: None,
             inherited_before: None,
             group_above: None,
+            entries_above: EntriesAbove::new(),
+            contents: None,
             caller_access: None,
             projects: None,
             release: Known::NotAsked,
@@ -131,12 +137,17 @@ pub struct Project {
 pub enum Question {
     /// The levels of access that users have from the group above, at the declared path.
     Inherited,
-    /// The users who have access to the project, from anywhere, with its declared shares.
+    /// The users whom rules may name: who have access to the project, or maintain the group, from
+    /// anywhere, with its declared shares.
     People,
     /// The levels of access that users have from the group above, at the former path.
     InheritedBefore,
     /// The object of the group above, at the declared path.
     GroupAbove,
+    /// The names of the entries of this section in the groups above.
+    EntriesAbove(&'static str),
+    /// The groups and projects in the group.
+    Contents,
     /// The ways in which the token's user has access.
     CallerAccess,
     /// The groups that it is shared with, if it declares no shares.
@@ -150,6 +161,9 @@ pub enum Question {
 /// The levels of access that users have from the group above, by user id. Empty if it could not be
 /// read, so a user who is missing here may have access.
 pub type Inherited = Arc<BTreeMap<u64, u8>>;
+
+/// By section, the names of the entries that groups above have, each with the declared path of the group.
+pub type EntriesAbove = BTreeMap<&'static str, BTreeMap<String, Arc<str>>>;
 
 /// The ways in which the token's user has access to a container, as levels; 0 means none.
 #[derive(Clone, Debug)]

@@ -52,6 +52,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         personal_owner: facts.personal_owner,
         names: &names,
         inherited: live.inherited.as_ref(),
+        entries_above: &live.entries_above,
         group_above: live.group_above.as_deref(),
         groups: &settings.groups,
         release: match live.release {
@@ -216,9 +217,8 @@ impl ContainerPlanner<'_> {
         plan: &mut ContainerPlan,
     ) {
         let sets = section.of.home.closed_by.iter();
-        let is_off = |name: &str| self.is_off(name);
         let mut lacked: Vec<_> =
-            sets.filter_map(|set| switch_effect(set, switches, is_off)).collect();
+            sets.filter_map(|set| switch_effect(set, switches, |name| self.is_off(name))).collect();
         lacked.extend(is_archived.then_some((Capability::Writable, true)));
         // A switch that stays off cannot be compensated by one that is turned on.
         let closed = lacked.iter().find(|(_, opens)| !opens);
@@ -254,6 +254,7 @@ impl ContainerPlanner<'_> {
         self.refuse_named_leavers(plan);
         self.repair_grants(plan);
         self.mark_outsiders(plan);
+        self.mark_contents(plan);
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);

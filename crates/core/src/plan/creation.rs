@@ -105,6 +105,9 @@ impl ContainerPlanner<'_> {
         let calls = self.creation_calls(&values, &fields)?;
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
+        if let Some(problem) = self.context.creation_problem(itself, &step, &mut plan.findings) {
+            return Err(Box::new(problem));
+        }
         let after = forms::plain(&values);
         let effects_of = |section: Section| section.rules().effects(None, &Object::new(), &after);
         let along = self.sections_in_create().flat_map(|section| effects_of(section.of));

@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::civil::Date;
 
-use super::{ContainerPlan, container::ContainerPlanner};
+use super::{
+    ContainerPlan,
+    container::ContainerPlanner,
+    order::{narrows, visibility},
+};
 use crate::{
     address::Address,
     catalogue::{self, shares},
@@ -15,7 +19,7 @@ use crate::{
         texts::{self, words},
     },
     field::{Compare, Named, Scope},
-    kind::{Capability, Effect, LiveEntry, Section, forms},
+    kind::{Capability, Effect, Id, LiveEntry, Section, forms, visibility_rank},
     level::{DEVELOPER, Level, MAINTAINER},
     live::{Collection, Presence, Question},
     text::escape,
@@ -91,10 +95,13 @@ impl ContainerPlanner<'_> {
             let (mut seen, mut is_low) = (BTreeSet::new(), false);
             for effect in &step.effects {
                 let Effect::NeedsAccess { of, id, .. } = effect else { continue };
-                if !seen.insert((*of, *id)) {
+                if !seen.insert((*of, id)) {
                     continue;
                 }
-                let name = self.context.names.name(*of, *id).unwrap_or_default();
+                let name = match id {
+                    Id::Known(id) => self.context.names.name(*of, *id).unwrap_or_default(),
+                    Id::OfStep(path) => path,
+                };
                 let level = levels.get(id).filter(|_| *of == decisive);
                 let texts = match (self.declared.scope, of, level) {
                     (Scope::Group, Named::Group, _) => {
@@ -117,7 +124,8 @@ impl ContainerPlanner<'_> {
                         texts::LOW_SHARE
                     }
                     (Scope::Project, Named::Group, None)
-                        if step.possible.is_none() && self.knows_shares(&mut plan.findings) =>
+                        if id.known().is_none()
+                            || step.possible.is_none() && self.knows_shares(&mut plan.findings) =>
                     {
                         texts::NO_SHARE
                     }
@@ -147,21 +155,22 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// Marks steps that name users who have no access here, as far as this project decides.
-    /// `connect` refuses them unless a step elsewhere gives that access. Only an administrator sees all who have
+    /// Marks steps that name users who have no access here, or in a group who do not maintain it, as far as
+    /// this group or project decides. `connect` refuses them unless a step elsewhere gives that access. Only an administrator sees all who have
     /// access: a private group that a project or a group above is shared with is hidden from others.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         let owner = self.context.personal_owner;
-        let is_certain = self.declared.scope == Scope::Project
-            && self.context.caller.administrator
-            && (owner.is_some() || self.context.has_group_above())
+        let scope = self.declared.scope;
+        let is_certain = self.context.caller.administrator
+            && (scope == Scope::Group || owner.is_some() || self.context.has_group_above())
             && !effects.any(|effect| *effect == Effect::Fills);
         if !is_certain {
             return;
         }
         let accesses = plan.findings.steps.iter().flat_map(Step::accesses);
-        let members = accesses.filter(|(.., after)| *after > 0).map(|(user, ..)| user);
+        let least = scope.of(MAINTAINER, 1);
+        let members = accesses.filter(|(.., after)| *after >= least).map(|(user, ..)| user);
         let seen = self.live.people.iter().flatten().flatten().copied();
         let mut inside: BTreeSet<_> = members.chain(seen).chain(owner).collect();
         if !matches!(self.live.presence, Presence::Here(..)) {
@@ -170,7 +179,10 @@ impl ContainerPlanner<'_> {
         let mut asks = false;
         let steps = plan.findings.steps.iter_mut().filter(|step| step.possible.is_none());
         for effect in steps.flat_map(|step| &mut step.effects) {
-            let Effect::NeedsAccess { of: Named::User, id, outsider } = effect else { continue };
+            let Effect::NeedsAccess { of: Named::User, id: Id::Known(id), outsider } = effect
+            else {
+                continue;
+            };
             match &self.live.people {
                 _ if inside.contains(id) => {}
                 None => asks = true,
@@ -183,6 +195,20 @@ impl ContainerPlanner<'_> {
         if asks {
             plan.findings.ask(Question::People);
         }
+    }
+
+    /// Marks a group that becomes less visible with what is in it and is more visible.
+    pub(super) fn mark_contents(&self, plan: &mut ContainerPlan) {
+        let mut steps = plan.findings.steps.iter_mut().filter(|step| step.scope == Scope::Group);
+        let Some(step) = steps.find(|step| narrows(step)) else { return };
+        let Some(contents) = &self.live.contents else {
+            return plan.findings.ask(Question::Contents);
+        };
+        let Some((_, most)) = visibility(step) else { return };
+        step.effects.extend(contents.iter().filter_map(|(path, visibility)| {
+            let rank = visibility_rank(visibility).filter(|rank| *rank > most)?;
+            Some(Effect::Contains { path: self.settings.moves.home(path), rank })
+        }));
     }
 
     /// Reports rules that name someone whose access this run takes away: the service then takes them
@@ -247,20 +273,25 @@ impl ContainerPlanner<'_> {
     }
 
     /// The levels of the container's members or shares with groups, by id, where they are declared or were read.
-    fn declared_and_live_levels(&self, named: Named) -> BTreeMap<u64, Level> {
+    fn declared_and_live_levels(&self, named: Named) -> BTreeMap<Id, Level> {
         let mut levels = BTreeMap::new();
         for section in catalogue::sections(self.declared.scope) {
             let Some((identity, _)) = subject(section).filter(|of| of.1 == named) else { continue };
             let mut specs = section.table().specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
             levels.extend(self.live.entries(section.section).into_iter().flatten().filter_map(
-                |entry| Some((entry.id()?, Level::parse(entry.fields.raw().get(level.name)?)?)),
+                |entry| {
+                    Some((
+                        Id::Known(entry.id()?),
+                        Level::parse(entry.fields.raw().get(level.name)?)?,
+                    ))
+                },
             ));
             let declared = self.declared.entries(section.section);
             let declared = declared.filter(|entry| entry.state == State::Present);
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(identity)?.value;
-                let id = self.context.names.known_id(named, name.text()?)?;
+                let id = self.context.names.id(named, name.text()?)?;
                 let level = entry.fields.get(level.name)?.value;
                 Some((id, Level::parse(level.plain()?)?))
             }));

@@ -181,6 +181,8 @@ impl RankedStep {
                 Effect::Share { .. }
                 | Effect::Visibility { .. }
                 | Effect::Follows(_)
+                | Effect::Collides(_)
+                | Effect::Contains { .. }
                 | Effect::Transfers { .. }
                 | Effect::NeedsAccess { .. }
                 | Effect::Risk(..)

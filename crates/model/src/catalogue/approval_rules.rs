@@ -5,7 +5,7 @@
 //! identified by its type instead of its name.
 
 use crate::{
-    kind::{Identity, Spec, forms},
+    kind::{Id, Identity, Spec, forms},
     operation::Request,
 };
 
@@ -74,7 +74,7 @@ impl Rules for ApprovalRules {
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let users = after.get("users").and_then(Json::as_array).into_iter().flatten();
         let users = users.filter_map(Json::as_u64);
-        let users = users.map(|user| Effect::needs_access(Named::User, user));
+        let users = users.map(|user| Effect::needs_access(Named::User, Id::Known(user)));
         let weaker = weaknesses(before, after).into_iter();
         let weaker = weaker.map(|how| Effect::Risk(Risk::Weakens, how.to_owned()));
         weaker.chain(users).collect()

@@ -29,6 +29,12 @@ pub struct Constraint {
     /// Whether it counts in each group above, not only in the nearest one that decides.
     #[serde(default)]
     pub every: bool,
+    /// Whether it counts in groups too, the deciding one included.
+    #[serde(default)]
+    pub groups: bool,
+    /// Whether it counts only for entries that name a group of another top-level group.
+    #[serde(default)]
+    pub outside: bool,
     /// What it does, after the name of the setting.
     #[serde(default)]
     pub text: String,
@@ -67,7 +73,7 @@ pub enum How {
     Replaces,
     /// A change of the group sets the same below, where it can be changed again.
     Sets,
-    /// It refuses to create an entry in a project.
+    /// It refuses to create an entry.
     Forbids,
 }
 
@@ -126,9 +132,23 @@ impl Constraint {
         rows.find(|row| row.by == self.by)?.value_below(by)
     }
 
+    /// True if the setting of a group decides about the same setting of new groups below it.
+    pub fn is_handed_down(&self) -> bool {
+        let mut rows = over(&self.by.section, Some(&self.by.field));
+        rows.any(|row| row.by == self.by && (row.how == How::Sets || !row.gives.is_empty()))
+    }
+
     /// True if the group's value `by` forbids creations in a container of `scope`.
     pub fn forbids(&self, by: &Json, scope: Scope) -> bool {
-        scope == Scope::Project && self.how == How::Forbids && self.contradicts(by, &Json::Null)
+        (self.groups || scope == Scope::Project)
+            && self.how == How::Forbids
+            && self.contradicts(by, &Json::Null)
+    }
+
+    /// True if it counts for the entry `name` of the container at `path`.
+    pub fn is_about(&self, path: &str, name: &str) -> bool {
+        let [top, other] = [path, name].map(|path| path.split('/').next().unwrap_or_default());
+        !self.outside || !top.eq_ignore_ascii_case(other)
     }
 }
 

@@ -7,7 +7,7 @@
 //! edit of it; the protection is then removed and added again.
 
 use crate::{
-    kind::{RefRule, forms},
+    kind::{Id, RefRule, forms},
     level::Level,
 };
 
@@ -96,9 +96,9 @@ pub(super) fn effects(
 ) -> Vec<Effect> {
     let is_new = before.is_empty();
     let access_needs = |named: Named, key: &'static str| {
-        let ids = move |fields: &Object, list: &str| -> Vec<u64> {
+        let ids = move |fields: &Object, list: &str| -> Vec<Id> {
             let rows = fields.get(list).and_then(Json::as_array).into_iter().flatten();
-            rows.filter_map(|row| row.get(key)?.as_u64()).collect()
+            rows.filter_map(|row| Id::of(row.get(key)?)).collect()
         };
         let new = lists.iter().flat_map(move |list| {
             let known_ids = if is_edited { ids(before, list) } else { Vec::new() };

@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
-use super::RefRule;
-use crate::field::{Named, Risk, Scope};
+use super::{Id, RefRule};
+use crate::{
+    address::Address,
+    field::{Named, Risk, Scope},
+};
 
 /// Something that a container must have before other changes of it are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,7 +103,7 @@ pub enum Effect {
         /// Whether it is a user or a group.
         of: Named,
         /// The id.
-        id: u64,
+        id: Id,
         /// The username, if neither the live state nor this container gives the user access.
         outsider: Option<String>,
     },
@@ -131,6 +134,15 @@ pub enum Effect {
     },
     /// It gets its path only after the container that is declared at this path has moved.
     Follows(Arc<str>),
+    /// A group above has this entry, beside which the service refuses to create it.
+    Collides(Address),
+    /// The group becomes less visible than this group or project in it.
+    Contains {
+        /// Its declared path.
+        path: Arc<str>,
+        /// Its visibility, as a rank.
+        rank: usize,
+    },
     /// It moves to another namespace.
     Transfers {
         /// The full path before.
@@ -140,7 +152,7 @@ pub enum Effect {
 
 impl Effect {
     /// It refers to this user or group.
-    pub const fn needs_access(of: Named, id: u64) -> Self {
+    pub const fn needs_access(of: Named, id: Id) -> Self {
         Self::NeedsAccess { of, id, outsider: None }
     }
 

@@ -6,7 +6,7 @@ use super::Call;
 use crate::{
     cause::Cause,
     field::{Named, Scope},
-    operation::id_of,
+    operation::{created_at, id_of},
     value::Json,
 };
 
@@ -52,7 +52,7 @@ struct PendingContainer {
 pub type Entries = BTreeMap<String, Option<Id>>;
 
 /// An id, known now or later.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Id {
     /// A known id.
     Known(u64),
@@ -62,6 +62,12 @@ pub enum Id {
 }
 
 impl Id {
+    /// The id that a request sends as `value`.
+    pub fn of(value: &Json) -> Option<Self> {
+        let pending = || created_at(value).map(|path| Self::OfStep(path.into()));
+        value.as_u64().map(Self::Known).or_else(pending)
+    }
+
     /// The value in a request.
     pub fn sent(&self) -> Json {
         match self {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Section;
 use crate::{
-    field::{Scope, Secrecy, Variant},
+    field::{Among, Scope, Secrecy, Variant},
     value::{Json, Object},
 };
 
@@ -35,6 +35,25 @@ impl Section {
     pub fn only_one(self, name: &str) -> Option<&'static str> {
         let variant = self.table().variant(name).filter(|_| self.home.scope == Scope::Project);
         variant?.only_one
+    }
+
+    /// True if no entry may have the name of an entry of a group above.
+    pub fn is_unique_above(self) -> bool {
+        self.identity.iter().any(|name| self.field(name).among == Among::UniqueAbove)
+    }
+
+    /// What only one entry of a project and the groups above can be: a name, or the exclusive group of
+    /// the entry.
+    pub fn unique_above(self, name: &str) -> Option<&str> {
+        if self.is_unique_above() { Some(name) } else { self.only_one(name) }
+    }
+
+    /// True if the service refuses an entry below a group that has the entry `above`.
+    pub fn collides(self, name: &str, above: &str) -> bool {
+        let unique = self.unique_above(name);
+        unique.is_some()
+            && unique == self.unique_above(above)
+            && (self.is_unique_above() || name != above)
     }
 
     /// The other fields of an example of an entry with the field `name`: of the variant that needs the

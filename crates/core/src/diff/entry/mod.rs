@@ -431,7 +431,7 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// Adds a step, unless the service would refuse it because of the group above.
-    fn add_step(&self, step: Step, findings: &mut Findings) {
+    fn add_step(&self, mut step: Step, findings: &mut Findings) {
         let access = step.accesses().next();
         if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
             match self.context.inherited {
@@ -447,13 +447,13 @@ impl<'a> EntryDiff<'a> {
                 }
             }
         }
-        let adds = step.adds_entry() && step.possible.is_none();
-        let forbidden =
-            adds.then(|| self.context.creation_limit(self.section, &step, findings)).flatten();
-        match forbidden.map(|limit| limit.problem(&self.address, &self.entry.origin)) {
-            Some(Ok(problem)) => findings.problems.push(problem),
-            _ => findings.steps.push(step),
+        if step.adds_entry() && step.possible.is_none() {
+            if let Some(problem) = self.context.creation_problem(self.section, &step, findings) {
+                return findings.problems.push(problem);
+            }
+            self.context.mark_collision(self.section, &mut step, findings);
         }
+        findings.steps.push(step);
     }
 
     fn below_inherited(&self, declared: Level, above: u8) -> Problem {

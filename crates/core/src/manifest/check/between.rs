@@ -1,13 +1,17 @@
 //! Checks of what several groups and projects declare together.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 
 use super::{Context, DeclaredPaths, declared_values, present_entries, repeats};
 use crate::{
-    address::group_of,
+    address::{group_of, groups_above},
     catalogue::{
         self,
         constraints::{self, Constraint, How},
+        shares,
     },
     desired::{Container, Creation, Entry, State},
     field::{Among, Named, Scope},
@@ -20,8 +24,19 @@ use crate::{
     value::Value,
 };
 
-/// Marks the groups that projects may be created in.
+/// Marks the groups that projects may be created in, and what is below groups that are shared.
 pub(super) fn mark_namespaces(containers: &mut [Container]) {
+    let groups = containers.iter().filter(|of| of.scope == Scope::Group);
+    let shared = groups.filter_map(|group| {
+        let shares = present_entries(group.section(shares::SECTION)?);
+        Some((group.path.to_lowercase(), shares.map(|share| share.key.as_str().into()).collect()))
+    });
+    let shared: HashMap<String, Vec<Arc<str>>> = shared.collect();
+    for of in containers.iter_mut().filter(|_| !shared.is_empty()) {
+        let path = of.path.to_lowercase();
+        let above = groups_above(&path).filter_map(|group| shared.get(group));
+        of.life.shares_above = above.flatten().cloned().collect();
+    }
     let groups: HashSet<_> = containers
         .iter()
         .filter(|of| of.scope == Scope::Project && matches!(of.create, Creation::Allowed(_)))
@@ -35,6 +50,9 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
 /// Reports what a declared group above does not allow, and a project above.
 pub(super) fn check_parents(all: &DeclaredPaths<'_>, context: &Context, faults: &mut Faults) {
     for (path, container) in all.iter().filter(|(_, container)| context.manages(&container.path)) {
+        if container.scope == Scope::Group {
+            check_constraints(container, container, faults);
+        }
         for above in path.match_indices('/').filter_map(|(at, _)| all.get(&path[..at])) {
             if above.scope == Scope::Project {
                 let at = Spot::value(&container.origin);
@@ -54,30 +72,16 @@ pub(super) fn check_parents(all: &DeclaredPaths<'_>, context: &Context, faults: 
 fn check_inherited_entries(container: &Container, group: &Container, faults: &mut Faults) {
     for section in &container.sections {
         let of = section.of;
-        let is_shared = of.identity.iter().any(|name| of.field(name).among == Among::UniqueAbove);
         let Some(inherited) = group.section(of.section) else { continue };
-        for entry in present_entries(section) {
-            let only = of.only_one(&entry.key);
-            // Nothing of such a section can collide.
-            if !is_shared && only.is_none() {
-                continue;
-            }
-            let first = present_entries(inherited).find(|other| {
-                if other.key == entry.key {
-                    is_shared
-                } else {
-                    only.is_some() && of.only_one(&other.key) == only
-                }
-            });
+        let entries = present_entries(section);
+        for entry in entries.filter(|entry| of.unique_above(&entry.key).is_some()) {
+            let first =
+                present_entries(inherited).find(|other| of.collides(&entry.key, &other.key));
             let Some(first) = first else { continue };
-            let texts =
-                if only.is_some() { texts::INHERITED_EXCLUSIVE } else { texts::INHERITED_NAME };
-            let words = words![
-                path = group.path,
-                noun = of.noun,
-                key = first.key,
-                what = only.unwrap_or_default()
-            ];
+            let is_name = of.is_unique_above();
+            let texts = if is_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
+            let what = of.unique_above(&entry.key).unwrap_or_default();
+            let words = words![path = group.path, noun = of.noun, key = first.key, what];
             faults.report_pair(texts, [&entry.origin, &first.origin].map(Spot::key), words);
         }
     }
@@ -109,9 +113,10 @@ fn access_level(entry: &Entry) -> Option<(Level, Origin)> {
     Some((Level::parse(field.value.plain()?)?, field.origin))
 }
 
-/// Reports what `group`, above `container`, does not allow in it.
+/// Reports what `group`, above `container` or the same, does not allow in it.
 fn check_constraints(container: &Container, group: &Container, faults: &mut Faults) {
-    for row in constraints::all() {
+    let is_above = container.path != group.path;
+    for row in constraints::all().filter(|row| row.groups || is_above) {
         let Some(deciding) = group.setting(&row.by.section, &row.by.field) else {
             check_private_start(row, container, group, faults);
             continue;
@@ -122,7 +127,9 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
         let Some(name) = &row.over.field else {
             let section = container.section(&row.over.section);
             let mut entries = section.into_iter().flat_map(present_entries);
-            if let Some(entry) = entries.next().filter(|_| row.forbids(limit, container.scope)) {
+            if let Some(entry) = entries.find(|entry| {
+                row.forbids(limit, container.scope) && row.is_about(&container.path, &entry.key)
+            }) {
                 // They may have been there before.
                 let words = words![setting, path, text = row.text];
                 faults.report_pair(texts::LOCKED, [Spot::key(&entry.origin), related], words);

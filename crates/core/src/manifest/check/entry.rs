@@ -165,10 +165,9 @@ impl Check<'_> {
         for (name, field) in part.fields.iter() {
             let spec = section.table().get(name);
             // Fields that are never sent also belong to the identity, such as former URLs of a hook.
-            let is_identity = |spec: &Spec| {
+            if spec.is_some_and(|spec| {
                 section.identity.contains(&name) || spec.field.accepted == Accepted::Never
-            };
-            if spec.is_some_and(is_identity) {
+            }) {
                 continue;
             }
             // Keys below `extra:` may be anything and are not quoted.

@@ -4,7 +4,7 @@ use super::label::is_excluded;
 use crate::{
     address::Glob,
     desired::{Container, Declared, DeclaredSection},
-    diff::{Action, Change, Step},
+    diff::{Action, Step},
     kind::Shape,
     plan::ContainerPlan,
 };
@@ -56,13 +56,13 @@ impl Rest {
                 section.address_of(entry, &address) == step.address
                     || (step.is_copy && Some(&entry.key) == name.as_ref())
             });
-            let changes_identity = |change: &Change| {
-                is_excluded(change.label) && section.of.identity.contains(&&*change.field)
-            };
             match position {
                 Some(position)
                     if step.action == Action::Update
-                        && !step.changes.iter().any(changes_identity) =>
+                        && !step.changes.iter().any(|change| {
+                            is_excluded(change.label)
+                                && section.of.identity.contains(&&*change.field)
+                        }) =>
                 {
                     drop_excluded(&mut section.entries[position].fields, step);
                 }

@@ -12,20 +12,23 @@
 //! - What a setting of a group decides about is changed after it, and created while it allows that.
 //! - A rule that names users comes after the groups above have given them access, and before groups take it
 //!   away.
+//! - An entry that a group above has too is created before that one, or after its removal.
 //! - A user with a level in a group has at least that level in everything below.
 //!
 //! An edge leads to the nearest container above with such a step, which has its own edge to the
 //! next. So the number of edges does not grow with the depth.
 
+mod entries;
 mod graph;
 mod people;
+mod visible;
 
 use std::{
     cell::OnceCell,
     collections::{BTreeSet, HashMap, HashSet},
 };
 
-use super::order::{narrows, visibility};
+use super::order::narrows;
 use crate::{
     address::{Address, groups_above},
     catalogue::{
@@ -33,15 +36,16 @@ use crate::{
         settings,
     },
     diff::{
-        Action, Change, Edge, Problem, Shown, Step,
+        Change, Edge, Problem, Shown, Step,
         texts::{self, words},
     },
     field::Scope,
-    kind::{Capability, Effect, VISIBILITIES},
+    kind::{Capability, Effect},
     value::Json,
 };
 use graph::Graph;
 pub(super) use people::still_named;
+use visible::{order_visibility, refuse_too_visible, refuse_visible_contents};
 
 /// A step, by its position, that comes after another one, and why.
 type LaterStep = (usize, Edge);
@@ -56,6 +60,8 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems.extend(refuse_too_visible(steps));
     let edges = order_visibility(steps);
     add_edges(steps, edges);
+    problems.extend(refuse_visible_contents(steps));
+    problems.extend(entries::order_entries(steps));
     problems.extend(order_constraints(steps));
     problems.extend(people::connect(steps));
     for step in &mut *steps {
@@ -214,6 +220,7 @@ fn refuse_circles(steps: &[Step]) -> Vec<Problem> {
         .collect()
 }
 
+<<<<<<< OURS
 /// Refuses visibility above what the same run gives the group. A new group that does not declare it is
 /// private, unless the administrators of the service changed that.
 fn refuse_too_visible(steps: &[Step]) -> Vec<Problem> {
@@ -271,6 +278,66 @@ fn order_visibility(steps: &[Step]) -> Vec<LaterStep> {
     edges.into_iter().map(|(later, earlier, reason)| (later, edge(earlier, reason))).collect()
 }
 
+||||||| BASE
+/// Refuses visibility above what the same run gives the group. A new group that does not declare it is
+/// private, unless the administrators of the service changed that.
+fn refuse_too_visible(steps: &[Step]) -> Vec<Problem> {
+    let is_new_group = |step: &Step| {
+        let is_new = step.provides(Capability::Exists);
+        // A group that is restored has the visibility that it had.
+        step.scope == Scope::Group && step.action == Action::Create && is_new
+    };
+    let seen = |step: &Step| {
+        let declared = visibility(step).map(|(_, after)| after);
+        declared.or_else(|| is_new_group(step).then_some(0))
+    };
+    let groups = by_path(steps, |step| {
+        seen(step).filter(|_| step.scope == Scope::Group).map(|most| (step, most))
+    });
+    let problem = |step: &Step| {
+        let rank = seen(step)?;
+        let (group, most) = above(&groups, &step.address.path).next()?;
+        (rank > *most).then(|| more_visible_problem(step, rank, group, *most))
+    };
+    steps.iter().filter(|_| !groups.is_empty()).filter_map(problem).collect()
+}
+
+fn more_visible_problem(step: &Step, rank: usize, group: &Step, most: usize) -> Problem {
+    let words = words![
+        visibility = VISIBILITIES[rank],
+        group = group.address.path,
+        most = VISIBILITIES[most]
+    ];
+    let change = step.change("visibility");
+    let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
+    Problem::of(texts::MORE_VISIBLE, words, &step.address, origin)
+}
+
+fn order_visibility(steps: &[Step]) -> Vec<LaterStep> {
+    let changes = |of: fn(Option<usize>, usize) -> bool| {
+        let changes = steps.iter().enumerate().filter(move |(_, step)| {
+            visibility(step).is_some_and(|(before, after)| of(before, after))
+        });
+        changes.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect::<HashMap<_, _>>()
+    };
+    let widened = changes(|before, after| before.is_none_or(|before| before < after));
+    let narrowed = changes(|before, after| before.is_some_and(|before| before > after));
+    let mut edges: Vec<(usize, usize, &'static str)> = Vec::new();
+    for (path, at) in &widened {
+        let reason = "nothing is more visible than the group that it is in";
+        edges.extend(above(&widened, path).next().map(|group| (*at, *group, reason)));
+    }
+    for (path, at) in &narrowed {
+        let reason = "what is in a group is never more visible than it";
+        edges.extend(above(&narrowed, path).next().map(|group| (*group, *at, reason)));
+    }
+    edges.sort_unstable();
+    let edge = |earlier: usize, reason| Edge { address: steps[earlier].address.clone(), reason };
+    edges.into_iter().map(|(later, earlier, reason)| (later, edge(earlier, reason))).collect()
+}
+
+=======
+>>>>>>> THEIRS
 /// The value of `by` before and after a step of a group.
 fn setting_change<'s>(
     step: &'s Step,
@@ -299,7 +366,8 @@ fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
         let decided = steps.iter().enumerate().filter(|(_, step)| is_constrained_by(row, step));
         let decided = decided.filter(|_| !deciding.is_empty()).flat_map(|(at, step)| {
             let path = step.address.path.to_lowercase();
-            let above = groups_above(&path).take(reach);
+            let itself = (row.groups && step.scope == Scope::Group).then_some(&*path);
+            let above = itself.into_iter().chain(groups_above(&path)).take(reach);
             let above = above.filter_map(|group| deciding.get(group)).take(most);
             above.map(|first| (at, step, *first)).collect::<Vec<_>>()
         });
@@ -312,7 +380,8 @@ fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above must allow it first",
                 };
-                if !narrows(step) {
+                // Then the group comes last.
+                if !(narrows(step) && narrows(group)) {
                     edges.push((at, first, reason));
                 }
                 continue;
@@ -350,7 +419,12 @@ fn is_constrained_by(row: &Constraint, step: &Step) -> bool {
     let section = step.address.section.unwrap_or(settings::SECTION);
     match &row.over.field {
         _ if row.over.section == "create" => step.provides(Capability::Exists),
-        None => *section == row.over.section && step.adds_entry(),
+        None => {
+            let name = step.address.entry.as_deref().unwrap_or_default();
+            *section == row.over.section
+                && step.adds_entry()
+                && row.is_about(&step.address.path, name)
+        }
         Some(name) => *section == row.over.section && step.change(name).is_some(),
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     },
     field::Scope,
     kind::{Capability, Effect},
-    level::Level,
+    level::{Level, MAINTAINER},
     plan::grants::UserRule,
     text,
 };
@@ -96,14 +96,18 @@ fn shares_more(step: &Step) -> bool {
 
 /// Rules may name only users who have access, or get it in a group.
 fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
-    let open = steps.iter().filter(|step| shares_more(step) || step.provides(Capability::InPlace));
+    let transfers = |effect: &Effect| matches!(effect, Effect::Transfers { .. });
+    let open = steps.iter().filter(|step| step.effects.iter().any(transfers));
     let open: BTreeSet<_> = open.map(|step| step.address.path.to_lowercase()).collect();
     steps
         .iter()
         .filter_map(|step| {
             let path = step.address.path.to_lowercase();
-            let gets =
-                |user| grants.get(&user).is_some_and(|all| group_grants(all).next().is_some());
+            let least = step.scope.of(MAINTAINER, 1);
+            let gets = |user| {
+                let mut all = grants.get(&user).into_iter().flat_map(group_grants);
+                all.any(|grant| grant.after >= least)
+            };
             let names = step.needed_users().filter_map(|(user, name)| name.filter(|_| !gets(user)));
             let names: BTreeSet<_> = names.collect();
             if names.is_empty() || groups_above(&path).any(|group| open.contains(group)) {
@@ -112,7 +116,8 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
             let names: Vec<_> = names.into_iter().collect();
             let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
             let words = words![names = text::listed(&names), have, user];
-            Some(Problem::of(texts::OUTSIDERS, words, &step.address, &step.origin))
+            let texts = step.scope.of(texts::NO_MAINTAINERS, texts::OUTSIDERS);
+            Some(Problem::of(texts, words, &step.address, &step.origin))
         })
         .collect()
 }

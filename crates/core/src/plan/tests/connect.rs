@@ -3,6 +3,7 @@
 use super::{order::access, *};
 use crate::{
     diff::{Change, Edge},
+    kind::Id,
     operation::{PROJECT_FORK, SHARE_CREATE, id_of},
     plan::connect::connect,
     secret::Reference,
@@ -362,8 +363,11 @@ fn a_rule_waits_for_access_from_a_group_above() {
         }
     };
     let gives = |path: &str| in_group(path, "members", access(3, 0, 30));
-    let needs =
-        in_group("acme/web/shop", "protected_branches", vec![Effect::needs_access(Named::User, 3)]);
+    let needs = in_group(
+        "acme/web/shop",
+        "protected_branches",
+        vec![Effect::needs_access(Named::User, Id::Known(3))],
+    );
     let edges = |givers: &[&str]| -> Vec<String> {
         let mut steps: Vec<_> = givers.iter().map(|path| gives(path)).collect();
         steps.push(needs.clone());

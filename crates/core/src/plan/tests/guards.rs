@@ -7,7 +7,7 @@ use crate::{
     diff::{Context, Refusal},
     field::Scope,
     kind::{Names, Risk},
-    live::{CallerAccess, Inherited},
+    live::{CallerAccess, EntriesAbove, Inherited},
     plan::guard,
     release::Known,
 };
@@ -169,6 +169,7 @@ fn weaker_protection_is_refused() {
         personal_owner: None,
         names: &Names::default(),
         inherited: None,
+        entries_above: &EntriesAbove::new(),
         group_above: None,
         groups: &settings.groups,
         release: Known::NotAsked,

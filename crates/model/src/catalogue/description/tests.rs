@@ -344,7 +344,8 @@ fn grants_change_row_by_row_and_are_guarded() {
     };
     assert_eq!(
         rest,
-        [(Named::User, 5), (Named::Group, 6)].map(|(of, id)| Effect::needs_access(of, id))
+        [(Named::User, 5), (Named::Group, 6)]
+            .map(|(of, id)| Effect::needs_access(of, crate::kind::Id::Known(id)))
     );
     let found = crate::kind::weaker(&[(**before).clone()], &[(**after).clone()]);
     let how: Vec<_> = found.iter().map(|weaker| &*weaker.how).collect();
