@@ -126,6 +126,7 @@ pub async fn plan(
     live: &mut Live,
     settings: &Settings,
 ) -> Result<ContainerPlan> {
+    observer.recall(container, live);
     loop {
         let plan = plan::container(container, live, settings);
         if plan.questions.is_empty() {
