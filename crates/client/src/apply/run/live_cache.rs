@@ -16,7 +16,7 @@ use crate::{
     desired::{Container, DeclaredSection},
     diff::{Action, Step},
     field::{Readback, Scope},
-    kind::{LiveEntry, Place, Section, Target, Wanted},
+    kind::{Place, Section, Target, Wanted},
     live::{Collection, Live, Presence},
     observe::{part_of, same_path},
     operation::{Request, Write},
@@ -292,7 +292,7 @@ mod tests {
             Unlisted,
             testing::{self, shop},
         },
-        kind::Facts,
+        kind::{Facts, LiveEntry},
         operation::{
             GROUP_UPDATE, GROUP_VARIABLE_CREATE, Op, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE,
             SCHEDULE_DELETE, SCHEDULE_UPDATE, SHARE_DELETE, VARIABLE_CREATE,
