@@ -259,7 +259,7 @@ impl Step {
         self.sends.iter_mut().for_each(|call| call.request.shrink());
     }
 
-    /// Drops the requests, except for what they refer to: apply plans each step again. The requests
+    /// Drops the requests, except for what they refer to: apply plans the step again. The requests
     /// of a step of the group or project itself stay: they show whether somebody else did the same.
     pub(crate) fn drop_requests(&mut self) {
         if self.address.section.is_some() {

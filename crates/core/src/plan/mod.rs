@@ -65,8 +65,8 @@ use crate::{
 /// more groups and projects in that time.
 const MOST_LIVE: usize = 10_000;
 
-/// How many of these also keep the requests of their steps, so that apply need not plan them again. No service
-/// answers to more in a minute.
+/// How many of these also keep the requests of their steps, so that apply does not plan them again. Few
+/// services carry out the steps of more in that time.
 const MOST_WITH_REQUESTS: usize = 2_000;
 
 /// What a plan depends on in addition to declarations and live state.
@@ -242,7 +242,7 @@ impl Plan {
         Self { remembered: Some(BTreeMap::new()), ..self }
     }
 
-    /// A plan that keeps of each step what it shows, which is enough to be applied, but not to be
+    /// A plan that keeps the requests of its first steps only, which is enough to be applied, but not to be
     /// saved or compared with a saved one.
     #[must_use]
     pub fn without_requests(self) -> Self {

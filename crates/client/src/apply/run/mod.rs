@@ -7,8 +7,9 @@
 //! a lost answer, a stale  '- wait, read again, plan again
 //! ```
 //!
-//! The live state of the plan is read again before the first write only if it is old. Verification
-//! plans once more, from the answers to writes and from new reads of what they did not show
+//! The live state of the plan is read again before the first write only if it is old. While it counts as
+//! current and the plan kept its requests, the steps are sent as planned: the same state would give the
+//! same plan. Verification plans once more, from the answers to writes and from new reads of what they did not show
 //! ([`live_cache`]).
 //!
 //! Waiting steps of a container share one reading. While all of them wait, the container gives its
