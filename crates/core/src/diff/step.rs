@@ -268,6 +268,12 @@ impl Step {
         }
     }
 
+    /// Whether planning again from the same live state would give the same step: it keeps its requests,
+    /// and was not compared with a base.
+    pub fn is_complete(&self) -> bool {
+        self.label.is_none() && self.sends.len() == self.calls.len()
+    }
+
     /// Whether it differed before the reviewed branch.
     pub fn is_drift(&self) -> bool {
         self.label == Some(Label::Drift)

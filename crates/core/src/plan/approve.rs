@@ -68,12 +68,6 @@ impl Approved<'_> {
         self.plan.live(path)
     }
 
-    /// Whether the steps of the container at `path` are what planning it again from that live state
-    /// would give.
-    pub fn keeps_requests(&self, path: &str) -> bool {
-        self.plan.keeps_requests(path)
-    }
-
     /// Whether `refusal`, by a guard of now, was already acknowledged when the plan was made.
     pub fn acknowledges(&self, refusal: &Refusal) -> bool {
         self.plan.acknowledged.iter().any(|acknowledged| {

@@ -65,8 +65,7 @@ use crate::{
 /// more groups and projects in that time.
 const MOST_LIVE: usize = 10_000;
 
-/// How many of these also keep the requests of their steps, so that apply does not plan them again. Few
-/// services carry out the steps of more in that time.
+/// How many of these also keep the requests of their steps, so that apply does not plan them again.
 const MOST_WITH_REQUESTS: usize = 2_000;
 
 /// What a plan depends on in addition to declarations and live state.
@@ -188,11 +187,7 @@ pub struct Plan {
 }
 
 /// A live state that is kept but not shown.
-struct KeptLive {
-    live: Box<Live>,
-    /// Whether the steps that were planned from it keep their requests.
-    with_requests: bool,
-}
+struct KeptLive(Box<Live>);
 
 impl std::fmt::Debug for KeptLive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -265,10 +260,8 @@ impl Plan {
 
     /// Adds the plan of one more container, and its live state.
     pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: Live) {
-        let keeps_live = !plan.steps.is_empty() && self.live.len() < MOST_LIVE;
-        let with_requests = keeps_live && self.live.len() < MOST_WITH_REQUESTS;
         for step in plan.findings.steps.iter_mut().chain(&mut plan.findings.watched) {
-            if self.drops_requests && !with_requests {
+            if self.drops_requests && self.live.len() >= MOST_WITH_REQUESTS {
                 step.drop_requests();
             }
             step.shrink(&mut self.shared);
@@ -278,9 +271,8 @@ impl Plan {
             Scope::Project => self.projects += 1,
         }
         self.brought_in.add(container);
-        if keeps_live {
-            let kept = KeptLive { live: Box::new(live), with_requests };
-            self.live.insert(container.path.clone(), kept);
+        if !plan.steps.is_empty() && self.live.len() < MOST_LIVE {
+            self.live.insert(container.path.clone(), KeptLive(Box::new(live)));
         }
         for (user, rule) in std::mem::take(&mut plan.user_rules) {
             self.user_rules.entry(user).or_default().push(rule);
@@ -410,13 +402,7 @@ impl Plan {
 
     /// The live state of the container at `path`, if it is kept.
     pub fn live(&self, path: &str) -> Option<&Live> {
-        self.live.get(path).map(|kept| &*kept.live)
-    }
-
-    /// Whether the steps of the container at `path` can be sent as they were planned from its
-    /// [live state](Self::live).
-    fn keeps_requests(&self, path: &str) -> bool {
-        self.base.is_none() && self.live.get(path).is_some_and(|kept| kept.with_requests)
+        self.live.get(path).map(|state| &*state.0)
     }
 }
 

@@ -338,18 +338,13 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    /// The live state of the plan, if it still counts as current.
-    fn trusted_live(&self) -> Option<&'a Live> {
-        let planned = self.plan.live(&self.container.path);
-        planned
-            .filter(|live| self.now() < live.times.object.ended.saturating_add(self.apply.trusts))
-    }
-
     /// Starts from the live state of the plan and returns when it was read, if the planned steps are
     /// what planning again from it would give.
     fn trust_plan(&self) -> Option<Times> {
-        let kept = self.plan.keeps_requests(&self.container.path);
-        let live = self.trusted_live().filter(|_| kept)?;
+        let live = self.apply.trusted_live(self.plan, &self.container.path)?;
+        if !self.steps.iter().all(|step| step.is_complete()) {
+            return None;
+        }
         self.record_id(Some(&live.presence));
         *self.cache.borrow_mut() = LiveCache::new(live.clone());
         Some(live.times.clone())
@@ -359,7 +354,7 @@ impl<'a> ContainerRun<'a> {
     async fn first_reading(&self) -> Result<Reading> {
         let planned = self.plan.live(&self.container.path);
         self.record_id(planned.map(|live| &live.presence));
-        let live = match self.trusted_live() {
+        let live = match self.apply.trusted_live(self.plan, &self.container.path) {
             Some(live) => live.clone(),
             None => {
                 let id = self.id.get().copied();
