@@ -11,7 +11,7 @@ use std::{
     ops::Range,
 };
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::Serializer;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -293,7 +293,7 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove
 
 /// `text` as one path segment or query part: everything except the unreserved characters of RFC
 /// 3986 is percent-encoded.
-pub fn encode(text: &str) -> impl fmt::Display + '_ {
+pub fn encode(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, UNRESERVED)
 }
 

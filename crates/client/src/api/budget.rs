@@ -61,9 +61,9 @@ impl Quota {
     /// Reads the headers of an answer. `wall` is for answers without a `Date`. Returns `None` for
     /// malformed headers, and for a reset that has passed or is too far away to wait for.
     pub fn read(headers: &HeaderMap, wall: SystemTime) -> Option<Self> {
+        let reset = number(headers, "ratelimit-reset")?;
         let now = date(headers, "date").unwrap_or(wall);
         let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
-        let reset = number(headers, "ratelimit-reset")?;
         let wait = Duration::from_secs(reset.checked_sub(now).filter(|wait| *wait > 0)?);
         let a_minute = number(headers, "ratelimit-limit")?;
         let remaining = number(headers, "ratelimit-remaining")?;

@@ -307,10 +307,14 @@ impl Core {
             }
         };
         let status = sent.as_ref().map_or(0, |response| response.status);
-        let id = sent.as_ref().ok().and_then(|response| request_id(&response.headers));
         let duration = self.now().saturating_sub(started).as_millis();
         let operation = request.operation;
-        tracing::debug!(operation = operation.id, method = %operation.method, path = request.path(), status, duration, request_id = id, "request");
+        // What it shows is made only if the log shows it.
+        tracing::debug!(
+            operation = operation.id, method = %operation.method, path = request.path(), status, duration,
+            request_id = sent.as_ref().ok().and_then(|response| request_id(&response.headers)),
+            "request"
+        );
         match sent {
             Err(error) => {
                 let outcome = match (error.failure, error.phase) {

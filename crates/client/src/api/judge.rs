@@ -49,15 +49,15 @@ impl Core {
         let quota = Quota::read(&response.headers, wall);
         let mut wait = None;
         let (outcome, result) = match status {
-            200..300 => {
-                let request_id = request_id(&response.headers);
-                match content(operation, response, wanted) {
-                    Ok(answer) => (SendOutcome::Success, Ok(answer)),
-                    Err((outcome, why)) => {
-                        (outcome, Err(ErrorKind::Malformed { status, why, request_id }))
-                    }
+            200..300 => match content(operation, &response, wanted) {
+                Ok(body) => {
+                    (SendOutcome::Success, Ok(Answer { status, headers: response.headers, body }))
                 }
-            }
+                Err((outcome, why)) => {
+                    let request_id = request_id(&response.headers);
+                    (outcome, Err(ErrorKind::Malformed { status, why, request_id }))
+                }
+            },
             // Nothing to do: the project had the star, or was no fork.
             304 if operation.may_be_done => {
                 let answer = Answer { status, headers: response.headers, body: Json::Null };
@@ -101,15 +101,15 @@ impl Core {
     }
 }
 
-/// The content of a successful answer, or what is wrong with it.
+/// The body of a successful answer, or what is wrong with it.
 fn content(
     operation: &Operation,
-    response: WireResponse,
+    response: &WireResponse,
     wanted: &KeyFilter,
-) -> Result<Answer, (SendOutcome, &'static str)> {
+) -> Result<Json, (SendOutcome, &'static str)> {
     let WireResponse { status, headers, body } = response;
     let read = operation.method == Method::Get;
-    let body = body.map_err(|e| match e {
+    let body = body.as_ref().map_err(|e| match e {
         BodyError::Cut => (SendOutcome::Unreadable, "a truncated body"),
         BodyError::TooLarge => (SendOutcome::Oversized, "a body of more than 32 MiB"),
     })?;
@@ -118,23 +118,22 @@ fn content(
     }
     let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
     if body.is_empty() && may_be_empty {
-        return Ok(Answer { status, headers, body: Json::Null });
+        return Ok(Json::Null);
     }
-    if !has_type(&headers, "application/json") {
-        let html = has_type(&headers, "text/html");
+    if !has_type(headers, "application/json") {
+        let html = has_type(headers, "text/html");
         return Err((
             SendOutcome::Unreadable,
             if html { HTML } else { "something other than JSON" },
         ));
     }
-    let body =
-        super::parse::parse(&body, wanted).ok_or((SendOutcome::Unreadable, "broken JSON"))?;
+    let body = super::parse::parse(body, wanted).ok_or((SendOutcome::Unreadable, "broken JSON"))?;
     // The body of a write's answer is used only if it is an object; anything else does not undo the
     // write.
     if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
         return Err((SendOutcome::Unreadable, "something other than an object"));
     }
-    Ok(Answer { status, headers, body })
+    Ok(body)
 }
 
 fn has_type(headers: &HeaderMap, expected: &str) -> bool {

@@ -1,6 +1,6 @@
 //! The client that writes.
 
-use std::time::Duration;
+use std::{borrow::Borrow, time::Duration};
 
 use bytes::Bytes;
 
@@ -44,7 +44,7 @@ impl WriteClient {
     /// [`ApiError`](super::ApiError). If it is [in doubt](super::ApiError::in_doubt_since), the
     /// write may have been carried out; the caller must wait and read again.
     pub async fn send(&self, request: Request<Write>) -> Result<Answer> {
-        self.deliver(request, None, None).await
+        self.deliver(&request, None, None).await
     }
 
     /// As [`send`](Self::send), for a request built from live values that were read as `freshness`
@@ -57,9 +57,10 @@ impl WriteClient {
     /// [`ApiError`](super::ApiError), also if the request is [stale](super::ApiError::is_stale).
     pub async fn send_fresh(
         &self,
-        request: Request<Write>,
+        request: impl Borrow<Request<Write>>,
         freshness: Freshness,
     ) -> Result<Answer> {
+        let request = request.borrow();
         let goes_stale = request.goes_stale()
             && !Bug::KeepStaleValues.is_planted()
             && !Bug::RepeatCreates.is_planted();
@@ -68,15 +69,14 @@ impl WriteClient {
 
     async fn deliver(
         &self,
-        request: Request<Write>,
+        request: &Request<Write>,
         freshness: Option<Freshness>,
         read_at: Option<Duration>,
     ) -> Result<Answer> {
         let core = &self.reads.core;
-        let (content, unquotable) = body(&request, &core.secrets)
-            .map_err(|why| core.error(&request, ErrorKind::Body(why)))?;
-        let result =
-            core.call(&request, Delivery { content, unquotable, freshness, read_at }).await;
+        let (content, unquotable) = body(request, &core.secrets)
+            .map_err(|why| core.error(request, ErrorKind::Body(why)))?;
+        let result = core.call(request, Delivery { content, unquotable, freshness, read_at }).await;
         let delete = request.operation.method == Method::Delete;
         match &result {
             Err(e)

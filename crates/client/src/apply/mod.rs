@@ -114,6 +114,13 @@ impl Apply<'_> {
         applied.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         applied
     }
+
+    /// The live state from which `plan` was made, if it still counts as current.
+    fn trusted_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p Live> {
+        let live = plan.live(path)?;
+        let now = self.writer.reads().clock().now();
+        (now < live.times.object.ended.saturating_add(self.trusts)).then_some(live)
+    }
 }
 
 /// Plans a container from its live state, and reads the answers to the plan's questions.
@@ -126,6 +133,7 @@ pub async fn plan(
     live: &mut Live,
     settings: &Settings,
 ) -> Result<ContainerPlan> {
+    observer.recall(container, live);
     loop {
         let plan = plan::container(container, live, settings);
         if plan.questions.is_empty() {

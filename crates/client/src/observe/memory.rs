@@ -99,6 +99,11 @@ impl<T: Clone> LookUps<T> {
         cell.get_or_init(|| async { read().await }).await.clone()
     }
 
+    /// The answer for `name`, if it was read before.
+    pub(super) fn recall(&self, name: &str) -> Option<T> {
+        lock(&self.0).get(name)?.get()?.as_ref().ok().cloned()
+    }
+
     /// Sets the answer for `name` without a request.
     fn insert(&self, name: &str, answer: T) {
         let cell = Arc::new(OnceCell::new_with(Some(Ok(answer))));

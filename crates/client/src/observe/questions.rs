@@ -23,6 +23,16 @@ use crate::{
 };
 
 impl Observer {
+    /// Adds to `live` what was read for another container about the group above, so that the plan need
+    /// not ask and be made again.
+    pub fn recall(&self, container: &Container, live: &mut Live) {
+        let is_in_place = self.moves.above(&container.path).is_none();
+        let group = group_of(&container.path).filter(|_| is_in_place).map(str::to_lowercase);
+        let Some(group) = group else { return };
+        live.inherited = live.inherited.take().or_else(|| self.memory.inherited.recall(&group));
+        live.group_above = live.group_above.take().or_else(|| self.memory.groups.recall(&group));
+    }
+
     /// Answers a plan's question about a container.
     ///
     /// # Errors

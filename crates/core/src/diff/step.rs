@@ -259,13 +259,19 @@ impl Step {
         self.sends.iter_mut().for_each(|call| call.request.shrink());
     }
 
-    /// Drops the requests, except for what they refer to: apply plans each step again. The requests
+    /// Drops the requests, except for what they refer to: apply plans the step again. The requests
     /// of a step of the group or project itself stay: they show whether somebody else did the same.
     pub(crate) fn drop_requests(&mut self) {
         if self.address.section.is_some() {
             self.dropped = References::of(self);
             self.sends = Vec::new();
         }
+    }
+
+    /// Whether planning again from the same live state would give the same step: it keeps its requests,
+    /// and was not compared with a base.
+    pub fn is_complete(&self) -> bool {
+        self.label.is_none() && self.sends.len() == self.calls.len()
     }
 
     /// Whether it differed before the reviewed branch.

@@ -65,6 +65,9 @@ use crate::{
 /// more groups and projects in that time.
 const MOST_LIVE: usize = 10_000;
 
+/// How many of these also keep the requests of their steps, so that apply does not plan them again.
+const MOST_WITH_REQUESTS: usize = 2_000;
+
 /// What a plan depends on in addition to declarations and live state.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -234,7 +237,7 @@ impl Plan {
         Self { remembered: Some(BTreeMap::new()), ..self }
     }
 
-    /// A plan that keeps of each step what it shows, which is enough to be applied, but not to be
+    /// A plan that keeps the requests of its first steps only, which is enough to be applied, but not to be
     /// saved or compared with a saved one.
     #[must_use]
     pub fn without_requests(self) -> Self {
@@ -258,7 +261,7 @@ impl Plan {
     /// Adds the plan of one more container, and its live state.
     pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: Live) {
         for step in plan.findings.steps.iter_mut().chain(&mut plan.findings.watched) {
-            if self.drops_requests {
+            if self.drops_requests && self.live.len() >= MOST_WITH_REQUESTS {
                 step.drop_requests();
             }
             step.shrink(&mut self.shared);

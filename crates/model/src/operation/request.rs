@@ -64,7 +64,7 @@ pub struct Request<E> {
     /// lacks. They become stale.
     repeated: Sealed,
     /// The fields of the body whose values must not be quoted, even plain ones.
-    sensitive: Vec<String>,
+    sensitive: Vec<Cow<'static, str>>,
     /// The fields of the body that contain an id which is not known yet.
     naming: Vec<String>,
     /// Whether sending it again could undo later requests.
@@ -206,8 +206,11 @@ impl<E> Request<E> {
 
     /// Marks fields of the body whose values must not be quoted, even plain ones. Secrets are never
     /// quoted.
-    pub fn sensitive(mut self, fields: impl IntoIterator<Item = String>) -> Self {
-        self.sensitive.extend(fields);
+    pub fn sensitive(
+        mut self,
+        fields: impl IntoIterator<Item = impl Into<Cow<'static, str>>>,
+    ) -> Self {
+        self.sensitive.extend(fields.into_iter().map(Into::into));
         self
     }
 
@@ -294,7 +297,10 @@ impl<E> Request<E> {
         let path = self.operation.path;
         let addresses_container =
             path.starts_with("/projects/:id") || path.starts_with("/groups/:id");
-        let has_id = || self.path().split('/').nth(2).is_some_and(|id| id.parse::<u64>().is_ok());
+        let has_id = || match self.named.iter().find(|(argument, _)| *argument == "id") {
+            Some((_, Some(_))) => true,
+            _ => self.argument("id").is_some_and(|id| id.parse::<u64>().is_ok()),
+        };
         addresses_container && !has_id()
     }
 
@@ -355,24 +361,28 @@ impl<E> Request<E> {
 
     /// The path, with what `shown` has for an argument in its place.
     fn path_by(&self, shown: impl Fn(&str) -> Option<String>) -> String {
-        let segments = self.operation.path.split('/').map(|segment| {
+        let mut path = String::with_capacity(2 * self.operation.path.len());
+        for (at, segment) in self.operation.path.split('/').enumerate() {
+            path.push_str(if at == 0 { "" } else { "/" });
             let Some(name) = segment.strip_prefix(':') else {
-                let renamed = self.renamed.iter().find(|(neutral, _)| *neutral == segment);
-                return renamed
-                    .map_or_else(|| segment.to_owned(), |(_, name)| encode(name).to_string());
+                match self.renamed.iter().find(|(neutral, _)| *neutral == segment) {
+                    Some((_, name)) => path.extend(encode(name)),
+                    None => path.push_str(segment),
+                }
+                continue;
             };
             match (shown(name), self.argument(name)) {
-                (Some(shown), _) => shown,
-                (None, Some(value)) => encode(value).to_string(),
-                (None, None) => segment.to_owned(),
+                (Some(shown), _) => path.push_str(&shown),
+                (None, Some(value)) => path.extend(encode(value)),
+                (None, None) => path.push_str(segment),
             }
-        });
-        segments.collect::<Vec<_>>().join("/")
+        }
+        path
     }
 
     /// The path and the query, percent-encoded.
     pub fn target(&self) -> String {
-        self.path() + &self.query_text()
+        self.with_query(self.path())
     }
 
     /// The target as plans show it, with paths instead of ids that are only needed for sending. It
@@ -384,16 +394,16 @@ impl<E> Request<E> {
             let (_, entry) = self.argument(name)?.split_once('#')?.1.split_once('/')?;
             Some(entry.to_owned())
         };
-        self.path_by(entry) + &self.query_text()
+        self.with_query(self.path_by(entry))
     }
 
-    fn query_text(&self) -> String {
-        let mut text = String::new();
-        for (i, (name, value)) in self.query.iter().enumerate() {
-            text.push(if i == 0 { '?' } else { '&' });
-            text += &format!("{}={}", encode(name), encode(value));
+    /// `path` and the query.
+    fn with_query(&self, mut path: String) -> String {
+        for (at, (name, value)) in self.query.iter().enumerate() {
+            path.push(if at == 0 { '?' } else { '&' });
+            path.extend(encode(name).chain(["="]).chain(encode(value)));
         }
-        text
+        path
     }
 }
 

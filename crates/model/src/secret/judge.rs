@@ -387,6 +387,9 @@ fn is_token_char(c: char) -> bool {
 /// True if a run of letters, digits and other characters of tokens is random. Digests and UUIDs count
 /// only `with_hex`.
 fn is_random(run: &str, with_hex: bool) -> bool {
+    if run.len() < LONG {
+        return false;
+    }
     let hex: String = run.chars().filter(|c| *c != '-').collect();
     let has_char = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
     let is_hex = hex.len() >= LONG_HEX && hex.chars().all(|c| c.is_ascii_hexdigit());

@@ -16,7 +16,7 @@ use crate::{
     desired::{Container, DeclaredSection},
     diff::{Action, Step},
     field::{Readback, Scope},
-    kind::{LiveEntry, Place, Section, Target, Wanted},
+    kind::{Place, Section, Target, Wanted},
     live::{Collection, Live, Presence},
     observe::{part_of, same_path},
     operation::{Request, Write},
@@ -175,11 +175,12 @@ impl LiveCache {
         }
         // Responses do not contain the parent.
         let is_flat = section.of.home.parent.is_none();
-        let shown = body.filter(|body| is_flat && shows_declared(section, body));
+        let names = section.names().collect();
+        let shown = body.filter(|body| is_flat && shows_declared(section, body, &names));
         match (section.of.home.place, shown) {
             (Place::Object, _) => self.record_object(container, body, id, None),
             (Place::List(_), Some(body)) => {
-                let entry = read_entry(section, body);
+                let entry = section.of.read(body, Wanted::Only(&names));
                 match self.live.sections.get_mut(name).and_then(Collection::written) {
                     Some(entries) => {
                         entries.retain(|other| {
@@ -192,8 +193,8 @@ impl LiveCache {
                 }
             }
             (Place::Optional(_), Some(body)) => {
-                let entry = Some(read_entry(section, body));
-                self.live.sections.insert(name, Collection::One(entry.map(Box::new)));
+                let entry = section.of.read(body, Wanted::Only(&names));
+                self.live.sections.insert(name, Collection::One(Some(Box::new(entry))));
             }
             _ if Bug::TrustBareAnswers.is_planted() => {}
             _ => drop(self.stale.insert(name)),
@@ -239,7 +240,8 @@ impl LiveCache {
         for section in &container.sections {
             let name = section.of.section;
             let part = match section.of.home.place {
-                Place::Object => part_of(section, body).filter(|_| shows_declared(section, body)),
+                Place::Object => part_of(section, body)
+                    .filter(|_| shows_declared(section, body, &section.names().collect())),
                 // Another step may be writing to it, and this answer may be older.
                 Place::In(_) | Place::Part { .. } if !is_new => continue,
                 Place::In(_) | Place::Part { .. } => part_of(section, body),
@@ -264,14 +266,9 @@ fn is_in_object(name: &str) -> bool {
     sections.any(Section::is_in_object)
 }
 
-fn read_entry(section: &DeclaredSection, body: &Object) -> LiveEntry {
-    let names: BTreeSet<_> = section.names().collect();
-    section.of.read(body, Wanted::Only(&names))
-}
-
-/// True if an answer shows as much as a reading: the identity, and every declared field that the
-/// service returns.
-fn shows_declared(section: &DeclaredSection, body: &Object) -> bool {
+/// True if an answer shows as much as a reading: the identity, and every declared field, of these
+/// `names`, that the service returns.
+fn shows_declared(section: &DeclaredSection, body: &Object, names: &BTreeSet<&str>) -> bool {
     let rows = section.of.home.rows;
     let has_keys = match section.of.home.place {
         Place::List(_) => rows.keys.iter().chain(rows.also).all(|key| body.contains_key(*key)),
@@ -279,11 +276,9 @@ fn shows_declared(section: &DeclaredSection, body: &Object) -> bool {
     };
     has_keys
         && section.of.mistyped(body).is_none()
-        && section.names().all(|name| {
-            let may_lack =
-                matches!(section.of.field(name).read, Readback::Never | Readback::IfPresent);
-            let live = section.of.table().live_name(name);
-            may_lack || live.is_none_or(|live| body.contains_key(live))
+        && names.iter().filter_map(|name| section.of.table().get(name)).all(|spec| {
+            spec.field.read == Readback::IfPresent
+                || spec.field.live_name().is_none_or(|live| body.contains_key(live))
         })
 }
 
@@ -297,7 +292,7 @@ mod tests {
             Unlisted,
             testing::{self, shop},
         },
-        kind::Facts,
+        kind::{Facts, LiveEntry},
         operation::{
             GROUP_UPDATE, GROUP_VARIABLE_CREATE, Op, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE,
             SCHEDULE_DELETE, SCHEDULE_UPDATE, SHARE_DELETE, VARIABLE_CREATE,

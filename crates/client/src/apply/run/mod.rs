@@ -7,8 +7,9 @@
 //! a lost answer, a stale  '- wait, read again, plan again
 //! ```
 //!
-//! The live state of the plan is read again before the first write only if it is old. Verification
-//! plans once more, from the answers to writes and from new reads of what they did not show
+//! The live state of the plan is read again before the first write only if it is old. While it counts as
+//! current and the plan kept its requests, the steps are sent as planned: the same state would give the
+//! same plan. Verification plans once more, from the answers to writes and from new reads of what they did not show
 //! ([`live_cache`]).
 //!
 //! Waiting steps of a container share one reading. While all of them wait, the container gives its
@@ -133,6 +134,11 @@ impl<'a> ContainerRun<'a> {
             self.end_all(&mut state, |_| Outcome::NotStarted);
             return state;
         }
+        if let Some(times) = self.trust_plan() {
+            let steps = self.steps.iter().map(|step| (*step).clone()).collect();
+            self.run_planned(steps, &times, &mut state).await;
+            return state;
+        }
         let reading = match self.first_reading().await {
             Ok(reading) => reading,
             Err(error) => {
@@ -156,20 +162,19 @@ impl<'a> ContainerRun<'a> {
             });
             return state;
         }
-        self.run_planned(reading, &mut state).await;
+        for step in self.steps {
+            if step_at(&reading.plan, &step.address).is_none() {
+                self.end(&mut state, step, Outcome::Already);
+            }
+        }
+        let Reading { plan, times, .. } = reading;
+        self.run_planned(plan.findings.steps, &times, &mut state).await;
         state
     }
 
-    /// Carries out the steps that are as planned, and verifies them.
-    async fn run_planned(&self, reading: Reading, state: &mut RunState<'a>) {
-        let times = &reading.times;
-        for step in self.steps {
-            if step_at(&reading.plan, &step.address).is_none() {
-                self.end(state, step, Outcome::Already);
-            }
-        }
-        let remaining = reading.plan.findings.steps.into_iter();
-        let remaining = remaining.filter(|step| state.progress.contains(&step.address));
+    /// Carries out `steps`, which are as planned from what was read at these `times`, and verifies them.
+    async fn run_planned(&self, steps: Vec<Step>, times: &Times, state: &mut RunState<'a>) {
+        let remaining = steps.into_iter().filter(|step| state.progress.contains(&step.address));
         let (possible, certain): (Vec<_>, Vec<_>) = remaining
             .map(|step| self.with_planned_edges(step))
             .partition(|step| step.possible.is_some());
@@ -251,8 +256,10 @@ impl<'a> ContainerRun<'a> {
         Err(changed_meanwhile("it differs from its manifest by more than was planned"))
     }
 
-    /// Adds the planned edges to other containers to a step from a new plan of this container alone.
+    /// The step with exactly the planned edges to other containers, which a new plan of this container
+    /// alone lacks.
     fn with_planned_edges(&self, mut step: Step) -> Step {
+        step.after.retain(|edge| edge.address.path == step.address.path);
         let planned = self.steps.iter().filter(|planned| planned.address == step.address);
         let edges = planned
             .flat_map(|planned| &planned.after)
@@ -331,13 +338,23 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
+    /// Starts from the live state of the plan and returns when it was read, if the planned steps are
+    /// what planning again from it would give.
+    fn trust_plan(&self) -> Option<Times> {
+        let live = self.apply.trusted_live(self.plan, &self.container.path)?;
+        if !self.steps.iter().all(|step| step.is_complete()) {
+            return None;
+        }
+        self.record_id(Some(&live.presence));
+        *self.cache.borrow_mut() = LiveCache::new(live.clone());
+        Some(live.times.clone())
+    }
+
     /// The remaining steps, from the live state of the plan if that is recent.
     async fn first_reading(&self) -> Result<Reading> {
         let planned = self.plan.live(&self.container.path);
         self.record_id(planned.map(|live| &live.presence));
-        let recent = planned
-            .filter(|live| self.now() < live.times.object.ended.saturating_add(self.apply.trusts));
-        let live = match recent {
+        let live = match self.apply.trusted_live(self.plan, &self.container.path) {
             Some(live) => live.clone(),
             None => {
                 let id = self.id.get().copied();

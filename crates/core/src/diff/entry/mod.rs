@@ -76,11 +76,11 @@ impl<'a> EntryDiff<'a> {
 
     /// A copy with the fields that a create must send although no manifest declares them.
     fn with_create_defaults(&self) -> Option<Self> {
-        let specs = self.section.table().specs().iter();
-        let missing =
-            specs.filter(|spec| !self.values.contains_key(spec.name)).filter_map(|spec| {
-                Some((spec.name.to_owned(), spec.field.default.create.clone()?.into()))
-            });
+        let missing = self.section.table().specs().iter().filter_map(|spec| {
+            let default = spec.field.default.create.as_ref()?;
+            let is_missing = !self.values.contains_key(spec.name);
+            is_missing.then(|| (spec.name.to_owned(), default.clone().into()))
+        });
         let mut missing = missing.peekable();
         missing.peek()?;
         Some(self.with(self.values.clone().into_iter().chain(missing).collect()))
@@ -423,10 +423,10 @@ impl<'a> EntryDiff<'a> {
     /// The live object `before` with the declared changes, in comparable form.
     fn after(&self, before: &Object) -> Object {
         let mut after = before.clone();
-        for (name, value) in forms::plain(&self.values) {
-            let value = forms::comparable(self.spec(&name), &value, self.context.names);
-            after.insert(name, value);
-        }
+        let plain = self.values.iter().filter_map(|(name, value)| Some((name, value.plain()?)));
+        after.extend(plain.map(|(name, value)| {
+            (name.clone(), forms::comparable(self.spec(name), value, self.context.names))
+        }));
         after
     }
 

@@ -201,8 +201,9 @@ pub fn lacking(
 /// which also works without tiers.
 pub fn send_single_level(section: Section, body: &mut Fields) {
     for Spec { field, .. } in section.table().specs() {
-        let list = body.get(field.sent_name()).and_then(Value::list).map(Vec::as_slice);
-        if let (Some(alone), Some([row])) = (field.grants.single_level_as, list)
+        if let Some(alone) = field.grants.single_level_as
+            && let Some([row]) =
+                body.get(field.sent_name()).and_then(Value::list).map(Vec::as_slice)
             && let Some(level) = row.get("access_level").cloned()
         {
             body.remove(field.sent_name());
@@ -304,10 +305,10 @@ fn null_as_empty(value: &Json) -> Json {
 }
 
 /// The fields of a body whose values must not be quoted.
-pub fn sensitive(section: Section) -> Vec<String> {
+pub fn sensitive(section: Section) -> impl Iterator<Item = &'static str> {
     let specs = section.table().specs().iter();
     let secret = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
-    secret.map(|spec| spec.field.sent_name().to_owned()).collect()
+    secret.map(|spec| spec.field.sent_name())
 }
 
 /// The fields of a body that contain ids of named things.

@@ -285,7 +285,7 @@ impl<'a> ContainerRun<'a> {
             let ReadTime { began: read_at, ended } = task.read_time;
             let until = ended.saturating_add(FRESH);
             let freshness = Freshness { until, attempt: task.attempt, read_at };
-            let answer = match self.apply.writer.send_fresh(request.clone(), freshness).await {
+            let answer = match self.apply.writer.send_fresh(&request, freshness).await {
                 Ok(answer) => answer.body,
                 Err(error) => {
                     self.cache.borrow_mut().invalidate(&task.step, &self.container);
