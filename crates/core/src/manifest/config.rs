@@ -265,12 +265,10 @@ pub(super) fn load(
     let path = root.folder.join(FILE);
     let name = root.name(&path);
     match files::irregular(&path) {
-        Ok(None) => read(&path, &name, manifests, diagnostics),
         Ok(Some(what)) => {
             let message = format!("`{FILE}` must be a regular file, not {what}");
             let other = Diagnostic::error("unreadable", message).at(Place::file(name));
             diagnostics.push(other.help("put the file itself there, or take it away"));
-            Config::default()
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED).exists() {
@@ -280,11 +278,11 @@ pub(super) fn load(
                 let help = "rename the file; under this name its guards do not count";
                 diagnostics.push(misnamed.help(help));
             }
-            Config::default()
         }
         // Errors are reported when the file or the folder is read.
-        Err(_) => read(&path, &name, manifests, diagnostics),
+        Ok(None) | Err(_) => return read(&path, &name, manifests, diagnostics),
     }
+    Config::default()
 }
 
 /// Reads the file at `path`, which messages call `name`. `manifests` are the paths of all manifests, if known.
@@ -324,15 +322,15 @@ fn content(
     };
     let refused = findings.add_schema(document, &schema::CONFIG);
     let config = findings.deserialize::<Config>(document, refused.is_empty());
-    for managed in document.get("manages").map_or(&[][..], |(_, list)| list.items()) {
+    for managed in document["manages"].items() {
         check_managed(managed, findings);
     }
-    let release = document.get("service").and_then(|(_, service)| service.get("release"));
-    let declared = config.as_ref().and_then(|config| config.service.release);
-    if let Some((_, node)) = release.filter(|_| declared.is_some_and(|of| of < REFERENCE)) {
-        findings.report(texts::OLD_RELEASE, node.span.clone(), words![first = REFERENCE]);
+    let release = config.as_ref().and_then(|config| config.service.release);
+    if release.is_some_and(|release| release < REFERENCE) {
+        let at = document["service"]["release"].span.clone();
+        findings.report(texts::OLD_RELEASE, at, words![first = REFERENCE]);
     }
-    for lint in document.get("lints").map_or(&[][..], |(_, list)| list.items()) {
+    for lint in document["lints"].items() {
         lints::check(lint, manifests, findings);
     }
     config
@@ -345,19 +343,17 @@ pub(super) fn is_expression(glob: &str) -> bool {
 
 /// Checks the globs and sections of one rule of `manages`.
 fn check_managed(managed: &Node, findings: &mut Findings) {
-    let path = managed.get("path").map(|(_, path)| path);
-    let except = managed.get("except").map_or(&[][..], |(_, except)| except.items());
-    for node in path.into_iter().chain(except) {
+    for node in [&managed["path"]].into_iter().chain(managed["except"].items()) {
         let glob = findings.glob(node, "paths", "acme/**");
         if glob.is_some_and(|glob| is_expression(glob.written())) {
             findings.report(texts::EXPRESSION, node.span.clone(), &[]);
         }
     }
-    let names = || catalogue::everywhere().map(|section| section.section);
-    for node in managed.get("sections").map_or(&[][..], |(_, list)| list.items()) {
-        if let Some(name) = node.text().filter(|name| !names().any(|section| section == *name)) {
+    let sections: Vec<_> = catalogue::everywhere().map(|of| of.section).collect();
+    for node in managed["sections"].items() {
+        if let Some(name) = node.text().filter(|name| !sections.contains(name)) {
             let fault = findings.report(texts::NO_SUCH_SECTION, node.span.clone(), &[]);
-            fault.help_if(did_you_mean(name, names()));
+            fault.help_if(did_you_mean(name, sections.iter().copied()));
         }
     }
 }

@@ -101,20 +101,18 @@ fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option
 /// The range in the file for `pointer`: a value on one line, or its key. For a missing value, the
 /// range is that of its parent.
 fn place_of(document: &Node, pointer: &str) -> Range<usize> {
-    let first_key = |node: &Node, otherwise: Range<usize>| match &node.data {
-        Data::Map(entries) => entries.first().map_or(otherwise, |(key, _)| key.span.clone()),
-        Data::List(_) => otherwise,
-        _ => node.span.clone(),
-    };
-    let (mut node, mut span) = (document, first_key(document, 0..0));
+    let (mut node, mut key) = (document, 0..0);
     for part in pointer.split('/').filter(|part| !part.is_empty()) {
         let item = part.parse().ok().and_then(|at: usize| node.items().get(at));
-        let (next, otherwise) = match (item, node.get(part)) {
+        (node, key) = match (item, node.get(part)) {
             (Some(item), _) => (item, item.span.clone()),
             (None, Some((key, value))) => (value, key.span.clone()),
             (None, None) => break,
         };
-        (node, span) = (next, first_key(next, otherwise));
     }
-    span
+    match &node.data {
+        Data::Map(entries) => entries.first().map_or(key, |(first, _)| first.span.clone()),
+        Data::List(_) => key,
+        _ => node.span.clone(),
+    }
 }

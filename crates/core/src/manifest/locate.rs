@@ -130,8 +130,7 @@ fn find_item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
     if node.text() == Some(text) {
         return Some(&node.span);
     }
-    let values = node.entries().iter().map(|(_, value)| value);
-    values.chain(node.items()).find_map(|inner| find_item(inner, text))
+    node.children().find_map(|inner| find_item(inner, text))
 }
 
 /// All keys and values of a text, by the byte at which they begin.
@@ -156,10 +155,6 @@ impl<'p> Positions<'p> {
         for (key, value) in node.entries() {
             self.keys.entry(key.span.start).or_insert((key, value));
         }
-        node.entries()
-            .iter()
-            .map(|(_, value)| value)
-            .chain(node.items())
-            .for_each(|inner| self.add(inner));
+        node.children().for_each(|inner| self.add(inner));
     }
 }

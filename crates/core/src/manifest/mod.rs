@@ -151,7 +151,8 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         today: around.today,
         files: (!options.without_files).then(|| Secrets::new(&root.folder, [])),
     };
-    let root_name = root.name_unless(named);
+    let is_above = root.is_configured && root.folder != named;
+    let root_name = is_above.then(|| root.name(&root.folder));
     let files: Vec<_> = found.iter().map(|file| file.name.clone()).collect();
     let paths: Vec<_> = found.iter().map(|file| file.path.clone()).collect();
     let named_files = found.iter().filter(|file| file.is_named).count();

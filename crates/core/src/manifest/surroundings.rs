@@ -59,26 +59,24 @@ impl Root {
     /// The root of the manifests in `named`: the closest folder with an `undrift.yaml`, searched
     /// upwards to the root of the repository.
     pub(super) fn of(named: &Path, around: &Surroundings) -> Self {
-        let named_root = |is_configured| Self {
-            folder: named.to_owned(),
-            is_configured,
-            seen: FileNaming::Named(around.seen(named)),
-        };
-        let Ok(real) = named.canonicalize() else { return named_root(false) };
-        for (steps, folder) in real.ancestors().enumerate() {
+        let seen = FileNaming::Named(around.seen(named));
+        let mut root = Self { folder: named.to_owned(), is_configured: false, seen };
+        let Ok(real) = named.canonicalize() else { return root };
+        for folder in real.ancestors() {
             if may_exist(&folder.join(FILE)) || may_exist(&folder.join(MISNAMED)) {
-                if steps == 0 {
-                    return named_root(true);
+                root.is_configured = true;
+                if folder != real {
+                    let here = around.folder.canonicalize();
+                    root.seen = FileNaming::From(here.unwrap_or_else(|_| around.folder.clone()));
+                    folder.clone_into(&mut root.folder);
                 }
-                let here = around.folder.canonicalize().unwrap_or_else(|_| around.folder.clone());
-                let seen = FileNaming::From(here);
-                return Self { folder: folder.to_owned(), is_configured: true, seen };
+                break;
             }
             if may_exist(&folder.join(".git")) {
                 break;
             }
         }
-        named_root(false)
+        root
     }
 
     /// The name in messages of `path`, which is the root or below it.
@@ -94,11 +92,6 @@ impl Root {
             }
             FileNaming::From(here) => seen_from(here, path),
         }
-    }
-
-    /// The name of the root in messages, unless it is `named`.
-    pub(super) fn name_unless(&self, named: &Path) -> Option<String> {
-        (self.is_configured && self.folder != named).then(|| self.name(&self.folder))
     }
 }
 

@@ -348,30 +348,25 @@ fn merge_uses(
     path: &str,
     faults: &mut Faults,
 ) -> Vec<Sourced<Arc<str>>> {
-    fn names(uses: &Uses) -> impl PartialEq {
-        uses.names.iter().map(|name| &name.value).collect::<Vec<_>>()
+    fn content(uses: &Uses) -> impl PartialEq {
+        (uses.is_added, uses.names.iter().map(|name| &name.value).collect::<Vec<_>>())
     }
-    let mut used: Vec<Sourced<Arc<str>>> = Vec::new();
-    let mut conflict: Option<(&Uses, &Uses)> = None;
-    let mut last: Option<(usize, &Uses)> = None;
     let of_rules = rules.iter().filter_map(|(rank, of)| Some((*rank, of.rule.body.uses.as_ref()?)));
     let of_document = document.uses.as_ref().map(|uses| (usize::MAX, uses));
-    for (rank, uses) in of_rules.chain(of_document) {
-        if let Some((_, equal)) = last.filter(|(other, _)| *other == rank) {
-            if equal.is_added != uses.is_added || names(equal) != names(uses) {
-                conflict = Some((equal, uses));
-            }
-            continue;
-        }
-        if !uses.is_added {
+    let all: Vec<_> = of_rules.chain(of_document).collect();
+    let (mut used, mut conflict) = (Vec::new(), None);
+    for equal in all.chunk_by(|(a, _), (b, _)| a == b) {
+        let (_, first) = equal[0];
+        if !first.is_added {
             used.clear();
             conflict = None;
         }
-        used.extend(uses.names.iter().cloned());
-        last = Some((rank, uses));
+        used.extend(first.names.iter().cloned());
+        let other = equal.iter().rfind(|(_, other)| content(other) != content(first));
+        conflict = other.map(|(_, other)| (first, other)).or(conflict);
     }
-    if let Some((first, second)) = conflict {
-        report_ambiguous("uses", path, &first.origin, Some(&second.origin), faults);
+    if let Some((first, other)) = conflict {
+        report_ambiguous("uses", path, &first.origin, Some(&other.origin), faults);
     }
     used
 }

@@ -30,7 +30,7 @@ use crate::{
     origin::{Layer, Origin, Sourced},
     secret::{Data, Piece, Reference, written},
     text::{is_name, likely, nearest},
-    value::{Json, Value},
+    value::{self, Json, Value},
 };
 
 /// The parameters of one group or project.
@@ -420,18 +420,13 @@ pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
 
 /// `text` as a value of `schema`: a number or boolean if the schema does not accept text.
 fn parse_as(schema: &Json, text: String) -> Json {
-    fn all<'j>(list: &'j Json, one: &'j Json) -> &'j [Json] {
-        list.as_array().map_or(std::slice::from_ref(one), Vec::as_slice)
-    }
-    let choices = if schema.get("anyOf").is_some() { &schema["anyOf"] } else { &schema["oneOf"] };
-    let takes_text = all(choices, schema).iter().any(|choice| {
-        let mut types = all(&choice["type"], &choice["type"]).iter();
-        types.any(|kind| kind.as_str().is_none_or(|kind| kind == "string"))
+    let choices = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Json::as_array);
+    let mut choices = choices.map_or(std::slice::from_ref(schema), Vec::as_slice).iter();
+    let takes_text = choices.any(|choice| {
+        choice.get("type").is_none() || value::texts(&choice["type"]).any(|kind| kind == "string")
     });
-    if takes_text {
-        return text.into();
-    }
-    let read = text.parse().ok().filter(|json: &Json| json.is_number() || json.is_boolean());
+    let read = text.parse().ok().filter(|_| !takes_text);
+    let read = read.filter(|json: &Json| json.is_number() || json.is_boolean());
     read.unwrap_or_else(|| text.into())
 }
 

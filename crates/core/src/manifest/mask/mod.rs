@@ -14,7 +14,7 @@ use crate::{
     field::{Field, Secrecy},
     secret::judge::{self, Credential},
     text::{self, is_name},
-    value::Json,
+    value::{Json, texts},
     yaml::{Data, Key, Node, Parsed},
 };
 
@@ -291,14 +291,10 @@ pub(super) fn may_be_secret(schema: &Json) -> bool {
 /// True if `schema` is one of scalars or of a list of scalars. A scalar instead of a mapping may be
 /// anything.
 fn takes_scalars(schema: &Json) -> bool {
-    let types: Vec<_> = match &schema["type"] {
-        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
-        Json::String(one) => vec![one.as_str()],
-        _ => return true,
-    };
-    let is_list = types.contains(&"array") && schema["items"]["type"].is_string();
-    (is_list && takes_scalars(&schema["items"]))
-        || types.iter().any(|kind| !matches!(*kind, "array" | "object" | "null"))
+    let mut types = texts(&schema["type"]);
+    schema.get("type").is_none()
+        || schema["items"]["type"].is_string() && takes_scalars(&schema["items"])
+        || types.any(|kind| !matches!(kind, "array" | "object" | "null"))
 }
 
 /// The first field of this name in `schema` at any depth.

@@ -1,35 +1,38 @@
 //! Reads an `Acknowledge` document.
 
 use jiff::civil::Date;
+use serde::Deserialize;
 
 use super::{Document, Reader, document::Acknowledge};
 use crate::{
     address::Selector,
     catalogue,
     desired::{Acknowledgement, Guard},
-    manifest::{
-        faults::{Words, texts, words},
-        schema,
-    },
+    manifest::faults::{Words, texts, words},
     origin::Sourced,
     text::{did_you_mean, is_name},
     yaml::Node,
 };
 
+/// The parts without a format of their own.
+#[derive(Deserialize)]
+struct PlainParts {
+    guard: Guard,
+    at_most: Option<usize>,
+    #[expect(dead_code, reason = "its fault is reported with a place; here it must be text")]
+    until: Option<String>,
+    reason: Option<String>,
+}
+
 impl Reader<'_, '_> {
     /// The content of `document`.
     pub(super) fn read_acknowledge(&mut self, document: &Node) -> Document {
         let fits = self.refused.is_empty();
-        let written: Option<schema::Acknowledge> = self.findings.deserialize(document, fits);
+        let plain: Option<PlainParts> = self.findings.deserialize(document, fits);
         let (at, until) = (self.read_address(document), self.read_until(document));
         let origin = |name: &str| Some(self.origin(document.get(name)?.0.span.start));
-        let content = written.zip(at).map(|(written, at)| Acknowledgement {
-            guard: written.guard,
-            at,
-            at_most: written.at_most,
-            until,
-            reason: written.reason,
-            origin: origin("at"),
+        let content = plain.zip(at).map(|(PlainParts { guard, at_most, reason, .. }, at)| {
+            Acknowledgement { guard, at, at_most, until, reason, origin: origin("at") }
         });
         let until = until.zip(origin("until")).map(|(value, origin)| Sourced { value, origin });
         Document::Acknowledge(Box::new(Acknowledge { content, until }))

@@ -18,7 +18,7 @@ use crate::{
     manifest::faults::{texts, words},
     origin::Sourced,
     secret::{Reference, has_reference},
-    value::{Json, Value},
+    value::{Value, texts},
     yaml::{Data, Key, Node},
 };
 
@@ -59,8 +59,7 @@ impl Reader<'_, '_> {
             }
         }
         body.sections.sort_by_key(|section| section.of.section);
-        let unlisted = document.get("unlisted").map(|(_, node)| node.entries());
-        for (key, node) in unlisted.into_iter().flatten() {
+        for (key, node) in document["unlisted"].entries() {
             let section =
                 catalogue::section(self.scope, &key.name).filter(|of| of.allows_unlisted());
             let is_projects = self.scope == Scope::Group && key.name == PROJECTS;
@@ -78,12 +77,12 @@ impl Reader<'_, '_> {
 
     /// The changes of the whole container.
     fn read_life(&self, document: &Node) -> Life {
-        let former = document.get("previously").map(|(_, former)| self.read_names(former));
+        let previously = self.read_names(&document["previously"]);
         let state = document.get("state").map(|(key, state)| match state.text() {
             Some("absent") => self.at_key(key, desired::State::Absent),
             _ => self.at_key(key, desired::State::Present),
         });
-        Life { previously: former.unwrap_or_default(), state, ..Life::default() }
+        Life { previously, state, ..Life::default() }
     }
 
     fn read_section(&mut self, of: kind::Section, key: &Key, node: &Node) -> Section {
@@ -117,7 +116,7 @@ impl Reader<'_, '_> {
 
     /// The entry with this `index` in a list section.
     fn read_entry(&mut self, of: kind::Section, index: usize, node: &Node) -> Part {
-        let state = match node.get("state").and_then(|(_, state)| state.text()) {
+        let state = match node["state"].text() {
             Some("absent") => State::Absent,
             Some("unmanaged") => State::Unmanaged,
             _ => State::Present,
@@ -145,8 +144,8 @@ impl Reader<'_, '_> {
     fn add_misnamed<'n>(&self, of: kind::Section, node: &'n Node, found: &mut FoundFields<'n>) {
         let schema = &of.table().schema;
         let names: Vec<_> = of.table().specs().iter().map(|spec| spec.name).collect();
-        let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        let needed: Vec<_> = required.chain(of.identity.iter().copied()).collect();
+        let needed: Vec<_> =
+            texts(&schema["required"]).chain(of.identity.iter().copied()).collect();
         let entries = node.entries();
         for (key, value) in entries.iter().filter(|(key, _)| !names.contains(&&*key.name)) {
             let field = words::suggest_field(schema, of.section, &key.name, &names);
@@ -166,8 +165,7 @@ impl Reader<'_, '_> {
         let mut found = FoundFields::default();
         self.add_fields(of.table(), "", node, &mut found);
         self.check_unfilled(of, node);
-        let extra = node.get("extra").map(|(_, extra)| extra.entries());
-        for (key, value) in extra.into_iter().flatten() {
+        for (key, value) in node["extra"].entries() {
             let refused = extra::check(of, &key.name, key.span.clone()).err();
             if let Some(fault) = refused.or_else(|| extra::find_malformed(value)) {
                 self.findings.push(fault);

@@ -103,16 +103,14 @@ pub(super) fn find_malformed(value: &Node) -> Option<Finding> {
         (!is_whole).then_some((key, form))
     });
     let Some((key, (what, form))) = found else {
-        let mut inner = entries.iter().map(|(_, value)| value).chain(value.items());
-        return inner.find_map(find_malformed);
+        return value.children().find_map(find_malformed);
     };
     Some(Finding::new(texts::EXTRA_MALFORMED, key.span.clone(), words![key = key.name, what, form]))
 }
 
 /// True if a text in `value` has braces.
 fn has_braces(value: &Node) -> bool {
-    let mut inner = value.entries().iter().map(|(_, value)| value).chain(value.items());
-    value.text().is_some_and(|text| text.contains('{')) || inner.any(has_braces)
+    value.text().is_some_and(|text| text.contains('{')) || value.children().any(has_braces)
 }
 
 /// The name as the service reads it: brackets are nested keys, and surrounding white space may be

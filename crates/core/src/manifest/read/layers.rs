@@ -33,9 +33,8 @@ impl Reader<'_, '_> {
             let globs = self.read_globs(node);
             self.at_key(key, globs)
         });
-        let undeclared = document.get("undeclared").and_then(|(_, word)| word.text());
         let paths = self.read_globs(matches.get("path")?.1);
-        let includes = undeclared == Some(INCLUDE);
+        let includes = document["undeclared"].text() == Some(INCLUDE);
         Some(Document::Rule(Box::new(Rule {
             paths,
             except,
@@ -48,8 +47,7 @@ impl Reader<'_, '_> {
     pub(super) fn read_profile(&mut self, document: &Node) -> Option<Document> {
         let (key, name) = document.get("name")?;
         let profile = Some(name.text()?.into());
-        let needs =
-            document.get("needs").map(|(_, needs)| self.read_names(needs)).unwrap_or_default();
+        let needs = self.read_names(&document["needs"]);
         Some(Document::Rule(Box::new(Rule { profile, needs, ..self.read_rule(key, document) })))
     }
 
@@ -74,15 +72,11 @@ impl Reader<'_, '_> {
             Data::Bool(value) => Some(self.at_key(key, value)),
             _ => None,
         });
-        let ignored = document.get("ignore_layers").map(|(_, node)| ignored(self.scope, node));
         Body {
             watch,
-            ignores: ignored.unwrap_or_default(),
+            ignores: read_ignored_layers(self.scope, &document["ignore_layers"]),
             uses: document.get("uses").map(|(key, node)| self.read_uses(key, node)),
-            params: document
-                .get("params")
-                .map(|(_, node)| self.read_params(node))
-                .unwrap_or_default(),
+            params: self.read_params(&document["params"]),
             ..Body::default()
         }
     }
@@ -143,9 +137,10 @@ impl Reader<'_, '_> {
 }
 
 /// The sections for which lower layers are ignored.
-fn ignored(scope: Scope, node: &Node) -> Vec<&'static str> {
-    let names = catalogue::sections(scope).map(|section| section.section);
+fn read_ignored_layers(scope: Scope, node: &Node) -> Vec<&'static str> {
+    let names = catalogue::sections(scope).map(|of| of.section);
     let is_all = node.data == Data::Bool(true);
-    let is_listed = |name: &str| node.items().iter().any(|item| item.text() == Some(name));
-    names.filter(|name| is_all || is_listed(name)).collect()
+    names
+        .filter(|name| is_all || node.items().iter().any(|item| item.text() == Some(name)))
+        .collect()
 }

@@ -6,7 +6,11 @@
 //! not their rules, and it sees one document at a time: rules that span fields or entries are
 //! checked after the layers are merged.
 
-use std::{collections::BTreeSet, ops::Range, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::LazyLock,
+};
 
 use document::Validity;
 use serde::Deserialize;
@@ -73,9 +77,8 @@ pub(super) fn read_text(file: &File, text: &str) -> Read {
     let documents: Vec<_> = written()
         .filter_map(|node| read_document(node, &source, file.is_named, &mut findings))
         .collect();
-    let described = written().filter(|document| is_description(document));
-    let described = described.filter_map(|of| Some(of.get("section")?.1.text()?.to_owned()));
-    let described = described.collect();
+    let described = written().filter(|document| document.get("homes").is_some());
+    let described = described.filter_map(|of| Some(of["section"].text()?.to_owned())).collect();
     let rules = documents.iter().filter(|document| matches!(document, Document::Rule(_)));
     // Without a fault, each document was read.
     let is_partial = !findings.is_empty()
@@ -171,7 +174,8 @@ fn report_no_mapping(document: &Node, findings: &mut Findings) {
     let first = document.items().first();
     let at = document.span.clone();
     let is_several = first.is_some_and(|first| first.get("kind").is_some());
-    if let Some(Foreign { what, help, .. }) = first.and_then(|first| recognise_foreign(first, "")) {
+    let foreign = first.and_then(|first| recognise("foreign", first, ""));
+    if let Some(DocumentSign { what, help, .. }) = foreign {
         let help = if is_several { texts::SEVERAL_DOCUMENTS[3] } else { help };
         findings.report(texts::FOREIGN, at, words![what, help]);
     } else {
@@ -189,7 +193,8 @@ fn read_kind(
     let Some((key, node)) = document.get("kind") else {
         let first = document.entries().first();
         let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
-        if let Some(Foreign { what, help, .. }) = recognise_foreign(document, &source.name) {
+        let foreign = recognise("foreign", document, &source.name);
+        if let Some(DocumentSign { what, help, .. }) = foreign {
             findings.report(texts::FOREIGN, at, words![what, help]);
         } else {
             let (at, help) =
@@ -200,19 +205,18 @@ fn read_kind(
     };
     let kind = DocumentKind::of(document);
     if kind.is_none() && node.data != Data::Unreadable {
-        let has = |key: &str| document.get(key).is_some();
         let text = node.text().unwrap_or_default();
         let help = if let Some(alias) = words::alias(&["kind"], text) {
             alias.help()
-        } else if has("metadata") {
+        } else if document.get("metadata").is_some() {
             MOVE.to_owned()
         } else if let Some(near) = nearest_kind(text) {
             format!("did you mean `{near}`?")
         } else if let Some(of) = section_called(text) {
             format!("write it as `{of}:` in a document with `kind: Project` or `kind: Group`")
-        } else if has("items") {
+        } else if document.get("items").is_some() {
             texts::SEVERAL_DOCUMENTS[3].to_owned()
-        } else if has("apiVersion") {
+        } else if document.get("apiVersion").is_some() {
             MOVE.to_owned()
         } else {
             "start with `kind: Project`".to_owned()
@@ -227,12 +231,12 @@ fn read_kind(
 /// The key in the place of `kind` in a document without one, and help.
 fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
     document.entries().iter().find_map(|(key, value)| {
-        let is_other = ["type", "kinds", "resource_type", "object"].contains(&&*key.name);
-        let kind = value.text().and_then(nearest_kind).filter(|_| is_other);
-        let help = match kind {
-            Some(kind) => format!("write `kind: {kind}` in place of it"),
-            None if key.name.eq_ignore_ascii_case("kind") => "write it in lower case".to_owned(),
-            None => return None,
+        let help = match &*key.name {
+            "type" | "kinds" | "resource_type" | "object" => {
+                format!("write `kind: {}` in place of it", nearest_kind(value.text()?)?)
+            }
+            name if name.eq_ignore_ascii_case("kind") => "write it in lower case".to_owned(),
+            _ => return None,
         };
         Some((key.span.clone(), help))
     })
@@ -240,19 +244,12 @@ fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
 
 /// Help for a document without a kind.
 fn suggest_first_line(document: &Node) -> String {
-    let has = |key: &str| document.get(key).is_some();
-    let kind = if has("match") {
-        "Defaults"
-    } else if has("guard") {
-        "Acknowledge"
-    } else if has("name") && !has("path") {
-        "Profile"
-    } else if has("path") || catalogue::everywhere().any(|of| has(of.section)) {
-        "Project"
-    } else {
-        return format!("start the document with `kind: Project`; if it is another tool's, {MOVE}");
-    };
-    format!("start the document with `kind: {kind}`")
+    let has_section = catalogue::everywhere().any(|of| document.get(of.section).is_some());
+    match recognise("unnamed", document, "") {
+        Some(sign) => format!("start the document with `kind: {}`", sign.what),
+        None if has_section => "start the document with `kind: Project`".to_owned(),
+        None => format!("start the document with `kind: Project`; if it is another tool's, {MOVE}"),
+    }
 }
 
 /// The kind of documents that a word probably means.
@@ -272,10 +269,10 @@ fn section_called(kind: &str) -> Option<&'static str> {
 /// The help for a document of another tool.
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
-/// A document that is no manifest: how it is recognised, what it is, and what to do.
+/// How a document without a kind is recognised, what it is, and what to do.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Foreign {
+struct DocumentSign {
     files: Vec<&'static str>,
     all: Vec<&'static str>,
     lists: Vec<&'static str>,
@@ -284,24 +281,18 @@ struct Foreign {
     help: &'static str,
 }
 
-static FOREIGN: LazyLock<Vec<Foreign>> = LazyLock::new(|| yaml::built_in!("manifest/read/foreign"));
+static SIGNS: LazyLock<BTreeMap<&str, Vec<DocumentSign>>> =
+    LazyLock::new(|| yaml::built_in!("manifest/read/foreign"));
 
-/// True if `document` describes a kind.
-fn is_description(document: &Node) -> bool {
-    ["section", "homes"].into_iter().all(|key| document.get(key).is_some())
-}
-
-/// The row that recognises `document` in the file `name`, if it is no manifest.
-fn recognise_foreign(document: &Node, name: &str) -> Option<&'static Foreign> {
+/// The first row of `list` that recognises `document` in the file `name`.
+fn recognise(list: &str, document: &Node, name: &str) -> Option<&'static DocumentSign> {
     let file = name.rsplit('/').next().unwrap_or(name);
-    let has = |key: &&str| document.get(key).is_some();
-    FOREIGN.iter().find(|of| {
-        let is_list =
-            |key: &&str| document.get(key).is_some_and(|(_, value)| !value.items().is_empty());
-        (of.files.is_empty() || of.files.contains(&file))
-            && of.all.iter().all(has)
-            && (of.lists.is_empty() || of.lists.iter().any(is_list))
-            && !of.lacks.iter().any(has)
+    SIGNS[list].iter().find(|sign| {
+        (sign.files.is_empty() || sign.files.contains(&file))
+            && sign.all.iter().all(|key| document.get(key).is_some())
+            && (sign.lists.is_empty()
+                || sign.lists.iter().any(|key| !document[key].items().is_empty()))
+            && sign.lacks.iter().all(|key| document.get(key).is_none())
     })
 }
 

@@ -60,8 +60,8 @@ pub(in crate::manifest) fn within<'n>(
 /// `document` as its schema sees it, if different: without templates, which may have any value, and with the
 /// items of a list form as a plain list. Its profiles may be an `added` list.
 pub(super) fn without_forms(document: &Node, scope: Scope, added: bool) -> Option<Node> {
-    let params = document.get("params").map_or(&[][..], |(_, params)| params.entries());
-    if !has_form(document) && params.iter().all(|(_, param)| reference(param).is_none()) {
+    if !has_form(document) && document["params"].children().all(|param| reference(param).is_none())
+    {
         return None;
     }
     let mut document = document.clone();
@@ -105,8 +105,7 @@ fn close_section(of: Section, node: &mut Node) {
     match (of.shape, &mut node.data) {
         (Shape::List, Data::List(entries)) => {
             for entry in entries {
-                let state = entry.get("state").and_then(|(_, state)| state.text());
-                let is_unmanaged = state == Some(UNMANAGED);
+                let is_unmanaged = entry["state"].text() == Some(UNMANAGED);
                 retain(entry, |key, node| {
                     let is_glob = is_unmanaged && of.identity.contains(&&*key.name);
                     !(is_glob && node.text().is_some()) && close_field(schema, key, node)

@@ -9,7 +9,7 @@ use crate::{
     field::Scope,
     kind::{Section, Shape},
     text::with_article,
-    value::{Json, Object},
+    value::{Json, Object, texts},
 };
 
 /// The old form of `unlisted: {projects: ...}` of a group.
@@ -32,12 +32,26 @@ pub(super) fn sections(scope: Scope, to: Use) -> Object {
 
 /// A section.
 pub(super) fn section(of: Section, to: Use) -> Json {
-    match of.shape {
-        Shape::Container => create_schema(of, to),
-        Shape::List => list_schema(of, to),
-        Shape::Mapping => mapping_schema(of, to),
+    let mut schema = match of.shape {
+        Shape::Container => create_schema(of),
+        Shape::List => list_schema(of),
+        Shape::Mapping => mapping_schema(of),
         Shape::Switch => switch_schema(of),
+    };
+    if to == Use::Editing {
+        let fields = if of.shape == Shape::List { &mut schema["items"] } else { &mut schema };
+        let names = of.table().schema["properties"].as_object().into_iter().flat_map(Object::keys);
+        for name in names.filter(|_| of.shape != Shape::Switch) {
+            layers::add_forms(&mut fields["properties"][name]);
+        }
+        if of.shape == Shape::List {
+            // The other fields may come from another layer.
+            let required = texts(&of.table().schema["required"]);
+            let required = required.filter(|name| of.identity.contains(name));
+            fields["required"] = required.collect();
+        }
     }
+    schema
 }
 
 /// The keys about sections: the policies for unlisted entries, and what ignores layers.
@@ -47,9 +61,8 @@ pub(super) fn section_keys(scope: Scope) -> [(String, Json); 2] {
 }
 
 /// `create: true`, or a mapping.
-fn create_schema(of: Section, to: Use) -> Json {
+fn create_schema(of: Section) -> Json {
     let mut create = bare(&of.table().schema);
-    add_forms_below(&mut create, to);
     create.insert("type".into(), json!(["boolean", "object"]));
     create.insert("additionalProperties".into(), json!(false));
     let text = format!("Create the {} if it is missing, with these attributes.", of.noun);
@@ -90,8 +103,8 @@ fn switch_schema(of: Section) -> Json {
 }
 
 /// A section with one mapping.
-fn mapping_schema(of: Section, to: Use) -> Json {
-    let mut fields = entry_schema(of, to);
+fn mapping_schema(of: Section) -> Json {
+    let mut fields = entry_schema(of);
     if of.is_removable() {
         fields.insert("type".into(), json!(["object", "null"]));
     }
@@ -101,8 +114,8 @@ fn mapping_schema(of: Section, to: Use) -> Json {
 }
 
 /// A section with a list of entries.
-fn list_schema(of: Section, to: Use) -> Json {
-    let mut fields = entry_schema(of, to);
+fn list_schema(of: Section) -> Json {
+    let mut fields = entry_schema(of);
     // Editors would insert a default into every new entry.
     let (noun, only_edits) = (of.noun, of.only_edits());
     let which = match only_edits {
@@ -118,31 +131,14 @@ fn list_schema(of: Section, to: Use) -> Json {
     let states: Vec<_> = states.filter(|state| !only_edits || *state != "absent").collect();
     let state = json!({"type": "string", "enum": states, "description": state});
     insert(&mut fields, "state", state);
-    let required = fields.remove("required").unwrap_or_else(|| json!([]));
-    if to == Use::Editing {
-        // The other fields may come from another layer.
-        let mut identity = required.as_array().cloned().unwrap_or_default();
-        identity.retain(|name| of.identity.iter().any(|one| name == one));
-        fields.insert("required".into(), json!(identity));
-    }
+    fields.remove("required");
     json!({"type": "array", "items": fields, "description": fields.get("description")})
 }
 
 /// The fields of an entry, and `extra`.
-fn entry_schema(of: Section, to: Use) -> Object {
+fn entry_schema(of: Section) -> Object {
     let mut fields = bare(&of.table().schema);
-    add_forms_below(&mut fields, to);
     let extra = part("in_values").remove("extra").unwrap_or_default();
     insert(&mut fields, "extra", extra);
     fields
-}
-
-/// Shows editors the forms that may replace a value.
-fn add_forms_below(fields: &mut Object, to: Use) {
-    let properties = fields.get_mut("properties").and_then(Json::as_object_mut);
-    if to == Use::Editing {
-        for property in properties.into_iter().flat_map(Object::values_mut) {
-            layers::add_forms(property);
-        }
-    }
 }

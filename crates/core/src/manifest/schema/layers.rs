@@ -8,7 +8,7 @@ use crate::{
     field::ALIASES,
     schema,
     secret::Reference,
-    value::{Json, Object},
+    value::{Json, Object, texts},
 };
 
 /// The value of `undeclared` with which a rule includes undeclared containers.
@@ -41,10 +41,7 @@ pub(super) fn add_forms(schema: &mut Json) {
         properties.values_mut().for_each(add_forms);
         return;
     }
-    let types: Vec<&str> = match &schema["type"] {
-        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
-        kind => kind.as_str().into_iter().collect(),
-    };
+    let types: Vec<&str> = texts(&schema["type"]).collect();
     let instead = if types.contains(&"array") {
         let items = schema.get("items").cloned().unwrap_or(json!(true));
         let list = json!({"type": "array", "items": items, "minItems": 1});

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::Config;
 use crate::{
     catalogue,
+    desired::Guard,
     field::Scope,
     kind::{Kind, Section, Shape},
     schema,
@@ -20,14 +21,12 @@ use crate::{
     yaml::{self, Node},
 };
 
-mod acknowledge;
 mod container;
 mod layers;
 mod lookup;
 mod published;
 mod tree;
 
-pub(super) use acknowledge::Acknowledge;
 pub(super) use container::OLD_UNLISTED;
 pub(super) use layers::INCLUDE;
 pub use lookup::{Known, all_names, known, names, with_last_name};
@@ -100,8 +99,7 @@ impl Checker {
         let entries = self.scope.map(|scope| (scope, document.entries())).into_iter();
         entries.flat_map(|(scope, entries)| {
             entries.iter().filter_map(move |(key, node)| {
-                let of = catalogue::section(scope, &key.name)?;
-                Some((&*key.name, node, section(of).unwrap_or(&NOTHING)))
+                Some((&*key.name, node, section(catalogue::section(scope, &key.name)?)))
             })
         })
     }
@@ -109,29 +107,18 @@ impl Checker {
 
 /// The checkers of documents, in the order of [`DocumentKind::ALL`].
 static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
-    DocumentKind::ALL.map(|kind| {
-        let scope = kind.scope();
-        Checker {
-            schema: LazyLock::new(Box::new(move || kind.schema_to(Use::Reading))),
-            validator: LazyLock::new(Box::new(move || {
-                Checker::validator(&match scope {
-                    Some(scope) => kind.frame(scope),
-                    None => kind.schema_to(Use::Reading),
-                })
-            })),
-            scope,
-        }
+    DocumentKind::ALL.map(|kind| Checker {
+        schema: LazyLock::new(Box::new(move || kind.schema_to(Use::Reading))),
+        validator: LazyLock::new(Box::new(move || Checker::validator(&kind.frame()))),
+        scope: kind.scope(),
     })
 });
-
-/// Refuses everything: the checker of a section that no document can have.
-static NOTHING: LazyLock<Validator<Tree>> = LazyLock::new(|| Checker::validator(&json!(false)));
 
 type ByName<T> = BTreeMap<(Scope, &'static str), T>;
 
 /// The validators of sections, by scope and name.
 static SECTIONS: LazyLock<ByName<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
-    let sections = Scope::ALL.into_iter().flat_map(catalogue::sections).map(|of| {
+    let sections = catalogue::everywhere().map(|of| {
         let validator: Lazy<_> = LazyLock::new(Box::new(move || {
             Checker::validator(&container::section(of, Use::Reading))
         }));
@@ -140,16 +127,16 @@ static SECTIONS: LazyLock<ByName<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
     sections.collect()
 });
 
+/// The validator of a section.
+fn section(of: Section) -> &'static Validator<Tree> {
+    &SECTIONS[&(of.home.scope, of.section)]
+}
+
 /// `undrift.yaml`.
 pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
 
 /// A description file.
 pub(super) static DESCRIPTION: LazyLock<Checker> = LazyLock::new(|| Checker::new(description()));
-
-/// The validator of a section; `None` if no document can have it.
-fn section(of: Section) -> Option<&'static Validator<Tree>> {
-    SECTIONS.get(&(of.home.scope, of.section)).map(|validator| &**validator)
-}
 
 /// The kind of a document, and for rules their scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,12 +182,11 @@ impl DocumentKind {
 
     /// The kind in `document`, if it is a known one.
     pub(super) fn of(document: &Node) -> Option<Self> {
-        let (_, kind) = document.get("kind")?;
-        let written = document.get("for").and_then(|(_, scope)| scope.text());
-        let is_for_groups = written == Some(Scope::Group.document());
+        let kind = document["kind"].text()?;
+        let is_for_groups = document["for"].text() == Some(Scope::Group.document());
         Self::ALL.into_iter().find(|candidate| {
             let fits = candidate.is_for().is_none_or(|of| (of == Scope::Group) == is_for_groups);
-            fits && kind.text() == Some(candidate.name())
+            fits && kind == candidate.name()
         })
     }
 
@@ -234,12 +220,19 @@ impl DocumentKind {
     fn schema_to(self, to: Use) -> Json {
         match self.scope() {
             Some(scope) => self.with(container::sections(scope, to), to),
-            None => acknowledge::schema(),
+            None => {
+                let mut schema = part(self.name());
+                let mut guard = bare(schema::of::<Guard>().as_value());
+                guard.insert("description".into(), json!("The guard that refuses."));
+                schema["properties"]["guard"] = guard.into();
+                schema.into()
+            }
         }
     }
 
-    /// The schema of a document of `scope` with sections that may have any value.
-    fn frame(self, scope: Scope) -> Json {
+    /// The schema with sections that may have any value.
+    fn frame(self) -> Json {
+        let Some(scope) = self.scope() else { return self.schema_to(Use::Reading) };
         let any = catalogue::sections(scope).map(|of| (of.section.to_owned(), json!(true)));
         self.with(any.chain(container::section_keys(scope)).collect(), Use::Reading)
     }
@@ -283,8 +276,8 @@ pub fn refused(of: Section, name: &str, value: &Json) -> Option<String> {
         Shape::Container | Shape::Mapping => fields.into(),
     };
     let section = Node::from(section);
-    let refused = self::section(of)?.iter_errors(&section).next();
-    refused.map(|error| error.masked_with("the value").to_string())
+    let first = self::section(of).iter_errors(&section).next();
+    first.map(|error| error.masked_with("the value").to_string())
 }
 
 /// The schema of any manifest, for editors.
