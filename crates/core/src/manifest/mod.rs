@@ -142,7 +142,7 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         let path = file.path.strip_prefix(&root.folder).unwrap_or(&file.path);
         path.to_string_lossy().to_lowercase()
     });
-    let below_root: Vec<_> = below_root.collect();
+    let below_root = below_root.collect::<Vec<_>>();
     let config = config::load(&root, Some(&below_root), &mut diagnostics);
     let context = Context {
         tier: config.service.tier,
@@ -157,7 +157,7 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     let paths: Vec<_> = found.iter().map(|file| file.path.clone()).collect();
     let named_files = found.iter().filter(|file| file.is_named).count();
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
-    let Read { desired, includes, traces } =
+    let (desired, includes, traces) =
         read_layer_check(found, context, options.traced, &mut diagnostics);
     let warnings = lints::apply(&config.lints, &mut diagnostics, || {
         files.iter().cloned().zip(below_root).collect()
@@ -210,7 +210,7 @@ pub fn of_texts(
     let files = texts.into_iter().map(|(name, text)| File::of_text(name, text)).collect();
     let config::Service { tier, release, .. } = config.service;
     let context = Context { tier, manages: None, release, today, files: None };
-    let Read { desired, .. } = read_layer_check(files, context, &[], &mut diagnostics);
+    let (desired, ..) = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
 
@@ -265,20 +265,13 @@ pub fn faults_of(
     faults.into_iter().collect()
 }
 
-/// The result of the three parts.
-struct Read {
-    desired: Desired,
-    includes: Option<Includes>,
-    traces: Vec<Trace>,
-}
-
 /// Reads, layers and checks `files`, and traces the containers at `traced`.
 fn read_layer_check(
     files: Vec<File>,
     context: Context,
     traced: &[Glob],
     diagnostics: &mut Diagnostics,
-) -> Read {
+) -> (Desired, Option<Includes>, Vec<Trace>) {
     let (mut documents, mut counts) = (Vec::new(), locate::Counts::new());
     let (mut is_partial, mut described) = (false, Vec::new());
     for (file, read) in
@@ -313,8 +306,8 @@ fn read_layer_check(
     }
     match Includes::new(rules, context, files, paths) {
         // The object of an acknowledgement may be included later.
-        Some(includes) => Read { desired, includes: Some(includes), traces },
-        None => Read { desired: desired.without_idle_acknowledgements(), includes: None, traces },
+        Some(includes) => (desired, Some(includes), traces),
+        None => (desired.without_idle_acknowledgements(), None, traces),
     }
 }
 

@@ -65,8 +65,7 @@ impl<'w> Filler<'w> {
 
     /// Adds the parameters that texts used, and the secrets whose names were filled in.
     pub(super) fn add_to(self, body: &mut Body) {
-        body.named = self.named.into_inner();
-        body.params = self.used.into_inner();
+        (body.named, body.params) = (self.named.into_inner(), self.used.into_inner());
     }
 
     /// True if a fault of `template` is reported where the parameter would have to be given.
@@ -83,30 +82,24 @@ impl<'w> Filler<'w> {
     fn resolve(&self, name: &str) -> Option<Piece> {
         let path = self.path();
         let (group, last_name) = path.rsplit_once('/').unwrap_or(("", path));
-        let shown = match name {
+        Some(Piece::Shown(match name {
             "path" => path.to_owned(),
             "name" => last_name.to_owned(),
             "group" if group.is_empty() => return None,
             "group" => group.to_owned(),
             "path_slug" => slug(path),
             other => {
-                return match inline_reference(other) {
-                    Some(source) => Some(Piece::Secret(source)),
-                    None => Some(match &self.use_param(other)?.value {
-                        Value::Secret(source) => Piece::Secret(source.clone()),
-                        value => Piece::Shown(value.text().unwrap_or_default().to_owned()),
-                    }),
-                };
+                if let Some(source) = inline_reference(other) {
+                    return Some(Piece::Secret(source));
+                }
+                let (name, param) = self.layers.params.get_key_value(other)?;
+                self.used.borrow_mut().entry(name.clone()).or_insert_with(|| param.clone());
+                match &param.value {
+                    Value::Secret(source) => return Some(Piece::Secret(source.clone())),
+                    value => value.text().unwrap_or_default().to_owned(),
+                }
             }
-        };
-        Some(Piece::Shown(shown))
-    }
-
-    /// The parameter `name`, which is used.
-    fn use_param(&self, name: &str) -> Option<&'w Sourced<Value>> {
-        let (name, value) = self.layers.params.get_key_value(name)?;
-        self.used.borrow_mut().entry(name.clone()).or_insert_with(|| value.clone());
-        Some(value)
+        }))
     }
 
     /// The text of `template` with its parameters filled in.
@@ -210,18 +203,6 @@ impl<'w> Filler<'w> {
         inner.find(|name| matches!(self.resolve(name), Some(Piece::Secret(_))))
     }
 
-    /// The texts that fill in `template`. A word for the path, or for a part of it, means this container
-    /// alone.
-    fn fillings(&self, template: &str) -> Vec<String> {
-        let words =
-            template_params(template).filter_map(|name| match (name, self.resolve(name)?) {
-                ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
-                (_, Piece::Shown(text)) => Some(text),
-                (_, Piece::Secret(_)) => None,
-            });
-        words.collect()
-    }
-
     /// `source` with its name filled in. Every such name is recorded here, because another container
     /// may come to the same one.
     fn fill_name(&self, source: &Reference, origin: &Origin) -> Result<Reference, Unfilled> {
@@ -242,7 +223,13 @@ impl<'w> Filler<'w> {
             Reference::Env(_) => Reference::Env(variable_name(&text)),
             _ => Reference::File(text.clone()),
         };
-        let from = [text].into_iter().chain(self.fillings(name)).collect();
+        // A word for the path, or for a part of it, means this container alone.
+        let words = template_params(name).filter_map(|param| match (param, self.resolve(param)?) {
+            ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
+            (_, Piece::Shown(text)) => Some(text),
+            (_, Piece::Secret(_)) => None,
+        });
+        let from = [text].into_iter().chain(words).collect();
         let filled = FilledName { secret: secret.clone(), from, origin: origin.clone() };
         self.named.borrow_mut().insert(filled);
         Ok(secret)
@@ -258,14 +245,16 @@ impl<'w> Filler<'w> {
             },
             None => json.clone().into(),
         };
-        let item = |json: &Json| self.fill_data(json, origin);
         Ok(match value {
             Value::Secret(source) => Data::Secret(Box::new(source)),
             Value::Plain(Json::Array(items)) => {
-                Data::List(items.iter().map(item).collect::<Result<_, _>>()?)
+                let items = items.iter().map(|item| self.fill_data(item, origin));
+                Data::List(items.collect::<Result<_, _>>()?)
             }
             Value::Plain(Json::Object(object)) => {
-                let entries = object.iter().map(|(key, json)| Ok((key.clone(), item(json)?)));
+                let entries = object
+                    .iter()
+                    .map(|(key, json)| Ok((key.clone(), self.fill_data(json, origin)?)));
                 Data::Map(entries.collect::<Result<_, _>>()?)
             }
             Value::Plain(json) => Data::Plain(json.to_string()),

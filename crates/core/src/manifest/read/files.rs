@@ -143,8 +143,11 @@ pub(in crate::manifest) fn find(
     }
     let Search { mut files, bytes, .. } = search;
     files.sort_by(|a, b| a.name.cmp(&b.name));
-    if let Some(limit) = exceeded(files.len(), bytes) {
-        let large = Diagnostic::error("too-large", limit);
+    let is_many = files.len() > MAX_FILES;
+    if is_many || bytes > MAX_TOTAL {
+        let what = if is_many { MAX_FILES.to_string() } else { "256 MiB of".to_owned() };
+        let message = format!("more than {what} manifests");
+        let large = Diagnostic::error("too-large", message);
         diagnostics.push(large.help("name a folder that contains only the manifests"));
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
@@ -172,14 +175,6 @@ pub(in crate::manifest) fn with(
         }
     }
     files
-}
-
-/// The limit that this number of files, or their total size, exceeds.
-fn exceeded(files: usize, bytes: u64) -> Option<String> {
-    if files > MAX_FILES {
-        return Some(format!("more than {MAX_FILES} manifests"));
-    }
-    (bytes > MAX_TOTAL).then(|| "more than 256 MiB of manifests".to_owned())
 }
 
 /// The canonical path of the folder or file. If the file itself is a link, it is not followed.

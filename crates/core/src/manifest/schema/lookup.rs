@@ -15,10 +15,8 @@ use crate::{
 /// The description of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The kinds of documents that have it.
-    pub kinds: Vec<DocumentKind>,
-    /// The place that has it instead of documents.
-    elsewhere: Option<&'static str>,
+    /// What has it: kinds of documents, or another place, in words.
+    pub homes: Vec<String>,
     /// The name with its parents; empty for a kind itself.
     pub name: String,
     /// Its description.
@@ -45,10 +43,17 @@ pub fn known(name: &str) -> Vec<Known> {
         describe_in(named, rest)
     };
     let mut once: Vec<Known> = Vec::new();
-    for next in all {
-        match once.iter_mut().find(|one| one.has_equal_text(&next)) {
-            Some(one) => one.kinds.extend(next.kinds),
-            None => once.push(next),
+    for mut next in all {
+        let is_equal = |one: &&mut Known| {
+            (&one.described, &one.needs, &one.within)
+                == (&next.described, &next.needs, &next.within)
+        };
+        if let Some(one) = once.iter_mut().find(is_equal) {
+            // Rules for projects stand for those for groups, too.
+            next.homes.retain(|home| !one.homes.iter().any(|other| home.starts_with(other)));
+            one.homes.append(&mut next.homes);
+        } else {
+            once.push(next);
         }
     }
     if once.is_empty() {
@@ -66,28 +71,7 @@ fn describe_in(kinds: Vec<DocumentKind>, name: &str) -> Vec<Known> {
 /// The description of `name` in `place`, whose schema is `root`.
 fn describe_elsewhere(place: &'static str, root: &Json, name: &str) -> Option<Known> {
     let known = find_in_schema(root, name).filter(|_| !name.is_empty())?;
-    Some(Known { elsewhere: Some(place), ..known })
-}
-
-impl Known {
-    /// The kinds of documents in words.
-    pub fn labels(&self) -> Vec<String> {
-        let mut labels = Vec::from_iter(self.elsewhere.map(str::to_owned));
-        for kind in &self.kinds {
-            let label = format!("`kind: {}`", kind.name());
-            match kind.is_for() {
-                _ if labels.contains(&label) => {}
-                Some(Scope::Group) => labels.push(format!("{label} with `for: Group`")),
-                _ => labels.push(label),
-            }
-        }
-        labels
-    }
-
-    fn has_equal_text(&self, other: &Self) -> bool {
-        (&self.described, &self.needs, &self.within)
-            == (&other.described, &other.needs, &other.within)
-    }
+    Some(Known { homes: vec![place.to_owned()], ..known })
 }
 
 /// Every name that [`known`] knows, without a kind before it: of documents and of `undrift.yaml`.
@@ -118,7 +102,9 @@ pub fn with_last_name(name: &str) -> Vec<String> {
 fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<Known> {
     let known = find_in_schema(&kind.checker().schema, name)?;
     let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
-    Some(Known { kinds: vec![kind], needs: section.and_then(reference::needs), ..known })
+    let of_groups = if kind.is_for() == Some(Scope::Group) { " with `for: Group`" } else { "" };
+    let homes = vec![format!("`kind: {}`{of_groups}", kind.name())];
+    Some(Known { homes, needs: section.and_then(reference::needs), ..known })
 }
 
 /// The description of `name` in the schema `root`.
@@ -130,8 +116,7 @@ fn find_in_schema(root: &Json, name: &str) -> Option<Known> {
     }
     let within = mappings_in(property).filter_map(|object| object["properties"].as_object());
     Some(Known {
-        kinds: Vec::new(),
-        elsewhere: None,
+        homes: Vec::new(),
         name: name.to_owned(),
         described: reference::describe(property, schema),
         needs: None,
@@ -168,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_name_with_several_meanings_has_one_for_each_kind() {
-        let labels = |known: Known| known.labels();
-        let kinds = |name: &str| -> Vec<_> { known(name).into_iter().map(labels).collect() };
+        let kinds =
+            |name: &str| -> Vec<_> { known(name).into_iter().map(|known| known.homes).collect() };
         assert_eq!(kinds("watch"), [["`kind: Project`", "`kind: Group`"]]);
         assert_eq!(kinds("settings"), [["`kind: Project`"], ["`kind: Group`"]]);
         assert_eq!(kinds("group settings.visibility"), [["`kind: Group`"]]);
