@@ -105,15 +105,14 @@ impl Includes {
     /// The faults of rules in the containers that they include. Their warnings were reported when
     /// the manifests were loaded.
     pub fn bring_in(&self, desired: Desired, roster: &mut Roster) -> Result<Desired, Diagnostics> {
-        let home = |path: &str| desired.moves.home(path);
         if roster.incomplete.is_empty() {
             let exists: Vec<_> = roster
                 .members
                 .iter()
-                .map(|member| (member.scope, home(&member.path).to_lowercase()))
+                .map(|member| (member.scope, desired.moves.home(&member.path).to_lowercase()))
                 .collect();
             let nowhere: Vec<_> =
-                roster.nowhere.iter().map(|path| home(path).to_lowercase()).collect();
+                roster.nowhere.iter().map(|path| desired.moves.home(path).to_lowercase()).collect();
             let mut idle = Faults::default();
             self.rules.report_idle_live(&self.declared, &exists, &nowhere, &mut idle);
             let placed = locate::place(idle, locate::Counts::new(), &self.files);
@@ -129,7 +128,8 @@ impl Includes {
             }
         }
         let members = roster.members.iter().filter(|member| member.exception.is_none());
-        let paths: Vec<_> = members.map(|member| (member.scope, home(&member.path))).collect();
+        let paths: Vec<_> =
+            members.map(|member| (member.scope, desired.moves.home(&member.path))).collect();
         let included = parallel::for_each(paths, |(scope, path)| {
             let (included, faults) = self.rules.include(scope, &path)?;
             let (container, found) = check::check_included(included, &self.context);

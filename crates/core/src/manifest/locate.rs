@@ -39,8 +39,10 @@ pub(super) fn place(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<D
             .flatten()
             .collect();
     let hidden = counts.into_iter().filter_map(|(file, (_, more))| more.diagnostic(file));
-    let place = |spot: &Spot| places.get(spot).cloned().unwrap_or_else(|| (&spot.origin).into());
-    faults.into_iter().map(|fault| fault.place(place)).chain(hidden).collect()
+    let placed = faults.into_iter().map(|fault| {
+        fault.place(|spot| places.get(spot).cloned().unwrap_or_else(|| (&spot.origin).into()))
+    });
+    placed.chain(hidden).collect()
 }
 
 /// The first faults of each file. A fault in an anchor that is merged into several places counts
@@ -79,13 +81,15 @@ fn find_places(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(
     let mut source = Source::new(name.clone(), &text);
     read::hide(&mut source, &parsed, Quality::Doubtful);
     let positions = Positions::new(&parsed);
-    let place = |spot: &Spot| {
-        if file.is_none() || text.is_empty() {
-            return (&spot.origin).into();
-        }
-        source.place(&spot.find(&source, &positions))
-    };
-    spots.into_iter().map(|spot| (spot.clone(), place(spot))).collect()
+    let places = spots.into_iter().map(|spot| {
+        let place = if text.is_empty() {
+            (&spot.origin).into()
+        } else {
+            source.place(&spot.find(&source, &positions))
+        };
+        (spot.clone(), place)
+    });
+    places.collect()
 }
 
 impl Spot {
@@ -103,8 +107,8 @@ impl Spot {
                 inner.unwrap_or((key, value)).0.span.clone()
             }
             Part::Within(name) => {
-                let in_row = || value.items().iter().find_map(|row| row.get(name));
-                match value.get(name).or_else(in_row) {
+                let mut mappings = std::iter::once(value).chain(value.items());
+                match mappings.find_map(|mapping| mapping.get(name)) {
                     Some((key, value)) => scalar_or_key(key, value),
                     None => {
                         find_item(value, name).cloned().unwrap_or_else(|| scalar_or_key(key, value))

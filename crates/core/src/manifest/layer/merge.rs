@@ -218,8 +218,9 @@ impl<'m> Merging<'m> {
             }
             let value = apply_change(of, &names[0], value, below);
             let Some((first, within)) = names.split_first() else { continue };
-            let new = || (rank, Sourced { value: Json::Null.into(), origin: origin.clone() });
-            let (highest, field) = fields.entry(first.clone()).or_insert_with(new);
+            let (highest, field) = fields.entry(first.clone()).or_insert_with(|| {
+                (rank, Sourced { value: Json::Null.into(), origin: origin.clone() })
+            });
             set_value(&mut field.value, within, value);
             if *highest < rank || (*highest == rank && origin < field.origin) {
                 (*highest, field.origin) = (rank, origin);
@@ -274,19 +275,8 @@ impl<'m> Merged<'m> {
                 self.entries.remove(&key);
             }
         }
-        let new = |fields: Cow<'m, Declared>| Entry {
-            layer,
-            origin: part.origin.clone(),
-            state: part.state,
-            other: None,
-            validity: part.validity,
-            fields: match part.is_open {
-                true => Fields::Slots(split_fields(of, &fields, rank)),
-                false => Fields::Whole(fields),
-            },
-        };
         let Some(entry) = self.entries.get_mut(&key) else {
-            self.entries.insert(key, new(fields));
+            self.entries.insert(key, Entry::new(of, layer, part, fields));
             return;
         };
         if entry.layer == layer {
@@ -294,7 +284,7 @@ impl<'m> Merged<'m> {
         } else if part.state == State::Present && entry.state == State::Present {
             entry.add_fields(of, layer, part, &fields);
         } else if entry.layer.rank < rank {
-            *entry = new(fields);
+            *entry = Entry::new(of, layer, part, fields);
         } else if part.state != entry.state {
             // With either of the two, it is an error.
             entry.other = Some(part.origin.clone());
@@ -303,6 +293,21 @@ impl<'m> Merged<'m> {
 }
 
 impl<'m> Entry<'m> {
+    fn new(of: kind::Section, layer: Place, part: &Part, fields: Cow<'m, Declared>) -> Self {
+        Self {
+            layer,
+            origin: part.origin.clone(),
+            state: part.state,
+            other: None,
+            validity: part.validity,
+            fields: if part.is_open {
+                Fields::Slots(split_fields(of, &fields, layer.rank))
+            } else {
+                Fields::Whole(fields)
+            },
+        }
+    }
+
     /// Adds fields.
     fn add_fields(&mut self, of: kind::Section, layer: Place, part: &Part, fields: &Declared) {
         let lower = std::mem::replace(&mut self.fields, Fields::Slots(BTreeMap::new()));

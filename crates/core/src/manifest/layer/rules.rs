@@ -160,25 +160,20 @@ impl Rules {
                 };
                 match path.iter().position(|(on_path, _)| *on_path == next) {
                     _ if done.contains(&next) => {}
-                    Some(first) => {
-                        self.report_circle(
-                            path[first..].iter().map(|(at, _)| *at).collect(),
-                            faults,
-                        );
-                    }
+                    Some(first) => self.report_circle(&path[first..], faults),
                     None => path.push((next, self.used_by(next))),
                 }
             }
         }
     }
 
-    fn report_circle(&self, mut circle: Vec<usize>, faults: &mut Faults) {
-        let name = |at: usize| self.rules[at].rule.profile.as_deref().unwrap_or_default();
-        let first = (0..circle.len()).min_by_key(|at| name(circle[*at]));
+    fn report_circle(&self, circle: &[(usize, Vec<usize>)], faults: &mut Faults) {
+        let mut circle: Vec<_> = circle.iter().map(|(at, _)| &self.rules[*at].rule).collect();
+        let first = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
         circle.rotate_left(first.unwrap_or_default());
-        let names = circle.iter().chain(circle.first()).map(|at| format!("`{}`", name(*at)));
-        let names: Vec<_> = names.collect();
-        let Rule { origin, body, .. } = &self.rules[circle[0]].rule;
+        let profiles = circle.iter().chain(circle.first()).filter_map(|of| of.profile.as_ref());
+        let names: Vec<_> = profiles.map(|name| format!("`{name}`")).collect();
+        let Rule { origin, body, .. } = circle[0];
         let at = Spot::key(body.uses.as_ref().map_or(origin, |uses| &uses.origin));
         faults.report(texts::PROFILE_CIRCLE, at, words![names = names.join(" uses ")]);
     }

@@ -30,6 +30,18 @@ pub(super) struct Slot {
     pub(super) other: Option<Origin>,
 }
 
+impl Slot {
+    /// True if it sets an empty mapping.
+    fn is_empty(&self) -> bool {
+        self.value.plain().is_some_and(|json| *json == json!({}))
+    }
+}
+
+/// True if `key` is that of a slot within the mapping with the key `outer`.
+fn is_within(key: &str, outer: &str) -> bool {
+    key.strip_prefix(outer).is_some_and(|rest| rest.len() > 1 && rest.starts_with(WITHIN))
+}
+
 /// Separates the names in the key of a slot.
 pub(super) const WITHIN: char = '\0';
 
@@ -98,18 +110,14 @@ pub(super) fn add_slot(
     key: String,
     mut new: Slot,
 ) {
-    // A whole mapping, such as `null`, and a key within it exclude each other.
-    let is_within = |a: &str, b: &str| {
-        a.strip_prefix(b).is_some_and(|rest| rest.len() > 1 && rest.starts_with(WITHIN))
-    };
-    let is_empty = |slot: &Slot| slot.value.plain().is_some_and(|json| *json == json!({}));
     // `{}` sets nothing within the mapping.
-    if is_empty(&new) && slots.keys().any(|other| is_within(other, &key)) {
+    if new.is_empty() && slots.keys().any(|other| is_within(other, &key)) {
         return;
     }
+    // A whole mapping, such as `null`, and a key within it exclude each other.
     slots.retain(|other, slot| {
         let excludes = is_within(other, &key) || is_within(&key, other);
-        if excludes && slot.rank == new.rank && !is_empty(slot) {
+        if excludes && slot.rank == new.rank && !slot.is_empty() {
             new.other = Some(slot.origin.clone());
         }
         !excludes
@@ -118,23 +126,24 @@ pub(super) fn add_slot(
         slots.insert(key, new);
         return;
     };
-    let is_change = |value: &Value| list_change(section, &new.names[0], value).is_some();
+    let is_change = list_change(section, &new.names[0], &new.value).is_some();
+    let changes_lower = list_change(section, &new.names[0], &slot.value).is_some();
     if slot.rank < new.rank {
-        if is_change(&new.value) {
+        if is_change {
             let lower = slot.clone();
             // A condition on live values cannot be changed.
             let is_condition =
-                matches!(&lower.value, Value::Plain(Json::Object(_))) && !is_change(&lower.value);
+                matches!(&lower.value, Value::Plain(Json::Object(_))) && !changes_lower;
             new.other = lower.other.or_else(|| is_condition.then(|| lower.origin.clone()));
             new.below = Some(apply_change(section, &lower.names[0], lower.value, lower.below));
         }
         *slot = new;
     } else if slot.value == new.value {
         slot.origin = slot.origin.clone().min(new.origin);
-    } else if let (true, Some(value)) = (
-        is_change(&slot.value) && is_change(&new.value),
-        unite_changes(slot.value.plain(), new.value.plain()),
-    ) {
+    } else if is_change
+        && changes_lower
+        && let Some(value) = unite_changes(slot.value.plain(), new.value.plain())
+    {
         slot.value = value.into();
         slot.origin = slot.origin.clone().min(new.origin);
     } else {

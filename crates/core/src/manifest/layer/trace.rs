@@ -147,29 +147,27 @@ impl Trace {
     /// first.
     pub fn chain(&self, of: Section, key: &str, names: &[String]) -> Vec<Link<'_>> {
         let slot = slots::slot_path(of, names);
-        let is_asked = |setting: &&Setting| match setting.what {
-            Content::Value(_) => {
-                !slot.is_empty()
-                    && (setting.slot.starts_with(&slot) || slot.starts_with(&setting.slot))
-            }
-            Content::Declared => slot.is_empty(),
-            Content::Absent | Content::Unmanaged | Content::Ignores => true,
-            Content::Unlisted(_) => false,
-        };
-        let changes = |setting: &Setting| match &setting.what {
-            Content::Value(value) => slots::list_change(of, &setting.names[0], value).is_some(),
-            _ => false,
-        };
         let mut chain: Vec<Link<'_>> = Vec::new();
         for layer in self.layers.iter().rev() {
-            let settings = layer.settings.iter().filter(|it| it.concerns(of.section, key));
-            for setting in settings.filter(is_asked) {
+            let settings = layer.settings.iter().filter(|setting| match setting.what {
+                _ if !setting.concerns(of.section, key) => false,
+                Content::Value(_) => {
+                    !slot.is_empty()
+                        && (setting.slot.starts_with(&slot) || slot.starts_with(&setting.slot))
+                }
+                Content::Declared => slot.is_empty(),
+                Content::Absent | Content::Unmanaged | Content::Ignores => true,
+                Content::Unlisted(_) => false,
+            });
+            for setting in settings {
                 let higher = chain.iter().filter(|link| link.layer.rank > layer.rank);
                 let mut covering = higher.filter(|link| link.setting.covers(setting)).peekable();
-                let fate = match covering.peek().is_some() {
-                    false => Effect::Decides,
-                    true if covering.all(|link| changes(link.setting)) => Effect::Changed,
-                    true => Effect::Outranked,
+                let fate = if covering.peek().is_none() {
+                    Effect::Decides
+                } else if covering.all(|link| link.setting.changes_list(of)) {
+                    Effect::Changed
+                } else {
+                    Effect::Outranked
                 };
                 chain.push(Link { layer, setting, fate });
             }
@@ -259,6 +257,14 @@ impl Setting {
                 (Content::Ignores, _) => true,
                 (_, entry) => entry == Some(key),
             }
+    }
+
+    /// True if it changes the list of lower layers.
+    fn changes_list(&self, of: Section) -> bool {
+        match &self.what {
+            Content::Value(value) => slots::list_change(of, &self.names[0], value).is_some(),
+            _ => false,
+        }
     }
 
     /// True if it replaces the value `other` of a lower layer for the same entry.

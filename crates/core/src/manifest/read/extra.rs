@@ -61,9 +61,6 @@ fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
 pub(super) fn check<A>(of: Section, written: &str, at: A) -> Result<(), Finding<A>> {
     let (name, section, scope) = (base(written), of.section, of.home.scope);
     let (container, _) = catalogue::container(scope);
-    let is_of_creation =
-        || of.comes_with_container() && find(container.table().specs(), &name).is_some();
-    let is_parameter = || PARAMETERS.get(&(scope, section)).is_some_and(|all| all.contains(&*name));
     let mut words: [(&str, &dyn Display); 3] =
         [("name", &name), ("section", &section), ("field", &"")];
     let texts = match find(of.table().specs(), &name) {
@@ -73,14 +70,16 @@ pub(super) fn check<A>(of: Section, written: &str, at: A) -> Result<(), Finding<
         }
         Some(_) => texts::EXTRA_KNOWN,
         None if name == "state" => texts::EXTRA_KNOWN,
-        None if is_of_creation() => {
+        None if of.comes_with_container() && find(container.table().specs(), &name).is_some() => {
             words[1].1 = &container.section;
             texts::EXTRA_KNOWN
         }
         None if VISIBILITY.contains(&&*name) => texts::EXTRA_VISIBILITY,
         None if name.starts_with('_') => texts::EXTRA_UNDERSCORE,
         None if name == "path" => texts::EXTRA_PATH,
-        None if RESERVED.split(' ').any(|reserved| reserved == name) || is_parameter() => {
+        None if RESERVED.split(' ').any(|reserved| reserved == name)
+            || PARAMETERS.get(&(scope, section)).is_some_and(|all| all.contains(&*name)) =>
+        {
             texts::EXTRA_RESERVED
         }
         None => return Ok(()),

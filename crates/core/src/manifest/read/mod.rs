@@ -73,19 +73,22 @@ pub(super) fn read_text(file: &File, text: &str) -> Read {
     let mut source = Source::new(file.name.clone(), text);
     let mut findings = Findings::default();
     findings.add_yaml(&parsed);
-    let written = || parsed.documents.iter().filter(|document| document.data != Data::Null);
-    let documents: Vec<_> = written()
+    let nodes: Vec<_> =
+        parsed.documents.iter().filter(|document| document.data != Data::Null).collect();
+    let documents: Vec<_> = nodes
+        .iter()
         .filter_map(|node| read_document(node, &source, file.is_named, &mut findings))
         .collect();
-    let described = written().filter(|document| document.get("homes").is_some());
-    let described = described.filter_map(|of| Some(of["section"].text()?.to_owned())).collect();
+    let described = nodes.iter().filter(|node| node.get("homes").is_some());
+    let described = described.filter_map(|node| Some(node["section"].text()?.to_owned()));
+    let described = described.collect();
     let rules = documents.iter().filter(|document| matches!(document, Document::Rule(_)));
     // Without a fault, each document was read.
     let is_partial = !findings.is_empty()
         && (rules.count() < count_rules(text)
-            || written().any(|document| {
-                document.get("kind").is_some() && DocumentKind::of(document).is_none()
-            }));
+            || nodes
+                .iter()
+                .any(|node| node.get("kind").is_some() && DocumentKind::of(node).is_none()));
     findings.explain_slips(text);
     if !findings.is_empty() {
         hide(&mut source, &parsed, Quality::Doubtful);

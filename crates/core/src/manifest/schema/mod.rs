@@ -191,11 +191,8 @@ impl DocumentKind {
     }
 
     /// For a rule, the scope that its key `for` names.
-    const fn is_for(self) -> Option<Scope> {
-        match self {
-            Self::Defaults(scope) | Self::Profile(scope) => Some(scope),
-            Self::Container(_) | Self::Acknowledge => None,
-        }
+    fn is_for(self) -> Option<Scope> {
+        self.scope().filter(|_| !matches!(self, Self::Container(_)))
     }
 
     /// The scope of the document.
