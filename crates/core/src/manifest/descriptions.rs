@@ -23,7 +23,7 @@ use crate::{
     yaml::{self, Data, Node},
 };
 
-/// The built-in kinds and those of the files `described`. `named` is the folder or file of
+/// The built-in kinds and the kinds of the files `described`. `named` is the folder or file of
 /// manifests of this run, if any.
 pub fn load(
     described: &[PathBuf],

@@ -113,7 +113,7 @@ impl Warnings {
         found.and_then(|(warning, ..)| warning.place.clone())
     }
 
-    /// Removes those that are not `wanted`.
+    /// Keeps only `wanted` warnings.
     pub fn retain(&mut self, wanted: impl Fn(&Diagnostic) -> bool) {
         self.0.retain(|(warning, ..)| wanted(warning));
     }

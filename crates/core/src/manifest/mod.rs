@@ -70,9 +70,9 @@ pub struct Loaded {
     paths: Vec<PathBuf>,
     /// The number of manifests that were named or are in the named folder.
     pub named: usize,
-    /// The declarations of those; `None` if any manifest has an error.
+    /// The declarations of the named manifests; `None` if any manifest has an error.
     pub desired: Option<Desired>,
-    /// Their rules that include undeclared groups and projects, if any.
+    /// The rules that include undeclared groups and projects, if any.
     pub includes: Option<Includes>,
     /// The content of `undrift.yaml`, or the defaults.
     pub config: Config,
@@ -80,7 +80,7 @@ pub struct Loaded {
     pub diagnostics: Diagnostics,
     /// All warnings with their levels.
     pub warnings: Warnings,
-    /// How the layers were merged, for those that were requested.
+    /// The requested traces of merged layers.
     pub traces: Vec<Trace>,
 }
 
@@ -233,8 +233,8 @@ pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
     })
 }
 
-/// The faults of a seed of the sandbox, which is one document of `schema`, and what is `refused` of it
-/// otherwise. The lines do not show the value at `secret`, a JSON pointer into the schema.
+/// The faults of a seed of the sandbox, which is one document of `schema`, and the fault that `refused`
+/// finds in it. The lines do not show the value at `secret`, a JSON pointer into the schema.
 pub fn faults_of(
     text: &str,
     name: FileName,
@@ -301,7 +301,7 @@ fn read_layer_check(
     }
     diagnostics.extend(locate::place(faults, counts, &files));
     if diagnostics.has_errors() {
-        // What has an error may be what a rule is for.
+        // A rule may be for a document with an error.
         diagnostics.retain(|fault| fault.code != "idle-rule");
     }
     match Includes::new(rules, context, files, paths) {

@@ -1,5 +1,5 @@
-//! Reports what has no effect: rules that match nothing, exceptions from nothing, parameters that no text uses,
-//! and policies for sections that nothing declares.
+//! Reports rules that match nothing, exceptions from nothing, parameters that no text uses, and
+//! policies for sections that nothing declares.
 
 use std::{
     collections::BTreeSet,
@@ -89,7 +89,7 @@ impl Rules {
     }
 }
 
-/// Reports a parameter that no text uses. Those that are `used` may be meant.
+/// Reports a parameter that no text uses. Help names a similar one of the `used` parameters.
 pub(super) fn report_idle_param<'u>(
     name: &str,
     at: &Origin,
@@ -102,7 +102,7 @@ pub(super) fn report_idle_param<'u>(
     }
 }
 
-/// The first of `containers`, in order of their paths, of which the path starts with `prefix`.
+/// The first container whose path starts with `prefix`. They are in order of their paths.
 fn first_from<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c Container> {
     let (prefix, path) =
         (prefix.to_lowercase(), |container: &Container| container.path.value.to_lowercase());
@@ -116,7 +116,7 @@ fn is_declared(rule: &Rule, path: &str, containers: &[Box<Container>]) -> bool {
         .is_some_and(|of| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path))
 }
 
-/// True if a path may match both globs: what is special in them but `*` counts as any text.
+/// True if a path may match both globs. All special characters count as `*`.
 fn may_meet(one: &Glob, other: &Glob) -> bool {
     let [one, other] = [one, other].map(|glob| {
         // `**/` also matches nothing.

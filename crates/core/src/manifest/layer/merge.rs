@@ -35,7 +35,7 @@ use crate::{
     value::{Json, Value},
 };
 
-/// The result of `layers` and the document `own`.
+/// The merged content of `layers` and the document.
 pub(super) fn merge(
     path: &Sourced<Arc<str>>,
     layers: &Layers<'_>,
@@ -92,7 +92,7 @@ struct Merged<'m> {
     twice: Vec<Part>,
 }
 
-/// The place of a layer among all.
+/// The position of a layer among all layers.
 #[derive(Clone, Copy, PartialEq)]
 struct Place {
     rank: usize,

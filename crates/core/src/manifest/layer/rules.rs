@@ -35,8 +35,7 @@ pub(in crate::manifest) struct Rules {
 /// The number of names on each side that are compared with a misspelled one.
 const AROUND: usize = 100;
 
-/// The most parameters that are looked at for the one that somebody meant, and profiles that help
-/// lists.
+/// The maximum number of names that help compares or lists.
 pub(super) const FEW: usize = 10;
 
 /// A rule and its use.
@@ -44,9 +43,9 @@ pub(super) const FEW: usize = 10;
 pub(super) struct TrackedRule {
     pub(super) rule: Rule,
     pub(super) is_used: AtomicBool,
-    /// The sections of its `unlisted`: where it applies, how many declare them, and how many do not.
+    /// For each section of its `unlisted`, the numbers of containers that declare it and that do not.
     pub(super) declared: BTreeMap<&'static str, [AtomicUsize; 2]>,
-    /// Its parameters that are used where it applies.
+    /// For each of its parameters, whether a container uses it.
     pub(super) params: BTreeMap<Arc<str>, AtomicBool>,
 }
 
@@ -60,7 +59,7 @@ pub(super) struct Layers<'r> {
     pub(super) rules: Vec<(usize, &'r TrackedRule)>,
     /// The parameters for templates, including those of the document itself.
     pub(super) params: BTreeMap<Arc<str>, Sourced<Value>>,
-    /// The parameters that profiles need and nobody gives, which is reported.
+    /// The missing parameters of profiles, which are reported.
     pub(super) missed: BTreeSet<Arc<str>>,
 }
 
@@ -178,7 +177,7 @@ impl Rules {
         faults.report(texts::PROFILE_CIRCLE, at, words![names = names.join(" uses ")]);
     }
 
-    /// The profiles that the one at `at` uses.
+    /// The positions of profiles that a profile uses.
     fn used_by(&self, at: usize) -> Vec<usize> {
         let rule = &self.rules[at].rule;
         let names = rule.body.uses.iter().flat_map(|uses| &uses.names);
@@ -233,8 +232,8 @@ impl Rules {
         layers
     }
 
-    /// The profiles `names` with all that they use, lowest first. A profile is above those that it
-    /// uses, and is only listed at its last position.
+    /// The profiles `names` and the profiles that they use, lowest first. A profile is above the
+    /// profiles that it uses, and is only listed at its last position.
     fn flatten_profiles(
         &self,
         scope: Scope,

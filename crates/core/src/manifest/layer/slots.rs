@@ -1,6 +1,6 @@
-//! The leaves of fields, for each of which the highest layer that sets it decides.
+//! The leaves of fields. The highest layer that sets a leaf decides its value.
 //!
-//! A leaf of a list may change the list of lower layers instead.
+//! A list may change the list of lower layers instead.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -106,7 +106,7 @@ pub enum Content {
 }
 
 impl Trace {
-    /// The values of `layers` and of the document `own`, with the result.
+    /// The values of `layers` and of the document, with the result.
     pub(super) fn new(layers: &Layers<'_>, document: &Body, merged: Box<Container>) -> Self {
         let filler = Filler::new(&merged.path, layers);
         let absent = merged.life.absent().is_some();

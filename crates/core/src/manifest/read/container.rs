@@ -51,7 +51,7 @@ impl Reader<'_, '_> {
     pub(super) fn read_body(&mut self, document: &Node) -> Body {
         let mut body = self.read_layering(document);
         for of in catalogue::sections(self.scope) {
-            // What is no list is reported, and adds nothing that rules could.
+            // Another value in place of a list is reported, and adds no entries.
             if let Some((key, node)) = document.get(of.section)
                 && (of.shape != Shape::List || matches!(node.data, Data::List(_)))
             {
@@ -160,7 +160,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The fields of a mapping, including those below `extra:`, with normalised values.
+    /// The fields of a mapping with normalised values, including keys below `extra:`.
     fn read_fields<'n>(&mut self, of: kind::Section, node: &'n Node) -> FoundFields<'n> {
         let mut found = FoundFields::default();
         self.add_fields(of.table(), "", node, &mut found);
@@ -223,7 +223,7 @@ fn has_parameter(text: &str) -> bool {
         && parameters.any(|name| text.find(&name).is_some_and(|at| !text[..at].ends_with(BEFORE)))
 }
 
-/// What makes braces something else than those of a template.
+/// Characters before braces that do not begin a parameter of a template.
 const BEFORE: [char; 4] = ['%', '{', '$', '#'];
 
 /// The policy for undeclared entries.

@@ -57,7 +57,7 @@ fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
 /// Whether `written` is allowed below the `extra:` of `section`.
 ///
 /// # Errors
-/// The fault of what is not allowed, at `at`. Only names of undrift and the service are quoted.
+/// The fault at `at`. It quotes only names of undrift and the service.
 pub(super) fn check<A>(of: Section, written: &str, at: A) -> Result<(), Finding<A>> {
     let (name, section, scope) = (base(written), of.section, of.home.scope);
     let (container, _) = catalogue::container(scope);

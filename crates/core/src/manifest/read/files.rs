@@ -1,7 +1,7 @@
 //! Finds manifests and reads them, within limits.
 //!
-//! All manifests below the root belong together. The named folder or file only selects those of the
-//! run; outside of it, files of other tools are skipped.
+//! All manifests below the root belong together. The named folder or file only selects the manifests
+//! of the run; outside of it, files of other tools are skipped.
 
 use std::{
     collections::BTreeMap,

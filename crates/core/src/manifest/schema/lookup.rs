@@ -15,7 +15,7 @@ use crate::{
 /// The description of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// What has it: kinds of documents, or another place, in words.
+    /// The kinds of documents that have it, or another place, in words.
     pub homes: Vec<String>,
     /// The name with its parents; empty for a kind itself.
     pub name: String,
@@ -49,7 +49,7 @@ pub fn known(name: &str) -> Vec<Known> {
                 == (&next.described, &next.needs, &next.within)
         };
         if let Some(one) = once.iter_mut().find(is_equal) {
-            // Rules for projects stand for those for groups, too.
+            // A rule for projects has the same name as one for groups.
             next.homes.retain(|home| !one.homes.iter().any(|other| home.starts_with(other)));
             one.homes.append(&mut next.homes);
         } else {

@@ -83,8 +83,7 @@ impl<'a> Node<'a, Tree> for &'a yaml::Node {
         }
     }
 
-    /// Only errors contain it, and nobody reads it there: copies of collections would multiply a large
-    /// document.
+    /// Errors contain it, and no message reads it. Copies of collections would multiply a large document.
     fn to_value(&self) -> Cow<'a, Value> {
         Cow::Owned(if self.is_collection() { Value::Null } else { self.to_json() })
     }
