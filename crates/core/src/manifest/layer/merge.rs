@@ -22,7 +22,7 @@ use crate::{
     desired::{Declared, PROJECTS, Unlisted},
     kind::{self, Shape, forms::CONDITION},
     manifest::{
-        faults::{Faults, Spot, texts, words},
+        faults::{Faults, Spot, Texts, texts, words},
         read::{
             document::{Body, Part, Section, State, Validity, identity},
             layers::BUILT_IN,
@@ -372,19 +372,18 @@ fn list_values(value: &Json) -> impl Iterator<Item = &Json> {
     one.into_iter().chain(conditions.into_iter().flatten())
 }
 
-/// True if a parameter of `template` has a `$` in front, as other tools write it.
-fn keeps_dollar(template: &str) -> bool {
-    let mut signs = template.match_indices("${").chain(template.match_indices("%{"));
-    signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'))
-}
-
-/// True if `template` has a name in double braces, which fill in nothing.
-fn keeps_braces(template: &str) -> bool {
-    template.match_indices("{{").any(|(at, braces)| {
+/// The warning about braces in `template` that fill in nothing: a name in two of them, or a parameter
+/// with a `$` in front, as other tools write it.
+fn find_foreign_braces(template: &str) -> Option<Texts> {
+    let has_name = template.match_indices("{{").any(|(at, braces)| {
         let inner = template[at + braces.len()..].split("}}").next().unwrap_or_default();
         let is_expression = inner.strip_prefix(' ').is_some_and(|name| text::is_name(name.trim()));
         (is_expression || BUILT_IN.contains(&inner)) && !template[..at].ends_with(['$', '%', '{'])
-    })
+    });
+    let mut signs = template.match_indices("${").chain(template.match_indices("%{"));
+    let has_sign = signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'));
+    let after_sign = has_sign.then_some(texts::DOLLAR_BEFORE_TEMPLATE);
+    if has_name { Some(texts::KEPT_BRACES) } else { after_sign }
 }
 
 /// Fills in every template in the field `name`. Returns whether the result is valid.
@@ -422,10 +421,8 @@ fn fill_templates(
             let why = written
                 .and_then(|json| list_values(&json).find_map(|json| refused(of, name, json)));
             let Some(why) = why else {
-                if keeps_braces(&template) {
-                    faults.report(texts::KEPT_BRACES, at, &[]);
-                } else if keeps_dollar(&template) {
-                    faults.report(texts::DOLLAR_BEFORE_TEMPLATE, at, &[]);
+                if let Some(warning) = find_foreign_braces(&template) {
+                    faults.report(warning, at, &[]);
                 }
                 return true;
             };

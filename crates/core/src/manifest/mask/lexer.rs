@@ -120,8 +120,8 @@ fn is_unclosed(value: &str) -> bool {
                 || value[1..value.len() - 1].contains([quote, '\\'])
         }
         Some('{' | '[') => {
-            let count = |bracket: [char; 2]| value.matches(bracket).count();
-            count(['{', '[']) != count(['}', ']']) || value.contains(['"', '\''])
+            value.matches(['{', '[']).count() != value.matches(['}', ']']).count()
+                || value.contains(['"', '\''])
         }
         _ => false,
     }

@@ -131,7 +131,6 @@ impl Walk<'_> {
         let plain = text::snake_case(&key.name);
         let properties = &schema["properties"];
         let property = properties.get(&key.name).or_else(|| properties.get(&plain));
-        let is_scalar = !matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable);
         match property.map(|property| (property, Field::of(property).secrecy())) {
             Some((property, Secrecy::Open))
                 if !self.is_misplaced || self.names_shown().contains(&key.name) =>
@@ -144,8 +143,7 @@ impl Walk<'_> {
             // An unknown field, or one in a wrong place whose value is valid for the right place. `true` is
             // never a secret.
             None if self.is_harmless_unknown(key, value, schema)
-                || is_scalar
-                    && !is_credential(value)
+                || is_plain_scalar(value)
                     && schema.get("properties").is_some()
                     && (self.names_shown().contains(&key.name)
                         || matches!(value.data, Data::Null | Data::Bool(_))) =>
@@ -159,7 +157,7 @@ impl Walk<'_> {
                 }
             }
             // A list or mapping in a wrong place.
-            None if !is_scalar
+            None if matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable)
                 && self.names_shown().contains(&key.name)
                 && let Some(property) = property_named(self.schema, &key.name) =>
             {
@@ -178,14 +176,10 @@ impl Walk<'_> {
     /// True if an unknown key with its value is shown: nothing in the mapping can hold a secret, or it
     /// resembles only one field, which cannot.
     fn is_harmless_unknown(&self, key: &Key, value: &Node, schema: &Json) -> bool {
-        let is_plain = |node: &Node| {
-            !matches!(node.data, Data::Map(_) | Data::List(_) | Data::Unreadable)
-                && !is_credential(node)
-        };
         let Some(properties) = schema["properties"].as_object() else { return false };
         let is_shown = match &value.data {
-            Data::List(items) => items.iter().all(is_plain),
-            _ => is_plain(value),
+            Data::List(items) => items.iter().all(is_plain_scalar),
+            _ => is_plain_scalar(value),
         };
         if !is_shown || !is_name(&key.name) || judge::is_named_like_secret(&key.name) {
             return false;
@@ -234,6 +228,11 @@ impl Walk<'_> {
             self.hidden.push(start..after + value.trim_end().len());
         }
     }
+}
+
+/// True if it is a scalar without a credential.
+fn is_plain_scalar(node: &Node) -> bool {
+    !matches!(node.data, Data::Map(_) | Data::List(_) | Data::Unreadable) && !is_credential(node)
 }
 
 /// True if it certainly is or contains a credential. A credential at its place in a URL is hidden

@@ -43,8 +43,8 @@ pub(super) fn add_forms(schema: &mut Json) {
     }
     let types: Vec<&str> = texts(&schema["type"]).collect();
     let instead = if types.contains(&"array") {
-        let items = schema.get("items").cloned().unwrap_or(json!(true));
-        let list = json!({"type": "array", "items": items, "minItems": 1});
+        let mut list = part("list_form");
+        list["items"] = schema.get("items").cloned().unwrap_or(json!(true));
         let pairs = [["add", "remove"], ["at_least", "none_of"]].map(|[first, second]| {
             json!({
                 "type": "object",
@@ -57,12 +57,7 @@ pub(super) fn add_forms(schema: &mut Json) {
     } else if types.contains(&"boolean") {
         return;
     } else {
-        vec![json!({
-            "type": "object",
-            "properties": {"text": {"type": "string"}},
-            "required": ["text"],
-            "additionalProperties": false,
-        })]
+        vec![part("text_form").into()]
     };
     let mut plain = std::mem::take(schema);
     let description = plain.as_object_mut().and_then(|plain| {
