@@ -80,7 +80,7 @@ struct Drift {
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let surroundings = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &surroundings);
-    let mut texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
+    let mut texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths.clone(), cx);
     let manifests = into_manifests(loaded, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();

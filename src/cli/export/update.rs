@@ -115,7 +115,7 @@ pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     let surroundings = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &surroundings);
     let manages = loaded.config.manages.clone();
-    let texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
+    let texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths.clone(), cx);
     let manifests = into_manifests(loaded, cx)?;
     let desired = manifests.desired.clone();
     let manifests = Manifests { includes: None, ..manifests };

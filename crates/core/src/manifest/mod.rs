@@ -64,10 +64,8 @@ pub struct Loaded {
     pub root: PathBuf,
     /// The name of the root in messages, if it is not the named folder.
     root_name: Option<String>,
-    /// The manifests that were read, ordered by name.
-    pub files: Vec<FileName>,
-    /// The paths of these files, in the same order.
-    paths: Vec<PathBuf>,
+    /// The paths of all manifests, by their names in messages.
+    pub paths: BTreeMap<FileName, PathBuf>,
     /// The number of manifests that were named or are in the named folder.
     pub named: usize,
     /// The declarations of the named manifests; `None` if any manifest has an error.
@@ -99,16 +97,11 @@ impl Loaded {
         self.desired.take_if(|_| self.diagnostics.has_errors());
     }
 
-    /// The paths of the files by their names in messages.
-    pub fn paths(&self) -> BTreeMap<FileName, PathBuf> {
-        self.files.iter().cloned().zip(self.paths.iter().cloned()).collect()
-    }
-
     /// The paths of the files below the root by their names in messages.
     pub fn paths_below_root(&self) -> FilePaths {
-        let paths = self.files.iter().cloned().zip(&self.paths);
-        let paths =
-            paths.map(|(name, path)| (name, path.strip_prefix(&self.root).unwrap_or(path).into()));
+        let paths = self.paths.iter().map(|(name, path)| {
+            (name.clone(), path.strip_prefix(&self.root).unwrap_or(path).into())
+        });
         paths.collect()
     }
 }
@@ -153,14 +146,14 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     };
     let is_above = root.is_configured && root.folder != named;
     let root_name = is_above.then(|| root.name(&root.folder));
-    let files: Vec<_> = found.iter().map(|file| file.name.clone()).collect();
-    let paths: Vec<_> = found.iter().map(|file| file.path.clone()).collect();
+    let paths: BTreeMap<_, _> =
+        found.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
     let named_files = found.iter().filter(|file| file.is_named).count();
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
     let (desired, includes, traces) =
         read_layer_check(found, context, options.traced, &mut diagnostics);
     let warnings = lints::apply(&config.lints, &mut diagnostics, || {
-        files.iter().cloned().zip(below_root).collect()
+        paths.keys().cloned().zip(below_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
         let place = Place::file(only.unwrap_or_else(|| around.seen(named).into()));
@@ -170,7 +163,6 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         root_name,
         root: root.folder,
         named: named_files,
-        files,
         paths,
         includes: includes.filter(|_| !diagnostics.has_errors()),
         desired: (!diagnostics.has_errors()).then_some(desired),

@@ -25,7 +25,7 @@ impl Loaded {
 
     /// The number of all files that were read.
     fn all(&self) -> String {
-        let files = text::count(self.files.len(), "file");
+        let files = text::count(self.paths.len(), "file");
         match &self.root_name {
             Some(root) => format!("{files} below the root `{root}`"),
             None => files,

@@ -237,7 +237,7 @@ fn folders_have_limits() {
     let loaded = load(folder.path(), &around(folder.path()));
     let messages: Vec<_> =
         loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.as_str()).collect();
-    assert_eq!((messages, loaded.files.len()), (vec!["more than 256 MiB of manifests"], 0));
+    assert_eq!((messages, loaded.paths.len()), (vec!["more than 256 MiB of manifests"], 0));
 }
 
 #[test]
