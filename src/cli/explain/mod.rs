@@ -36,9 +36,9 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
         return address::run(&args, cx).await;
     }
     let style = cx.output.style;
-    let mut fields = schema::known(what);
-    if let ([], [one]) = (&fields[..], &schema::with_last_name(what)[..]) {
-        fields = schema::known(one);
+    let mut fields = schema::describe_name(what);
+    if let ([], [one]) = (&fields[..], &schema::names_ending_in(what)[..]) {
+        fields = schema::describe_name(one);
     }
     let code = explain::code(what, style);
     let field = (!fields.is_empty()).then(|| explain::fields(&fields, style));
@@ -74,7 +74,7 @@ fn guard(name: &str) -> Option<String> {
 fn unknown(what: &str) -> Failure {
     const OTHERWISE: &str = "name a field as `settings.merge_method`, or the code that stands in the brackets of a message";
     let failure = Failure::usage(format!("nothing is called `{what}`"));
-    let several = schema::with_last_name(what);
+    let several = schema::names_ending_in(what);
     if !several.is_empty() {
         return failure.help(format!("did you mean {}?", alternatives(&several)));
     }

@@ -78,7 +78,7 @@ pub struct Managed {
 
 impl Managed {
     /// True if these manifests may declare `section` there.
-    pub(super) fn has(&self, section: &str) -> bool {
+    pub(super) fn allows_section(&self, section: &str) -> bool {
         self.sections.as_ref().is_none_or(|sections| sections.iter().any(|name| name == section))
     }
 }
@@ -87,7 +87,7 @@ impl Managed {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Vec<Managed>")]
 pub struct Manages {
-    all: Vec<Managed>,
+    entries: Vec<Managed>,
     /// The paths and exceptions of each. A broken glob matches nothing.
     globs: Vec<(Globs, Globs)>,
     by_path: GlobIndex,
@@ -101,24 +101,24 @@ impl From<Vec<Managed>> for Manages {
         });
         let mut by_path = GlobIndex::default();
         all.iter().enumerate().for_each(|(at, managed)| by_path.insert(at, &managed.path));
-        Self { globs: globs.collect(), by_path, all }
+        Self { globs: globs.collect(), by_path, entries: all }
     }
 }
 
 impl PartialEq for Manages {
     fn eq(&self, other: &Self) -> bool {
-        self.all == other.all
+        self.entries == other.entries
     }
 }
 
 impl Manages {
     /// Why the rules do not allow the group or project at `path`.
-    pub(super) fn why_not(&self, path: &str) -> String {
+    pub(super) fn explain_exclusion(&self, path: &str) -> String {
         let lower = path.to_lowercase();
         if self.by_path.of(&lower).into_iter().any(|at| self.globs[at].0.matches(&lower)) {
             return "there `except` leaves it out".to_owned();
         }
-        let mut globs = self.all.iter().map(|managed| &*managed.path);
+        let mut globs = self.entries.iter().map(|managed| &*managed.path);
         let below =
             globs.clone().find(|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path));
         let above =
@@ -138,43 +138,44 @@ impl Manages {
 
     /// True if these manifests may declare the group or project at `path`.
     pub fn holds(&self, path: &str) -> bool {
-        !self.holding(path).is_empty()
+        !self.matching_entries(path).is_empty()
     }
 
     /// True if these manifests may declare every section of the group or project at `path`.
     pub fn holds_all_sections(&self, path: &str) -> bool {
-        self.holding(path).iter().any(|managed| managed.sections.is_none())
+        self.matching_entries(path).iter().any(|managed| managed.sections.is_none())
     }
 
     /// True if these manifests may declare `section` of the group or project at `path`.
     pub fn holds_section(&self, path: &str, section: &str) -> bool {
-        self.holding(path).iter().any(|managed| managed.has(section))
+        self.matching_entries(path).iter().any(|managed| managed.allows_section(section))
     }
 
     /// The rules that allow the group or project at `path`.
-    pub(super) fn holding(&self, path: &str) -> Vec<&Managed> {
+    pub(super) fn matching_entries(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
         let mut candidates = self.by_path.of(&path);
         candidates.retain(|at| {
             let (paths, except) = &self.globs[*at];
             paths.matches(&path) && !except.matches(&path)
         });
-        candidates.into_iter().map(|at| &self.all[at]).collect()
+        candidates.into_iter().map(|at| &self.entries[at]).collect()
     }
 }
 
 impl Config {
     /// The first part of `container` that these manifests may not declare, and a sentence about it.
-    pub fn outside(&self, container: &Container) -> Option<(Address, String)> {
+    pub fn find_unmanaged(&self, container: &Container) -> Option<(Address, String)> {
         let manages = self.manages.as_ref()?;
         let mut paths = std::iter::once(&*container.path).chain(container.former());
-        if let Some(path) = paths.find(|path| manages.holding(path).is_empty()) {
+        if let Some(path) = paths.find(|path| manages.matching_entries(path).is_empty()) {
             let message = format!("`{path}` is outside of what the manifests manage at the base");
             return Some((container.address(), message));
         }
-        let holding = manages.holding(&container.path);
+        let holding = manages.matching_entries(&container.path);
         let mut names = container.section_names();
-        let name = names.find(|name| !holding.iter().any(|managed| managed.has(name)))?;
+        let name =
+            names.find(|name| !holding.iter().any(|managed| managed.allows_section(name)))?;
         let message = format!("`{name}` of `{}` is not managed at the base", container.path);
         Some((container.address().section(name), message))
     }
@@ -250,7 +251,7 @@ pub fn find(
     around: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> (PathBuf, Config) {
-    let root = Root::of(folder, around);
+    let root = Root::find(folder, around);
     let config = load(&root, None, diagnostics);
     (root.folder, config)
 }
@@ -264,7 +265,7 @@ pub(super) fn load(
 ) -> Config {
     let path = root.folder.join(FILE);
     let name = root.name(&path);
-    match files::irregular(&path) {
+    match files::special_file_type(&path) {
         Ok(Some(what)) => {
             let message = format!("`{FILE}` must be a regular file, not {what}");
             let other = Diagnostic::error("unreadable", message).at(Place::file(name));
@@ -298,14 +299,14 @@ pub fn read(
     };
     let (config, found) =
         Findings::of_file(name, &text, &schema::CONFIG.schema, |parsed, findings| {
-            content(parsed, manifests, findings)
+            read_content(parsed, manifests, findings)
         });
     diagnostics.extend(found);
     config.unwrap_or_default()
 }
 
 /// The content of the file, and what its schema cannot refuse.
-fn content(
+fn read_content(
     parsed: &Parsed,
     manifests: Option<&[String]>,
     findings: &mut Findings,

@@ -31,10 +31,10 @@ pub fn load(
     around: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> Registry {
-    let root = named.map(|named| Root::of(files::folder_of(named), around).folder);
+    let root = named.map(|named| Root::find(files::folder_of(named), around).folder);
     let root = root.and_then(|root| root.canonicalize().ok());
     described.iter().fold(Registry::built_in(), |registry, path| {
-        let name = FileName::from(around.seen(path));
+        let name = FileName::from(around.name_path(path));
         let real = path.canonicalize();
         if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
             let message = "a description must not be in the folder of the manifests";
@@ -65,14 +65,18 @@ fn read(
                 }
                 return None;
             };
-            make(document, registry, findings)
+            make_kind(document, registry, findings)
         });
     let is_whole = found.is_empty();
     diagnostics.extend(found);
     described.filter(|_| is_whole)
 }
 
-fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option<DescribedKind> {
+fn make_kind(
+    document: &Node,
+    registry: &Registry,
+    findings: &mut Findings,
+) -> Option<DescribedKind> {
     if !findings.add_schema(document, &DESCRIPTION).is_empty() || !findings.is_empty() {
         return None;
     }
@@ -80,7 +84,7 @@ fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option
     let kind = match yaml::read_for_good::<Kind>(written.clone()) {
         Ok(kind) => kind,
         Err(error) => {
-            let (at, why) = (place_of(document, ""), error.to_string());
+            let (at, why) = (find_range(document, ""), error.to_string());
             findings.report(texts::NO_DESCRIPTION, at, words![why = escape(&why)]);
             return None;
         }
@@ -89,7 +93,7 @@ fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option
         Ok(described) => Some(described),
         Err(faults) => {
             for fault in faults {
-                let at = place_of(document, &fault.at);
+                let at = find_range(document, &fault.at);
                 let finding = Finding::error("kind-description", fault.message, at);
                 findings.push(finding).help(fault.help);
             }
@@ -100,7 +104,7 @@ fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option
 
 /// The range in the file for `pointer`: a value on one line, or its key. For a missing value, the
 /// range is that of its parent.
-fn place_of(document: &Node, pointer: &str) -> Range<usize> {
+fn find_range(document: &Node, pointer: &str) -> Range<usize> {
     let (mut node, mut key) = (document, 0..0);
     for part in pointer.split('/').filter(|part| !part.is_empty()) {
         let item = part.parse().ok().and_then(|at: usize| node.items().get(at));

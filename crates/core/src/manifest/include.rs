@@ -1,7 +1,7 @@
 //! Rules with `undeclared: include`, applied once the existing groups and projects are known.
 //!
 //! [`Includes`] keeps the rules after everything declared was merged and checked. It knows [what to
-//! ask](Includes::ask) the service. The containers that it [includes](Includes::bring_in) are
+//! ask](Includes::roster_request) the service. The containers that it [includes](Includes::bring_in) are
 //! merged and checked like declared ones. It does not read the service: the caller passes the
 //! roster.
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     check::{self, Context},
     faults::Faults,
-    layer::{Rules, references},
+    layer::{Rules, find_references},
     locate, parallel,
     read::File,
 };
@@ -46,23 +46,23 @@ impl Includes {
     }
 
     /// The part of the service that must be listed, in addition to `desired`.
-    pub fn ask<'a>(&'a self, desired: &'a Desired) -> Ask<'a> {
+    pub fn roster_request<'a>(&'a self, desired: &'a Desired) -> Ask<'a> {
         Ask {
             globs: self.rules.including_globs().map(|(of, glob)| (of, glob.clone())).collect(),
-            fields: self.fields(),
+            fields: self.declared_fields(),
             declared: &desired.containers,
             standing: Box::new(|scope, path| self.classify(desired, scope, path)),
         }
     }
 
     /// The fields that included containers may declare.
-    fn fields(&self) -> Vec<(Section, BTreeSet<String>)> {
+    fn declared_fields(&self) -> Vec<(Section, BTreeSet<String>)> {
         let mut fields: BTreeMap<_, (Section, BTreeSet<String>)> = BTreeMap::new();
         for rule in self.rules.all() {
             for section in &rule.body.sections {
                 let (_, names) = fields
-                    .entry((rule.scope, section.of.section))
-                    .or_insert_with(|| (section.of, BTreeSet::new()));
+                    .entry((rule.scope, section.section_kind.section))
+                    .or_insert_with(|| (section.section_kind, BTreeSet::new()));
                 let parts = section.parts.iter();
                 names.extend(parts.flat_map(|part| part.fields.keys()).map(str::to_owned));
             }
@@ -78,7 +78,7 @@ impl Includes {
         let parts = sections.flat_map(|section| &section.parts);
         let values = parts.flat_map(|part| part.fields.iter().map(|(_, field)| field.value));
         params.chain(values).flat_map(|value| match value {
-            Value::Plain(json) => references(&json).into_iter().map(Value::Secret).collect(),
+            Value::Plain(json) => find_references(&json).into_iter().map(Value::Secret).collect(),
             named => vec![named],
         })
     }
@@ -89,7 +89,8 @@ impl Includes {
         let lower = home.to_lowercase();
         if self.declared.contains(&lower) {
             Treatment::Declared
-        } else if self.rules.including(scope, &lower, true).is_some() && self.context.manages(&home)
+        } else if self.rules.including_rule(scope, &lower, true).is_some()
+            && self.context.manages(&home)
         {
             Treatment::Included
         } else {
@@ -115,7 +116,7 @@ impl Includes {
                 roster.nowhere.iter().map(|path| desired.moves.home(path).to_lowercase()).collect();
             let mut idle = Faults::default();
             self.rules.report_idle_live(&self.declared, &exists, &nowhere, &mut idle);
-            let placed = locate::place(idle, locate::Counts::new(), &self.files);
+            let placed = locate::place_faults(idle, locate::Counts::new(), &self.files);
             roster.idle = placed.into_iter().collect();
         }
         for root in &roster.nowhere {
@@ -131,7 +132,7 @@ impl Includes {
         let paths: Vec<_> =
             members.map(|member| (member.scope, desired.moves.home(&member.path))).collect();
         let included = parallel::for_each(paths, |(scope, path)| {
-            let (included, faults) = self.rules.include(scope, &path)?;
+            let (included, faults) = self.rules.include_path(scope, &path)?;
             let (container, found) = check::check_included(included, &self.context);
             Some((container, faults.found.into_iter().chain(found.found)))
         });
@@ -141,7 +142,7 @@ impl Includes {
             faults.found.extend(found.filter(|fault| fault.severity == Severity::Error));
         }
         if !faults.is_empty() {
-            let placed = locate::place(faults, locate::Counts::new(), &self.files);
+            let placed = locate::place_faults(faults, locate::Counts::new(), &self.files);
             return Err(placed.into_iter().collect());
         }
         Ok(desired.with(containers))

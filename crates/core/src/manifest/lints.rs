@@ -90,7 +90,7 @@ pub(super) fn apply(
         return Warnings::default();
     }
     let paths = paths();
-    let mut found = Warnings::default();
+    let mut warnings = Warnings::default();
     let all = std::mem::take(diagnostics).into_iter();
     let globs = compile_globs(lints);
     diagnostics.extend(all.filter_map(|diagnostic| {
@@ -100,15 +100,15 @@ pub(super) fn apply(
         let file = diagnostic.place.as_ref().and_then(|place| paths.get(&place.file));
         let file = file.cloned().unwrap_or_default();
         let level = find_level(lints, &globs, diagnostic.code, &file);
-        found.0.push((diagnostic.clone(), file, level));
+        warnings.0.push((diagnostic.clone(), file, level));
         set_level(diagnostic, level)
     }));
-    found
+    warnings
 }
 
 impl Warnings {
     /// The place of the first one with this code.
-    pub(super) fn place_of(&self, code: &str) -> Option<Place> {
+    pub(super) fn find_place(&self, code: &str) -> Option<Place> {
         let found = self.0.iter().find(|(warning, ..)| warning.code == code);
         found.and_then(|(warning, ..)| warning.place.clone())
     }
@@ -119,7 +119,7 @@ impl Warnings {
     }
 
     /// The warnings at the stricter level of both sides, the branch and a base with these `lints`.
-    pub(super) fn with_base(self, lints: &[Lint]) -> Diagnostics {
+    pub(super) fn at_stricter_levels(self, lints: &[Lint]) -> Diagnostics {
         let globs = compile_globs(lints);
         let found = self.0.into_iter().filter_map(|(warning, file, branch)| {
             let base = find_level(lints, &globs, warning.code, &file);

@@ -25,7 +25,7 @@ use crate::{
 pub(super) type Counts = BTreeMap<FileName, (usize, More)>;
 
 /// The faults with their places, without duplicates, and how many of each file are not shown.
-pub(super) fn place(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<Diagnostic> {
+pub(super) fn place_faults(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<Diagnostic> {
     let faults = limit_faults(faults.found, &mut counts);
     let mut spots: BTreeMap<FileName, BTreeSet<&Spot>> = BTreeMap::new();
     for fault in &faults {
@@ -79,13 +79,13 @@ fn find_places(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(
     let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
     let parsed = yaml::parse(&text);
     let mut source = Source::new(name.clone(), &text);
-    read::hide(&mut source, &parsed, Quality::Doubtful);
+    read::hide_manifest_secrets(&mut source, &parsed, Quality::Doubtful);
     let positions = Positions::new(&parsed);
     let places = spots.into_iter().map(|spot| {
         let place = if text.is_empty() {
             (&spot.origin).into()
         } else {
-            source.place(&spot.find(&source, &positions))
+            source.place(&spot.find_range(&source, &positions))
         };
         (spot.clone(), place)
     });
@@ -94,25 +94,25 @@ fn find_places(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(
 
 impl Spot {
     /// The range in a text with these positions.
-    fn find(&self, source: &Source<'_>, positions: &Positions<'_>) -> Range<usize> {
+    fn find_range(&self, source: &Source<'_>, positions: &Positions<'_>) -> Range<usize> {
         let at = source.offset(self.origin.line, self.origin.column);
         let Some((key, value)) = positions.keys.get(&at).copied() else {
             return positions.nodes.get(&at).map_or(at..at, |node| node.span.clone());
         };
         match &self.part {
             Part::Key => key.span.clone(),
-            Part::Value => scalar_or_key(key, value),
+            Part::Value => mark_scalar_or_key(key, value),
             Part::Inner(names) => {
                 let inner = names.iter().try_fold((key, value), |(_, value), name| value.get(name));
                 inner.unwrap_or((key, value)).0.span.clone()
             }
-            Part::Within(name) => {
+            Part::Within(inner_name) => {
                 let mut mappings = std::iter::once(value).chain(value.items());
-                match mappings.find_map(|mapping| mapping.get(name)) {
-                    Some((key, value)) => scalar_or_key(key, value),
-                    None => {
-                        find_item(value, name).cloned().unwrap_or_else(|| scalar_or_key(key, value))
-                    }
+                match mappings.find_map(|mapping| mapping.get(inner_name)) {
+                    Some((key, value)) => mark_scalar_or_key(key, value),
+                    None => find_item(value, inner_name)
+                        .cloned()
+                        .unwrap_or_else(|| mark_scalar_or_key(key, value)),
                 }
             }
             Part::Item(text) => find_item(value, text).unwrap_or(&key.span).clone(),
@@ -121,7 +121,7 @@ impl Spot {
 }
 
 /// The range of a field's value, or of its key if the value is not a scalar.
-fn scalar_or_key(key: &Key, value: &Node) -> Range<usize> {
+fn mark_scalar_or_key(key: &Key, value: &Node) -> Range<usize> {
     if matches!(value.data, Data::List(_) | Data::Map(_) | Data::Null) {
         key.span.clone()
     } else {

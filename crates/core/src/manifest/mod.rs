@@ -92,8 +92,8 @@ impl Loaded {
     }
 
     /// Applies the `lints` of a base, too, to manifests without an error.
-    pub fn against(&mut self, lints: &[Lint]) {
-        self.diagnostics = std::mem::take(&mut self.warnings).with_base(lints);
+    pub fn apply_base_lints(&mut self, lints: &[Lint]) {
+        self.diagnostics = std::mem::take(&mut self.warnings).at_stricter_levels(lints);
         self.desired.take_if(|_| self.diagnostics.has_errors());
     }
 
@@ -126,16 +126,16 @@ pub struct Options<'a> {
 pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> Loaded {
     let mut diagnostics = Diagnostics::default();
     let folder = files::folder_of(named);
-    let root = Root::of(folder, around);
-    let mut found = files::find(named, &root, around, &mut diagnostics);
+    let root = Root::find(folder, around);
+    let mut manifest_files = files::find(named, &root, around, &mut diagnostics);
     if let Some(instead) = options.instead {
-        found = files::with(found, instead);
+        manifest_files = files::replace_texts(manifest_files, instead);
     }
-    let below_root = found.iter().map(|file| {
+    let root_paths = manifest_files.iter().map(|file| {
         let path = file.path.strip_prefix(&root.folder).unwrap_or(&file.path);
         path.to_string_lossy().to_lowercase()
     });
-    let below_root = below_root.collect::<Vec<_>>();
+    let below_root = root_paths.collect::<Vec<_>>();
     let config = config::load(&root, Some(&below_root), &mut diagnostics);
     let context = Context {
         tier: config.service.tier,
@@ -147,17 +147,17 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     let is_above = root.is_configured && root.folder != named;
     let root_name = is_above.then(|| root.name(&root.folder));
     let paths: BTreeMap<_, _> =
-        found.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
-    let named_files = found.iter().filter(|file| file.is_named).count();
-    let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
+        manifest_files.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
+    let named_files = manifest_files.iter().filter(|file| file.is_named).count();
+    let only = if let [only] = &*manifest_files { Some(only.name.clone()) } else { None };
     let (desired, includes, traces) =
-        read_layer_check(found, context, options.traced, &mut diagnostics);
+        read_layer_check(manifest_files, context, options.traced, &mut diagnostics);
     let warnings = lints::apply(&config.lints, &mut diagnostics, || {
         paths.keys().cloned().zip(below_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        let place = Place::file(only.unwrap_or_else(|| around.seen(named).into()));
-        nothing_declared(warnings.place_of("idle-rule"), place, &mut diagnostics);
+        let place = Place::file(only.unwrap_or_else(|| around.name_path(named).into()));
+        report_nothing_declared(warnings.find_place("idle-rule"), place, &mut diagnostics);
     }
     Loaded {
         root_name,
@@ -174,8 +174,8 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
 }
 
 /// Reports that nothing is declared: that is probably a mistake, which "nothing to do" would hide.
-fn nothing_declared(rule: Option<Place>, files: Place, diagnostics: &mut Diagnostics) {
-    let (at, help) = match rule {
+fn report_nothing_declared(idle_rule: Option<Place>, files: Place, diagnostics: &mut Diagnostics) {
+    let (at, help) = match idle_rule {
         Some(rule) => (
             rule,
             "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
@@ -193,7 +193,7 @@ fn nothing_declared(rule: Option<Place>, files: Place, diagnostics: &mut Diagnos
 ///
 /// # Errors
 /// Their faults.
-pub fn of_texts(
+pub fn load_texts(
     texts: impl IntoIterator<Item = (FileName, String)>,
     today: Date,
     config: &Config,
@@ -213,10 +213,10 @@ pub fn may_be_created(scope: Scope, path: &str) -> bool {
 
 /// The text of a manifest that was loaded without a fault, without its secrets. Texts in `plain`
 /// are shown.
-pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
+pub fn hide_secrets(text: &str, plain: &BTreeSet<String>) -> String {
     let parsed = yaml::parse(text);
     let mut source = Source::new("", text);
-    read::hide(&mut source, &parsed, Quality::Loaded);
+    read::hide_manifest_secrets(&mut source, &parsed, Quality::Loaded);
     source.shown(|hidden| {
         // A block text keeps its last line feed.
         let hidden = format!("{hidden}\n");
@@ -227,7 +227,7 @@ pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
 
 /// The faults of a seed of the sandbox, which is one document of `schema`, and the fault that `refused`
 /// finds in it. The lines do not show the value at `secret`, a JSON pointer into the schema.
-pub fn faults_of(
+pub fn find_seed_faults(
     text: &str,
     name: FileName,
     schema: Json,
@@ -265,23 +265,23 @@ fn read_layer_check(
     diagnostics: &mut Diagnostics,
 ) -> (Desired, Option<Includes>, Vec<Trace>) {
     let (mut documents, mut counts) = (Vec::new(), locate::Counts::new());
-    let (mut is_partial, mut described) = (false, Vec::new());
+    let (mut is_partial, mut described_sections) = (false, Vec::new());
     for (file, read) in
         files.iter().zip(parallel::for_each(files.iter().collect(), read::read_file))
     {
         if !read.diagnostics.is_empty() {
-            counts.insert(file.name.clone(), (read.diagnostics.len(), read.more));
+            counts.insert(file.name.clone(), (read.diagnostics.len(), read.hidden_faults));
         }
         is_partial |= read.is_partial;
-        described.extend(read.described);
+        described_sections.extend(read.described);
         diagnostics.extend(read.diagnostics);
         documents.extend(read.documents);
     }
-    for section in described {
+    for section in described_sections {
         let message = format!("unknown key `{section}`");
         diagnostics.retain(|fault| fault.message != message);
     }
-    let mut layered = layer::merge(documents, traced);
+    let mut layered = layer::merge_documents(documents, traced);
     let rules = std::mem::take(&mut layered.rules);
     let mut traces = std::mem::take(&mut layered.traces);
     traces.retain(Trace::is_named);
@@ -291,7 +291,7 @@ fn read_layer_check(
     if is_partial {
         faults.drop_follow_up_faults();
     }
-    diagnostics.extend(locate::place(faults, counts, &files));
+    diagnostics.extend(locate::place_faults(faults, counts, &files));
     if diagnostics.has_errors() {
         // A rule may be for a document with an error.
         diagnostics.retain(|fault| fault.code != "idle-rule");

@@ -278,7 +278,7 @@ impl Findings {
         let repaired = sentences::repair_document(document, &checker.schema);
         let [refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
             let mut refused = BTreeSet::new();
-            let errors = checker.errors(document).take(2 * MOST);
+            let errors = checker.schema_errors(document).take(2 * MOST);
             for (at, error) in errors.filter(|(at, _)| at.matches('/').count() >= depth) {
                 let is_new = refused.insert(at.clone());
                 if let Some(place) = locate::locate(&at, document, &checker.schema) {
@@ -319,7 +319,7 @@ impl Findings {
         let content = read(&parsed, &mut findings);
         findings.explain_slips(text);
         let mut source = Source::new(name.clone(), text);
-        mask::hide(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
+        mask::hide_secrets(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
         let (mut faults, more) = findings.place(&source);
         faults.extend(more.diagnostic(name));
         (content, faults)

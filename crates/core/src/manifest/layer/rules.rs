@@ -36,7 +36,7 @@ pub(in crate::manifest) struct Rules {
 const AROUND: usize = 100;
 
 /// The maximum number of names that help compares or lists.
-pub(super) const FEW: usize = 10;
+pub(super) const MAX_LISTED: usize = 10;
 
 /// A rule and its use.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) struct TrackedRule {
     pub(super) rule: Rule,
     pub(super) is_used: AtomicBool,
     /// For each section of its `unlisted`, the numbers of containers that declare it and that do not.
-    pub(super) declared: BTreeMap<&'static str, [AtomicUsize; 2]>,
+    pub(super) unlisted_counts: BTreeMap<&'static str, [AtomicUsize; 2]>,
     /// For each of its parameters, whether a container uses it.
     pub(super) params: BTreeMap<Arc<str>, AtomicBool>,
 }
@@ -60,7 +60,7 @@ pub(super) struct Layers<'r> {
     /// The parameters for templates, including those of the document itself.
     pub(super) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The missing parameters of profiles, which are reported.
-    pub(super) missed: BTreeSet<Arc<str>>,
+    pub(super) missing_params: BTreeSet<Arc<str>>,
 }
 
 impl Layers<'_> {
@@ -69,8 +69,8 @@ impl Layers<'_> {
     }
 
     /// True if a text of the merged `body` uses the parameter `name`, or a profile needs it.
-    pub(super) fn uses(&self, name: &Arc<str>, body: &Body) -> bool {
-        let mut needs = self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.needs);
+    pub(super) fn uses_param(&self, name: &Arc<str>, body: &Body) -> bool {
+        let mut needs = self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.required_params);
         body.params.contains_key(name) || needs.any(|need| need.value == *name)
     }
 }
@@ -105,13 +105,14 @@ impl Rules {
 
     /// Reports that there is no profile `name`.
     fn check_profile(&self, scope: Scope, name: &Sourced<Arc<str>>, faults: &mut Faults) {
-        if self.position(scope, &name.value).is_some() {
+        if self.profile_position(scope, &name.value).is_some() {
             return;
         }
         let at = Spot::key(&name.origin);
         let nearby: Vec<_> = self.nearby_profiles(scope, &name.value).collect();
         let mut scopes = Scope::ALL.into_iter();
-        let other = scopes.find_map(|of| Some((of, self.position(of, &name.value)?)));
+        let other =
+            scopes.find_map(|scope| Some((scope, self.profile_position(scope, &name.value)?)));
         let words = words![
             name = crate::text::escape(&name.value),
             scope = scope.noun(),
@@ -125,14 +126,14 @@ impl Rules {
         } else if let Some(near) = nearest(&name.value, nearby.iter().copied()) {
             faults.report(texts::NO_PROFILE, at, words).help(format!("did you mean `{near}`?"));
         } else {
-            let has_few = (1..=FEW).contains(&nearby.len());
+            let has_few = (1..=MAX_LISTED).contains(&nearby.len());
             let texts = if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
             faults.report(texts, at, words);
         }
     }
 
     /// The position of the profile `name`.
-    pub(super) fn position(&self, scope: Scope, name: &Arc<str>) -> Option<usize> {
+    pub(super) fn profile_position(&self, scope: Scope, name: &Arc<str>) -> Option<usize> {
         self.profiles.get(&(scope, name.clone())).copied()
     }
 
@@ -150,7 +151,7 @@ impl Rules {
         let mut done = BTreeSet::new();
         for start in self.profiles.values().copied().collect::<BTreeSet<_>>() {
             // The current path, with the profiles still to follow at each step.
-            let mut path: Vec<(usize, Vec<usize>)> = vec![(start, self.used_by(start))];
+            let mut path: Vec<(usize, Vec<usize>)> = vec![(start, self.profiles_used_by(start))];
             while let Some((at, remaining)) = path.last_mut() {
                 let Some(next) = remaining.pop() else {
                     done.insert(*at);
@@ -160,7 +161,7 @@ impl Rules {
                 match path.iter().position(|(on_path, _)| *on_path == next) {
                     _ if done.contains(&next) => {}
                     Some(first) => self.report_circle(&path[first..], faults),
-                    None => path.push((next, self.used_by(next))),
+                    None => path.push((next, self.profiles_used_by(next))),
                 }
             }
         }
@@ -170,7 +171,7 @@ impl Rules {
         let mut circle: Vec<_> = circle.iter().map(|(at, _)| &self.rules[*at].rule).collect();
         let first = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
         circle.rotate_left(first.unwrap_or_default());
-        let profiles = circle.iter().chain(circle.first()).filter_map(|of| of.profile.as_ref());
+        let profiles = circle.iter().chain(circle.first()).filter_map(|rule| rule.profile.as_ref());
         let names: Vec<_> = profiles.map(|name| format!("`{name}`")).collect();
         let Rule { origin, body, .. } = circle[0];
         let at = Spot::key(body.uses.as_ref().map_or(origin, |uses| &uses.origin));
@@ -178,10 +179,10 @@ impl Rules {
     }
 
     /// The positions of profiles that a profile uses.
-    fn used_by(&self, at: usize) -> Vec<usize> {
+    fn profiles_used_by(&self, at: usize) -> Vec<usize> {
         let rule = &self.rules[at].rule;
         let names = rule.body.uses.iter().flat_map(|uses| &uses.names);
-        names.filter_map(|name| self.position(rule.scope, &name.value)).collect()
+        names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
     }
 
     /// The layers of the group or project at `path`, which has this `document`.
@@ -213,12 +214,12 @@ impl Rules {
         layers.rules.extend((number..).zip(profiles.iter().map(|(at, _)| &self.rules[*at])));
         layers.params = merge_params(&layers.rules, document, &path.value, faults);
         for (at, name) in profiles {
-            for need in &self.rules[at].rule.needs {
+            for need in &self.rules[at].rule.required_params {
                 if layers.params.contains_key(&need.value) {
                     continue;
                 }
-                layers.missed.insert(need.value.clone());
-                let few = layers.params.keys().take(FEW).map(|name| &**name);
+                layers.missing_params.insert(need.value.clone());
+                let few = layers.params.keys().take(MAX_LISTED).map(|name| &**name);
                 let near = nearest(&need.value, few);
                 let at = near.map_or(&name.origin, |near| &layers.params[near].origin);
                 let words = words![path = path.value, profile = name.value, param = need.value];
@@ -244,7 +245,7 @@ impl Rules {
         // From the end, so that the last position is found first.
         let mut pending: Vec<&Sourced<Arc<str>>> = names.iter().collect();
         while let Some(name) = pending.pop() {
-            let at = self.position(scope, &name.value);
+            let at = self.profile_position(scope, &name.value);
             if let Some(at) = at.filter(|at| seen.insert(*at)) {
                 flat.push((at, name.clone()));
                 pending.extend(self.rules[at].rule.body.uses.iter().flat_map(|uses| &uses.names));
@@ -261,30 +262,32 @@ impl Rules {
 
     /// The rule that includes the undeclared container at the lower-case `path`, and its glob. Of
     /// several, the one with the highest rank. Only named rules if `named`.
-    pub(in crate::manifest) fn including(
+    pub(in crate::manifest) fn including_rule(
         &self,
         scope: Scope,
         path: &str,
         named: bool,
     ) -> Option<(&Rule, &Glob)> {
         let candidates = self.by_path.of(path).into_iter().map(|at| &self.rules[at].rule);
-        let including = candidates
-            .filter(|rule| rule.includes && rule.scope == scope && (rule.is_named || !named));
+        let including = candidates.filter(|rule| {
+            rule.includes_undeclared && rule.scope == scope && (rule.is_named || !named)
+        });
         let matched = including.filter_map(|rule| Some((rule.best_match(path)?, rule)));
         let ((_, glob), rule) = matched.max_by_key(|((rank, _), _)| *rank)?;
         Some((rule, glob))
     }
 
     /// Marks the rules that apply to the merged `body` as used.
-    pub(super) fn track(layers: &Layers<'_>, body: &Body) {
+    pub(super) fn track_use(layers: &Layers<'_>, body: &Body) {
         for (_, tracked) in &layers.rules {
             tracked.is_used.store(true, Ordering::Relaxed);
-            for (name, [with, without]) in &tracked.declared {
-                let number = if *name == PROJECTS || body.has(name) { with } else { without };
+            for (name, [with, without]) in &tracked.unlisted_counts {
+                let number =
+                    if *name == PROJECTS || body.has_section(name) { with } else { without };
                 number.fetch_add(1, Ordering::Relaxed);
             }
             for (name, is_used) in &tracked.params {
-                if layers.uses(name, body) {
+                if layers.uses_param(name, body) {
                     is_used.store(true, Ordering::Relaxed);
                 }
             }
@@ -295,23 +298,23 @@ impl Rules {
 impl TrackedRule {
     fn new(rule: Rule) -> Self {
         let declared = rule.body.unlisted.keys().map(|name| {
-            let is_declared = *name == PROJECTS || rule.body.has(name);
+            let is_declared = *name == PROJECTS || rule.body.has_section(name);
             (*name, [AtomicUsize::new(is_declared.into()), AtomicUsize::new(0)])
         });
         let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
         let (declared, params) = (declared.collect(), params.collect());
-        Self { declared, params, is_used: AtomicBool::new(false), rule }
+        Self { unlisted_counts: declared, params, is_used: AtomicBool::new(false), rule }
     }
 }
 
 impl Rule {
     /// The glob that matches the lower-case `path` best, with its precision.
     pub(super) fn best_match(&self, path: &str) -> Option<(Rank, &Glob)> {
-        best_glob(path, &self.paths, self.except.as_ref())
+        find_best_glob(path, &self.paths, self.except.as_ref())
     }
 }
 
-fn best_glob<'g>(
+fn find_best_glob<'g>(
     path: &str,
     paths: &'g Globs,
     except: Option<&Sourced<Globs>>,
@@ -345,9 +348,10 @@ fn merge_uses(
     fn content(uses: &Uses) -> impl PartialEq {
         (uses.is_added, uses.names.iter().map(|name| &name.value).collect::<Vec<_>>())
     }
-    let of_rules = rules.iter().filter_map(|(rank, of)| Some((*rank, of.rule.body.uses.as_ref()?)));
-    let of_document = document.uses.as_ref().map(|uses| (usize::MAX, uses));
-    let all: Vec<_> = of_rules.chain(of_document).collect();
+    let rule_uses =
+        rules.iter().filter_map(|(rank, tracked)| Some((*rank, tracked.rule.body.uses.as_ref()?)));
+    let document_uses = document.uses.as_ref().map(|uses| (usize::MAX, uses));
+    let all: Vec<_> = rule_uses.chain(document_uses).collect();
     let (mut used, mut conflict) = (Vec::new(), None);
     for equal in all.chunk_by(|(a, _), (b, _)| a == b) {
         let (_, first) = equal[0];
@@ -373,15 +377,15 @@ fn merge_params(
     faults: &mut Faults,
 ) -> BTreeMap<Arc<str>, Sourced<Value>> {
     let mut claims: BTreeMap<&Arc<str>, Claim<Value>> = BTreeMap::new();
-    let of_rules = rules.iter().map(|(rank, of)| (*rank, &of.rule.body));
-    for (rank, body) in of_rules.chain([(usize::MAX, document)]) {
+    let rule_bodies = rules.iter().map(|(rank, tracked)| (*rank, &tracked.rule.body));
+    for (rank, body) in rule_bodies.chain([(usize::MAX, document)]) {
         for (name, value) in &body.params {
             Claim::add(claims.entry(name), rank, value);
         }
     }
     claims
         .into_iter()
-        .map(|(name, claim)| (name.clone(), claim.settle(name, path, faults)))
+        .map(|(name, claim)| (name.clone(), claim.resolve(name, path, faults)))
         .collect()
 }
 
@@ -391,24 +395,24 @@ pub(super) struct Claim<T> {
     rank: usize,
     pub(super) value: Sourced<T>,
     /// The origin of a different value in a layer of the same rank.
-    other: Option<Origin>,
+    conflict: Option<Origin>,
 }
 
 impl<T: Clone + PartialEq> Claim<T> {
     /// Adds the value of a layer with `rank`. Ranks must not decrease.
-    pub(super) fn add<K: Ord>(of: Entry<'_, K, Self>, rank: usize, value: &Sourced<T>) {
-        let new = || Self { rank, value: value.clone(), other: None };
-        let claim = of.or_insert_with(new);
+    pub(super) fn add<K: Ord>(entry: Entry<'_, K, Self>, rank: usize, value: &Sourced<T>) {
+        let new = || Self { rank, value: value.clone(), conflict: None };
+        let claim = entry.or_insert_with(new);
         if claim.rank < rank {
             *claim = new();
         } else if claim.value.value != value.value {
-            claim.other = Some(value.origin.clone());
+            claim.conflict = Some(value.origin.clone());
         }
     }
 
     /// The value. Reports that layers of equal rank set `what` differently.
-    pub(super) fn settle(self, what: &str, path: &str, faults: &mut Faults) -> Sourced<T> {
-        report_ambiguous(what, path, &self.value.origin, self.other.as_ref(), faults);
+    pub(super) fn resolve(self, what: &str, path: &str, faults: &mut Faults) -> Sourced<T> {
+        report_ambiguous(what, path, &self.value.origin, self.conflict.as_ref(), faults);
         self.value
     }
 }
@@ -466,7 +470,7 @@ mod tests {
         let paths = globs(&["acme/**", "ACME/web/*", "other"]);
         let origin = Origin::new("rules.yaml", 1, 1, crate::origin::Layer::Defaults);
         let except = Sourced { value: globs(&["acme/old/*"]), origin };
-        let of = |path: &str| best_glob(path, &paths, Some(&except)).map(|(rank, _)| rank);
+        let of = |path: &str| find_best_glob(path, &paths, Some(&except)).map(|(rank, _)| rank);
         assert_eq!(of("acme/web/shop"), Some((2, 0, 1)));
         assert_eq!(of("acme/shop"), Some((1, 0, 0)));
         assert_eq!(of("acme"), None, "what is below `acme`, not `acme` itself");

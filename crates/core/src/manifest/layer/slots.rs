@@ -24,10 +24,10 @@ pub(super) struct Slot {
     pub(super) names: Vec<String>,
     pub(super) value: Value,
     /// The value of lower layers, if this value changes that.
-    pub(super) below: Option<Value>,
+    pub(super) lower_value: Option<Value>,
     pub(super) origin: Origin,
     /// The origin of a different value in a layer of the same rank.
-    pub(super) other: Option<Origin>,
+    pub(super) conflict: Option<Origin>,
 }
 
 impl Slot {
@@ -39,11 +39,11 @@ impl Slot {
 
 /// True if `key` is that of a slot within the mapping with the key `outer`.
 fn is_within(key: &str, outer: &str) -> bool {
-    key.strip_prefix(outer).is_some_and(|rest| rest.len() > 1 && rest.starts_with(WITHIN))
+    key.strip_prefix(outer).is_some_and(|rest| rest.len() > 1 && rest.starts_with(KEY_SEPARATOR))
 }
 
 /// Separates the names in the key of a slot.
-pub(super) const WITHIN: char = '\0';
+pub(super) const KEY_SEPARATOR: char = '\0';
 
 /// The leaves of `fields`.
 pub(super) fn split_fields(
@@ -54,8 +54,14 @@ pub(super) fn split_fields(
     let mut slots = BTreeMap::new();
     for (name, Sourced { value, origin }) in fields.iter() {
         let schema = section.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
-        let slot =
-            Slot { rank, names: vec![name.to_owned()], value, below: None, origin, other: None };
+        let slot = Slot {
+            rank,
+            names: vec![name.to_owned()],
+            value,
+            lower_value: None,
+            origin,
+            conflict: None,
+        };
         add_leaves(slot_name(name, schema), schema, slot, &mut slots);
     }
     slots
@@ -88,14 +94,14 @@ fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<Strin
                 let schema = &schema["properties"][name];
                 let mut names = slot.names.clone();
                 names.push(name.clone());
-                let key = format!("{key}{WITHIN}{}", slot_name(name, schema));
+                let key = format!("{key}{KEY_SEPARATOR}{}", slot_name(name, schema));
                 let slot = Slot { names, value: json.clone().into(), ..slot.clone() };
                 add_leaves(key, schema, slot, slots);
             }
         }
         // Both forms of a field in one document are an error that is reported later.
         _ if slots.contains_key(&key) => {
-            slots.insert(format!("{key}{WITHIN}"), slot);
+            slots.insert(format!("{key}{KEY_SEPARATOR}"), slot);
         }
         _ => {
             slots.insert(key, slot);
@@ -118,7 +124,7 @@ pub(super) fn add_slot(
     slots.retain(|other, slot| {
         let excludes = is_within(other, &key) || is_within(&key, other);
         if excludes && slot.rank == new.rank && !slot.is_empty() {
-            new.other = Some(slot.origin.clone());
+            new.conflict = Some(slot.origin.clone());
         }
         !excludes
     });
@@ -134,8 +140,9 @@ pub(super) fn add_slot(
             // A condition on live values cannot be changed.
             let is_condition =
                 matches!(&lower.value, Value::Plain(Json::Object(_))) && !changes_lower;
-            new.other = lower.other.or_else(|| is_condition.then(|| lower.origin.clone()));
-            new.below = Some(apply_change(section, &lower.names[0], lower.value, lower.below));
+            new.conflict = lower.conflict.or_else(|| is_condition.then(|| lower.origin.clone()));
+            new.lower_value =
+                Some(apply_change(section, &lower.names[0], lower.value, lower.lower_value));
         }
         *slot = new;
     } else if slot.value == new.value {
@@ -147,7 +154,7 @@ pub(super) fn add_slot(
         slot.value = value.into();
         slot.origin = slot.origin.clone().min(new.origin);
     } else {
-        slot.other = Some(new.origin);
+        slot.conflict = Some(new.origin);
     }
 }
 
@@ -200,8 +207,8 @@ fn unite_changes(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
 }
 
 /// Sets `value` below the names `within`.
-pub(super) fn set_value(into: &mut Value, within: &[String], value: Value) {
-    match (into, value) {
+pub(super) fn set_value(target: &mut Value, within: &[String], value: Value) {
+    match (target, value) {
         (into, value) if within.is_empty() => *into = value,
         (Value::Plain(into), Value::Plain(json)) => {
             let within = within.iter().fold(into, |into, name| {

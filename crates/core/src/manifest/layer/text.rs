@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-use super::rules::{FEW, Layers};
+use super::rules::{Layers, MAX_LISTED};
 use crate::{
     catalogue::words::{self, Meaning},
     field::Secrecy,
@@ -39,9 +39,9 @@ pub(super) struct Filler<'w> {
     path: &'w Sourced<Arc<str>>,
     layers: &'w Layers<'w>,
     /// The secrets whose names it filled in.
-    named: RefCell<BTreeSet<FilledName>>,
+    filled_names: RefCell<BTreeSet<FilledName>>,
     /// The parameters that texts used.
-    used: RefCell<BTreeMap<Arc<str>, Sourced<Value>>>,
+    used_params: RefCell<BTreeMap<Arc<str>, Sourced<Value>>>,
 }
 
 /// A template that cannot be filled in.
@@ -49,28 +49,31 @@ pub(super) struct Filler<'w> {
 pub(super) struct Unfilled {
     pub(super) fault: Box<Finding<Spot>>,
     /// The parameter that is not given, if that is why.
-    lacks: Option<String>,
+    missing_param: Option<String>,
 }
 
 impl Unfilled {
     fn new(texts: Texts, origin: &Origin, words: Words<'_>) -> Self {
-        Self { fault: Box::new(Finding::new(texts, Spot::key(origin), words)), lacks: None }
+        Self { fault: Box::new(Finding::new(texts, Spot::key(origin), words)), missing_param: None }
     }
 }
 
 impl<'w> Filler<'w> {
     pub(super) fn new(path: &'w Sourced<Arc<str>>, layers: &'w Layers<'_>) -> Self {
-        Self { path, layers, named: RefCell::default(), used: RefCell::default() }
+        Self { path, layers, filled_names: RefCell::default(), used_params: RefCell::default() }
     }
 
     /// Adds the parameters that texts used, and the secrets whose names were filled in.
-    pub(super) fn add_to(self, body: &mut Body) {
-        (body.named, body.params) = (self.named.into_inner(), self.used.into_inner());
+    pub(super) fn record_in(self, body: &mut Body) {
+        (body.named, body.params) = (self.filled_names.into_inner(), self.used_params.into_inner());
     }
 
     /// True if a fault of `template` is reported where the parameter would have to be given.
-    pub(super) fn is_missed(&self, template: &Unfilled) -> bool {
-        template.lacks.as_ref().is_some_and(|name| self.layers.missed.contains(&**name))
+    pub(super) fn is_reported_as_missing(&self, template: &Unfilled) -> bool {
+        template
+            .missing_param
+            .as_ref()
+            .is_some_and(|name| self.layers.missing_params.contains(&**name))
     }
 
     /// The path of the group or project.
@@ -79,7 +82,7 @@ impl<'w> Filler<'w> {
     }
 
     /// The value of the parameter `name`.
-    fn resolve(&self, name: &str) -> Option<Piece> {
+    fn resolve_param(&self, name: &str) -> Option<Piece> {
         let path = self.path();
         let (group, last_name) = path.rsplit_once('/').unwrap_or(("", path));
         Some(Piece::Shown(match name {
@@ -93,7 +96,7 @@ impl<'w> Filler<'w> {
                     return Some(Piece::Secret(source));
                 }
                 let (name, param) = self.layers.params.get_key_value(other)?;
-                self.used.borrow_mut().entry(name.clone()).or_insert_with(|| param.clone());
+                self.used_params.borrow_mut().entry(name.clone()).or_insert_with(|| param.clone());
                 match &param.value {
                     Value::Secret(source) => return Some(Piece::Secret(source.clone())),
                     value => value.text().unwrap_or_default().to_owned(),
@@ -106,7 +109,7 @@ impl<'w> Filler<'w> {
     ///
     /// # Errors
     /// If a parameter is missing, or a brace is not part of a parameter.
-    fn fill(&self, template: &str, origin: &Origin) -> Result<Value, Unfilled> {
+    fn fill_template(&self, template: &str, origin: &Origin) -> Result<Value, Unfilled> {
         let mut filled = Filled::default();
         let mut rest = template;
         while let Some(at) = rest.find(['{', '}']) {
@@ -126,7 +129,7 @@ impl<'w> Filler<'w> {
                 let texts = if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
                 return Err(Unfilled::new(texts, origin, &[]));
             };
-            filled.push(match self.resolve(name) {
+            filled.push(match self.resolve_param(name) {
                 Some(Piece::Secret(source)) => Piece::Secret(self.fill_name(&source, origin)?),
                 Some(shown @ Piece::Shown(_)) => shown,
                 None if is_of_service && is_name(name) => {
@@ -138,7 +141,7 @@ impl<'w> Filler<'w> {
             rest = after;
         }
         filled.push(Piece::Shown(rest.to_owned()));
-        Ok(filled.value())
+        Ok(filled.into_value())
     }
 
     /// Refuses `{{ name }}`, which other tools fill in.
@@ -152,7 +155,7 @@ impl<'w> Filler<'w> {
         let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
         let name = inner.split(['|', '.']).next().unwrap_or_default().trim();
         let is_expression = inner.starts_with(' ') && !before.ends_with(['{', '$', '%']);
-        if brace == "{" && is_expression && self.resolve(name).is_some() {
+        if brace == "{" && is_expression && self.resolve_param(name).is_some() {
             return Err(Unfilled::new(texts::DOUBLE_BRACES, origin, words![param = name]));
         }
         Ok(())
@@ -162,7 +165,7 @@ impl<'w> Filler<'w> {
         if name == "group" {
             return Unfilled::new(texts::NO_GROUP, origin, &[]);
         }
-        let params = self.layers.params.keys().take(FEW).map(|name| &**name);
+        let params = self.layers.params.keys().take(MAX_LISTED).map(|name| &**name);
         let candidates: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
         let mut near = nearest(name, candidates.iter().copied());
         let texts = if name.trim_start().starts_with(['"', '\'']) {
@@ -194,13 +197,13 @@ impl<'w> Filler<'w> {
         } else if !is_name(name) {
             unfilled.fault.message = "what is between `{` and `}` is no parameter".to_owned();
         }
-        Unfilled { lacks: Some(name.to_owned()), ..unfilled }
+        Unfilled { missing_param: Some(name.to_owned()), ..unfilled }
     }
 
     /// The first parameter in `template` that is a secret.
     fn find_secret<'t>(&self, template: &'t str) -> Option<&'t str> {
         let mut inner = template_params(template);
-        inner.find(|name| matches!(self.resolve(name), Some(Piece::Secret(_))))
+        inner.find(|name| matches!(self.resolve_param(name), Some(Piece::Secret(_))))
     }
 
     /// `source` with its name filled in. Every such name is recorded here, because another container
@@ -218,27 +221,28 @@ impl<'w> Filler<'w> {
         if self.find_secret(name).is_some() {
             return Err(Unfilled::new(texts::SECRET_IN_SECRET, origin, &[]));
         }
-        let text = self.fill(name, origin)?.text().unwrap_or_default().to_owned();
+        let text = self.fill_template(name, origin)?.text().unwrap_or_default().to_owned();
         let secret = match source {
             Reference::Env(_) => Reference::Env(variable_name(&text)),
             _ => Reference::File(text.clone()),
         };
         // A word for the path, or for a part of it, means this container alone.
-        let words = template_params(name).filter_map(|param| match (param, self.resolve(param)?) {
-            ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
-            (_, Piece::Shown(text)) => Some(text),
-            (_, Piece::Secret(_)) => None,
-        });
+        let words =
+            template_params(name).filter_map(|param| match (param, self.resolve_param(param)?) {
+                ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
+                (_, Piece::Shown(text)) => Some(text),
+                (_, Piece::Secret(_)) => None,
+            });
         let from = [text].into_iter().chain(words).collect();
-        let filled = FilledName { secret: secret.clone(), from, origin: origin.clone() };
-        self.named.borrow_mut().insert(filled);
+        let filled = FilledName { secret: secret.clone(), fillings: from, origin: origin.clone() };
+        self.filled_names.borrow_mut().insert(filled);
         Ok(secret)
     }
 
     /// `json`, as written, with every reference and template filled in.
     fn fill_data(&self, json: &Json, origin: &Origin) -> Result<Data, Unfilled> {
         let value = match written(json) {
-            Some(("text", template)) => self.fill(&template, origin)?,
+            Some(("text", template)) => self.fill_template(&template, origin)?,
             Some((from, name)) => match Reference::of(from, name) {
                 Some(source) => Value::Secret(self.fill_name(&source, origin)?),
                 None => json.clone().into(),
@@ -265,7 +269,7 @@ impl<'w> Filler<'w> {
     /// Fills in every template in the value of `field`, which is called `name` in `section`.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// As [`fill_template`](Self::fill_template).
     pub(super) fn fill_field(
         &self,
         section: Section,
@@ -292,24 +296,24 @@ impl<'w> Filler<'w> {
             *value = self.fill_data(json, origin)?.into();
             return Ok(());
         };
-        if let Some(template) = template(&spec.schema, json)
+        if let Some(template) = template_text(&spec.schema, json)
             && spec.field.secrecy() != Secrecy::Open
         {
-            *value = self.fill(template, origin)?;
+            *value = self.fill_template(template, origin)?;
             let is_plain = matches!(value, Value::Plain(_));
             if spec.field.secrecy() == Secrecy::Reference && is_plain {
                 return Err(Unfilled::new(texts::NO_SECRET, origin, &[]));
             }
             return Ok(());
         }
-        self.fill_in(&spec.schema, json, origin)?;
+        self.fill_value(&spec.schema, json, origin)?;
         forms::normalise(spec, value);
         Ok(())
     }
 
-    fn fill_in(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), Unfilled> {
-        if let Some(template) = template(schema, json) {
-            let Value::Plain(Json::String(text)) = self.fill(template, origin)? else {
+    fn fill_value(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), Unfilled> {
+        if let Some(template) = template_text(schema, json) {
+            let Value::Plain(Json::String(text)) = self.fill_template(template, origin)? else {
                 let secret = self.find_secret(template).filter(|name| is_name(name));
                 let secret =
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
@@ -320,11 +324,12 @@ impl<'w> Filler<'w> {
         }
         match json {
             Json::Object(object) => object.iter_mut().try_for_each(|(name, json)| {
-                within(schema, name).map_or(Ok(()), |schema| self.fill_in(schema, json, origin))
+                inner_schema(schema, name)
+                    .map_or(Ok(()), |schema| self.fill_value(schema, json, origin))
             }),
-            Json::Array(items) => {
-                items.iter_mut().try_for_each(|item| self.fill_in(&schema["items"], item, origin))
-            }
+            Json::Array(items) => items
+                .iter_mut()
+                .try_for_each(|item| self.fill_value(&schema["items"], item, origin)),
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Ok(()),
         }
     }
@@ -342,14 +347,14 @@ fn inline_reference(parameter: &str) -> Option<Reference> {
 }
 
 /// The secrets that `json` names as written, also in its templates.
-pub(in crate::manifest) fn references(json: &Json) -> Vec<Reference> {
+pub(in crate::manifest) fn find_references(json: &Json) -> Vec<Reference> {
     match (written(json), json) {
         (Some(("text", template)), _) => {
             template_params(&template).filter_map(inline_reference).collect()
         }
         (Some((from, name)), _) => Reference::of(from, name).into_iter().collect(),
-        (None, Json::Array(items)) => items.iter().flat_map(references).collect(),
-        (None, Json::Object(object)) => object.values().flat_map(references).collect(),
+        (None, Json::Array(items)) => items.iter().flat_map(find_references).collect(),
+        (None, Json::Object(object)) => object.values().flat_map(find_references).collect(),
         (None, _) => Vec::new(),
     }
 }
@@ -367,7 +372,7 @@ impl Filled {
         }
     }
 
-    fn value(mut self) -> Value {
+    fn into_value(mut self) -> Value {
         match &mut self.0[..] {
             [] => "".into(),
             [Piece::Shown(text)] => Json::from(std::mem::take(text)).into(),
@@ -378,7 +383,7 @@ impl Filled {
 }
 
 /// The template in place of a value of `schema`.
-fn template<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
+fn template_text<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
     let object = json.as_object().filter(|object| object.len() == 1)?;
     object.get("text").filter(|_| schema.get("properties").is_none())?.as_str()
 }
@@ -389,18 +394,18 @@ fn template_params(template: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The schema of the value of `name` in a mapping that is a value of `schema`, or in the place of a list.
-fn within<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
+fn inner_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
     if is_list(schema) { Some(schema) } else { schema["properties"].get(name) }
 }
 
 /// True if a value of `schema` contains a template.
 pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
-    if template(schema, json).is_some() {
+    if template_text(schema, json).is_some() {
         return true;
     }
     match json {
         Json::Object(object) => object.iter().any(|(name, json)| {
-            within(schema, name).is_some_and(|schema| has_template(schema, json))
+            inner_schema(schema, name).is_some_and(|schema| has_template(schema, json))
         }),
         Json::Array(items) => items.iter().any(|item| has_template(&schema["items"], item)),
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
@@ -470,7 +475,11 @@ mod tests {
             ("{brace}", "{port}"),
             ("ä{port}ö", "ä8080ö"),
         ] {
-            assert_eq!(filler.fill(template, &path.origin), Ok(filled.into()), "{template}");
+            assert_eq!(
+                filler.fill_template(template, &path.origin),
+                Ok(filled.into()),
+                "{template}"
+            );
         }
     }
 
@@ -485,20 +494,20 @@ mod tests {
         let filler = Filler::new(&path, &layers);
         for alone in ["{token}", "{env:TOKEN}"] {
             assert_eq!(
-                filler.fill(alone, &path.origin),
+                filler.fill_template(alone, &path.origin),
                 Ok(Value::Secret(token.clone())),
                 "{alone}"
             );
         }
         let template = "https://{user}:{token}@git/{path}/{{}}";
-        let Ok(Value::Secret(filled)) = filler.fill(template, &path.origin) else {
+        let Ok(Value::Secret(filled)) = filler.fill_template(template, &path.origin) else {
             panic!("no secret")
         };
         assert_eq!(filled.masked().unwrap(), "https://bot:***@git/acme/shop/{}");
         let written = filled.to_string();
         assert_eq!(written, "https://bot:{env:TOKEN}@git/acme/shop/{{}}");
         assert_eq!(
-            filler.fill(&written, &path.origin),
+            filler.fill_template(&written, &path.origin),
             Ok(Value::Secret(filled)),
             "it can be written again"
         );
@@ -521,7 +530,7 @@ mod tests {
             ("{{x}", "a `}` that closes nothing"),
         ] {
             assert_eq!(
-                filler.fill(template, &path.origin).unwrap_err().fault.message,
+                filler.fill_template(template, &path.origin).unwrap_err().fault.message,
                 message,
                 "{template}"
             );

@@ -20,7 +20,7 @@ use crate::{
 
 mod lexer;
 
-use lexer::without_tree;
+use lexer::find_secrets_in_lines;
 
 /// Names of fields that hold a secret: the value of a key that resembles one is not shown.
 const SECRETS: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
@@ -39,7 +39,7 @@ pub(super) enum Quality {
 
 /// Hides the secret parts of `source`. `schema` is that of a document. In text that is in no
 /// document, only values of fields are shown that are in `known` and nowhere secret.
-pub(super) fn hide<'j>(
+pub(super) fn hide_secrets<'j>(
     source: &mut Source<'_>,
     parsed: &Parsed,
     quality: Quality,
@@ -50,10 +50,10 @@ pub(super) fn hide<'j>(
     let mut hidden: Vec<_> =
         parsed.dropped.iter().map(|range| dropped_range(text, range)).collect();
     for document in &parsed.documents {
-        hidden.extend(secrets(text, document, quality, schema(document)));
+        hidden.extend(find_secrets(text, document, quality, schema(document)));
     }
     if parsed.is_broken {
-        let unread = without_tree(text, &open_names(schemas));
+        let unread = find_secrets_in_lines(text, &open_names(schemas));
         hidden.extend(unread.into_iter().filter(|range| {
             let next = parsed.documents.partition_point(|document| document.span.end < range.end);
             let next = parsed.documents.get(next);
@@ -64,10 +64,11 @@ pub(super) fn hide<'j>(
 }
 
 /// The hidden parts of `node`, a value of `schema`.
-fn secrets(text: &str, node: &Node, quality: Quality, schema: &Json) -> Vec<Range<usize>> {
+fn find_secrets(text: &str, node: &Node, quality: Quality, schema: &Json) -> Vec<Range<usize>> {
     let is_layered = schema["properties"].get("uses").is_some();
     let (open, hidden) = (OnceCell::new(), Vec::new());
-    let mut walk = Walk { text, quality, schema, open, is_layered, is_misplaced: false, hidden };
+    let mut walk =
+        Walk { text, quality, schema, open_names: open, is_layered, is_misplaced: false, hidden };
     walk.visit(node, node.span.start, schema);
     walk.hidden
 }
@@ -80,7 +81,7 @@ struct Walk<'t> {
     schema: &'t Json,
     /// The names of fields that are shown anywhere. Computed when the first field is in a wrong
     /// place.
-    open: OnceCell<BTreeSet<String>>,
+    open_names: OnceCell<BTreeSet<String>>,
     /// Whether templates and changes of lists are allowed.
     is_layered: bool,
     /// Whether the walk is below a field in a wrong place, where a name that is open here may be secret.
@@ -90,7 +91,7 @@ struct Walk<'t> {
 
 impl Walk<'_> {
     /// Adds the hidden parts of `node`, whose key ends at the byte `after`.
-    fn visit(&mut self, node: &Node, after: usize, schema: &Json) {
+    fn visit(&mut self, node: &Node, key_end: usize, schema: &Json) {
         let text = self.text;
         if is_credential(node) {
             return self.hidden.push(with_properties(text, &node.span));
@@ -98,7 +99,7 @@ impl Walk<'_> {
         match &node.data {
             Data::Map(_)
                 if self.is_layered
-                    && let Some(forms) = templates::within(node, schema) =>
+                    && let Some(forms) = templates::form_values(node, schema) =>
             {
                 forms.for_each(|(after, value)| self.visit(value, after, schema));
             }
@@ -117,14 +118,14 @@ impl Walk<'_> {
             data if *data != Data::Unreadable
                 && (takes_scalars(schema) || !may_be_secret(schema)) =>
             {
-                self.hide_other_lines(node, after);
+                self.hide_other_lines(node, key_end);
             }
             _ => self.hidden.push(with_properties(text, &node.span)),
         }
     }
 
     fn names_shown(&self) -> &BTreeSet<String> {
-        self.open.get_or_init(|| open_names(&[self.schema]))
+        self.open_names.get_or_init(|| open_names(&[self.schema]))
     }
 
     fn visit_entry(&mut self, key: &Key, value: &Node, schema: &Json) {
@@ -193,8 +194,8 @@ impl Walk<'_> {
     }
 
     /// Adds possible credentials in a URL, or in a text that should be a URL.
-    fn hide_address(&mut self, after: usize, value: &Node) {
-        let range = value_range(self.text, after, &value.span);
+    fn hide_address(&mut self, key_end: usize, value: &Node) {
+        let range = value_range(self.text, key_end, &value.span);
         if range.start == value.span.start
             && let Data::List(items) = &value.data
         {
@@ -215,17 +216,17 @@ impl Walk<'_> {
 
     /// Adds the parts on other lines than the key. They may contain anything, because quotes and
     /// indentation are often wrong.
-    fn hide_other_lines(&mut self, node: &Node, after: usize) {
+    fn hide_other_lines(&mut self, node: &Node, key_end: usize) {
         if self.quality == Quality::Loaded
             && !node.text().is_some_and(|text| judge::may_be_secret(text, Secrecy::Sensitive))
         {
             return;
         }
-        let Some(value) = self.text.get(after..node.span.end) else { return };
+        let Some(value) = self.text.get(key_end..node.span.end) else { return };
         // A block text ends at the next token, after the indentation of another line.
         if let Some(length) = value.find('\n') {
-            let start = (after + length).max(node.span.start);
-            self.hidden.push(start..after + value.trim_end().len());
+            let start = (key_end + length).max(node.span.start);
+            self.hidden.push(start..key_end + value.trim_end().len());
         }
     }
 }

@@ -42,8 +42,8 @@ impl Reader<'_, '_> {
         let (_, node) = document.get("at")?;
         let text = node.text().filter(|text| !text.is_empty())?;
         let guard = text.split_once(':').map_or("", |(guard, _)| guard);
-        let (path, rest) = text.split_once('#').unwrap_or((text, ""));
-        let section = rest.split('/').next().unwrap_or(rest);
+        let (path, section_and_entry) = text.split_once('#').unwrap_or((text, ""));
+        let section = section_and_entry.split('/').next().unwrap_or(section_and_entry);
         let is_section = |name: &str| catalogue::everywhere().any(|of| of.section == name);
         let parts = section.split_once(['.', ':']).filter(|(section, _)| is_section(section));
         let mut report = |texts, words: Words<'_>| {
@@ -70,7 +70,7 @@ impl Reader<'_, '_> {
         let (_, node) = document.get("until")?;
         let day = node.text()?;
         let parsed = day.parse();
-        if parsed.is_err() && is_like_a_day(day) {
+        if parsed.is_err() && has_date_form(day) {
             self.findings.report(texts::NO_DAY, node.span.clone(), &[]);
         }
         parsed.ok()
@@ -78,7 +78,7 @@ impl Reader<'_, '_> {
 }
 
 /// True if `text` has the form of a date.
-fn is_like_a_day(text: &str) -> bool {
+fn has_date_form(text: &str) -> bool {
     text.len() == 10
         && text.char_indices().all(|(at, c)| match at {
             4 | 7 => c == '-',

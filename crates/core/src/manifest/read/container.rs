@@ -40,7 +40,7 @@ impl Reader<'_, '_> {
     /// The content of `document`, which is about a group or project.
     pub(super) fn read_container(&mut self, document: &Node) -> Option<Document> {
         let (key, node) = document.get("path")?;
-        let path = self.at_key(key, node.text()?.into());
+        let path = self.with_key_origin(key, node.text()?.into());
         let (scope, is_named) = (self.scope, self.is_named);
         let body = self.read_body(document);
         let life = self.read_life(document);
@@ -49,28 +49,28 @@ impl Reader<'_, '_> {
 
     /// The sections of `document`, and how they combine with other layers.
     pub(super) fn read_body(&mut self, document: &Node) -> Body {
-        let mut body = self.read_layering(document);
-        for of in catalogue::sections(self.scope) {
+        let mut body = self.read_layering_keys(document);
+        for section_kind in catalogue::sections(self.scope) {
             // Another value in place of a list is reported, and adds no entries.
-            if let Some((key, node)) = document.get(of.section)
-                && (of.shape != Shape::List || matches!(node.data, Data::List(_)))
+            if let Some((key, node)) = document.get(section_kind.section)
+                && (section_kind.shape != Shape::List || matches!(node.data, Data::List(_)))
             {
-                body.sections.push(self.read_section(of, key, node));
+                body.sections.push(self.read_section(section_kind, key, node));
             }
         }
-        body.sections.sort_by_key(|section| section.of.section);
+        body.sections.sort_by_key(|section| section.section_kind.section);
         for (key, node) in document["unlisted"].entries() {
             let section =
                 catalogue::section(self.scope, &key.name).filter(|of| of.allows_unlisted());
             let is_projects = self.scope == Scope::Group && key.name == PROJECTS;
             let projects = is_projects.then_some(PROJECTS);
             if let Some(listed) = section.map(|of| of.section).or(projects) {
-                body.unlisted.insert(listed, self.at_key(key, parse_policy(node)));
+                body.unlisted.insert(listed, self.with_key_origin(key, parse_policy(node)));
             }
         }
         if let Some((key, node)) = document.get(OLD_UNLISTED) {
             self.findings.report(texts::OLD_UNLISTED, key.span.clone(), &[]);
-            body.unlisted.entry(PROJECTS).or_insert(self.at_key(key, parse_policy(node)));
+            body.unlisted.entry(PROJECTS).or_insert(self.with_key_origin(key, parse_policy(node)));
         }
         body
     }
@@ -79,56 +79,58 @@ impl Reader<'_, '_> {
     fn read_life(&self, document: &Node) -> Life {
         let previously = self.read_names(&document["previously"]);
         let state = document.get("state").map(|(key, state)| match state.text() {
-            Some("absent") => self.at_key(key, desired::State::Absent),
-            _ => self.at_key(key, desired::State::Present),
+            Some("absent") => self.with_key_origin(key, desired::State::Absent),
+            _ => self.with_key_origin(key, desired::State::Present),
         });
         Life { previously, state, ..Life::default() }
     }
 
-    fn read_section(&mut self, of: kind::Section, key: &Key, node: &Node) -> Section {
+    fn read_section(&mut self, section_kind: kind::Section, key: &Key, node: &Node) -> Section {
         let origin = self.origin(key.span.start);
-        if of.shape == Shape::List {
+        if section_kind.shape == Shape::List {
             let mut parts = Vec::with_capacity(node.items().len());
             for (index, entry) in node.items().iter().enumerate() {
                 if matches!(entry.data, Data::Map(_)) {
-                    parts.push(self.read_entry(of, index, entry));
+                    parts.push(self.read_entry(section_kind, index, entry));
                 }
             }
-            return Section { of, origin, parts };
+            return Section { section_kind, origin, parts };
         }
-        let validity = self.validity_of(of, || format!("/{}", of.section));
-        let (state, fields, is_open) = match (of.shape, &node.data) {
+        let validity = self.validity_of(section_kind, || format!("/{}", section_kind.section));
+        let (state, fields, is_open) = match (section_kind.shape, &node.data) {
             (Shape::Mapping | Shape::Switch, Data::Null)
             | (Shape::Container, Data::Bool(false)) => (State::Absent, Declared::default(), false),
             (Shape::Switch, _) => {
-                let field = (of.section, self.at_key(key, node.to_json().into()));
+                let field =
+                    (section_kind.section, self.with_key_origin(key, node.to_json().into()));
                 (State::Present, Declared::from_iter([field]), false)
             }
             _ => {
-                let FoundFields { fields, is_open } = self.read_fields(of, node);
+                let FoundFields { fields, is_open } = self.read_fields(section_kind, node);
                 (State::Present, fields.into_iter().collect(), is_open)
             }
         };
         let key = OnceLock::from(String::new());
-        let part = Part { origin: origin.clone(), state, validity, is_open, fields, key };
-        Section { of, origin, parts: vec![part] }
+        let part =
+            Part { origin: origin.clone(), state, validity, has_forms: is_open, fields, key };
+        Section { section_kind, origin, parts: vec![part] }
     }
 
     /// The entry with this `index` in a list section.
-    fn read_entry(&mut self, of: kind::Section, index: usize, node: &Node) -> Part {
+    fn read_entry(&mut self, section: kind::Section, index: usize, node: &Node) -> Part {
         let state = match node["state"].text() {
             Some("absent") => State::Absent,
             Some("unmanaged") => State::Unmanaged,
             _ => State::Present,
         };
         let origin = self.origin(node.beginning());
-        let mut found = self.read_fields(of, node);
-        let validity = self.validity_of(of, || format!("/{}/{index}", of.section));
+        let mut found = self.read_fields(section, node);
+        let validity = self.validity_of(section, || format!("/{}/{index}", section.section));
         if validity != Validity::Whole {
-            self.add_misnamed(of, node, &mut found);
+            self.add_misnamed(section, node, &mut found);
         }
-        for name in of.identity {
-            let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
+        for name in section.identity {
+            let default = section.table().get(name).and_then(|spec| spec.schema.get("default"));
             if let Some(default) = default.filter(|_| !found.has(name)) {
                 let value = default.clone().into();
                 found.fields.push((name, Sourced { value, origin: origin.clone() }));
@@ -136,44 +138,50 @@ impl Reader<'_, '_> {
         }
         let FoundFields { fields, is_open } = found;
         let fields = fields.into_iter().collect();
-        Part { origin, state, validity, is_open, fields, key: OnceLock::new() }
+        Part { origin, state, validity, has_forms: is_open, fields, key: OnceLock::new() }
     }
 
     /// Adds the fields of a refused entry whose names are misspelled, if they are of its identity or
     /// required, so that one mistake is reported as one fault.
-    fn add_misnamed<'n>(&self, of: kind::Section, node: &'n Node, found: &mut FoundFields<'n>) {
-        let schema = &of.table().schema;
-        let names: Vec<_> = of.table().specs().iter().map(|spec| spec.name).collect();
+    fn add_misnamed<'n>(
+        &self,
+        section: kind::Section,
+        node: &'n Node,
+        found: &mut FoundFields<'n>,
+    ) {
+        let schema = &section.table().schema;
+        let names: Vec<_> = section.table().specs().iter().map(|spec| spec.name).collect();
         let needed: Vec<_> =
-            texts(&schema["required"]).chain(of.identity.iter().copied()).collect();
+            texts(&schema["required"]).chain(section.identity.iter().copied()).collect();
         let entries = node.entries();
         for (key, value) in entries.iter().filter(|(key, _)| !names.contains(&&*key.name)) {
-            let field = words::suggest_field(schema, of.section, &key.name, &names);
-            let name = field.or_else(|| of.identity.iter().copied().find(|name| !found.has(name)));
+            let field = words::suggest_field(schema, section.section, &key.name, &names);
+            let name =
+                field.or_else(|| section.identity.iter().copied().find(|name| !found.has(name)));
             let name = name.filter(|name| needed.contains(name) && !found.has(name));
             let Some(name) = name else { continue };
             // As in `- LOG_LEVEL: debug`.
-            let is_word = words::alias_in(schema, &[of.section], &key.name).is_some();
+            let is_word = words::alias_in(schema, &[section.section], &key.name).is_some();
             let is_pair = field.is_none() && !is_word && entries.len() == 1;
             let value = if is_pair { key.name.as_str().into() } else { value.to_json() };
-            found.fields.push((name, self.at_key(key, value.into())));
+            found.fields.push((name, self.with_key_origin(key, value.into())));
         }
     }
 
     /// The fields of a mapping with normalised values, including keys below `extra:`.
-    fn read_fields<'n>(&mut self, of: kind::Section, node: &'n Node) -> FoundFields<'n> {
+    fn read_fields<'n>(&mut self, section: kind::Section, node: &'n Node) -> FoundFields<'n> {
         let mut found = FoundFields::default();
-        self.add_fields(of.table(), "", node, &mut found);
-        self.check_unfilled(of, node);
+        self.add_fields(section.table(), "", node, &mut found);
+        self.check_unfilled(section, node);
         for (key, value) in node["extra"].entries() {
-            let refused = extra::check(of, &key.name, key.span.clone()).err();
+            let refused = extra::check_extra_key(section, &key.name, key.span.clone()).err();
             if let Some(fault) = refused.or_else(|| extra::find_malformed(value)) {
                 self.findings.push(fault);
                 continue;
             }
             let value = value.to_json();
             found.is_open |= has_reference(&value);
-            found.fields.push((&key.name, self.at_key(key, value.into())));
+            found.fields.push((&key.name, self.with_key_origin(key, value.into())));
         }
         found
     }
@@ -192,12 +200,12 @@ impl Reader<'_, '_> {
                 _ => Cow::Owned(format!("{prefix}{}", key.name)),
             };
             if let Some(spec) = table.get(&name) {
-                found.is_open |= templates::is_open(&spec.schema, value);
+                found.is_open |= templates::contains_form(&spec.schema, value);
                 let mut value = read_value(spec, value);
                 found.is_open |= value.sources().iter().any(Reference::is_template)
                     || (spec.has_secret_rows() && value.plain().is_some_and(has_reference));
                 forms::normalise(spec, &mut value);
-                found.fields.push((spec.name, self.at_key(key, value)));
+                found.fields.push((spec.name, self.with_key_origin(key, value)));
             } else if table.is_spread(&name) {
                 self.add_fields(table, &format!("{name}."), value, found);
             }
@@ -205,9 +213,11 @@ impl Reader<'_, '_> {
     }
 
     /// Warns of built-in parameters and references in texts that are no templates.
-    fn check_unfilled(&mut self, of: kind::Section, node: &Node) {
+    fn check_unfilled(&mut self, section: kind::Section, node: &Node) {
         for (key, value) in node.entries() {
-            if value.text().is_some_and(has_parameter) && of.table().get(&key.name).is_some() {
+            if value.text().is_some_and(contains_parameter)
+                && section.table().get(&key.name).is_some()
+            {
                 self.findings.report(texts::UNFILLED, key.span.clone(), words![name = key.name]);
             }
         }
@@ -215,7 +225,7 @@ impl Reader<'_, '_> {
 }
 
 /// True if a text has a built-in parameter or a reference. A reference in quotes has a message of its own.
-fn has_parameter(text: &str) -> bool {
+fn contains_parameter(text: &str) -> bool {
     let names = BUILT_IN.iter().map(|name| format!("{{{name}}}"));
     let mut parameters = names.chain(["{env:".to_owned(), "{file:".to_owned()]);
     text.contains('{')
@@ -235,7 +245,7 @@ fn parse_policy(node: &Node) -> Unlisted {
 /// The value of a field, which may be a reference to a secret or to a file.
 fn read_value(spec: &Spec, node: &Node) -> Value {
     let takes_reference = spec.field.is_upload() || spec.field.secrecy() != Secrecy::Open;
-    match reference(node).filter(|_| takes_reference) {
+    match parse_reference(node).filter(|_| takes_reference) {
         Some(Reference::File(path)) if spec.field.is_upload() => Value::File(path),
         Some(reference) => Value::Secret(reference),
         None => node.to_json().into(),
@@ -243,7 +253,7 @@ fn read_value(spec: &Spec, node: &Node) -> Value {
 }
 
 /// `{env: NAME}` or `{file: PATH}`.
-pub(super) fn reference(node: &Node) -> Option<Reference> {
+pub(super) fn parse_reference(node: &Node) -> Option<Reference> {
     let [(key, value)] = node.entries() else { return None };
     Reference::of(&key.name, value.text()?.to_owned())
 }

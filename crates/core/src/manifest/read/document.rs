@@ -56,13 +56,13 @@ pub(in crate::manifest) struct Rule {
     /// The name of a profile.
     pub(in crate::manifest) profile: Option<Arc<str>>,
     /// The parameters that each user of the profile must set.
-    pub(in crate::manifest) needs: Vec<Sourced<Arc<str>>>,
+    pub(in crate::manifest) required_params: Vec<Sourced<Arc<str>>>,
     /// The position of its `match` or name.
     pub(in crate::manifest) origin: Origin,
     /// Whether the file was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
     /// Whether it includes existing containers that are not declared.
-    pub(in crate::manifest) includes: bool,
+    pub(in crate::manifest) includes_undeclared: bool,
     pub(in crate::manifest) body: Body,
 }
 
@@ -79,7 +79,7 @@ pub(in crate::manifest) struct Body {
     /// The parameters for templates, by name; once merged, only used ones.
     pub(in crate::manifest) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The sections for which lower layers are ignored.
-    pub(in crate::manifest) ignores: Vec<&'static str>,
+    pub(in crate::manifest) ignored_sections: Vec<&'static str>,
     /// Whether the container is only compared and reported.
     pub(in crate::manifest) watch: Option<Sourced<bool>>,
     /// Once merged: the secrets whose names were filled in.
@@ -91,7 +91,7 @@ pub(in crate::manifest) struct Body {
 pub(in crate::manifest) struct FilledName {
     pub(in crate::manifest) secret: Reference,
     /// The inserted texts. Two containers may share a secret only if these are equal.
-    pub(in crate::manifest) from: Vec<String>,
+    pub(in crate::manifest) fillings: Vec<String>,
     /// The place of the field.
     pub(in crate::manifest) origin: Origin,
 }
@@ -110,7 +110,7 @@ pub(in crate::manifest) struct Uses {
 /// A section.
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct Section {
-    pub(in crate::manifest) of: kind::Section,
+    pub(in crate::manifest) section_kind: kind::Section,
     /// The position of its key.
     pub(in crate::manifest) origin: Origin,
     /// Its content as written. A section that is not a list has exactly one part.
@@ -127,7 +127,7 @@ pub(in crate::manifest) struct Part {
     /// The extent to which its schema accepts it.
     pub(in crate::manifest) validity: Validity,
     /// Whether a field contains a template or a change of a list: see [`templates`](super::templates).
-    pub(in crate::manifest) is_open: bool,
+    pub(in crate::manifest) has_forms: bool,
     /// The fields, including keys below `extra:`.
     pub(in crate::manifest) fields: Declared,
     /// See [`Part::key`].
@@ -158,9 +158,9 @@ pub(in crate::manifest) enum State {
 
 impl Part {
     /// Its key within the section.
-    pub(in crate::manifest) fn key(&self, of: kind::Section) -> &str {
+    pub(in crate::manifest) fn key(&self, section: kind::Section) -> &str {
         self.key.get_or_init(|| {
-            identity(of, &|name| self.fields.get(name).map(|field| field.value)).name
+            identity(section, &|name| self.fields.get(name).map(|field| field.value)).name
         })
     }
 }

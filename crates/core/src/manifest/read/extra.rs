@@ -58,19 +58,26 @@ fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
 ///
 /// # Errors
 /// The fault at `at`. It quotes only names of undrift and the service.
-pub(super) fn check<A>(of: Section, written: &str, at: A) -> Result<(), Finding<A>> {
-    let (name, section, scope) = (base(written), of.section, of.home.scope);
+pub(super) fn check_extra_key<A>(
+    section_kind: Section,
+    written: &str,
+    at: A,
+) -> Result<(), Finding<A>> {
+    let (name, section, scope) =
+        (parameter_name(written), section_kind.section, section_kind.home.scope);
     let (container, _) = catalogue::container(scope);
     let mut words: [(&str, &dyn Display); 3] =
         [("name", &name), ("section", &section), ("field", &"")];
-    let texts = match find(of.table().specs(), &name) {
+    let texts = match find_spec(section_kind.table().specs(), &name) {
         Some(spec) if spec.name != name => {
             words[2].1 = &spec.name;
             texts::EXTRA_OTHER_NAME
         }
         Some(_) => texts::EXTRA_KNOWN,
         None if name == "state" => texts::EXTRA_KNOWN,
-        None if of.comes_with_container() && find(container.table().specs(), &name).is_some() => {
+        None if section_kind.comes_with_container()
+            && find_spec(container.table().specs(), &name).is_some() =>
+        {
             words[1].1 = &container.section;
             texts::EXTRA_KNOWN
         }
@@ -114,7 +121,7 @@ fn has_braces(value: &Node) -> bool {
 
 /// The name as the service reads it: brackets are nested keys, and surrounding white space may be
 /// ignored.
-fn base(written: &str) -> String {
+fn parameter_name(written: &str) -> String {
     written
         .trim_start_matches(|c: char| c == '[' || c == ']' || c.is_whitespace())
         .split(['[', ']'])
@@ -125,7 +132,7 @@ fn base(written: &str) -> String {
 }
 
 /// The field that is called `name` in manifests, requests or responses.
-fn find<'s>(specs: &'s [Spec], name: &str) -> Option<&'s Spec> {
+fn find_spec<'s>(specs: &'s [Spec], name: &str) -> Option<&'s Spec> {
     specs.iter().find(|spec| {
         spec.name == name || spec.field.sent_name() == name || spec.field.live_name() == Some(name)
     })
@@ -137,7 +144,7 @@ mod tests {
     use crate::kind::{Shape, testing};
 
     fn is_refused(section: &str, name: &str) -> bool {
-        check(testing::section(section), name, ()).is_err()
+        check_extra_key(testing::section(section), name, ()).is_err()
     }
 
     /// The operations that write a section, found by their paths.
@@ -208,8 +215,9 @@ mod tests {
 
     #[test]
     fn the_message_names_the_place_of_a_known_field() {
-        let help =
-            |section, name| check(testing::section(section), name, ()).unwrap_err().help.unwrap();
+        let help = |section, name| {
+            check_extra_key(testing::section(section), name, ()).unwrap_err().help.unwrap()
+        };
         assert_eq!(help("settings", "Description"), "write it directly in `settings`");
         assert_eq!(help("settings", "initialize_with_readme"), "write it directly in `create`");
         assert_eq!(

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Document, Reader,
-    container::reference,
+    container::parse_reference,
     document::{Body, Rule, Uses},
 };
 use crate::{
@@ -31,14 +31,14 @@ impl Reader<'_, '_> {
         let (key, matches) = document.get("match")?;
         let except = matches.get("except").map(|(key, node)| {
             let globs = self.read_globs(node);
-            self.at_key(key, globs)
+            self.with_key_origin(key, globs)
         });
         let paths = self.read_globs(matches.get("path")?.1);
         let includes = document["undeclared"].text() == Some(INCLUDE);
         Some(Document::Rule(Box::new(Rule {
             paths,
             except,
-            includes,
+            includes_undeclared: includes,
             ..self.read_rule(key, document)
         })))
     }
@@ -48,7 +48,11 @@ impl Reader<'_, '_> {
         let (key, name) = document.get("name")?;
         let profile = Some(name.text()?.into());
         let needs = self.read_names(&document["needs"]);
-        Some(Document::Rule(Box::new(Rule { profile, needs, ..self.read_rule(key, document) })))
+        Some(Document::Rule(Box::new(Rule {
+            profile,
+            required_params: needs,
+            ..self.read_rule(key, document)
+        })))
     }
 
     /// A rule that `key` identifies.
@@ -58,23 +62,23 @@ impl Reader<'_, '_> {
             paths: Globs::default(),
             except: None,
             profile: None,
-            needs: Vec::new(),
+            required_params: Vec::new(),
             origin: self.origin(key.span.start),
             is_named: self.is_named,
-            includes: false,
+            includes_undeclared: false,
             body: self.read_body(document),
         }
     }
 
     /// The keys of `document` that concern other layers.
-    pub(super) fn read_layering(&mut self, document: &Node) -> Body {
+    pub(super) fn read_layering_keys(&mut self, document: &Node) -> Body {
         let watch = document.get("watch").and_then(|(key, node)| match node.data {
-            Data::Bool(value) => Some(self.at_key(key, value)),
+            Data::Bool(value) => Some(self.with_key_origin(key, value)),
             _ => None,
         });
         Body {
             watch,
-            ignores: read_ignored_layers(self.scope, &document["ignore_layers"]),
+            ignored_sections: read_ignored_layers(self.scope, &document["ignore_layers"]),
             uses: document.get("uses").map(|(key, node)| self.read_uses(key, node)),
             params: self.read_params(&document["params"]),
             ..Body::default()
@@ -82,18 +86,18 @@ impl Reader<'_, '_> {
     }
 
     fn read_uses(&mut self, key: &Key, node: &Node) -> Uses {
-        let added = node.get("add").map(|(_, names)| names);
+        let added_names = node.get("add").map(|(_, names)| names);
         if let Some((key, _)) = node.get("remove").or_else(|| node.get("none_of")) {
             self.findings.report(texts::USES_CHANGED, key.span.clone(), &[]);
         }
-        let names = self.read_names(added.unwrap_or(node));
-        Uses { origin: self.origin(key.span.start), is_added: added.is_some(), names }
+        let names = self.read_names(added_names.unwrap_or(node));
+        Uses { origin: self.origin(key.span.start), is_added: added_names.is_some(), names }
     }
 
     fn read_params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let mut params = BTreeMap::new();
         for (key, node) in node.entries() {
-            let value = match (&node.data, reference(node)) {
+            let value = match (&node.data, parse_reference(node)) {
                 (_, Some(reference)) => Value::Secret(reference),
                 (Data::Text(text), _) => text.as_str().into(),
                 (Data::Bool(_) | Data::Number(_), _) => node.to_json().to_string().as_str().into(),
@@ -107,7 +111,7 @@ impl Reader<'_, '_> {
             if let Some(name) = BUILT_IN.iter().find(|name| text.contains(&format!("{{{name}}}"))) {
                 self.findings.report(texts::PARAM_IN_PARAM, key.span.clone(), words![param = name]);
             }
-            params.insert(key.name.as_str().into(), self.at_key(key, value));
+            params.insert(key.name.as_str().into(), self.with_key_origin(key, value));
         }
         params
     }

@@ -48,7 +48,7 @@ pub(super) struct Read {
     pub(super) documents: Vec<Document>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The number of faults that are not in the diagnostics.
-    pub(super) more: More,
+    pub(super) hidden_faults: More,
     /// Whether a document is missing among them that may be a rule.
     pub(super) is_partial: bool,
     /// The sections that descriptions of kinds among them are about.
@@ -91,10 +91,10 @@ pub(super) fn read_text(file: &File, text: &str) -> Read {
                 .any(|node| node.get("kind").is_some() && DocumentKind::of(node).is_none()));
     findings.explain_slips(text);
     if !findings.is_empty() {
-        hide(&mut source, &parsed, Quality::Doubtful);
+        hide_manifest_secrets(&mut source, &parsed, Quality::Doubtful);
     }
     let (diagnostics, more) = findings.place(&source);
-    Read { documents, diagnostics, more, is_partial, described }
+    Read { documents, diagnostics, hidden_faults: more, is_partial, described }
 }
 
 /// True if a text, valid or not, has a document of undrift, also if its kind is misspelt.
@@ -122,12 +122,12 @@ fn count_rules(text: &str) -> usize {
 }
 
 /// Marks the parts of a manifest that must not be shown.
-pub(super) fn hide(source: &mut Source<'_>, parsed: &Parsed, quality: Quality) {
+pub(super) fn hide_manifest_secrets(source: &mut Source<'_>, parsed: &Parsed, quality: Quality) {
     let project = DocumentKind::Container(Scope::Project);
     let schemas = Scope::ALL.map(|scope| &*DocumentKind::Container(scope).checker().schema);
     let schema_of =
         |document: &Node| &*DocumentKind::of(document).unwrap_or(project).checker().schema;
-    mask::hide(source, parsed, quality, schema_of, &schemas);
+    mask::hide_secrets(source, parsed, quality, schema_of, &schemas);
 }
 
 /// Reads one document of a file.
@@ -154,8 +154,10 @@ fn read_document(
     }
     let kind = read_kind(node, source, findings)?;
     let is_profile = matches!(kind, DocumentKind::Profile(_));
-    let closed = kind.scope().and_then(|scope| templates::without_forms(node, scope, !is_profile));
-    let refused = findings.add_schema(closed.as_ref().unwrap_or(node), kind.checker());
+    let document_without_forms =
+        kind.scope().and_then(|scope| templates::remove_forms(node, scope, !is_profile));
+    let refused =
+        findings.add_schema(document_without_forms.as_ref().unwrap_or(node), kind.checker());
     let scope = kind.scope().unwrap_or(Scope::Project);
     let layer = match kind {
         DocumentKind::Container(Scope::Group) => Layer::Group,
@@ -177,7 +179,7 @@ fn report_no_mapping(document: &Node, findings: &mut Findings) {
     let first = document.items().first();
     let at = document.span.clone();
     let is_several = first.is_some_and(|first| first.get("kind").is_some());
-    let foreign = first.and_then(|first| recognise("foreign", first, ""));
+    let foreign = first.and_then(|first| recognise_document("foreign", first, ""));
     if let Some(DocumentSign { what, help, .. }) = foreign {
         let help = if is_several { texts::SEVERAL_DOCUMENTS[3] } else { help };
         findings.report(texts::FOREIGN, at, words![what, help]);
@@ -196,7 +198,7 @@ fn read_kind(
     let Some((key, node)) = document.get("kind") else {
         let first = document.entries().first();
         let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
-        let foreign = recognise("foreign", document, &source.name);
+        let foreign = recognise_document("foreign", document, &source.name);
         if let Some(DocumentSign { what, help, .. }) = foreign {
             findings.report(texts::FOREIGN, at, words![what, help]);
         } else {
@@ -215,7 +217,7 @@ fn read_kind(
             MOVE.to_owned()
         } else if let Some(near) = nearest_kind(text) {
             format!("did you mean `{near}`?")
-        } else if let Some(of) = section_called(text) {
+        } else if let Some(of) = find_section_named(text) {
             format!("write it as `{of}:` in a document with `kind: Project` or `kind: Group`")
         } else if document.get("items").is_some() {
             texts::SEVERAL_DOCUMENTS[3].to_owned()
@@ -248,7 +250,7 @@ fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
 /// Help for a document without a kind.
 fn suggest_first_line(document: &Node) -> String {
     let has_section = catalogue::everywhere().any(|of| document.get(of.section).is_some());
-    match recognise("unnamed", document, "") {
+    match recognise_document("unnamed", document, "") {
         Some(sign) => format!("start the document with `kind: {}`", sign.what),
         None if has_section => "start the document with `kind: Project`".to_owned(),
         None => format!("start the document with `kind: Project`; if it is another tool's, {MOVE}"),
@@ -262,7 +264,7 @@ fn nearest_kind(text: &str) -> Option<&'static str> {
 }
 
 /// The section that a kind, in any spelling, is called after.
-fn section_called(kind: &str) -> Option<&'static str> {
+fn find_section_named(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
     let mut sections = catalogue::everywhere();
     let of = sections.find(|of| word == of.section || word == snake_case(of.noun));
@@ -288,7 +290,7 @@ static SIGNS: LazyLock<BTreeMap<&str, Vec<DocumentSign>>> =
     LazyLock::new(|| yaml::built_in!("manifest/read/foreign"));
 
 /// The first row of `list` that recognises `document` in the file `name`.
-fn recognise(list: &str, document: &Node, name: &str) -> Option<&'static DocumentSign> {
+fn recognise_document(list: &str, document: &Node, name: &str) -> Option<&'static DocumentSign> {
     let file = name.rsplit('/').next().unwrap_or(name);
     SIGNS[list].iter().find(|sign| {
         (sign.files.is_empty() || sign.files.contains(&file))
@@ -301,7 +303,7 @@ fn recognise(list: &str, document: &Node, name: &str) -> Option<&'static Documen
 
 impl Reader<'_, '_> {
     /// How much of the part of `of` at `pointer` the schema does not refuse.
-    fn validity_of(&self, of: Section, pointer: impl FnOnce() -> String) -> Validity {
+    fn validity_of(&self, section: Section, pointer: impl FnOnce() -> String) -> Validity {
         if self.refused.is_empty() {
             return Validity::Whole;
         }
@@ -317,19 +319,19 @@ impl Reader<'_, '_> {
         }
         let are_values = inner.all(|at| {
             let name = at.split('/').next().unwrap_or_default();
-            of.table().get(name).is_some() && !of.identity.contains(&name)
+            section.table().get(name).is_some() && !section.identity.contains(&name)
         });
         if are_values { Validity::Names } else { Validity::Refused }
     }
 
     /// `value`, which is written at `key`.
-    fn at_key<T>(&self, key: &Key, value: T) -> Sourced<T> {
+    fn with_key_origin<T>(&self, key: &Key, value: T) -> Sourced<T> {
         Sourced { value, origin: self.origin(key.span.start) }
     }
 
     /// The origin of what begins at the byte `at`.
-    fn origin(&self, at: usize) -> Origin {
-        self.source.origin(at, self.layer)
+    fn origin(&self, offset: usize) -> Origin {
+        self.source.origin(offset, self.layer)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{bare, insert, layers, part};
+use super::{document_part, insert, layers, without_root_keys};
 use crate::{
     catalogue,
     desired::PROJECTS,
@@ -17,7 +17,7 @@ pub(in crate::manifest) const OLD_UNLISTED: &str = "undeclared_projects";
 
 /// The use of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum SchemaUse {
     /// Checking one of several documents that are merged: required fields are optional.
     Reading,
     /// For editors.
@@ -25,29 +25,31 @@ pub(super) enum Use {
 }
 
 /// The sections of `scope`, and the keys about them.
-pub(super) fn sections(scope: Scope, to: Use) -> Object {
-    let sections = catalogue::sections(scope).map(|of| (of.section.to_owned(), section(of, to)));
-    sections.chain(section_keys(scope)).collect()
+pub(super) fn section_schemas(scope: Scope, to: SchemaUse) -> Object {
+    let sections = catalogue::sections(scope)
+        .map(|section_kind| (section_kind.section.to_owned(), section(section_kind, to)));
+    sections.chain(keys_about_sections(scope)).collect()
 }
 
 /// A section.
-pub(super) fn section(of: Section, to: Use) -> Json {
-    let mut schema = match of.shape {
-        Shape::Container => create_schema(of),
-        Shape::List => list_schema(of),
-        Shape::Mapping => mapping_schema(of),
-        Shape::Switch => switch_schema(of),
+pub(super) fn section(section: Section, to: SchemaUse) -> Json {
+    let mut schema = match section.shape {
+        Shape::Container => create_schema(section),
+        Shape::List => list_schema(section),
+        Shape::Mapping => mapping_schema(section),
+        Shape::Switch => switch_schema(section),
     };
-    if to == Use::Editing {
-        let fields = if of.shape == Shape::List { &mut schema["items"] } else { &mut schema };
-        let names = of.table().schema["properties"].as_object().into_iter().flat_map(Object::keys);
-        for name in names.filter(|_| of.shape != Shape::Switch) {
+    if to == SchemaUse::Editing {
+        let fields = if section.shape == Shape::List { &mut schema["items"] } else { &mut schema };
+        let names =
+            section.table().schema["properties"].as_object().into_iter().flat_map(Object::keys);
+        for name in names.filter(|_| section.shape != Shape::Switch) {
             layers::add_forms(&mut fields["properties"][name]);
         }
-        if of.shape == Shape::List {
+        if section.shape == Shape::List {
             // The other fields may come from another layer.
-            let required = texts(&of.table().schema["required"]);
-            let required = required.filter(|name| of.identity.contains(name));
+            let required = texts(&section.table().schema["required"]);
+            let required = required.filter(|name| section.identity.contains(name));
             fields["required"] = required.collect();
         }
     }
@@ -55,24 +57,27 @@ pub(super) fn section(of: Section, to: Use) -> Json {
 }
 
 /// The keys about sections: the policies for unlisted entries, and what ignores layers.
-pub(super) fn section_keys(scope: Scope) -> [(String, Json); 2] {
+pub(super) fn keys_about_sections(scope: Scope) -> [(String, Json); 2] {
     let names: Vec<_> = catalogue::sections(scope).map(|section| section.section).collect();
-    [("unlisted".to_owned(), unlisted(scope)), ("ignore_layers".to_owned(), layers::ignore(&names))]
+    [
+        ("unlisted".to_owned(), unlisted_schema(scope)),
+        ("ignore_layers".to_owned(), layers::ignore_layers_schema(&names)),
+    ]
 }
 
 /// `create: true`, or a mapping.
-fn create_schema(of: Section) -> Json {
-    let mut create = bare(&of.table().schema);
+fn create_schema(section: Section) -> Json {
+    let mut create = without_root_keys(&section.table().schema);
     create.insert("type".into(), json!(["boolean", "object"]));
     create.insert("additionalProperties".into(), json!(false));
-    let text = format!("Create the {} if it is missing, with these attributes.", of.noun);
+    let text = format!("Create the {} if it is missing, with these attributes.", section.noun);
     create.insert("description".into(), json!(text));
     Json::Object(create)
 }
 
 /// `unlisted: {SECTION: report | fail | delete | ignore}` for the sections that are lists, and
 /// [`PROJECTS`] of a group.
-pub(super) fn unlisted(scope: Scope) -> Json {
+pub(super) fn unlisted_schema(scope: Scope) -> Json {
     let sections = catalogue::sections(scope).filter(|section| section.allows_unlisted());
     let mut properties: Object = sections
         .map(|section| {
@@ -83,29 +88,29 @@ pub(super) fn unlisted(scope: Scope) -> Json {
         })
         .collect();
     if scope == Scope::Group {
-        properties.insert(PROJECTS.to_owned(), part("unlisted_projects").into());
+        properties.insert(PROJECTS.to_owned(), document_part("unlisted_projects").into());
     }
-    let mut unlisted = part("unlisted");
+    let mut unlisted = document_part("unlisted");
     unlisted.insert("properties".into(), properties.into());
     unlisted.into()
 }
 
 /// A section with a single value.
-fn switch_schema(of: Section) -> Json {
-    let property = of.table().get(of.section).map(|spec| spec.schema.clone());
-    let description = &of.table().schema["description"];
+fn switch_schema(section: Section) -> Json {
+    let property = section.table().get(section.section).map(|spec| spec.schema.clone());
+    let description = &section.table().schema["description"];
     let mut property =
         property.unwrap_or_else(|| json!({"type": "boolean", "description": description}));
-    if of.is_removable() {
+    if section.is_removable() {
         property["type"] = json!([property["type"], "null"]);
     }
     property
 }
 
 /// A section with one mapping.
-fn mapping_schema(of: Section) -> Json {
-    let mut fields = entry_schema(of);
-    if of.is_removable() {
+fn mapping_schema(section: Section) -> Json {
+    let mut fields = entry_schema(section);
+    if section.is_removable() {
         fields.insert("type".into(), json!(["object", "null"]));
     }
     // Missing fields may come from another layer.
@@ -114,10 +119,10 @@ fn mapping_schema(of: Section) -> Json {
 }
 
 /// A section with a list of entries.
-fn list_schema(of: Section) -> Json {
-    let mut fields = entry_schema(of);
+fn list_schema(section: Section) -> Json {
+    let mut fields = entry_schema(section);
     // Editors would insert a default into every new entry.
-    let (noun, only_edits) = (of.noun, of.only_edits());
+    let (noun, only_edits) = (section.noun, section.only_edits());
     let which = match only_edits {
         true => format!("Whether the {noun} is managed (default: `present`)."),
         false => format!(
@@ -136,9 +141,9 @@ fn list_schema(of: Section) -> Json {
 }
 
 /// The fields of an entry, and `extra`.
-fn entry_schema(of: Section) -> Object {
-    let mut fields = bare(&of.table().schema);
-    let extra = part("in_values").remove("extra").unwrap_or_default();
+fn entry_schema(section: Section) -> Object {
+    let mut fields = without_root_keys(&section.table().schema);
+    let extra = document_part("in_values").remove("extra").unwrap_or_default();
     insert(&mut fields, "extra", extra);
     fields
 }

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{container::Use, part};
+use super::{container::SchemaUse, document_part};
 use crate::{
     field::ALIASES,
     schema,
@@ -15,9 +15,9 @@ use crate::{
 pub(in crate::manifest) const INCLUDE: &str = "include";
 
 /// The keys of any document that concern other layers, except `ignore_layers`.
-pub(super) fn keys(to: Use) -> Object {
-    let mut keys = part("any");
-    if to == Use::Editing {
+pub(super) fn layering_keys(to: SchemaUse) -> Object {
+    let mut keys = document_part("any");
+    if to == SchemaUse::Editing {
         add_forms(&mut keys["uses"]);
         let param = &mut keys["params"]["additionalProperties"];
         *param = json!({"anyOf": [param.take(), schema::of::<Reference>().to_value()]});
@@ -26,8 +26,8 @@ pub(super) fn keys(to: Use) -> Object {
 }
 
 /// `ignore_layers: [SECTION, ...]`, or `true`.
-pub(super) fn ignore(sections: &[&str]) -> Json {
-    let mut ignore = part("ignore_layers");
+pub(super) fn ignore_layers_schema(sections: &[&str]) -> Json {
+    let mut ignore = document_part("ignore_layers");
     if !sections.is_empty() {
         ignore["items"]["enum"] = json!(sections);
     }
@@ -43,7 +43,7 @@ pub(super) fn add_forms(schema: &mut Json) {
     }
     let types: Vec<&str> = texts(&schema["type"]).collect();
     let instead = if types.contains(&"array") {
-        let mut list = part("list_form");
+        let mut list = document_part("list_form");
         list["items"] = schema.get("items").cloned().unwrap_or(json!(true));
         let pairs = [["add", "remove"], ["at_least", "none_of"]].map(|[first, second]| {
             json!({
@@ -57,7 +57,7 @@ pub(super) fn add_forms(schema: &mut Json) {
     } else if types.contains(&"boolean") {
         return;
     } else {
-        vec![part("text_form").into()]
+        vec![document_part("text_form").into()]
     };
     let mut plain = std::mem::take(schema);
     let description = plain.as_object_mut().and_then(|plain| {
@@ -72,6 +72,6 @@ pub(super) fn add_forms(schema: &mut Json) {
 }
 
 /// Keys that any entry may have, and forms that may replace a value, with descriptions.
-pub(super) fn in_values() -> Json {
-    json!({"properties": part("in_values")})
+pub(super) fn value_keys() -> Json {
+    json!({"properties": document_part("in_values")})
 }
