@@ -100,7 +100,7 @@ impl From<Vec<Managed>> for Manages {
             (Glob::over_paths(&managed.path).into_iter().collect(), except.collect())
         });
         let mut by_path = GlobIndex::default();
-        all.iter().enumerate().for_each(|(at, managed)| by_path.insert(at, &managed.path));
+        all.iter().enumerate().for_each(|(index, managed)| by_path.insert(index, &managed.path));
         Self { globs: globs.collect(), by_path, entries: all }
     }
 }
@@ -115,7 +115,7 @@ impl Manages {
     /// Why the rules do not allow the group or project at `path`.
     pub(super) fn explain_exclusion(&self, path: &str) -> String {
         let lower = path.to_lowercase();
-        if self.by_path.of(&lower).into_iter().any(|at| self.globs[at].0.matches(&lower)) {
+        if self.by_path.of(&lower).into_iter().any(|index| self.globs[index].0.matches(&lower)) {
             return "there `except` leaves it out".to_owned();
         }
         let mut globs = self.entries.iter().map(|managed| &*managed.path);
@@ -155,11 +155,11 @@ impl Manages {
     pub(super) fn matching_entries(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
         let mut candidates = self.by_path.of(&path);
-        candidates.retain(|at| {
-            let (paths, except) = &self.globs[*at];
+        candidates.retain(|index| {
+            let (paths, except) = &self.globs[*index];
             paths.matches(&path) && !except.matches(&path)
         });
-        candidates.into_iter().map(|at| &self.entries[at]).collect()
+        candidates.into_iter().map(|index| &self.entries[index]).collect()
     }
 }
 
@@ -167,8 +167,8 @@ impl Config {
     /// The first part of `container` that these manifests may not declare, and a sentence about it.
     pub fn find_unmanaged(&self, container: &Container) -> Option<(Address, String)> {
         let manages = self.manages.as_ref()?;
-        let mut paths = std::iter::once(&*container.path).chain(container.former());
-        if let Some(path) = paths.find(|path| manages.matching_entries(path).is_empty()) {
+        let mut declared_paths = std::iter::once(&*container.path).chain(container.former());
+        if let Some(path) = declared_paths.find(|path| manages.matching_entries(path).is_empty()) {
             let message = format!("`{path}` is outside of what the manifests manage at the base");
             return Some((container.address(), message));
         }
@@ -248,10 +248,10 @@ pub struct Limit {
 /// the folder of the file, or `folder` if there is none.
 pub fn find(
     folder: &Path,
-    around: &Surroundings,
+    environment: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> (PathBuf, Config) {
-    let root = Root::find(folder, around);
+    let root = Root::find(folder, environment);
     let config = load(&root, None, diagnostics);
     (root.folder, config)
 }
@@ -297,11 +297,11 @@ pub fn read(
     let Ok(text) = files::read(path, &name).map_err(|fault| diagnostics.push(*fault)) else {
         return Config::default();
     };
-    let (config, found) =
+    let (config, faults) =
         Findings::of_file(name, &text, &schema::CONFIG.schema, |parsed, findings| {
             read_content(parsed, manifests, findings)
         });
-    diagnostics.extend(found);
+    diagnostics.extend(faults);
     config.unwrap_or_default()
 }
 

@@ -28,13 +28,13 @@ use crate::{
 pub fn load(
     described: &[PathBuf],
     named: Option<&Path>,
-    around: &Surroundings,
+    environment: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> Registry {
-    let root = named.map(|named| Root::find(files::folder_of(named), around).folder);
+    let root = named.map(|named| Root::find(files::folder_of(named), environment).folder);
     let root = root.and_then(|root| root.canonicalize().ok());
     described.iter().fold(Registry::built_in(), |registry, path| {
-        let name = FileName::from(around.name_path(path));
+        let name = FileName::from(environment.name_path(path));
         let real = path.canonicalize();
         if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
             let message = "a description must not be in the folder of the manifests";
@@ -42,7 +42,7 @@ pub fn load(
             diagnostics.push(inside.help("keep it where only administrators of the service write"));
             return registry;
         }
-        match read(path, &name, &registry, diagnostics) {
+        match read_description(path, &name, &registry, diagnostics) {
             Some(described) => registry.with(described),
             None => registry,
         }
@@ -50,14 +50,14 @@ pub fn load(
 }
 
 /// Reads the file at `path`; `None` if it has a fault.
-fn read(
+fn read_description(
     path: &Path,
     name: &FileName,
     registry: &Registry,
     diagnostics: &mut Diagnostics,
 ) -> Option<DescribedKind> {
     let text = files::read(path, name).map_err(|fault| diagnostics.push(*fault)).ok()?;
-    let (described, found) =
+    let (described, faults) =
         Findings::of_file(name.clone(), &text, &DESCRIPTION.schema, |parsed, findings| {
             let [document] = &parsed.documents[..] else {
                 if !parsed.is_broken {
@@ -67,8 +67,8 @@ fn read(
             };
             make_kind(document, registry, findings)
         });
-    let is_whole = found.is_empty();
-    diagnostics.extend(found);
+    let is_whole = faults.is_empty();
+    diagnostics.extend(faults);
     described.filter(|_| is_whole)
 }
 

@@ -29,12 +29,8 @@ impl Trace {
         ];
         items.extend(self.lifecycle_items());
         items.extend(watch.iter().map(|watch| self.item_at("watch", watch.value, &watch.origin)));
-        for section_kind in catalogue::sections(merged.scope) {
-            let section = merged
-                .body
-                .sections
-                .iter()
-                .find(|s| s.section_kind.section == section_kind.section);
+        for kind in catalogue::sections(merged.scope) {
+            let section = merged.body.sections.iter().find(|s| s.kind.section == kind.section);
             items.extend(section.map(|section| self.section_item(section)));
         }
         if !unlisted.is_empty() {
@@ -64,11 +60,11 @@ impl Trace {
     }
 
     fn section_item(&self, section: &Section) -> Item {
-        let (section_kind, mut hidden) = (section.section_kind, Vec::new());
-        let node = match (section_kind.shape, section.parts.first()) {
-            (Shape::List, _) => Node::List(
-                section.parts.iter().map(|part| self.entry_items(section_kind, part)).collect(),
-            ),
+        let (kind, mut hidden) = (section.kind, Vec::new());
+        let node = match (kind.shape, section.parts.first()) {
+            (Shape::List, _) => {
+                Node::List(section.parts.iter().map(|part| self.entry_items(kind, part)).collect())
+            }
             (Shape::Container, Some(part)) if part.state == State::Absent => {
                 Node::Value(false.into())
             }
@@ -77,13 +73,12 @@ impl Trace {
             }
             (_, Some(part)) if part.state == State::Absent => Node::Value(Json::Null),
             (Shape::Mapping | Shape::Container, Some(part)) => {
-                let (items, hidden_fields) = self.field_items(section_kind, part);
+                let (items, hidden_fields) = self.field_items(kind, part);
                 hidden = hidden_fields;
                 Node::Map(items)
             }
             (Shape::Switch, Some(part)) => {
-                let value =
-                    part.fields.get(section_kind.section).map(|field| written_json(&field.value));
+                let value = part.fields.get(kind.section).map(|field| written_json(&field.value));
                 Node::Value(value.unwrap_or_default())
             }
             (_, None) => Node::Map(Vec::new()),
@@ -95,7 +90,7 @@ impl Trace {
             Node::List(entries) => entries.is_empty(),
         };
         let beside = is_alone.then(|| self.describe_place(&section.origin));
-        Item { above: hidden, beside, ..Item::new(section_kind.section, node) }
+        Item { above: hidden, beside, ..Item::new(kind.section, node) }
     }
 
     /// A list entry with its comment.

@@ -61,8 +61,8 @@ impl Includes {
         for rule in self.rules.all() {
             for section in &rule.body.sections {
                 let (_, names) = fields
-                    .entry((rule.scope, section.section_kind.section))
-                    .or_insert_with(|| (section.section_kind, BTreeSet::new()));
+                    .entry((rule.scope, section.kind.section))
+                    .or_insert_with(|| (section.kind, BTreeSet::new()));
                 let parts = section.parts.iter();
                 names.extend(parts.flat_map(|part| part.fields.keys()).map(str::to_owned));
             }
@@ -107,16 +107,21 @@ impl Includes {
     /// the manifests were loaded.
     pub fn bring_in(&self, desired: Desired, roster: &mut Roster) -> Result<Desired, Diagnostics> {
         if roster.incomplete.is_empty() {
-            let exists: Vec<_> = roster
+            let existing_paths: Vec<_> = roster
                 .members
                 .iter()
                 .map(|member| (member.scope, desired.moves.home(&member.path).to_lowercase()))
                 .collect();
-            let nowhere: Vec<_> =
+            let missing_groups: Vec<_> =
                 roster.nowhere.iter().map(|path| desired.moves.home(path).to_lowercase()).collect();
-            let mut idle = Faults::default();
-            self.rules.report_idle_live(&self.declared, &exists, &nowhere, &mut idle);
-            let placed = locate::place_faults(idle, locate::Counts::new(), &self.files);
+            let mut idle_rules = Faults::default();
+            self.rules.report_idle_live(
+                &self.declared,
+                &existing_paths,
+                &missing_groups,
+                &mut idle_rules,
+            );
+            let placed = locate::place_faults(idle_rules, locate::Counts::new(), &self.files);
             roster.idle = placed.into_iter().collect();
         }
         for root in &roster.nowhere {

@@ -121,11 +121,11 @@ impl Warnings {
     /// The warnings at the stricter level of both sides, the branch and a base with these `lints`.
     pub(super) fn at_stricter_levels(self, lints: &[Lint]) -> Diagnostics {
         let globs = compile_globs(lints);
-        let found = self.0.into_iter().filter_map(|(warning, file, branch)| {
-            let base = find_level(lints, &globs, warning.code, &file);
+        let found = self.0.into_iter().filter_map(|(warning, file, branch_level)| {
+            let base_level = find_level(lints, &globs, warning.code, &file);
             let help = format!("this branch lowers it in `{FILE}`; at the base it counts");
-            let warning = set_level(warning, branch.max(base))?;
-            Some(if base > branch { warning.help(help) } else { warning })
+            let warning = set_level(warning, branch_level.max(base_level))?;
+            Some(if base_level > branch_level { warning.help(help) } else { warning })
         });
         found.collect()
     }
@@ -169,8 +169,8 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
     {
         let manifests = manifests.unwrap_or_default();
         if !manifests.is_empty() && !manifests.iter().any(|path| glob.matches(path)) {
-            let near = folder_named_in(glob.written(), manifests);
-            let near = near.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
+            let similar_folder = folder_named_in(glob.written(), manifests);
+            let near = similar_folder.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
             findings.report(texts::IDLE_LINT, node.span.clone(), words![near]);
         }
     }

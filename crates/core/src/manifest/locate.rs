@@ -62,12 +62,12 @@ fn limit_faults(mut faults: Vec<Finding<Spot>>, counts: &mut Counts) -> Vec<Find
         if let (Some(label), others @ 1..) = (&mut first.label, labels.len() - 1) {
             *label += &format!(" and {others} more");
         }
-        let (shown, more) = counts.entry(first.at.origin.file.clone()).or_default();
+        let (shown, hidden) = counts.entry(first.at.origin.file.clone()).or_default();
         if *shown < MOST {
             *shown += 1;
             limited.push(first);
         } else {
-            more.add(1, first.severity);
+            hidden.add(1, first.severity);
         }
     }
     limited

@@ -107,8 +107,8 @@ impl Loaded {
 }
 
 /// Reads all manifests that belong to `named`, a folder or a file, and their `undrift.yaml`.
-pub fn load(named: &Path, around: &Surroundings) -> Loaded {
-    load_with(named, around, &Options::default())
+pub fn load(named: &Path, environment: &Surroundings) -> Loaded {
+    load_with(named, environment, &Options::default())
 }
 
 /// Options for loading.
@@ -123,11 +123,11 @@ pub struct Options<'a> {
 }
 
 /// Loads with `options`.
-pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> Loaded {
+pub fn load_with(named: &Path, environment: &Surroundings, options: &Options<'_>) -> Loaded {
     let mut diagnostics = Diagnostics::default();
     let folder = files::folder_of(named);
-    let root = Root::find(folder, around);
-    let mut manifest_files = files::find(named, &root, around, &mut diagnostics);
+    let root = Root::find(folder, environment);
+    let mut manifest_files = files::find(named, &root, environment, &mut diagnostics);
     if let Some(instead) = options.instead {
         manifest_files = files::replace_texts(manifest_files, instead);
     }
@@ -141,7 +141,7 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         tier: config.service.tier,
         manages: config.manages.clone(),
         release: config.service.release,
-        today: around.today,
+        today: environment.today,
         files: (!options.without_files).then(|| Secrets::new(&root.folder, [])),
     };
     let is_above = root.is_configured && root.folder != named;
@@ -156,7 +156,7 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         paths.keys().cloned().zip(below_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        let place = Place::file(only.unwrap_or_else(|| around.name_path(named).into()));
+        let place = Place::file(only.unwrap_or_else(|| environment.name_path(named).into()));
         report_nothing_declared(warnings.find_place("idle-rule"), place, &mut diagnostics);
     }
     Loaded {

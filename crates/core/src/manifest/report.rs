@@ -13,10 +13,10 @@ impl Loaded {
                 let summary = summary.map(|summary| format!("no errors, {summary}"));
                 let summary = summary.as_deref().unwrap_or("nothing is wrong");
                 let of_all = self.root_name.as_ref().map(|_| format!("{} of ", self.named));
-                let (of_all, all) = (of_all.unwrap_or_default(), self.count_files());
+                let (of_all, all) = (of_all.unwrap_or_default(), self.describe_files());
                 (format!("{} in {of_all}{all}: {summary}", counted(desired)), 0)
             }
-            None => (format!("{}: {}", self.count_files(), summary.unwrap_or_default()), 3),
+            None => (format!("{}: {}", self.describe_files(), summary.unwrap_or_default()), 3),
         };
         report.push_str(&line);
         report.push('\n');
@@ -24,7 +24,7 @@ impl Loaded {
     }
 
     /// The number of all files that were read.
-    fn count_files(&self) -> String {
+    fn describe_files(&self) -> String {
         let files = text::count(self.paths.len(), "file");
         match &self.root_name {
             Some(root) => format!("{files} below the root `{root}`"),

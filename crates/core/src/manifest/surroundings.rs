@@ -58,16 +58,17 @@ enum FileNaming {
 impl Root {
     /// The root of the manifests in `named`: the closest folder with an `undrift.yaml`, searched
     /// upwards to the root of the repository.
-    pub(super) fn find(named: &Path, around: &Surroundings) -> Self {
-        let seen = FileNaming::Named(around.name_path(named));
+    pub(super) fn find(named: &Path, environment: &Surroundings) -> Self {
+        let seen = FileNaming::Named(environment.name_path(named));
         let mut root = Self { folder: named.to_owned(), is_configured: false, naming: seen };
         let Ok(real) = named.canonicalize() else { return root };
         for folder in real.ancestors() {
             if may_exist(&folder.join(FILE)) || may_exist(&folder.join(MISNAMED)) {
                 root.is_configured = true;
                 if folder != real {
-                    let here = around.folder.canonicalize();
-                    root.naming = FileNaming::From(here.unwrap_or_else(|_| around.folder.clone()));
+                    let here = environment.folder.canonicalize();
+                    root.naming =
+                        FileNaming::From(here.unwrap_or_else(|_| environment.folder.clone()));
                     folder.clone_into(&mut root.folder);
                 }
                 break;
@@ -96,16 +97,16 @@ impl Root {
 }
 
 /// `path` relative to `here`. Only goes upwards from folders that are deeper than the common one.
-fn relative_path(here: &Path, path: &Path) -> String {
-    if let Ok(inner) = path.strip_prefix(here) {
+fn relative_path(folder: &Path, path: &Path) -> String {
+    if let Ok(inner) = path.strip_prefix(folder) {
         return join_components(inner.components());
     }
-    let shared = here.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    let shared = folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
     // Paths that share only `/` are not made relative.
     if shared < 2 {
         return join_components(path.components());
     }
-    let up = here.components().skip(shared).map(|_| Component::ParentDir);
+    let up = folder.components().skip(shared).map(|_| Component::ParentDir);
     join_components(up.chain(path.components().skip(shared)))
 }
 

@@ -194,7 +194,7 @@ impl Check<'_> {
         self.check_manages(&path, &life, &sections);
         self.check_creation(create_section, &sections);
         let create = sections
-            .extract_if(.., |section| section.section_kind.section == create_section.section)
+            .extract_if(.., |section| section.kind.section == create_section.section)
             .next();
         let create = create.map_or(Creation::Forbidden, |section| self.convert_creation(section));
         let is_new = create.fields().is_some()
@@ -207,7 +207,7 @@ impl Check<'_> {
         let mut sections: Vec<_> = sections
             .into_iter()
             .map(|section| {
-                let policy = unlisted.remove(section.section_kind.section);
+                let policy = unlisted.remove(section.kind.section);
                 self.convert_section(section, policy)
             })
             .collect();
@@ -238,7 +238,7 @@ impl Check<'_> {
         }
         let holding = manages.matching_entries(&path.value);
         for section in sections.iter().filter(|_| !holding.is_empty()) {
-            let name = section.section_kind.section;
+            let name = section.kind.section;
             if !holding.iter().any(|managed| managed.allows_section(name)) {
                 let words = words![path = path.value, section = name];
                 self.faults.report(texts::OUTSIDE_SECTION, Spot::key(&section.origin), words);
@@ -268,7 +268,7 @@ impl Check<'_> {
             return;
         }
         let former = life.previously.first().map(|former| ("previously", &former.origin));
-        let others = sections.iter().map(|section| (section.section_kind.section, &section.origin));
+        let others = sections.iter().map(|section| (section.kind.section, &section.origin));
         let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in others.chain(former).chain(policy) {
             self.faults.report(texts::BESIDE_ABSENT, Spot::key(origin), words![name]);
@@ -278,8 +278,7 @@ impl Check<'_> {
     /// Checks all fields of the create request together.
     fn check_creation(&mut self, create_section: kind::Section, sections: &[Section]) {
         let first_part = |of: kind::Section| {
-            let section =
-                sections.iter().find(|section| section.section_kind.section == of.section)?;
+            let section = sections.iter().find(|section| section.kind.section == of.section)?;
             Some((section, section.parts.first()?))
         };
         let create = first_part(create_section).map(|(_, create)| create);
@@ -313,7 +312,7 @@ impl Check<'_> {
         for (name, field) in create.fields.iter() {
             let conflicts = match part.fields.get(name) {
                 Some(other) => other.value != field.value,
-                None => part.state == State::Absent && along.section_kind.section == name,
+                None => part.state == State::Absent && along.kind.section == name,
             };
             if conflicts {
                 let words = words![create = create_section.section, name];
@@ -345,7 +344,7 @@ impl Check<'_> {
         let Some(part) = part.filter(|part| part.state == State::Present) else {
             return Creation::Forbidden;
         };
-        self.check_fields(section.section_kind, &part.fields);
+        self.check_fields(section.kind, &part.fields);
         Creation::Allowed(part.fields)
     }
 
@@ -354,7 +353,7 @@ impl Check<'_> {
         section: Section,
         policy: Option<Sourced<Unlisted>>,
     ) -> DeclaredSection {
-        let Section { section_kind: of, origin, parts } = section;
+        let Section { kind: of, origin, parts } = section;
         self.require_tier(of.section, of.tier(), Spot::key(&origin));
         if let (Some(release), Some(since)) = (self.context.release, of.since())
             && release < since

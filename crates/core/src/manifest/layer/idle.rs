@@ -35,16 +35,16 @@ impl Rules {
     pub(in crate::manifest) fn report_idle_live(
         &self,
         declared: &BTreeSet<String>,
-        exists: &[(Scope, String)],
-        nowhere: &[String],
+        existing: &[(Scope, String)],
+        missing_groups: &[String],
         faults: &mut Faults,
     ) {
         for rule in self.all().filter(|rule| rule.includes_undeclared && rule.is_named) {
-            let mut exists = exists.iter().filter(|(scope, _)| *scope == rule.scope);
+            let mut exists = existing.iter().filter(|(scope, _)| *scope == rule.scope);
             let is_idle = !declared.iter().any(|path| rule.best_match(path).is_some())
                 && !exists.any(|(_, path)| rule.best_match(path).is_some());
             // Those of one part were reported before.
-            if is_idle && !has_single_part_globs(rule) && !starts_with_group(rule, nowhere) {
+            if is_idle && !has_single_part_globs(rule) && !starts_with_group(rule, missing_groups) {
                 report_idle_rule(rule, "declared or existing", &[], faults);
             }
         }
@@ -53,7 +53,7 @@ impl Rules {
     /// Reports rules without effect on `containers`, which are in order of their paths.
     pub(super) fn report_idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
         let is_clean = faults.found.iter().all(|fault| fault.severity == Severity::Warning);
-        for (at, TrackedRule { rule, is_used, unlisted_counts: declared, params }) in
+        for (index, TrackedRule { rule, is_used, unlisted_counts: declared, params }) in
             self.rules.iter().enumerate()
         {
             // Only the service knows what it, or another rule, includes; and of two profiles with one
@@ -61,7 +61,7 @@ impl Rules {
             let is_second = rule
                 .profile
                 .as_ref()
-                .is_some_and(|name| self.profile_position(rule.scope, name) != Some(at));
+                .is_some_and(|name| self.profile_position(rule.scope, name) != Some(index));
             if !is_used.load(Ordering::Relaxed) {
                 let may_be_live = !has_single_part_globs(rule)
                     && (rule.includes_undeclared || self.may_match_included(rule));
@@ -120,8 +120,8 @@ fn is_declared(rule: &Rule, path: &str, containers: &[Box<Container>]) -> bool {
 }
 
 /// True if a path may match both globs. All special characters count as `*`.
-fn may_overlap(one: &Glob, other: &Glob) -> bool {
-    let [one, other] = [one, other].map(|glob| {
+fn may_overlap(first: &Glob, other: &Glob) -> bool {
+    let [one, other] = [first, other].map(|glob| {
         // `**/` also matches nothing.
         let text = glob.written().to_lowercase().replace("**/", "*");
         match text.find(['?', '[', '{', '\\']) {

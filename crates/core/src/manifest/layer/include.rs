@@ -64,7 +64,7 @@ fn merge_rules(
     };
     let (mut merged, _, faults) = merge_container(Box::new(container), rules, &[]);
     let (create_section, _) = catalogue::container(scope);
-    merged.body.sections.retain(|section| section.section_kind.section != create_section.section);
+    merged.body.sections.retain(|section| section.kind.section != create_section.section);
     (merged, faults)
 }
 
@@ -73,18 +73,20 @@ fn merge_rules(
 pub(super) fn check_invented_paths(rules: &Rules, layered: &mut Layered) {
     let declared: BTreeSet<String> =
         layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
-    let mut tried = BTreeSet::new();
+    let mut tested_paths = BTreeSet::new();
     for rule in rules.all() {
         let mut paths = rule.paths.iter().flat_map(|glob| invent_paths(rule.scope, glob));
-        let brought = paths.find_map(|path| {
-            let (by, _) = rules.including_rule(rule.scope, &path, false)?;
-            let is_of_it = rule.best_match(&path).is_some() && !declared.contains(&path);
-            is_of_it.then_some((path, by))
+        let included = paths.find_map(|path| {
+            let (including, _) = rules.including_rule(rule.scope, &path, false)?;
+            let is_matched = rule.best_match(&path).is_some() && !declared.contains(&path);
+            is_matched.then_some((path, including))
         });
-        let Some((path, by)) = brought.filter(|(path, _)| tried.insert(path.clone())) else {
+        let Some((path, including)) =
+            included.filter(|(path, _)| tested_paths.insert(path.clone()))
+        else {
             continue;
         };
-        layered.invented.push(merge_rules(rules, rule.scope, &path.into(), by));
+        layered.invented.push(merge_rules(rules, rule.scope, &path.into(), including));
     }
 }
 

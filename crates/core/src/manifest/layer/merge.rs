@@ -62,7 +62,7 @@ pub(super) fn merge_layers(
 impl Body {
     /// True if it sets anything of the section `name`.
     pub(super) fn has_section(&self, name: &str) -> bool {
-        self.sections.iter().any(|section| section.section_kind.section == name)
+        self.sections.iter().any(|section| section.kind.section == name)
     }
 
     /// True if it contains no templates and no changes of lists.
@@ -141,9 +141,9 @@ impl<'m> ContainerMerge<'m> {
     }
 
     fn add_section(&mut self, layer: Place, section: &'m Section) {
-        let (section_kind, origin, rank) = (section.section_kind, &section.origin, layer.rank);
-        let merged = self.sections.entry(section_kind.section).or_insert_with(|| SectionMerge {
-            section: section_kind,
+        let (kind, origin, rank) = (section.kind, &section.origin, layer.rank);
+        let merged = self.sections.entry(kind.section).or_insert_with(|| SectionMerge {
+            section: kind,
             rank,
             origin: origin.clone(),
             entries: BTreeMap::new(),
@@ -152,18 +152,13 @@ impl<'m> ContainerMerge<'m> {
         if merged.rank < rank || *origin < merged.origin {
             (merged.rank, merged.origin) = (rank, origin.clone());
         }
-        if section_kind.shape == Shape::List
-            && section.parts.is_empty()
-            && !merged.entries.is_empty()
-        {
+        if kind.shape == Shape::List && section.parts.is_empty() && !merged.entries.is_empty() {
             let entries = text::count(merged.entries.len(), "entry");
-            let words = words![name = section_kind.section, entries];
+            let words = words![name = kind.section, entries];
             self.faults.report(texts::ADDS_NOTHING, Spot::key(origin), words);
         }
         for part in &section.parts {
-            if let Some((key, fields)) =
-                fill_identity(section_kind, part, &self.filler, self.faults)
-            {
+            if let Some((key, fields)) = fill_identity(kind, part, &self.filler, self.faults) {
                 merged.add_entry(layer, key, part, fields);
             }
         }
@@ -188,7 +183,7 @@ impl<'m> ContainerMerge<'m> {
             let mut parts: Vec<_> =
                 entries.into_iter().map(|(key, entry)| self.finish_entry(of, key, entry)).collect();
             parts.extend(twice);
-            body.sections.push(Section { section_kind: of, origin, parts });
+            body.sections.push(Section { kind: of, origin, parts });
         }
         self.filler.record_in(&mut body);
         body

@@ -125,9 +125,9 @@ fn merge_container(
 fn check_shared_secrets(containers: &[Box<Container>], faults: &mut Faults) {
     let mut named: BTreeMap<&Reference, (&Container, &[String])> = BTreeMap::new();
     for container in containers {
-        for FilledName { secret, fillings: from, origin } in &container.body.named {
-            let (first, first_from) = *named.entry(secret).or_insert((container, from));
-            if first.path.value == container.path.value || first_from == from {
+        for FilledName { secret, fillings, origin } in &container.body.named {
+            let (first, first_fillings) = *named.entry(secret).or_insert((container, fillings));
+            if first.path.value == container.path.value || first_fillings == fillings {
                 continue;
             }
             let (one, other) = (&first.path.value, &container.path.value);

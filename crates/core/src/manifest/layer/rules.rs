@@ -80,9 +80,9 @@ impl Rules {
     pub(super) fn new(mut rules: Vec<Rule>, faults: &mut Faults) -> Self {
         rules.sort_by(|a, b| a.origin.cmp(&b.origin));
         let mut profiles = BTreeMap::new();
-        for (at, rule) in rules.iter().enumerate() {
+        for (index, rule) in rules.iter().enumerate() {
             let Some(name) = &rule.profile else { continue };
-            if let Some(first) = profiles.insert((rule.scope, name.clone()), at) {
+            if let Some(first) = profiles.insert((rule.scope, name.clone()), index) {
                 let words = words![name];
                 let at = [&rule.origin, &rules[first].origin].map(Spot::value);
                 faults.report_pair(texts::DUPLICATE_PROFILE, at, words);
@@ -152,9 +152,9 @@ impl Rules {
         for start in self.profiles.values().copied().collect::<BTreeSet<_>>() {
             // The current path, with the profiles still to follow at each step.
             let mut path: Vec<(usize, Vec<usize>)> = vec![(start, self.profiles_used_by(start))];
-            while let Some((at, remaining)) = path.last_mut() {
+            while let Some((index, remaining)) = path.last_mut() {
                 let Some(next) = remaining.pop() else {
-                    done.insert(*at);
+                    done.insert(*index);
                     path.pop();
                     continue;
                 };
@@ -168,7 +168,7 @@ impl Rules {
     }
 
     fn report_circle(&self, circle: &[(usize, Vec<usize>)], faults: &mut Faults) {
-        let mut circle: Vec<_> = circle.iter().map(|(at, _)| &self.rules[*at].rule).collect();
+        let mut circle: Vec<_> = circle.iter().map(|(index, _)| &self.rules[*index].rule).collect();
         let first = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
         circle.rotate_left(first.unwrap_or_default());
         let profiles = circle.iter().chain(circle.first()).filter_map(|rule| rule.profile.as_ref());
@@ -179,8 +179,8 @@ impl Rules {
     }
 
     /// The positions of profiles that a profile uses.
-    fn profiles_used_by(&self, at: usize) -> Vec<usize> {
-        let rule = &self.rules[at].rule;
+    fn profiles_used_by(&self, index: usize) -> Vec<usize> {
+        let rule = &self.rules[index].rule;
         let names = rule.body.uses.iter().flat_map(|uses| &uses.names);
         names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
     }
@@ -195,15 +195,15 @@ impl Rules {
     ) -> Layers<'_> {
         let lower = path.value.to_lowercase();
         let candidates = self.by_path.of(&lower).into_iter();
-        let candidates = candidates.filter(|at| self.rules[*at].rule.scope == scope);
+        let candidates = candidates.filter(|index| self.rules[*index].rule.scope == scope);
         let mut matched: Vec<(Rank, usize)> = candidates
-            .filter_map(|at| Some((self.rules[at].rule.best_match(&lower)?.0, at)))
+            .filter_map(|index| Some((self.rules[index].rule.best_match(&lower)?.0, index)))
             .collect();
         matched.sort_unstable();
         let mut layers = Layers::default();
         let mut number = 0;
         for equal in matched.chunk_by(|(a, _), (b, _)| a == b) {
-            layers.rules.extend(equal.iter().map(|(_, at)| (number, &self.rules[*at])));
+            layers.rules.extend(equal.iter().map(|(_, index)| (number, &self.rules[*index])));
             number += 1;
         }
         let used = merge_uses(&layers.rules, document, &path.value, faults);
@@ -211,10 +211,10 @@ impl Rules {
             self.check_profile(scope, name, faults);
         }
         let profiles = self.flatten_profiles(scope, &used);
-        layers.rules.extend((number..).zip(profiles.iter().map(|(at, _)| &self.rules[*at])));
+        layers.rules.extend((number..).zip(profiles.iter().map(|(index, _)| &self.rules[*index])));
         layers.params = merge_params(&layers.rules, document, &path.value, faults);
-        for (at, name) in profiles {
-            for need in &self.rules[at].rule.required_params {
+        for (index, name) in profiles {
+            for need in &self.rules[index].rule.required_params {
                 if layers.params.contains_key(&need.value) {
                     continue;
                 }
@@ -268,7 +268,7 @@ impl Rules {
         path: &str,
         named: bool,
     ) -> Option<(&Rule, &Glob)> {
-        let candidates = self.by_path.of(path).into_iter().map(|at| &self.rules[at].rule);
+        let candidates = self.by_path.of(path).into_iter().map(|index| &self.rules[index].rule);
         let including = candidates.filter(|rule| {
             rule.includes_undeclared && rule.scope == scope && (rule.is_named || !named)
         });
@@ -345,7 +345,7 @@ fn merge_uses(
     path: &str,
     faults: &mut Faults,
 ) -> Vec<Sourced<Arc<str>>> {
-    fn content(uses: &Uses) -> impl PartialEq {
+    fn compared_content(uses: &Uses) -> impl PartialEq {
         (uses.is_added, uses.names.iter().map(|name| &name.value).collect::<Vec<_>>())
     }
     let rule_uses =
@@ -360,7 +360,8 @@ fn merge_uses(
             conflict = None;
         }
         used.extend(first.names.iter().cloned());
-        let other = equal.iter().rfind(|(_, other)| content(other) != content(first));
+        let other =
+            equal.iter().rfind(|(_, other)| compared_content(other) != compared_content(first));
         conflict = other.map(|(_, other)| (first, other)).or(conflict);
     }
     if let Some((first, other)) = conflict {

@@ -114,47 +114,47 @@ pub(super) fn add_slot(
     section: kind::Section,
     slots: &mut BTreeMap<String, Slot>,
     key: String,
-    mut new: Slot,
+    mut added: Slot,
 ) {
     // `{}` sets nothing within the mapping.
-    if new.is_empty() && slots.keys().any(|other| is_within(other, &key)) {
+    if added.is_empty() && slots.keys().any(|other| is_within(other, &key)) {
         return;
     }
     // A whole mapping, such as `null`, and a key within it exclude each other.
     slots.retain(|other, slot| {
         let excludes = is_within(other, &key) || is_within(&key, other);
-        if excludes && slot.rank == new.rank && !slot.is_empty() {
-            new.conflict = Some(slot.origin.clone());
+        if excludes && slot.rank == added.rank && !slot.is_empty() {
+            added.conflict = Some(slot.origin.clone());
         }
         !excludes
     });
     let Some(slot) = slots.get_mut(&key) else {
-        slots.insert(key, new);
+        slots.insert(key, added);
         return;
     };
-    let is_change = list_change(section, &new.names[0], &new.value).is_some();
-    let changes_lower = list_change(section, &new.names[0], &slot.value).is_some();
-    if slot.rank < new.rank {
+    let is_change = list_change(section, &added.names[0], &added.value).is_some();
+    let changes_lower = list_change(section, &added.names[0], &slot.value).is_some();
+    if slot.rank < added.rank {
         if is_change {
             let lower = slot.clone();
             // A condition on live values cannot be changed.
             let is_condition =
                 matches!(&lower.value, Value::Plain(Json::Object(_))) && !changes_lower;
-            new.conflict = lower.conflict.or_else(|| is_condition.then(|| lower.origin.clone()));
-            new.lower_value =
+            added.conflict = lower.conflict.or_else(|| is_condition.then(|| lower.origin.clone()));
+            added.lower_value =
                 Some(apply_change(section, &lower.names[0], lower.value, lower.lower_value));
         }
-        *slot = new;
-    } else if slot.value == new.value {
-        slot.origin = slot.origin.clone().min(new.origin);
+        *slot = added;
+    } else if slot.value == added.value {
+        slot.origin = slot.origin.clone().min(added.origin);
     } else if is_change
         && changes_lower
-        && let Some(value) = unite_changes(slot.value.plain(), new.value.plain())
+        && let Some(value) = unite_changes(slot.value.plain(), added.value.plain())
     {
         slot.value = value.into();
-        slot.origin = slot.origin.clone().min(new.origin);
+        slot.origin = slot.origin.clone().min(added.origin);
     } else {
-        slot.conflict = Some(new.origin);
+        slot.conflict = Some(added.origin);
     }
 }
 

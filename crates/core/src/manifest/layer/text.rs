@@ -233,8 +233,8 @@ impl<'w> Filler<'w> {
                 (_, Piece::Shown(text)) => Some(text),
                 (_, Piece::Secret(_)) => None,
             });
-        let from = [text].into_iter().chain(words).collect();
-        let filled = FilledName { secret: secret.clone(), fillings: from, origin: origin.clone() };
+        let fillings = [text].into_iter().chain(words).collect();
+        let filled = FilledName { secret: secret.clone(), fillings, origin: origin.clone() };
         self.filled_names.borrow_mut().insert(filled);
         Ok(secret)
     }

@@ -199,39 +199,31 @@ impl Layer {
             .map(|section| Setting::for_section(section, Content::Ignores, origin))
             .collect();
         for section in &body.sections {
-            let section_kind = section.section_kind;
-            settings.push(Setting::for_section(
-                section_kind.section,
-                Content::Declared,
-                &section.origin,
-            ));
+            let kind = section.kind;
+            settings.push(Setting::for_section(kind.section, Content::Declared, &section.origin));
             for part in &section.parts {
                 // A failure to fill in is reported elsewhere.
                 let Some((key, fields)) =
-                    merge::fill_identity(section_kind, part, filler, &mut Faults::default())
+                    merge::fill_identity(kind, part, filler, &mut Faults::default())
                 else {
                     continue;
                 };
-                let what = match part.state {
+                let content = match part.state {
                     State::Present => Content::Declared,
                     State::Absent => Content::Absent,
                     State::Unmanaged => Content::Unmanaged,
                 };
                 let entry = Some(key);
-                let leaves = slots::split_fields(section_kind, &fields, rank).into_iter();
+                let leaves = slots::split_fields(kind, &fields, rank).into_iter();
                 settings.extend(leaves.map(|(slot, leaf)| Setting {
                     entry: entry.clone(),
                     slot: slot.split(KEY_SEPARATOR).map(str::to_owned).collect(),
                     names: leaf.names,
-                    ..Setting::for_section(
-                        section_kind.section,
-                        Content::Value(leaf.value),
-                        &leaf.origin,
-                    )
+                    ..Setting::for_section(kind.section, Content::Value(leaf.value), &leaf.origin)
                 }));
                 settings.push(Setting {
                     entry,
-                    ..Setting::for_section(section_kind.section, what, &part.origin)
+                    ..Setting::for_section(kind.section, content, &part.origin)
                 });
             }
         }
@@ -249,9 +241,9 @@ impl Layer {
 
 impl Setting {
     /// A value for a whole section.
-    fn for_section(section: &'static str, what: Content, origin: &Origin) -> Self {
+    fn for_section(section: &'static str, content: Content, origin: &Origin) -> Self {
         let (slot, names) = (Vec::new(), Vec::new());
-        Self { section, entry: None, slot, names, content: what, origin: origin.clone() }
+        Self { section, entry: None, slot, names, content, origin: origin.clone() }
     }
 
     /// True if it is a value of the entry `key` of `section`.

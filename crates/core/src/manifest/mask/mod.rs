@@ -23,7 +23,7 @@ mod lexer;
 use lexer::find_secrets_in_lines;
 
 /// Names of fields that hold a secret: the value of a key that resembles one is not shown.
-const SECRETS: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
+const SECRET_NAMES: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
 
 /// The key that inserts what an anchor marks. Manifests must not have it.
 const MERGE: &str = "<<";
@@ -190,7 +190,7 @@ impl Walk<'_> {
         if !likely.is_empty() {
             return likely.iter().all(|name| !may_be_secret(&properties[*name]));
         }
-        !may_be_secret(schema) && text::nearest(&key.name, SECRETS).is_none()
+        !may_be_secret(schema) && text::nearest(&key.name, SECRET_NAMES).is_none()
     }
 
     /// Adds possible credentials in a URL, or in a text that should be a URL.

@@ -28,10 +28,10 @@ impl Reader<'_, '_> {
     /// The content of `document`.
     pub(super) fn read_acknowledge(&mut self, document: &Node) -> Document {
         let fits = self.refused.is_empty();
-        let plain: Option<PlainParts> = self.findings.deserialize(document, fits);
+        let parts: Option<PlainParts> = self.findings.deserialize(document, fits);
         let (at, until) = (self.read_address(document), self.read_until(document));
         let origin = |name: &str| Some(self.origin(document.get(name)?.0.span.start));
-        let content = plain.zip(at).map(|(PlainParts { guard, at_most, reason, .. }, at)| {
+        let content = parts.zip(at).map(|(PlainParts { guard, at_most, reason, .. }, at)| {
             Acknowledgement { guard, at, at_most, until, reason, origin: origin("at") }
         });
         let until = until.zip(origin("until")).map(|(value, origin)| Sourced { value, origin });

@@ -50,15 +50,15 @@ impl Reader<'_, '_> {
     /// The sections of `document`, and how they combine with other layers.
     pub(super) fn read_body(&mut self, document: &Node) -> Body {
         let mut body = self.read_layering_keys(document);
-        for section_kind in catalogue::sections(self.scope) {
+        for kind in catalogue::sections(self.scope) {
             // Another value in place of a list is reported, and adds no entries.
-            if let Some((key, node)) = document.get(section_kind.section)
-                && (section_kind.shape != Shape::List || matches!(node.data, Data::List(_)))
+            if let Some((key, node)) = document.get(kind.section)
+                && (kind.shape != Shape::List || matches!(node.data, Data::List(_)))
             {
-                body.sections.push(self.read_section(section_kind, key, node));
+                body.sections.push(self.read_section(kind, key, node));
             }
         }
-        body.sections.sort_by_key(|section| section.section_kind.section);
+        body.sections.sort_by_key(|section| section.kind.section);
         for (key, node) in document["unlisted"].entries() {
             let section =
                 catalogue::section(self.scope, &key.name).filter(|of| of.allows_unlisted());
@@ -85,35 +85,34 @@ impl Reader<'_, '_> {
         Life { previously, state, ..Life::default() }
     }
 
-    fn read_section(&mut self, section_kind: kind::Section, key: &Key, node: &Node) -> Section {
+    fn read_section(&mut self, kind: kind::Section, key: &Key, node: &Node) -> Section {
         let origin = self.origin(key.span.start);
-        if section_kind.shape == Shape::List {
+        if kind.shape == Shape::List {
             let mut parts = Vec::with_capacity(node.items().len());
             for (index, entry) in node.items().iter().enumerate() {
                 if matches!(entry.data, Data::Map(_)) {
-                    parts.push(self.read_entry(section_kind, index, entry));
+                    parts.push(self.read_entry(kind, index, entry));
                 }
             }
-            return Section { section_kind, origin, parts };
+            return Section { kind, origin, parts };
         }
-        let validity = self.validity_of(section_kind, || format!("/{}", section_kind.section));
-        let (state, fields, is_open) = match (section_kind.shape, &node.data) {
+        let validity = self.validity_of(kind, || format!("/{}", kind.section));
+        let (state, fields, is_open) = match (kind.shape, &node.data) {
             (Shape::Mapping | Shape::Switch, Data::Null)
             | (Shape::Container, Data::Bool(false)) => (State::Absent, Declared::default(), false),
             (Shape::Switch, _) => {
-                let field =
-                    (section_kind.section, self.with_key_origin(key, node.to_json().into()));
+                let field = (kind.section, self.with_key_origin(key, node.to_json().into()));
                 (State::Present, Declared::from_iter([field]), false)
             }
             _ => {
-                let FoundFields { fields, is_open } = self.read_fields(section_kind, node);
+                let FoundFields { fields, is_open } = self.read_fields(kind, node);
                 (State::Present, fields.into_iter().collect(), is_open)
             }
         };
         let key = OnceLock::from(String::new());
         let part =
             Part { origin: origin.clone(), state, validity, has_forms: is_open, fields, key };
-        Section { section_kind, origin, parts: vec![part] }
+        Section { kind, origin, parts: vec![part] }
     }
 
     /// The entry with this `index` in a list section.

@@ -110,7 +110,7 @@ pub(in crate::manifest) struct Uses {
 /// A section.
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct Section {
-    pub(in crate::manifest) section_kind: kind::Section,
+    pub(in crate::manifest) kind: kind::Section,
     /// The position of its key.
     pub(in crate::manifest) origin: Origin,
     /// Its content as written. A section that is not a list has exactly one part.

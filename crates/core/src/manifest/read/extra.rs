@@ -58,24 +58,19 @@ fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
 ///
 /// # Errors
 /// The fault at `at`. It quotes only names of undrift and the service.
-pub(super) fn check_extra_key<A>(
-    section_kind: Section,
-    written: &str,
-    at: A,
-) -> Result<(), Finding<A>> {
-    let (name, section, scope) =
-        (parameter_name(written), section_kind.section, section_kind.home.scope);
+pub(super) fn check_extra_key<A>(kind: Section, written: &str, at: A) -> Result<(), Finding<A>> {
+    let (name, section, scope) = (parameter_name(written), kind.section, kind.home.scope);
     let (container, _) = catalogue::container(scope);
     let mut words: [(&str, &dyn Display); 3] =
         [("name", &name), ("section", &section), ("field", &"")];
-    let texts = match find_spec(section_kind.table().specs(), &name) {
+    let texts = match find_spec(kind.table().specs(), &name) {
         Some(spec) if spec.name != name => {
             words[2].1 = &spec.name;
             texts::EXTRA_OTHER_NAME
         }
         Some(_) => texts::EXTRA_KNOWN,
         None if name == "state" => texts::EXTRA_KNOWN,
-        None if section_kind.comes_with_container()
+        None if kind.comes_with_container()
             && find_spec(container.table().specs(), &name).is_some() =>
         {
             words[1].1 = &container.section;

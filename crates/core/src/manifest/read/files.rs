@@ -122,10 +122,10 @@ pub fn folder_of(named: &Path) -> &Path {
 pub(in crate::manifest) fn find(
     named: &Path,
     root: &Root,
-    around: &Surroundings,
+    environment: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> Vec<File> {
-    let name = around.name_path(named).into();
+    let name = environment.name_path(named).into();
     let named_file = File { name, path: named.to_owned(), is_named: true, replaced_text: None };
     if named.is_file() && !root.is_configured {
         return vec![named_file];
@@ -153,7 +153,7 @@ pub(in crate::manifest) fn find(
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
         let none = Diagnostic::error("no-manifests", "there is no manifest in this folder")
-            .at(Place::file(around.name_path(named)));
+            .at(Place::file(environment.name_path(named)));
         diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
     }
     files

@@ -57,11 +57,11 @@ pub(super) struct Read {
 
 /// Reads a file. Outside of what was named, a file without a manifest is no fault.
 pub(super) fn read_file(file: &File) -> Read {
-    let read = file.read();
-    if !file.is_named && !read.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
+    let text = file.read();
+    if !file.is_named && !text.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
         return Read::default();
     }
-    match read {
+    match text {
         Ok(text) => read_text(file, &text),
         Err(fault) => Read { diagnostics: vec![*fault], is_partial: true, ..Read::default() },
     }

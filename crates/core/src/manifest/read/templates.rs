@@ -27,7 +27,7 @@ pub(in crate::manifest) fn template_text(node: &Node) -> Option<&Node> {
 pub(in crate::manifest) const CHANGE: [&str; 2] = ["add", "remove"];
 
 /// The items of all lists in a list form.
-fn list_form_items(node: &Node) -> Option<Vec<&Node>> {
+fn form_items(node: &Node) -> Option<Vec<&Node>> {
     let entries = node.entries();
     let has_form = [CHANGE, forms::CONDITION].iter().any(|keys| {
         entries
@@ -50,7 +50,7 @@ pub(in crate::manifest) fn form_values<'n>(
 ) -> Option<impl Iterator<Item = (usize, &'n Node)> + use<'n>> {
     let is_mapping = schema.get("properties").is_some();
     let fits = if is_list(schema) {
-        list_form_items(node).is_some()
+        form_items(node).is_some()
     } else {
         !is_mapping && template_text(node).is_some()
     };
@@ -69,7 +69,7 @@ pub(super) fn remove_forms(document: &Node, scope: Scope, added: bool) -> Option
     retain_entries(&mut document, |key, node| {
         match (catalogue::section(scope, &key.name), &*key.name) {
             (Some(section), _) => close_section_fields(section, node),
-            (None, "uses") if added && !is_condition(node) && list_form_items(node).is_some() => {
+            (None, "uses") if added && !is_condition(node) && form_items(node).is_some() => {
                 return close_list(&Json::Null, node);
             }
             (None, "params") => retain_entries(node, |_, param| parse_reference(param).is_none()),
@@ -137,7 +137,7 @@ fn close_value(schema: &Json, node: &mut Node) -> bool {
 /// Replaces a list form by the list of its items, which have `schema`. Returns false if one of them may have
 /// any value, so that the list may, too.
 fn close_list(schema: &Json, node: &mut Node) -> bool {
-    let Some(items) = list_form_items(node) else { return false };
+    let Some(items) = form_items(node) else { return false };
     let is_closed = items.iter().all(|item| !contains_form(schema, item));
     if is_closed {
         node.data = Data::List(items.into_iter().cloned().collect());
@@ -156,7 +156,7 @@ pub(super) fn contains_form(schema: &Json, node: &Node) -> bool {
             })
         }
         Data::Map(_) => {
-            template_text(node).is_some() || is_list(schema) && list_form_items(node).is_some()
+            template_text(node).is_some() || is_list(schema) && form_items(node).is_some()
         }
         Data::List(items) if schema.get("properties").is_none() => {
             items.iter().any(|item| contains_form(&schema["items"], item))

@@ -25,14 +25,14 @@ pub(super) enum SchemaUse {
 }
 
 /// The sections of `scope`, and the keys about them.
-pub(super) fn section_schemas(scope: Scope, to: SchemaUse) -> Object {
+pub(super) fn section_schemas(scope: Scope, usage: SchemaUse) -> Object {
     let sections = catalogue::sections(scope)
-        .map(|section_kind| (section_kind.section.to_owned(), section(section_kind, to)));
+        .map(|kind| (kind.section.to_owned(), section_schema(kind, usage)));
     sections.chain(keys_about_sections(scope)).collect()
 }
 
 /// A section.
-pub(super) fn section(section: Section, to: SchemaUse) -> Json {
+pub(super) fn section_schema(section: Section, to: SchemaUse) -> Json {
     let mut schema = match section.shape {
         Shape::Container => create_schema(section),
         Shape::List => list_schema(section),

@@ -15,9 +15,9 @@ use crate::{
 pub(in crate::manifest) const INCLUDE: &str = "include";
 
 /// The keys of any document that concern other layers, except `ignore_layers`.
-pub(super) fn layering_keys(to: SchemaUse) -> Object {
+pub(super) fn layering_keys(usage: SchemaUse) -> Object {
     let mut keys = document_part("any");
-    if to == SchemaUse::Editing {
+    if usage == SchemaUse::Editing {
         add_forms(&mut keys["uses"]);
         let param = &mut keys["params"]["additionalProperties"];
         *param = json!({"anyOf": [param.take(), schema::of::<Reference>().to_value()]});
@@ -59,12 +59,12 @@ pub(super) fn add_forms(schema: &mut Json) {
     } else {
         vec![document_part("text_form").into()]
     };
-    let mut plain = std::mem::take(schema);
-    let description = plain.as_object_mut().and_then(|plain| {
+    let mut plain_form = std::mem::take(schema);
+    let description = plain_form.as_object_mut().and_then(|plain| {
         plain.remove(ALIASES);
         plain.remove("description")
     });
-    let choices: Vec<_> = std::iter::once(plain).chain(instead).collect();
+    let choices: Vec<_> = std::iter::once(plain_form).chain(instead).collect();
     *schema = json!({"anyOf": choices});
     if let Some(description) = description {
         schema["description"] = description;

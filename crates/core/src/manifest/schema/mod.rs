@@ -99,7 +99,7 @@ impl Checker {
         let entries = self.scope.map(|scope| (scope, document.entries())).into_iter();
         entries.flat_map(|(scope, entries)| {
             entries.iter().filter_map(move |(key, node)| {
-                Some((&*key.name, node, section(catalogue::section(scope, &key.name)?)))
+                Some((&*key.name, node, section_validator(catalogue::section(scope, &key.name)?)))
             })
         })
     }
@@ -108,7 +108,7 @@ impl Checker {
 /// The checkers of documents, in the order of [`DocumentKind::ALL`].
 static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
     DocumentKind::ALL.map(|kind| Checker {
-        schema: LazyLock::new(Box::new(move || kind.schema_to(SchemaUse::Reading))),
+        schema: LazyLock::new(Box::new(move || kind.schema_for(SchemaUse::Reading))),
         validator: LazyLock::new(Box::new(move || {
             Checker::build_validator(&kind.schema_without_sections())
         })),
@@ -122,7 +122,7 @@ type ByName<T> = BTreeMap<(Scope, &'static str), T>;
 static SECTIONS: LazyLock<ByName<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
     let sections = catalogue::everywhere().map(|section| {
         let validator: Lazy<_> = LazyLock::new(Box::new(move || {
-            Checker::build_validator(&container::section(section, SchemaUse::Reading))
+            Checker::build_validator(&container::section_schema(section, SchemaUse::Reading))
         }));
         ((section.home.scope, section.section), validator)
     });
@@ -130,7 +130,7 @@ static SECTIONS: LazyLock<ByName<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
 });
 
 /// The validator of a section.
-fn section(section: Section) -> &'static Validator<Tree> {
+fn section_validator(section: Section) -> &'static Validator<Tree> {
     &SECTIONS[&(section.home.scope, section.section)]
 }
 
@@ -214,12 +214,12 @@ impl DocumentKind {
 
     /// The standalone schema of such a document, for editors.
     pub fn schema(self) -> Json {
-        self.schema_to(SchemaUse::Editing)
+        self.schema_for(SchemaUse::Editing)
     }
 
-    fn schema_to(self, to: SchemaUse) -> Json {
+    fn schema_for(self, usage: SchemaUse) -> Json {
         match self.scope() {
-            Some(scope) => self.schema_with(container::section_schemas(scope, to), to),
+            Some(scope) => self.schema_with(container::section_schemas(scope, usage), usage),
             None => {
                 let mut schema = document_part(self.name());
                 let mut guard = without_root_keys(schema::of::<Guard>().as_value());
@@ -232,7 +232,7 @@ impl DocumentKind {
 
     /// The schema with sections that may have any value.
     fn schema_without_sections(self) -> Json {
-        let Some(scope) = self.scope() else { return self.schema_to(SchemaUse::Reading) };
+        let Some(scope) = self.scope() else { return self.schema_for(SchemaUse::Reading) };
         let any =
             catalogue::sections(scope).map(|section| (section.section.to_owned(), json!(true)));
         self.schema_with(
@@ -242,11 +242,11 @@ impl DocumentKind {
     }
 
     /// The schema with these sections.
-    fn schema_with(self, sections: Object, to: SchemaUse) -> Json {
+    fn schema_with(self, sections: Object, usage: SchemaUse) -> Json {
         let name = self.name();
         let mut properties = Object::from_iter([("kind".to_owned(), kind_property(name))]);
         properties.extend(document_part(name));
-        properties.extend(layers::layering_keys(to));
+        properties.extend(layers::layering_keys(usage));
         properties.extend(sections);
         json!({
             "description": document_part("descriptions")[name],
@@ -272,15 +272,15 @@ impl DocumentKind {
 }
 
 /// The reason why the field `name` of the section `of` must not have `value`.
-pub fn find_refusal(kind_section: Section, name: &str, value: &Json) -> Option<String> {
+pub fn find_refusal(section_kind: Section, name: &str, value: &Json) -> Option<String> {
     let fields = Object::from_iter([(name.to_owned(), value.clone())]);
-    let section = match kind_section.shape {
+    let section = match section_kind.shape {
         Shape::List => Json::Array(vec![fields.into()]),
         Shape::Switch => value.clone(),
         Shape::Container | Shape::Mapping => fields.into(),
     };
     let section = Node::from(section);
-    let first = self::section(kind_section).iter_errors(&section).next();
+    let first = section_validator(section_kind).iter_errors(&section).next();
     first.map(|error| error.masked_with("the value").to_string())
 }
 
