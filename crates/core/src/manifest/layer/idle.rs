@@ -30,8 +30,8 @@ impl Rules {
         included.any(|other| rule.paths.iter().any(|one| may_overlap(one, other)))
     }
 
-    /// Reports rules that include what exists and match neither a `declared` path nor one that
-    /// `exists`. All paths are in lower case. That a group is in `nowhere` is reported elsewhere.
+    /// Reports including rules that match neither a `declared` nor an `existing` path. All paths are in
+    /// lower case. Missing groups are reported elsewhere.
     pub(in crate::manifest) fn report_idle_live(
         &self,
         declared: &BTreeSet<String>,

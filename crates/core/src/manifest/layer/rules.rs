@@ -402,10 +402,9 @@ pub(super) struct Claim<T> {
 impl<T: Clone + PartialEq> Claim<T> {
     /// Adds the value of a layer with `rank`. Ranks must not decrease.
     pub(super) fn add<K: Ord>(entry: Entry<'_, K, Self>, rank: usize, value: &Sourced<T>) {
-        let new = || Self { rank, value: value.clone(), conflict: None };
-        let claim = entry.or_insert_with(new);
+        let claim = entry.or_insert_with(|| Self { rank, value: value.clone(), conflict: None });
         if claim.rank < rank {
-            *claim = new();
+            *claim = Self { rank, value: value.clone(), conflict: None };
         } else if claim.value.value != value.value {
             claim.conflict = Some(value.origin.clone());
         }

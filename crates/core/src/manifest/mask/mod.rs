@@ -37,8 +37,8 @@ pub(super) enum Quality {
     Loaded,
 }
 
-/// Hides the secret parts of `source`. `schema` is that of a document. In text that is in no
-/// document, only values of fields are shown that are in `known` and nowhere secret.
+/// Hides the secret parts of `source`. `schema` returns the schema of a document. Of text outside of
+/// documents, only values of fields are shown that `schemas` have and that are nowhere secret.
 pub(super) fn hide_secrets<'j>(
     source: &mut Source<'_>,
     parsed: &Parsed,

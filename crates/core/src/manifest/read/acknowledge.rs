@@ -30,11 +30,14 @@ impl Reader<'_, '_> {
         let fits = self.refused.is_empty();
         let parts: Option<PlainParts> = self.findings.deserialize(document, fits);
         let (at, until) = (self.read_address(document), self.read_until(document));
-        let origin = |name: &str| Some(self.origin(document.get(name)?.0.span.start));
-        let content = parts.zip(at).map(|(PlainParts { guard, at_most, reason, .. }, at)| {
-            Acknowledgement { guard, at, at_most, until, reason, origin: origin("at") }
+        let [origin, until_origin] = ["at", "until"].map(|name| {
+            let (key, _) = document.get(name)?;
+            Some(self.origin(key.span.start))
         });
-        let until = until.zip(origin("until")).map(|(value, origin)| Sourced { value, origin });
+        let content = parts.zip(at).map(|(PlainParts { guard, at_most, reason, .. }, at)| {
+            Acknowledgement { guard, at, at_most, until, reason, origin }
+        });
+        let until = until.zip(until_origin).map(|(value, origin)| Sourced { value, origin });
         Document::Acknowledge(Box::new(Acknowledge { content, until }))
     }
 
@@ -44,8 +47,8 @@ impl Reader<'_, '_> {
         let guard = text.split_once(':').map_or("", |(guard, _)| guard);
         let (path, section_and_entry) = text.split_once('#').unwrap_or((text, ""));
         let section = section_and_entry.split('/').next().unwrap_or(section_and_entry);
-        let is_section = |name: &str| catalogue::everywhere().any(|of| of.section == name);
-        let parts = section.split_once(['.', ':']).filter(|(section, _)| is_section(section));
+        let sections: Vec<_> = catalogue::everywhere().map(|kind| kind.section).collect();
+        let parts = section.split_once(['.', ':']).filter(|(name, _)| sections.contains(name));
         let mut report = |texts, words: Words<'_>| {
             self.findings.report(texts, node.span.clone(), words);
         };
@@ -53,9 +56,8 @@ impl Reader<'_, '_> {
             report(texts::GUARD_IN_ADDRESS, words![guard]);
         } else if let Some((section, entry)) = parts {
             report(texts::ADDRESS_WITHOUT_SLASH, words![path, section, entry]);
-        } else if is_name(section) && !is_section(section) {
-            let near = did_you_mean(section, catalogue::everywhere().map(|of| of.section));
-            let near = near.unwrap_or_default();
+        } else if is_name(section) && !sections.contains(&section) {
+            let near = did_you_mean(section, sections).unwrap_or_default();
             report(texts::NO_SECTION, words![section, near]);
         } else {
             match Selector::parse(text) {

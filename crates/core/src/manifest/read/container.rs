@@ -27,7 +27,7 @@ use crate::{
 struct FoundFields<'n> {
     fields: Vec<(&'n str, Sourced<Value>)>,
     /// Whether one of them contains a template or a change of a list.
-    is_open: bool,
+    has_forms: bool,
 }
 
 impl FoundFields<'_> {
@@ -97,7 +97,7 @@ impl Reader<'_, '_> {
             return Section { kind, origin, parts };
         }
         let validity = self.validity_of(kind, || format!("/{}", kind.section));
-        let (state, fields, is_open) = match (kind.shape, &node.data) {
+        let (state, fields, has_forms) = match (kind.shape, &node.data) {
             (Shape::Mapping | Shape::Switch, Data::Null)
             | (Shape::Container, Data::Bool(false)) => (State::Absent, Declared::default(), false),
             (Shape::Switch, _) => {
@@ -105,13 +105,12 @@ impl Reader<'_, '_> {
                 (State::Present, Declared::from_iter([field]), false)
             }
             _ => {
-                let FoundFields { fields, is_open } = self.read_fields(kind, node);
-                (State::Present, fields.into_iter().collect(), is_open)
+                let FoundFields { fields, has_forms } = self.read_fields(kind, node);
+                (State::Present, fields.into_iter().collect(), has_forms)
             }
         };
         let key = OnceLock::from(String::new());
-        let part =
-            Part { origin: origin.clone(), state, validity, has_forms: is_open, fields, key };
+        let part = Part { origin: origin.clone(), state, validity, has_forms, fields, key };
         Section { kind, origin, parts: vec![part] }
     }
 
@@ -135,9 +134,9 @@ impl Reader<'_, '_> {
                 found.fields.push((name, Sourced { value, origin: origin.clone() }));
             }
         }
-        let FoundFields { fields, is_open } = found;
+        let FoundFields { fields, has_forms } = found;
         let fields = fields.into_iter().collect();
-        Part { origin, state, validity, has_forms: is_open, fields, key: OnceLock::new() }
+        Part { origin, state, validity, has_forms, fields, key: OnceLock::new() }
     }
 
     /// Adds the fields of a refused entry whose names are misspelled, if they are of its identity or
@@ -179,7 +178,7 @@ impl Reader<'_, '_> {
                 continue;
             }
             let value = value.to_json();
-            found.is_open |= has_reference(&value);
+            found.has_forms |= has_reference(&value);
             found.fields.push((&key.name, self.with_key_origin(key, value.into())));
         }
         found
@@ -199,9 +198,9 @@ impl Reader<'_, '_> {
                 _ => Cow::Owned(format!("{prefix}{}", key.name)),
             };
             if let Some(spec) = table.get(&name) {
-                found.is_open |= templates::contains_form(&spec.schema, value);
+                found.has_forms |= templates::contains_form(&spec.schema, value);
                 let mut value = read_value(spec, value);
-                found.is_open |= value.sources().iter().any(Reference::is_template)
+                found.has_forms |= value.sources().iter().any(Reference::is_template)
                     || (spec.has_secret_rows() && value.plain().is_some_and(has_reference));
                 forms::normalise(spec, &mut value);
                 found.fields.push((spec.name, self.with_key_origin(key, value)));

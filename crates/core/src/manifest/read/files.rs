@@ -41,18 +41,18 @@ pub(in crate::manifest) struct File {
     /// Whether it was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
     /// A text to use instead of its content.
-    pub(in crate::manifest) replaced_text: Option<String>,
+    pub(in crate::manifest) replacement: Option<String>,
 }
 
 impl File {
     /// A file with `text` that does not exist on disk.
     pub(in crate::manifest) fn of_text(name: FileName, text: String) -> Self {
-        Self { name, path: PathBuf::new(), is_named: true, replaced_text: Some(text) }
+        Self { name, path: PathBuf::new(), is_named: true, replacement: Some(text) }
     }
 
     /// Its text.
     pub(in crate::manifest) fn read(&self) -> Result<String, Box<Diagnostic>> {
-        match &self.replaced_text {
+        match &self.replacement {
             Some(text) => Ok(text.clone()),
             None => read(&self.path, &self.name),
         }
@@ -126,7 +126,7 @@ pub(in crate::manifest) fn find(
     diagnostics: &mut Diagnostics,
 ) -> Vec<File> {
     let name = environment.name_path(named).into();
-    let named_file = File { name, path: named.to_owned(), is_named: true, replaced_text: None };
+    let named_file = File { name, path: named.to_owned(), is_named: true, replacement: None };
     if named.is_file() && !root.is_configured {
         return vec![named_file];
     }
@@ -159,22 +159,19 @@ pub(in crate::manifest) fn find(
     files
 }
 
-/// The files, with the texts of `instead` for files with these names, and with additional files for
-/// the others.
+/// The files with the texts of `replacements`. A name without a file adds one.
 pub(in crate::manifest) fn replace_texts(
     mut files: Vec<File>,
-    instead: &BTreeMap<FileName, String>,
+    replacements: &BTreeMap<FileName, String>,
 ) -> Vec<File> {
-    for (name, text) in instead {
-        let instead = Some(text.clone());
+    for (name, text) in replacements {
+        let replacement = Some(text.clone());
         match files.binary_search_by(|file| file.name.cmp(name)) {
-            Ok(at) => files[at].replaced_text = instead,
+            Ok(at) => files[at].replacement = replacement,
             Err(at) => {
                 let path = PathBuf::from(&**name);
-                files.insert(
-                    at,
-                    File { name: name.clone(), path, is_named: true, replaced_text: instead },
-                );
+                let name = name.clone();
+                files.insert(at, File { name, path, is_named: true, replacement });
             }
         }
     }
@@ -239,7 +236,7 @@ impl Search<'_> {
                 let path = entry.path();
                 let name = self.root.name(&path).into();
                 let is_named = real.join(entry.file_name()).starts_with(&self.named);
-                self.files.push(File { name, path, is_named, replaced_text: None });
+                self.files.push(File { name, path, is_named, replacement: None });
             }
         }
         Ok(())

@@ -222,9 +222,10 @@ impl DocumentKind {
             Some(scope) => self.schema_with(container::section_schemas(scope, usage), usage),
             None => {
                 let mut schema = document_part(self.name());
-                let mut guard = without_root_keys(schema::of::<Guard>().as_value());
-                guard.insert("description".into(), json!("The guard that refuses."));
-                schema["properties"]["guard"] = guard.into();
+                let guards = schema::of::<Guard>();
+                for keyword in ["enum", "markdownEnumDescriptions"] {
+                    schema["properties"]["guard"][keyword] = json!(guards.get(keyword));
+                }
                 schema.into()
             }
         }

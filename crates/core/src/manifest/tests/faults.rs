@@ -263,7 +263,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.yaml");
     let file =
-        File { name: "a.yaml".into(), path: path.clone(), is_named: true, replaced_text: None };
+        File { name: "a.yaml".into(), path: path.clone(), is_named: true, replacement: None };
     let text = "kind: Project\npath: a/b\nvariables:\n  - {key: A, value: short, masked: true}\n";
     let context = Context {
         manages: None,
@@ -286,7 +286,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
             name: file.name.clone(),
             path: path.clone(),
             is_named: true,
-            replaced_text: None,
+            replacement: None,
         }];
         let diagnostics = locate::place_faults(faults, locate::Counts::new(), &files);
         diagnostics.into_iter().collect::<Diagnostics>().render(Style::default())
