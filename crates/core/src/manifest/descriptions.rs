@@ -34,7 +34,7 @@ pub fn load(
     let root = named.map(|named| Root::find(files::folder_of(named), environment).folder);
     let root = root.and_then(|root| root.canonicalize().ok());
     described.iter().fold(Registry::built_in(), |registry, path| {
-        let name = FileName::from(environment.name_path(path));
+        let name = FileName::from(environment.display_path(path));
         let real = path.canonicalize();
         if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
             let message = "a description must not be in the folder of the manifests";

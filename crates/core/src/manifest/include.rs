@@ -98,6 +98,11 @@ impl Includes {
         }
     }
 
+    /// The faults with their places.
+    fn place_faults(&self, faults: Faults) -> Diagnostics {
+        locate::place_faults(faults, locate::Counts::new(), &self.files).into_iter().collect()
+    }
+
     /// `desired` with the containers that the rules include from `roster`. If a searched group or
     /// user does not exist, the roster counts as incomplete, unless the manifests declare it. Adds
     /// warnings about rules that match nothing to a complete one.
@@ -121,8 +126,7 @@ impl Includes {
                 &missing_groups,
                 &mut idle_rules,
             );
-            let placed = locate::place_faults(idle_rules, locate::Counts::new(), &self.files);
-            roster.idle = placed.into_iter().collect();
+            roster.idle = self.place_faults(idle_rules);
         }
         for root in &roster.nowhere {
             if !self.declared.contains(&root.to_lowercase()) {
@@ -147,8 +151,7 @@ impl Includes {
             faults.found.extend(found.filter(|fault| fault.severity == Severity::Error));
         }
         if !faults.is_empty() {
-            let placed = locate::place_faults(faults, locate::Counts::new(), &self.files);
-            return Err(placed.into_iter().collect());
+            return Err(self.place_faults(faults));
         }
         Ok(desired.with(containers))
     }

@@ -101,7 +101,7 @@ impl Spot {
         };
         match &self.part {
             Part::Key => key.span.clone(),
-            Part::Value => mark_scalar_or_key(key, value),
+            Part::Value => scalar_or_key_range(key, value),
             Part::Inner(names) => {
                 let inner = names.iter().try_fold((key, value), |(_, value), name| value.get(name));
                 inner.unwrap_or((key, value)).0.span.clone()
@@ -109,10 +109,10 @@ impl Spot {
             Part::Within(inner_name) => {
                 let mut mappings = std::iter::once(value).chain(value.items());
                 match mappings.find_map(|mapping| mapping.get(inner_name)) {
-                    Some((key, value)) => mark_scalar_or_key(key, value),
+                    Some((key, value)) => scalar_or_key_range(key, value),
                     None => find_item(value, inner_name)
                         .cloned()
-                        .unwrap_or_else(|| mark_scalar_or_key(key, value)),
+                        .unwrap_or_else(|| scalar_or_key_range(key, value)),
                 }
             }
             Part::Item(text) => find_item(value, text).unwrap_or(&key.span).clone(),
@@ -121,7 +121,7 @@ impl Spot {
 }
 
 /// The range of a field's value, or of its key if the value is not a scalar.
-fn mark_scalar_or_key(key: &Key, value: &Node) -> Range<usize> {
+fn scalar_or_key_range(key: &Key, value: &Node) -> Range<usize> {
     if matches!(value.data, Data::List(_) | Data::Map(_) | Data::Null) {
         key.span.clone()
     } else {

@@ -156,7 +156,7 @@ pub fn load_with(named: &Path, environment: &Surroundings, options: &Options<'_>
         paths.keys().cloned().zip(below_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        let place = Place::file(only.unwrap_or_else(|| environment.name_path(named).into()));
+        let place = Place::file(only.unwrap_or_else(|| environment.display_path(named).into()));
         report_nothing_declared(warnings.find_place("idle-rule"), place, &mut diagnostics);
     }
     Loaded {

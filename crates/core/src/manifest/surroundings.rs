@@ -30,7 +30,7 @@ impl Surroundings {
     }
 
     /// `path` relative to the working directory, with `/` between its parts.
-    pub(super) fn name_path(&self, path: &Path) -> String {
+    pub(super) fn display_path(&self, path: &Path) -> String {
         let inner = path.strip_prefix(&self.folder).unwrap_or(path);
         join_components(inner.components().filter(|part| *part != Component::CurDir))
     }
@@ -59,7 +59,7 @@ impl Root {
     /// The root of the manifests in `named`: the closest folder with an `undrift.yaml`, searched
     /// upwards to the root of the repository.
     pub(super) fn find(named: &Path, environment: &Surroundings) -> Self {
-        let seen = FileNaming::Named(environment.name_path(named));
+        let seen = FileNaming::Named(environment.display_path(named));
         let mut root = Self { folder: named.to_owned(), is_configured: false, naming: seen };
         let Ok(real) = named.canonicalize() else { return root };
         for folder in real.ancestors() {

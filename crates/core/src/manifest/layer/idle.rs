@@ -106,7 +106,7 @@ pub(super) fn report_idle_param<'u>(
 }
 
 /// The first container whose path starts with `prefix`. They are in order of their paths.
-fn first_with_prefix<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c Container> {
+fn find_by_prefix<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c Container> {
     let (prefix, path) =
         (prefix.to_lowercase(), |container: &Container| container.path.value.to_lowercase());
     let at = containers.partition_point(|container| path(container) < prefix);
@@ -115,7 +115,7 @@ fn first_with_prefix<'c>(containers: &'c [Box<Container>], prefix: &str) -> Opti
 
 /// True if one of `containers` that `rule` may be about has this `path`.
 fn is_declared(rule: &Rule, path: &str, containers: &[Box<Container>]) -> bool {
-    first_with_prefix(containers, path)
+    find_by_prefix(containers, path)
         .is_some_and(|of| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path))
 }
 
@@ -168,7 +168,7 @@ fn report_idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faul
     }
     let is_above = |glob: &Glob| {
         let prefix = glob.written().strip_suffix('*').unwrap_or_default();
-        prefix.ends_with('/') && first_with_prefix(containers, prefix).is_some()
+        prefix.ends_with('/') && find_by_prefix(containers, prefix).is_some()
     };
     let is_below = |glob: &Glob| {
         let outer = glob.written().strip_suffix("/**").unwrap_or_default();
@@ -191,7 +191,7 @@ fn report_idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &m
     let Some(except) = &rule.except else { return };
     let paths = except.value.iter().map(Glob::written);
     for path in paths.filter(|path| is_literal(path) && !is_declared(rule, path, containers)) {
-        let has_below = first_with_prefix(containers, &format!("{path}/")).is_some();
+        let has_below = find_by_prefix(containers, &format!("{path}/")).is_some();
         let texts = if has_below { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };
         let words = words![noun = rule.scope.noun(), path];
         faults.report(texts, Spot::item(&except.origin, path), words);

@@ -345,7 +345,7 @@ fn merge_uses(
     path: &str,
     faults: &mut Faults,
 ) -> Vec<Sourced<Arc<str>>> {
-    fn compared_content(uses: &Uses) -> impl PartialEq {
+    fn comparable_content(uses: &Uses) -> impl PartialEq {
         (uses.is_added, uses.names.iter().map(|name| &name.value).collect::<Vec<_>>())
     }
     let rule_uses =
@@ -361,7 +361,7 @@ fn merge_uses(
         }
         used.extend(first.names.iter().cloned());
         let other =
-            equal.iter().rfind(|(_, other)| compared_content(other) != compared_content(first));
+            equal.iter().rfind(|(_, other)| comparable_content(other) != comparable_content(first));
         conflict = other.map(|(_, other)| (first, other)).or(conflict);
     }
     if let Some((first, other)) = conflict {

@@ -125,7 +125,7 @@ pub(in crate::manifest) fn find(
     environment: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> Vec<File> {
-    let name = environment.name_path(named).into();
+    let name = environment.display_path(named).into();
     let named_file = File { name, path: named.to_owned(), is_named: true, replacement: None };
     if named.is_file() && !root.is_configured {
         return vec![named_file];
@@ -153,7 +153,7 @@ pub(in crate::manifest) fn find(
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
         let none = Diagnostic::error("no-manifests", "there is no manifest in this folder")
-            .at(Place::file(environment.name_path(named)));
+            .at(Place::file(environment.display_path(named)));
         diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
     }
     files

@@ -28,18 +28,18 @@ pub(super) enum SchemaUse {
 pub(super) fn section_schemas(scope: Scope, usage: SchemaUse) -> Object {
     let sections = catalogue::sections(scope)
         .map(|kind| (kind.section.to_owned(), section_schema(kind, usage)));
-    sections.chain(keys_about_sections(scope)).collect()
+    sections.chain(section_keys(scope)).collect()
 }
 
 /// A section.
-pub(super) fn section_schema(section: Section, to: SchemaUse) -> Json {
+pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
     let mut schema = match section.shape {
         Shape::Container => create_schema(section),
         Shape::List => list_schema(section),
         Shape::Mapping => mapping_schema(section),
         Shape::Switch => switch_schema(section),
     };
-    if to == SchemaUse::Editing {
+    if usage == SchemaUse::Editing {
         let fields = if section.shape == Shape::List { &mut schema["items"] } else { &mut schema };
         let names =
             section.table().schema["properties"].as_object().into_iter().flat_map(Object::keys);
@@ -57,7 +57,7 @@ pub(super) fn section_schema(section: Section, to: SchemaUse) -> Json {
 }
 
 /// The keys about sections: the policies for unlisted entries, and what ignores layers.
-pub(super) fn keys_about_sections(scope: Scope) -> [(String, Json); 2] {
+pub(super) fn section_keys(scope: Scope) -> [(String, Json); 2] {
     let names: Vec<_> = catalogue::sections(scope).map(|section| section.section).collect();
     [
         ("unlisted".to_owned(), unlisted_schema(scope)),

@@ -236,10 +236,7 @@ impl DocumentKind {
         let Some(scope) = self.scope() else { return self.schema_for(SchemaUse::Reading) };
         let any =
             catalogue::sections(scope).map(|section| (section.section.to_owned(), json!(true)));
-        self.schema_with(
-            any.chain(container::keys_about_sections(scope)).collect(),
-            SchemaUse::Reading,
-        )
+        self.schema_with(any.chain(container::section_keys(scope)).collect(), SchemaUse::Reading)
     }
 
     /// The schema with these sections.
