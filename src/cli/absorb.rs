@@ -326,7 +326,7 @@ pub(super) fn render_edits(
     style: Style,
 ) -> String {
     let files = files.iter().map(|(name, (old, new))| {
-        (name.clone(), [old, new].map(|text| manifest::shown(text, plain)))
+        (name.clone(), [old, new].map(|text| manifest::hide_secrets(text, plain)))
     });
     terminal::edits(&files.collect::<Vec<_>>(), max_lines, style)
 }

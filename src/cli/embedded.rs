@@ -138,7 +138,7 @@ pub(super) fn seed_faults(root: &Path) -> Diagnostics {
 
 fn faults_of(seed: &str, name: &str) -> Diagnostics {
     let token = "/properties/users/items/properties/token";
-    manifest::faults_of(seed, name.into(), seed_schema(), token, refused)
+    manifest::find_seed_faults(seed, name.into(), seed_schema(), token, refused)
 }
 
 /// What the service refuses of a seed, and the entry that it is about.

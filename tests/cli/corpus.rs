@@ -178,7 +178,7 @@ fn symbolic_links_are_not_followed() {
     std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("linked")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path().join("b.yaml"), folder.path().join("b.yaml"))
         .unwrap();
-    assert_eq!(load(folder.path(), folder.path()).files.len(), 1);
+    assert_eq!(load(folder.path(), folder.path()).paths.len(), 1);
 }
 
 #[cfg(unix)]

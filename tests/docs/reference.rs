@@ -75,7 +75,7 @@ fn options() -> BTreeSet<String> {
 
 /// The keys of documents, entries and values that the API does not have.
 fn own_keys() -> BTreeSet<String> {
-    let of_documents = schema::names().into_iter().filter(|name| !name.contains('.'));
+    let of_documents = schema::document_names().into_iter().filter(|name| !name.contains('.'));
     let is_kind = |name: &String| name.starts_with(|c: char| c.is_ascii_uppercase());
     let is_section = |name: &String| everywhere().any(|section| section.section == *name);
     of_documents.filter(|name| !is_kind(name) && !is_section(name)).collect()

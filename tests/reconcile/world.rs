@@ -231,7 +231,7 @@ impl World {
         let Some(includes) = self.loaded().includes else {
             return Ok((desired, Roster::default()));
         };
-        let mut roster = observer.roster(&includes.ask(&desired)).await?;
+        let mut roster = observer.roster(&includes.roster_request(&desired)).await?;
         let desired = includes.bring_in(desired, &mut roster).unwrap_or_else(|wrong| {
             panic!("{}", wrong.render(undrift::diagnostic::Style::default()))
         });

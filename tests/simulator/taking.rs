@@ -140,7 +140,7 @@ async fn changes(
         .filter(|(path, _)| path.ends_with(".yaml") && path.as_str() != manifest::config::FILE);
     let texts = manifests.map(|(path, text)| (path.as_str().into(), text.clone()));
     let today = jiff::civil::date(2030, 1, 1);
-    let desired = match manifest::of_texts(texts, today, &manifest::Config::default()) {
+    let desired = match manifest::load_texts(texts, today, &manifest::Config::default()) {
         Ok(desired) => desired,
         Err(wrong) => return Ok(vec![wrong.render(undrift::diagnostic::Style::default())]),
     };

@@ -58,7 +58,9 @@ pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
 fn documentation(subject: &Subject<'_>) -> Option<schema::Known> {
     let kind = subject.container.scope.document();
     let field = (!subject.field.is_empty()).then(|| subject.field.join("."))?;
-    schema::known(&format!("{kind} {}.{field}", subject.section?.section)).into_iter().next()
+    schema::describe_name(&format!("{kind} {}.{field}", subject.section?.section))
+        .into_iter()
+        .next()
 }
 
 /// The declaration at `path` and, after the `#`, at `rest`.

@@ -36,9 +36,9 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
         return address::run(&args, cx).await;
     }
     let style = cx.output.style;
-    let mut fields = schema::known(subject);
-    if let ([], [one]) = (&fields[..], &schema::with_last_name(subject)[..]) {
-        fields = schema::known(one);
+    let mut fields = schema::describe_name(subject);
+    if let ([], [one]) = (&fields[..], &schema::names_ending_in(subject)[..]) {
+        fields = schema::describe_name(one);
     }
     let code = explain::code(subject, style);
     let field = (!fields.is_empty()).then(|| explain::fields(&fields, style));
@@ -76,7 +76,7 @@ fn unknown_name(subject: &str) -> Failure {
     const OTHERWISE: &str =
         "name a field such as `settings.merge_method`, or the code in the brackets of a message";
     let failure = Failure::usage(format!("unknown name `{subject}`"));
-    let several = schema::with_last_name(subject);
+    let several = schema::names_ending_in(subject);
     if !several.is_empty() {
         return failure.help(format!("did you mean {}?", alternatives(&several)));
     }

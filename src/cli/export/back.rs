@@ -35,7 +35,7 @@ pub(super) async fn verify(
         .filter(|file| file.path.ends_with(".yaml") && !RESERVED.contains(&file.path.as_str()));
     let texts = files.map(|file| (file.path.as_str().into(), file.text.clone()));
     let today = Surroundings::of_process().today;
-    let desired = match manifest::of_texts(texts, today, config) {
+    let desired = match manifest::load_texts(texts, today, config) {
         Ok(desired) => desired,
         Err(diagnostics) => {
             cx.output.eprint_diagnostics(&diagnostics);

@@ -51,7 +51,7 @@ impl<'a> SessionBuilder<'a> {
             None => None,
         };
         if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
-            loaded.against(&content.config.lints);
+            loaded.apply_base_lints(&content.config.lints);
             let paths = loaded.paths_below_root();
             loaded.diagnostics.since(&paths, &content.diagnostics, &content.paths);
         }
@@ -145,7 +145,7 @@ impl<'a> SessionBuilder<'a> {
         observer: &Observer,
         cx: &Context,
     ) -> Result<(Desired, Roster), Failure> {
-        let mut roster = observer.roster(&includes.ask(&desired)).await?;
+        let mut roster = observer.roster(&includes.roster_request(&desired)).await?;
         let desired = includes
             .bring_in(desired, &mut roster)
             .map_err(|wrong| cx.unusable("the manifests", wrong))?;

@@ -177,7 +177,7 @@ fn stricter(one: Limits, other: Limits) -> Limits {
 /// A problem for a container outside of what the base manages: no branch may widen that and use it
 /// at once.
 fn outside_of_base(config: &Config, container: &Container) -> Option<Problem> {
-    let (address, message) = config.outside(container)?;
+    let (address, message) = config.find_unmanaged(container)?;
     let file = crate::manifest::config::FILE;
     let help = format!("merge the change of `manages` in {file} first, then declare this");
     Some(Problem::new(&address, "outside", message, help, &container.origin))

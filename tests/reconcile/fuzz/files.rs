@@ -245,7 +245,7 @@ fn seeds_are_read_or_refused() {
             (json.to_string(), Seed::from_json(json).ok())
         };
         let Some(seed) = seed else {
-            let faults = manifest::faults_of(
+            let faults = manifest::find_seed_faults(
                 &text,
                 "sandbox.yaml".into(),
                 schema.clone(),

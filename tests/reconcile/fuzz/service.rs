@@ -202,7 +202,7 @@ impl Planner {
             let (observer, mut settings): (Observer, _) = connected.await.map_err(told)?;
             let (mut desired, mut roster) = (self.desired.clone(), Roster::default());
             if let Some(includes) = &self.includes {
-                roster = observer.roster(&includes.ask(&desired)).await.map_err(told)?;
+                roster = observer.roster(&includes.roster_request(&desired)).await.map_err(told)?;
                 let brought = includes.bring_in(desired, &mut roster);
                 desired = brought.map_err(|wrong| wrong.render(Default::default()))?;
                 settings.moves = Arc::clone(&desired.moves);

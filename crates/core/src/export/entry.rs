@@ -14,7 +14,7 @@ use crate::{
         LiveEntry, Place, Section, Shape, Spec, forms, is_readable, limits, needs::is_off,
         plain_text,
     },
-    manifest::schema::refused,
+    manifest::schema::find_refusal,
     secret::{Secret, is_reserved, judge},
     text::MASK,
     value::{Json, Object},
@@ -347,10 +347,10 @@ pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool
         return false;
     }
     match name.split_once('.') {
-        None => refused(section, name, value).is_none(),
+        None => find_refusal(section, name, value).is_none(),
         Some((outer, inner)) => {
             let within = Object::from_iter([(inner.to_owned(), value.clone())]);
-            refused(section, outer, &within.into()).is_none()
+            find_refusal(section, outer, &within.into()).is_none()
         }
     }
 }

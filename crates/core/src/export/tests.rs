@@ -346,7 +346,7 @@ fn create_is_exported_only_on_request() {
 fn declared(text: &str, path: &str, section: &str) -> Vec<String> {
     let today = "2026-11-01".parse().unwrap();
     let desired =
-        manifest::of_texts([("a.yaml".into(), text.to_owned())], today, &Config::default())
+        manifest::load_texts([("a.yaml".into(), text.to_owned())], today, &Config::default())
             .unwrap();
     let container = desired.containers.iter().find(|container| &*container.path == path).unwrap();
     let entries = container.section(section).into_iter().flat_map(|section| &section.entries);
@@ -487,7 +487,10 @@ fn ambiguous_entries_are_left_out_and_named() {
     assert!(!text.contains("name: docs") && !text.contains(&format!("link_url: {one}")), "{text}");
     let today = "2026-11-01".parse().unwrap();
     let file = ("acme.yaml".into(), text.to_owned());
-    assert_eq!(manifest::of_texts([file], today, &Config::default()).unwrap().containers.len(), 1);
+    assert_eq!(
+        manifest::load_texts([file], today, &Config::default()).unwrap().containers.len(),
+        1
+    );
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub struct Managed {
 
 impl Managed {
     /// True if these manifests may declare `section` there.
-    pub(super) fn has(&self, section: &str) -> bool {
+    pub(super) fn allows_section(&self, section: &str) -> bool {
         self.sections.as_ref().is_none_or(|sections| sections.iter().any(|name| name == section))
     }
 }
@@ -87,7 +87,7 @@ impl Managed {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Vec<Managed>")]
 pub struct Manages {
-    all: Vec<Managed>,
+    entries: Vec<Managed>,
     /// The paths and exceptions of each. A broken glob matches nothing.
     globs: Vec<(Globs, Globs)>,
     by_path: GlobIndex,
@@ -100,25 +100,25 @@ impl From<Vec<Managed>> for Manages {
             (Glob::over_paths(&managed.path).into_iter().collect(), except.collect())
         });
         let mut by_path = GlobIndex::default();
-        all.iter().enumerate().for_each(|(at, managed)| by_path.insert(at, &managed.path));
-        Self { globs: globs.collect(), by_path, all }
+        all.iter().enumerate().for_each(|(index, managed)| by_path.insert(index, &managed.path));
+        Self { globs: globs.collect(), by_path, entries: all }
     }
 }
 
 impl PartialEq for Manages {
     fn eq(&self, other: &Self) -> bool {
-        self.all == other.all
+        self.entries == other.entries
     }
 }
 
 impl Manages {
     /// Why the rules do not allow the group or project at `path`.
-    pub(super) fn why_not(&self, path: &str) -> String {
+    pub(super) fn explain_exclusion(&self, path: &str) -> String {
         let lower = path.to_lowercase();
-        if self.by_path.of(&lower).into_iter().any(|at| self.globs[at].0.matches(&lower)) {
+        if self.by_path.of(&lower).into_iter().any(|index| self.globs[index].0.matches(&lower)) {
             return "there `except` leaves it out".to_owned();
         }
-        let mut globs = self.all.iter().map(|managed| &*managed.path);
+        let mut globs = self.entries.iter().map(|managed| &*managed.path);
         let below =
             globs.clone().find(|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path));
         let above =
@@ -138,43 +138,44 @@ impl Manages {
 
     /// True if these manifests may declare the group or project at `path`.
     pub fn holds(&self, path: &str) -> bool {
-        !self.holding(path).is_empty()
+        !self.matching_entries(path).is_empty()
     }
 
     /// True if these manifests may declare every section of the group or project at `path`.
     pub fn holds_all_sections(&self, path: &str) -> bool {
-        self.holding(path).iter().any(|managed| managed.sections.is_none())
+        self.matching_entries(path).iter().any(|managed| managed.sections.is_none())
     }
 
     /// True if these manifests may declare `section` of the group or project at `path`.
     pub fn holds_section(&self, path: &str, section: &str) -> bool {
-        self.holding(path).iter().any(|managed| managed.has(section))
+        self.matching_entries(path).iter().any(|managed| managed.allows_section(section))
     }
 
     /// The rules that allow the group or project at `path`.
-    pub(super) fn holding(&self, path: &str) -> Vec<&Managed> {
+    pub(super) fn matching_entries(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
         let mut candidates = self.by_path.of(&path);
-        candidates.retain(|at| {
-            let (paths, except) = &self.globs[*at];
+        candidates.retain(|index| {
+            let (paths, except) = &self.globs[*index];
             paths.matches(&path) && !except.matches(&path)
         });
-        candidates.into_iter().map(|at| &self.all[at]).collect()
+        candidates.into_iter().map(|index| &self.entries[index]).collect()
     }
 }
 
 impl Config {
     /// The first part of `container` that these manifests may not declare, and a sentence about it.
-    pub fn outside(&self, container: &Container) -> Option<(Address, String)> {
+    pub fn find_unmanaged(&self, container: &Container) -> Option<(Address, String)> {
         let manages = self.manages.as_ref()?;
-        let mut paths = std::iter::once(&*container.path).chain(container.former());
-        if let Some(path) = paths.find(|path| manages.holding(path).is_empty()) {
+        let mut declared_paths = std::iter::once(&*container.path).chain(container.former());
+        if let Some(path) = declared_paths.find(|path| manages.matching_entries(path).is_empty()) {
             let message = format!("`{path}` is outside of what the manifests manage at the base");
             return Some((container.address(), message));
         }
-        let holding = manages.holding(&container.path);
+        let holding = manages.matching_entries(&container.path);
         let mut names = container.section_names();
-        let name = names.find(|name| !holding.iter().any(|managed| managed.has(name)))?;
+        let name =
+            names.find(|name| !holding.iter().any(|managed| managed.allows_section(name)))?;
         let message = format!("`{name}` of `{}` is not managed at the base", container.path);
         Some((container.address().section(name), message))
     }
@@ -247,10 +248,10 @@ pub struct Limit {
 /// the folder of the file, or `folder` if there is none.
 pub fn find(
     folder: &Path,
-    around: &Surroundings,
+    environment: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> (PathBuf, Config) {
-    let root = Root::of(folder, around);
+    let root = Root::find(folder, environment);
     let config = load(&root, None, diagnostics);
     (root.folder, config)
 }
@@ -264,13 +265,11 @@ pub(super) fn load(
 ) -> Config {
     let path = root.folder.join(FILE);
     let name = root.name(&path);
-    match files::irregular(&path) {
-        Ok(None) => read(&path, &name, manifests, diagnostics),
+    match files::special_file_type(&path) {
         Ok(Some(what)) => {
             let message = format!("`{FILE}` must be a regular file, not {what}");
             let other = Diagnostic::error("unreadable", message).at(Place::file(name));
             diagnostics.push(other.help("put the file itself there, or remove it"));
-            Config::default()
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED).exists() {
@@ -280,11 +279,11 @@ pub(super) fn load(
                 let help = "rename the file; under this name its guards do not count";
                 diagnostics.push(misnamed.help(help));
             }
-            Config::default()
         }
         // Errors are reported when the file or the folder is read.
-        Err(_) => read(&path, &name, manifests, diagnostics),
+        Ok(None) | Err(_) => return read(&path, &name, manifests, diagnostics),
     }
+    Config::default()
 }
 
 /// Reads the file at `path`, which messages call `name`. `manifests` are the paths of all manifests, if known.
@@ -298,16 +297,16 @@ pub fn read(
     let Ok(text) = files::read(path, &name).map_err(|fault| diagnostics.push(*fault)) else {
         return Config::default();
     };
-    let (config, found) =
+    let (config, faults) =
         Findings::of_file(name, &text, &schema::CONFIG.schema, |parsed, findings| {
-            content(parsed, manifests, findings)
+            read_content(parsed, manifests, findings)
         });
-    diagnostics.extend(found);
+    diagnostics.extend(faults);
     config.unwrap_or_default()
 }
 
 /// The content of the file, and what its schema cannot refuse.
-fn content(
+fn read_content(
     parsed: &Parsed,
     manifests: Option<&[String]>,
     findings: &mut Findings,
@@ -324,15 +323,15 @@ fn content(
     };
     let refused = findings.add_schema(document, &schema::CONFIG);
     let config = findings.deserialize::<Config>(document, refused.is_empty());
-    for managed in document.get("manages").map_or(&[][..], |(_, list)| list.items()) {
+    for managed in document["manages"].items() {
         check_managed(managed, findings);
     }
-    let release = document.get("service").and_then(|(_, service)| service.get("release"));
-    let declared = config.as_ref().and_then(|config| config.service.release);
-    if let Some((_, node)) = release.filter(|_| declared.is_some_and(|of| of < REFERENCE)) {
-        findings.report(texts::OLD_RELEASE, node.span.clone(), words![first = REFERENCE]);
+    let release = config.as_ref().and_then(|config| config.service.release);
+    if release.is_some_and(|release| release < REFERENCE) {
+        let at = document["service"]["release"].span.clone();
+        findings.report(texts::OLD_RELEASE, at, words![first = REFERENCE]);
     }
-    for lint in document.get("lints").map_or(&[][..], |(_, list)| list.items()) {
+    for lint in document["lints"].items() {
         lints::check(lint, manifests, findings);
     }
     config
@@ -345,19 +344,17 @@ pub(super) fn is_expression(glob: &str) -> bool {
 
 /// Checks the globs and sections of one rule of `manages`.
 fn check_managed(managed: &Node, findings: &mut Findings) {
-    let path = managed.get("path").map(|(_, path)| path);
-    let except = managed.get("except").map_or(&[][..], |(_, except)| except.items());
-    for node in path.into_iter().chain(except) {
+    for node in [&managed["path"]].into_iter().chain(managed["except"].items()) {
         let glob = findings.glob(node, "paths", "acme/**");
         if glob.is_some_and(|glob| is_expression(glob.written())) {
             findings.report(texts::EXPRESSION, node.span.clone(), &[]);
         }
     }
-    let names = || catalogue::everywhere().map(|section| section.section);
-    for node in managed.get("sections").map_or(&[][..], |(_, list)| list.items()) {
-        if let Some(name) = node.text().filter(|name| !names().any(|section| section == *name)) {
+    let sections: Vec<_> = catalogue::everywhere().map(|of| of.section).collect();
+    for node in managed["sections"].items() {
+        if let Some(name) = node.text().filter(|name| !sections.contains(name)) {
             let fault = findings.report(texts::NO_SUCH_SECTION, node.span.clone(), &[]);
-            fault.help_if(did_you_mean(name, names()));
+            fault.help_if(did_you_mean(name, sections.iter().copied()));
         }
     }
 }

@@ -23,18 +23,18 @@ use crate::{
     yaml::{self, Data, Node},
 };
 
-/// The built-in kinds and those of the files `described`. `named` is the folder or file of
+/// The built-in kinds and the kinds of the files `described`. `named` is the folder or file of
 /// manifests of this run, if any.
 pub fn load(
     described: &[PathBuf],
     named: Option<&Path>,
-    around: &Surroundings,
+    environment: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> Registry {
-    let root = named.map(|named| Root::of(files::folder_of(named), around).folder);
+    let root = named.map(|named| Root::find(files::folder_of(named), environment).folder);
     let root = root.and_then(|root| root.canonicalize().ok());
     described.iter().fold(Registry::built_in(), |registry, path| {
-        let name = FileName::from(around.seen(path));
+        let name = FileName::from(environment.display_path(path));
         let real = path.canonicalize();
         if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
             let message = "a description must not be in the folder of the manifests";
@@ -42,7 +42,7 @@ pub fn load(
             diagnostics.push(inside.help("keep it where only administrators of the service write"));
             return registry;
         }
-        match read(path, &name, &registry, diagnostics) {
+        match read_description(path, &name, &registry, diagnostics) {
             Some(described) => registry.with(described),
             None => registry,
         }
@@ -50,14 +50,14 @@ pub fn load(
 }
 
 /// Reads the file at `path`; `None` if it has a fault.
-fn read(
+fn read_description(
     path: &Path,
     name: &FileName,
     registry: &Registry,
     diagnostics: &mut Diagnostics,
 ) -> Option<DescribedKind> {
     let text = files::read(path, name).map_err(|fault| diagnostics.push(*fault)).ok()?;
-    let (described, found) =
+    let (described, faults) =
         Findings::of_file(name.clone(), &text, &DESCRIPTION.schema, |parsed, findings| {
             let [document] = &parsed.documents[..] else {
                 if !parsed.is_broken {
@@ -65,14 +65,18 @@ fn read(
                 }
                 return None;
             };
-            make(document, registry, findings)
+            make_kind(document, registry, findings)
         });
-    let is_whole = found.is_empty();
-    diagnostics.extend(found);
+    let is_whole = faults.is_empty();
+    diagnostics.extend(faults);
     described.filter(|_| is_whole)
 }
 
-fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option<DescribedKind> {
+fn make_kind(
+    document: &Node,
+    registry: &Registry,
+    findings: &mut Findings,
+) -> Option<DescribedKind> {
     if !findings.add_schema(document, &DESCRIPTION).is_empty() || !findings.is_empty() {
         return None;
     }
@@ -80,7 +84,7 @@ fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option
     let kind = match yaml::read_for_good::<Kind>(written.clone()) {
         Ok(kind) => kind,
         Err(error) => {
-            let (at, why) = (place_of(document, ""), error.to_string());
+            let (at, why) = (find_range(document, ""), error.to_string());
             findings.report(texts::NO_DESCRIPTION, at, words![why = escape(&why)]);
             return None;
         }
@@ -89,7 +93,7 @@ fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option
         Ok(described) => Some(described),
         Err(faults) => {
             for fault in faults {
-                let at = place_of(document, &fault.at);
+                let at = find_range(document, &fault.at);
                 let finding = Finding::error("kind-description", fault.message, at);
                 findings.push(finding).help(fault.help);
             }
@@ -100,21 +104,19 @@ fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option
 
 /// The range in the file for `pointer`: a value on one line, or its key. For a missing value, the
 /// range is that of its parent.
-fn place_of(document: &Node, pointer: &str) -> Range<usize> {
-    let first_key = |node: &Node, otherwise: Range<usize>| match &node.data {
-        Data::Map(entries) => entries.first().map_or(otherwise, |(key, _)| key.span.clone()),
-        Data::List(_) => otherwise,
-        _ => node.span.clone(),
-    };
-    let (mut node, mut span) = (document, first_key(document, 0..0));
+fn find_range(document: &Node, pointer: &str) -> Range<usize> {
+    let (mut node, mut key) = (document, 0..0);
     for part in pointer.split('/').filter(|part| !part.is_empty()) {
         let item = part.parse().ok().and_then(|at: usize| node.items().get(at));
-        let (next, otherwise) = match (item, node.get(part)) {
+        (node, key) = match (item, node.get(part)) {
             (Some(item), _) => (item, item.span.clone()),
             (None, Some((key, value))) => (value, key.span.clone()),
             (None, None) => break,
         };
-        (node, span) = (next, first_key(next, otherwise));
     }
-    span
+    match &node.data {
+        Data::Map(entries) => entries.first().map_or(key, |(first, _)| first.span.clone()),
+        Data::List(_) => key,
+        _ => node.span.clone(),
+    }
 }

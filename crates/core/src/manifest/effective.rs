@@ -29,8 +29,8 @@ impl Trace {
         ];
         items.extend(self.lifecycle_items());
         items.extend(watch.iter().map(|watch| self.item_at("watch", watch.value, &watch.origin)));
-        for of in catalogue::sections(merged.scope) {
-            let section = merged.body.sections.iter().find(|s| s.of.section == of.section);
+        for kind in catalogue::sections(merged.scope) {
+            let section = merged.body.sections.iter().find(|s| s.kind.section == kind.section);
             items.extend(section.map(|section| self.section_item(section)));
         }
         if !unlisted.is_empty() {
@@ -60,10 +60,10 @@ impl Trace {
     }
 
     fn section_item(&self, section: &Section) -> Item {
-        let (of, mut hidden) = (section.of, Vec::new());
-        let node = match (of.shape, section.parts.first()) {
+        let (kind, mut hidden) = (section.kind, Vec::new());
+        let node = match (kind.shape, section.parts.first()) {
             (Shape::List, _) => {
-                Node::List(section.parts.iter().map(|part| self.entry_items(of, part)).collect())
+                Node::List(section.parts.iter().map(|part| self.entry_items(kind, part)).collect())
             }
             (Shape::Container, Some(part)) if part.state == State::Absent => {
                 Node::Value(false.into())
@@ -73,12 +73,12 @@ impl Trace {
             }
             (_, Some(part)) if part.state == State::Absent => Node::Value(Json::Null),
             (Shape::Mapping | Shape::Container, Some(part)) => {
-                let (items, hidden_fields) = self.field_items(of, part);
+                let (items, hidden_fields) = self.field_items(kind, part);
                 hidden = hidden_fields;
                 Node::Map(items)
             }
             (Shape::Switch, Some(part)) => {
-                let value = part.fields.get(of.section).map(|field| as_json(&field.value));
+                let value = part.fields.get(kind.section).map(|field| written_json(&field.value));
                 Node::Value(value.unwrap_or_default())
             }
             (_, None) => Node::Map(Vec::new()),
@@ -90,12 +90,12 @@ impl Trace {
             Node::List(entries) => entries.is_empty(),
         };
         let beside = is_alone.then(|| self.describe_place(&section.origin));
-        Item { above: hidden, beside, ..Item::new(of.section, node) }
+        Item { above: hidden, beside, ..Item::new(kind.section, node) }
     }
 
     /// A list entry with its comment.
-    fn entry_items(&self, of: kind::Section, part: &Part) -> (Vec<Item>, Option<String>) {
-        let (mut items, hidden) = self.field_items(of, part);
+    fn entry_items(&self, section: kind::Section, part: &Part) -> (Vec<Item>, Option<String>) {
+        let (mut items, hidden) = self.field_items(section, part);
         let state = match part.state {
             State::Present => None,
             State::Absent => Some("absent"),
@@ -106,22 +106,25 @@ impl Trace {
     }
 
     /// The fields of an entry, and the names of fields that are not shown.
-    fn field_items(&self, of: kind::Section, part: &Part) -> (Vec<Item>, Vec<String>) {
+    fn field_items(&self, section: kind::Section, part: &Part) -> (Vec<Item>, Vec<String>) {
         let (mut items, mut extra, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
         names.sort_by_cached_key(|name| {
-            let place = of.table().specs().iter().position(|spec| spec.name == *name);
+            let place = section.table().specs().iter().position(|spec| spec.name == *name);
             (place.is_none(), place)
         });
         for name in names {
             let Some(field) = part.fields.get(name) else { continue };
-            let Some(spec) = of.table().get(name) else {
-                extra.push(self.item_at(name, as_json(&field.value), &field.origin));
+            let Some(spec) = section.table().get(name) else {
+                extra.push(self.item_at(name, written_json(&field.value), &field.origin));
                 continue;
             };
             let default = spec.schema.get("default");
-            if default.is_some() && default == field.value.plain() && of.identity.contains(&name) {
+            if default.is_some()
+                && default == field.value.plain()
+                && section.identity.contains(&name)
+            {
                 continue;
             }
             let value = match visible_value(spec.field, &field.value, &values) {
@@ -137,8 +140,8 @@ impl Trace {
                 hidden.push(format!("{name}: what may be a credential is not shown"));
             }
             let names = [name.to_owned()];
-            let entry = part.key(of);
-            let node = self.field_item(of, entry, &names, &spec.schema, value, &field.origin);
+            let entry = part.key(section);
+            let node = self.field_item(section, entry, &names, &spec.schema, value, &field.origin);
             nest(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
         if !extra.is_empty() {
@@ -198,12 +201,12 @@ fn visible_value(field: &Field, value: &Value, beside: &Fields) -> Result<Json, 
         Value::Plain(Json::String(url)) if field.secrecy() == Secrecy::Address => {
             Ok(mask_url(url).into())
         }
-        value => Ok(as_json(value)),
+        value => Ok(written_json(value)),
     }
 }
 
 /// A value as manifests write it.
-fn as_json(value: &Value) -> Json {
+fn written_json(value: &Value) -> Json {
     match value {
         Value::Plain(json) => json.clone(),
         Value::Secret(reference) => reference.written(),

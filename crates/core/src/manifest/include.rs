@@ -1,7 +1,7 @@
 //! Rules with `undeclared: include`, applied once the existing groups and projects are known.
 //!
 //! [`Includes`] keeps the rules after everything declared was merged and checked. It knows [what to
-//! ask](Includes::ask) the service. The containers that it [includes](Includes::bring_in) are
+//! ask](Includes::roster_request) the service. The containers that it [includes](Includes::bring_in) are
 //! merged and checked like declared ones. It does not read the service: the caller passes the
 //! roster.
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     check::{self, Context},
     faults::Faults,
-    layer::{Rules, references},
+    layer::{Rules, find_references},
     locate, parallel,
     read::File,
 };
@@ -46,23 +46,23 @@ impl Includes {
     }
 
     /// The part of the service that must be listed, in addition to `desired`.
-    pub fn ask<'a>(&'a self, desired: &'a Desired) -> Ask<'a> {
+    pub fn roster_request<'a>(&'a self, desired: &'a Desired) -> Ask<'a> {
         Ask {
             globs: self.rules.including_globs().map(|(of, glob)| (of, glob.clone())).collect(),
-            fields: self.fields(),
+            fields: self.declared_fields(),
             declared: &desired.containers,
             standing: Box::new(|scope, path| self.classify(desired, scope, path)),
         }
     }
 
     /// The fields that included containers may declare.
-    fn fields(&self) -> Vec<(Section, BTreeSet<String>)> {
+    fn declared_fields(&self) -> Vec<(Section, BTreeSet<String>)> {
         let mut fields: BTreeMap<_, (Section, BTreeSet<String>)> = BTreeMap::new();
         for rule in self.rules.all() {
             for section in &rule.body.sections {
                 let (_, names) = fields
-                    .entry((rule.scope, section.of.section))
-                    .or_insert_with(|| (section.of, BTreeSet::new()));
+                    .entry((rule.scope, section.kind.section))
+                    .or_insert_with(|| (section.kind, BTreeSet::new()));
                 let parts = section.parts.iter();
                 names.extend(parts.flat_map(|part| part.fields.keys()).map(str::to_owned));
             }
@@ -78,7 +78,7 @@ impl Includes {
         let parts = sections.flat_map(|section| &section.parts);
         let values = parts.flat_map(|part| part.fields.iter().map(|(_, field)| field.value));
         params.chain(values).flat_map(|value| match value {
-            Value::Plain(json) => references(&json).into_iter().map(Value::Secret).collect(),
+            Value::Plain(json) => find_references(&json).into_iter().map(Value::Secret).collect(),
             named => vec![named],
         })
     }
@@ -89,12 +89,18 @@ impl Includes {
         let lower = home.to_lowercase();
         if self.declared.contains(&lower) {
             Treatment::Declared
-        } else if self.rules.including(scope, &lower, true).is_some() && self.context.manages(&home)
+        } else if self.rules.including_rule(scope, &lower, true).is_some()
+            && self.context.manages(&home)
         {
             Treatment::Included
         } else {
             Treatment::Other
         }
+    }
+
+    /// The faults with their places.
+    fn place_faults(&self, faults: Faults) -> Diagnostics {
+        locate::place_faults(faults, locate::Counts::new(), &self.files).into_iter().collect()
     }
 
     /// `desired` with the containers that the rules include from `roster`. If a searched group or
@@ -105,19 +111,22 @@ impl Includes {
     /// The faults of rules in the containers that they include. Their warnings were reported when
     /// the manifests were loaded.
     pub fn bring_in(&self, desired: Desired, roster: &mut Roster) -> Result<Desired, Diagnostics> {
-        let home = |path: &str| desired.moves.home(path);
         if roster.incomplete.is_empty() {
-            let exists: Vec<_> = roster
+            let existing_paths: Vec<_> = roster
                 .members
                 .iter()
-                .map(|member| (member.scope, home(&member.path).to_lowercase()))
+                .map(|member| (member.scope, desired.moves.home(&member.path).to_lowercase()))
                 .collect();
-            let nowhere: Vec<_> =
-                roster.nowhere.iter().map(|path| home(path).to_lowercase()).collect();
-            let mut idle = Faults::default();
-            self.rules.report_idle_live(&self.declared, &exists, &nowhere, &mut idle);
-            let placed = locate::place(idle, locate::Counts::new(), &self.files);
-            roster.idle = placed.into_iter().collect();
+            let missing_groups: Vec<_> =
+                roster.nowhere.iter().map(|path| desired.moves.home(path).to_lowercase()).collect();
+            let mut idle_rules = Faults::default();
+            self.rules.report_idle_live(
+                &self.declared,
+                &existing_paths,
+                &missing_groups,
+                &mut idle_rules,
+            );
+            roster.idle = self.place_faults(idle_rules);
         }
         for root in &roster.nowhere {
             if !self.declared.contains(&root.to_lowercase()) {
@@ -129,9 +138,10 @@ impl Includes {
             }
         }
         let members = roster.members.iter().filter(|member| member.exception.is_none());
-        let paths: Vec<_> = members.map(|member| (member.scope, home(&member.path))).collect();
+        let paths: Vec<_> =
+            members.map(|member| (member.scope, desired.moves.home(&member.path))).collect();
         let included = parallel::for_each(paths, |(scope, path)| {
-            let (included, faults) = self.rules.include(scope, &path)?;
+            let (included, faults) = self.rules.include_path(scope, &path)?;
             let (container, found) = check::check_included(included, &self.context);
             Some((container, faults.found.into_iter().chain(found.found)))
         });
@@ -141,8 +151,7 @@ impl Includes {
             faults.found.extend(found.filter(|fault| fault.severity == Severity::Error));
         }
         if !faults.is_empty() {
-            let placed = locate::place(faults, locate::Counts::new(), &self.files);
-            return Err(placed.into_iter().collect());
+            return Err(self.place_faults(faults));
         }
         Ok(desired.with(containers))
     }

@@ -90,7 +90,7 @@ pub(super) fn apply(
         return Warnings::default();
     }
     let paths = paths();
-    let mut found = Warnings::default();
+    let mut warnings = Warnings::default();
     let all = std::mem::take(diagnostics).into_iter();
     let globs = compile_globs(lints);
     diagnostics.extend(all.filter_map(|diagnostic| {
@@ -100,32 +100,32 @@ pub(super) fn apply(
         let file = diagnostic.place.as_ref().and_then(|place| paths.get(&place.file));
         let file = file.cloned().unwrap_or_default();
         let level = find_level(lints, &globs, diagnostic.code, &file);
-        found.0.push((diagnostic.clone(), file, level));
+        warnings.0.push((diagnostic.clone(), file, level));
         set_level(diagnostic, level)
     }));
-    found
+    warnings
 }
 
 impl Warnings {
     /// The place of the first one with this code.
-    pub(super) fn place_of(&self, code: &str) -> Option<Place> {
+    pub(super) fn find_place(&self, code: &str) -> Option<Place> {
         let found = self.0.iter().find(|(warning, ..)| warning.code == code);
         found.and_then(|(warning, ..)| warning.place.clone())
     }
 
-    /// Removes those that are not `wanted`.
+    /// Keeps only `wanted` warnings.
     pub fn retain(&mut self, wanted: impl Fn(&Diagnostic) -> bool) {
         self.0.retain(|(warning, ..)| wanted(warning));
     }
 
     /// The warnings at the stricter level of both sides, the branch and a base with these `lints`.
-    pub(super) fn with_base(self, lints: &[Lint]) -> Diagnostics {
+    pub(super) fn at_stricter_levels(self, lints: &[Lint]) -> Diagnostics {
         let globs = compile_globs(lints);
-        let found = self.0.into_iter().filter_map(|(warning, file, branch)| {
-            let base = find_level(lints, &globs, warning.code, &file);
+        let found = self.0.into_iter().filter_map(|(warning, file, branch_level)| {
+            let base_level = find_level(lints, &globs, warning.code, &file);
             let help = format!("this branch lowers it in `{FILE}`; at the base it counts");
-            let warning = set_level(warning, branch.max(base))?;
-            Some(if base > branch { warning.help(help) } else { warning })
+            let warning = set_level(warning, branch_level.max(base_level))?;
+            Some(if base_level > branch_level { warning.help(help) } else { warning })
         });
         found.collect()
     }
@@ -169,8 +169,8 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
     {
         let manifests = manifests.unwrap_or_default();
         if !manifests.is_empty() && !manifests.iter().any(|path| glob.matches(path)) {
-            let near = folder_named_in(glob.written(), manifests);
-            let near = near.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
+            let similar_folder = folder_named_in(glob.written(), manifests);
+            let near = similar_folder.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
             findings.report(texts::IDLE_LINT, node.span.clone(), words![near]);
         }
     }

@@ -25,7 +25,7 @@ use crate::{
 pub(super) type Counts = BTreeMap<FileName, (usize, More)>;
 
 /// The faults with their places, without duplicates, and how many of each file are not shown.
-pub(super) fn place(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<Diagnostic> {
+pub(super) fn place_faults(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<Diagnostic> {
     let faults = limit_faults(faults.found, &mut counts);
     let mut spots: BTreeMap<FileName, BTreeSet<&Spot>> = BTreeMap::new();
     for fault in &faults {
@@ -39,8 +39,10 @@ pub(super) fn place(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<D
             .flatten()
             .collect();
     let hidden = counts.into_iter().filter_map(|(file, (_, more))| more.diagnostic(file));
-    let place = |spot: &Spot| places.get(spot).cloned().unwrap_or_else(|| (&spot.origin).into());
-    faults.into_iter().map(|fault| fault.place(place)).chain(hidden).collect()
+    let placed = faults.into_iter().map(|fault| {
+        fault.place(|spot| places.get(spot).cloned().unwrap_or_else(|| (&spot.origin).into()))
+    });
+    placed.chain(hidden).collect()
 }
 
 /// The first faults of each file. A fault in an anchor that is merged into several places counts
@@ -60,12 +62,12 @@ fn limit_faults(mut faults: Vec<Finding<Spot>>, counts: &mut Counts) -> Vec<Find
         if let (Some(label), others @ 1..) = (&mut first.label, labels.len() - 1) {
             *label += &format!(" and {others} more");
         }
-        let (shown, more) = counts.entry(first.at.origin.file.clone()).or_default();
+        let (shown, hidden) = counts.entry(first.at.origin.file.clone()).or_default();
         if *shown < MOST {
             *shown += 1;
             limited.push(first);
         } else {
-            more.add(1, first.severity);
+            hidden.add(1, first.severity);
         }
     }
     limited
@@ -77,38 +79,40 @@ fn find_places(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(
     let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
     let parsed = yaml::parse(&text);
     let mut source = Source::new(name.clone(), &text);
-    read::hide(&mut source, &parsed, Quality::Doubtful);
+    read::hide_manifest_secrets(&mut source, &parsed, Quality::Doubtful);
     let positions = Positions::new(&parsed);
-    let place = |spot: &Spot| {
-        if file.is_none() || text.is_empty() {
-            return (&spot.origin).into();
-        }
-        source.place(&spot.find(&source, &positions))
-    };
-    spots.into_iter().map(|spot| (spot.clone(), place(spot))).collect()
+    let places = spots.into_iter().map(|spot| {
+        let place = if text.is_empty() {
+            (&spot.origin).into()
+        } else {
+            source.place(&spot.find_range(&source, &positions))
+        };
+        (spot.clone(), place)
+    });
+    places.collect()
 }
 
 impl Spot {
     /// The range in a text with these positions.
-    fn find(&self, source: &Source<'_>, positions: &Positions<'_>) -> Range<usize> {
+    fn find_range(&self, source: &Source<'_>, positions: &Positions<'_>) -> Range<usize> {
         let at = source.offset(self.origin.line, self.origin.column);
         let Some((key, value)) = positions.keys.get(&at).copied() else {
             return positions.nodes.get(&at).map_or(at..at, |node| node.span.clone());
         };
         match &self.part {
             Part::Key => key.span.clone(),
-            Part::Value => scalar_or_key(key, value),
+            Part::Value => scalar_or_key_range(key, value),
             Part::Inner(names) => {
                 let inner = names.iter().try_fold((key, value), |(_, value), name| value.get(name));
                 inner.unwrap_or((key, value)).0.span.clone()
             }
-            Part::Within(name) => {
-                let in_row = || value.items().iter().find_map(|row| row.get(name));
-                match value.get(name).or_else(in_row) {
-                    Some((key, value)) => scalar_or_key(key, value),
-                    None => {
-                        find_item(value, name).cloned().unwrap_or_else(|| scalar_or_key(key, value))
-                    }
+            Part::Within(inner_name) => {
+                let mut mappings = std::iter::once(value).chain(value.items());
+                match mappings.find_map(|mapping| mapping.get(inner_name)) {
+                    Some((key, value)) => scalar_or_key_range(key, value),
+                    None => find_item(value, inner_name)
+                        .cloned()
+                        .unwrap_or_else(|| scalar_or_key_range(key, value)),
                 }
             }
             Part::Item(text) => find_item(value, text).unwrap_or(&key.span).clone(),
@@ -117,7 +121,7 @@ impl Spot {
 }
 
 /// The range of a field's value, or of its key if the value is not a scalar.
-fn scalar_or_key(key: &Key, value: &Node) -> Range<usize> {
+fn scalar_or_key_range(key: &Key, value: &Node) -> Range<usize> {
     if matches!(value.data, Data::List(_) | Data::Map(_) | Data::Null) {
         key.span.clone()
     } else {
@@ -130,8 +134,7 @@ fn find_item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
     if node.text() == Some(text) {
         return Some(&node.span);
     }
-    let values = node.entries().iter().map(|(_, value)| value);
-    values.chain(node.items()).find_map(|inner| find_item(inner, text))
+    node.children().find_map(|inner| find_item(inner, text))
 }
 
 /// All keys and values of a text, by the byte at which they begin.
@@ -156,10 +159,6 @@ impl<'p> Positions<'p> {
         for (key, value) in node.entries() {
             self.keys.entry(key.span.start).or_insert((key, value));
         }
-        node.entries()
-            .iter()
-            .map(|(_, value)| value)
-            .chain(node.items())
-            .for_each(|inner| self.add(inner));
+        node.children().for_each(|inner| self.add(inner));
     }
 }

@@ -64,15 +64,13 @@ pub struct Loaded {
     pub root: PathBuf,
     /// The name of the root in messages, if it is not the named folder.
     root_name: Option<String>,
-    /// The manifests that were read, ordered by name.
-    pub files: Vec<FileName>,
-    /// The paths of these files, in the same order.
-    paths: Vec<PathBuf>,
+    /// The paths of all manifests, by their names in messages.
+    pub paths: BTreeMap<FileName, PathBuf>,
     /// The number of manifests that were named or are in the named folder.
     pub named: usize,
-    /// The declarations of those; `None` if any manifest has an error.
+    /// The declarations of the named manifests; `None` if any manifest has an error.
     pub desired: Option<Desired>,
-    /// Their rules that include undeclared groups and projects, if any.
+    /// The rules that include undeclared groups and projects, if any.
     pub includes: Option<Includes>,
     /// The content of `undrift.yaml`, or the defaults.
     pub config: Config,
@@ -80,7 +78,7 @@ pub struct Loaded {
     pub diagnostics: Diagnostics,
     /// All warnings with their levels.
     pub warnings: Warnings,
-    /// How the layers were merged, for those that were requested.
+    /// The requested traces of merged layers.
     pub traces: Vec<Trace>,
 }
 
@@ -94,28 +92,23 @@ impl Loaded {
     }
 
     /// Applies the `lints` of a base, too, to manifests without an error.
-    pub fn against(&mut self, lints: &[Lint]) {
-        self.diagnostics = std::mem::take(&mut self.warnings).with_base(lints);
+    pub fn apply_base_lints(&mut self, lints: &[Lint]) {
+        self.diagnostics = std::mem::take(&mut self.warnings).at_stricter_levels(lints);
         self.desired.take_if(|_| self.diagnostics.has_errors());
-    }
-
-    /// The paths of the files by their names in messages.
-    pub fn paths(&self) -> BTreeMap<FileName, PathBuf> {
-        self.files.iter().cloned().zip(self.paths.iter().cloned()).collect()
     }
 
     /// The paths of the files below the root by their names in messages.
     pub fn paths_below_root(&self) -> FilePaths {
-        let paths = self.files.iter().cloned().zip(&self.paths);
-        let paths =
-            paths.map(|(name, path)| (name, path.strip_prefix(&self.root).unwrap_or(path).into()));
+        let paths = self.paths.iter().map(|(name, path)| {
+            (name.clone(), path.strip_prefix(&self.root).unwrap_or(path).into())
+        });
         paths.collect()
     }
 }
 
 /// Reads all manifests that belong to `named`, a folder or a file, and their `undrift.yaml`.
-pub fn load(named: &Path, around: &Surroundings) -> Loaded {
-    load_with(named, around, &Options::default())
+pub fn load(named: &Path, environment: &Surroundings) -> Loaded {
+    load_with(named, environment, &Options::default())
 }
 
 /// Options for loading.
@@ -130,46 +123,46 @@ pub struct Options<'a> {
 }
 
 /// Loads with `options`.
-pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> Loaded {
+pub fn load_with(named: &Path, environment: &Surroundings, options: &Options<'_>) -> Loaded {
     let mut diagnostics = Diagnostics::default();
     let folder = files::folder_of(named);
-    let root = Root::of(folder, around);
-    let mut found = files::find(named, &root, around, &mut diagnostics);
+    let root = Root::find(folder, environment);
+    let mut manifest_files = files::find(named, &root, environment, &mut diagnostics);
     if let Some(instead) = options.instead {
-        found = files::with(found, instead);
+        manifest_files = files::replace_texts(manifest_files, instead);
     }
-    let below_root = found.iter().map(|file| {
+    let root_paths = manifest_files.iter().map(|file| {
         let path = file.path.strip_prefix(&root.folder).unwrap_or(&file.path);
         path.to_string_lossy().to_lowercase()
     });
-    let below_root: Vec<_> = below_root.collect();
+    let below_root = root_paths.collect::<Vec<_>>();
     let config = config::load(&root, Some(&below_root), &mut diagnostics);
     let context = Context {
         tier: config.service.tier,
         manages: config.manages.clone(),
         release: config.service.release,
-        today: around.today,
+        today: environment.today,
         files: (!options.without_files).then(|| Secrets::new(&root.folder, [])),
     };
-    let root_name = root.name_unless(named);
-    let files: Vec<_> = found.iter().map(|file| file.name.clone()).collect();
-    let paths: Vec<_> = found.iter().map(|file| file.path.clone()).collect();
-    let named_files = found.iter().filter(|file| file.is_named).count();
-    let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
-    let Read { desired, includes, traces } =
-        read_layer_check(found, context, options.traced, &mut diagnostics);
+    let is_above = root.is_configured && root.folder != named;
+    let root_name = is_above.then(|| root.name(&root.folder));
+    let paths: BTreeMap<_, _> =
+        manifest_files.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
+    let named_files = manifest_files.iter().filter(|file| file.is_named).count();
+    let only = if let [only] = &*manifest_files { Some(only.name.clone()) } else { None };
+    let (desired, includes, traces) =
+        read_layer_check(manifest_files, context, options.traced, &mut diagnostics);
     let warnings = lints::apply(&config.lints, &mut diagnostics, || {
-        files.iter().cloned().zip(below_root).collect()
+        paths.keys().cloned().zip(below_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        let place = Place::file(only.unwrap_or_else(|| around.seen(named).into()));
-        nothing_declared(warnings.place_of("idle-rule"), place, &mut diagnostics);
+        let place = Place::file(only.unwrap_or_else(|| environment.display_path(named).into()));
+        report_nothing_declared(warnings.find_place("idle-rule"), place, &mut diagnostics);
     }
     Loaded {
         root_name,
         root: root.folder,
         named: named_files,
-        files,
         paths,
         includes: includes.filter(|_| !diagnostics.has_errors()),
         desired: (!diagnostics.has_errors()).then_some(desired),
@@ -181,8 +174,8 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
 }
 
 /// Reports that nothing is declared: that is probably a mistake, which "nothing to do" would hide.
-fn nothing_declared(rule: Option<Place>, files: Place, diagnostics: &mut Diagnostics) {
-    let (at, help) = match rule {
+fn report_nothing_declared(idle_rule: Option<Place>, files: Place, diagnostics: &mut Diagnostics) {
+    let (at, help) = match idle_rule {
         Some(rule) => (
             rule,
             "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
@@ -200,7 +193,7 @@ fn nothing_declared(rule: Option<Place>, files: Place, diagnostics: &mut Diagnos
 ///
 /// # Errors
 /// Their faults.
-pub fn of_texts(
+pub fn load_texts(
     texts: impl IntoIterator<Item = (FileName, String)>,
     today: Date,
     config: &Config,
@@ -209,7 +202,7 @@ pub fn of_texts(
     let files = texts.into_iter().map(|(name, text)| File::of_text(name, text)).collect();
     let config::Service { tier, release, .. } = config.service;
     let context = Context { tier, manages: None, release, today, files: None };
-    let Read { desired, .. } = read_layer_check(files, context, &[], &mut diagnostics);
+    let (desired, ..) = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
 
@@ -220,10 +213,10 @@ pub fn may_be_created(scope: Scope, path: &str) -> bool {
 
 /// The text of a manifest that was loaded without a fault, without its secrets. Texts in `plain`
 /// are shown.
-pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
+pub fn hide_secrets(text: &str, plain: &BTreeSet<String>) -> String {
     let parsed = yaml::parse(text);
     let mut source = Source::new("", text);
-    read::hide(&mut source, &parsed, Quality::Loaded);
+    read::hide_manifest_secrets(&mut source, &parsed, Quality::Loaded);
     source.shown(|hidden| {
         // A block text keeps its last line feed.
         let hidden = format!("{hidden}\n");
@@ -232,9 +225,9 @@ pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
     })
 }
 
-/// The faults of a seed of the sandbox, which is one document of `schema`, and what is `refused` of it
-/// otherwise. The lines do not show the value at `secret`, a JSON pointer into the schema.
-pub fn faults_of(
+/// The faults of a seed of the sandbox, which is one document of `schema`, and the fault that `refused`
+/// finds in it. The lines do not show the value at `secret`, a JSON pointer into the schema.
+pub fn find_seed_faults(
     text: &str,
     name: FileName,
     schema: Json,
@@ -264,38 +257,31 @@ pub fn faults_of(
     faults.into_iter().collect()
 }
 
-/// The result of the three parts.
-struct Read {
-    desired: Desired,
-    includes: Option<Includes>,
-    traces: Vec<Trace>,
-}
-
 /// Reads, layers and checks `files`, and traces the containers at `traced`.
 fn read_layer_check(
     files: Vec<File>,
     context: Context,
     traced: &[Glob],
     diagnostics: &mut Diagnostics,
-) -> Read {
+) -> (Desired, Option<Includes>, Vec<Trace>) {
     let (mut documents, mut counts) = (Vec::new(), locate::Counts::new());
-    let (mut is_partial, mut described) = (false, Vec::new());
+    let (mut is_partial, mut described_sections) = (false, Vec::new());
     for (file, read) in
         files.iter().zip(parallel::for_each(files.iter().collect(), read::read_file))
     {
         if !read.diagnostics.is_empty() {
-            counts.insert(file.name.clone(), (read.diagnostics.len(), read.more));
+            counts.insert(file.name.clone(), (read.diagnostics.len(), read.hidden_faults));
         }
         is_partial |= read.is_partial;
-        described.extend(read.described);
+        described_sections.extend(read.described);
         diagnostics.extend(read.diagnostics);
         documents.extend(read.documents);
     }
-    for section in described {
+    for section in described_sections {
         let message = format!("unknown key `{section}`");
         diagnostics.retain(|fault| fault.message != message);
     }
-    let mut layered = layer::merge(documents, traced);
+    let mut layered = layer::merge_documents(documents, traced);
     let rules = std::mem::take(&mut layered.rules);
     let mut traces = std::mem::take(&mut layered.traces);
     traces.retain(Trace::is_named);
@@ -305,15 +291,15 @@ fn read_layer_check(
     if is_partial {
         faults.drop_follow_up_faults();
     }
-    diagnostics.extend(locate::place(faults, counts, &files));
+    diagnostics.extend(locate::place_faults(faults, counts, &files));
     if diagnostics.has_errors() {
-        // What has an error may be what a rule is for.
+        // A rule may be for a document with an error.
         diagnostics.retain(|fault| fault.code != "idle-rule");
     }
     match Includes::new(rules, context, files, paths) {
         // The object of an acknowledgement may be included later.
-        Some(includes) => Read { desired, includes: Some(includes), traces },
-        None => Read { desired: desired.without_idle_acknowledgements(), includes: None, traces },
+        Some(includes) => (desired, Some(includes), traces),
+        None => (desired.without_idle_acknowledgements(), None, traces),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Parallel work on all processors.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    iter,
+    panic::resume_unwind,
+    sync::{Mutex, PoisonError},
+    thread,
 };
 
 use crate::steps;
@@ -10,34 +12,28 @@ use crate::steps;
 /// Does `work` on every item and drops the item afterwards. The results have the order of the
 /// items.
 pub(super) fn for_each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
     if threads < 2 {
         return items.into_iter().map(work).collect();
     }
-    let results: Vec<_> = items.iter().map(|_| None).collect();
-    let work_list = Mutex::new((items.into_iter().enumerate(), results));
-    let next = |done: Option<(usize, R)>| {
-        let mut list = work_list.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, result)) = done {
-            list.1[at] = Some(result);
-        }
-        list.0.next()
-    };
-    let taken = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let mut next_item = next(None);
-                while let Some((at, item)) = next_item {
-                    next_item = next(Some((at, work(item))));
-                }
-                taken.fetch_add(steps::so_far(), Ordering::Relaxed);
-            });
-        }
+    let queue = Mutex::new(items.into_iter().enumerate());
+    let mut results: Vec<(usize, R)> = thread::scope(|scope| {
+        let run_worker = || {
+            let tasks =
+                iter::from_fn(|| queue.lock().unwrap_or_else(PoisonError::into_inner).next());
+            let results: Vec<_> = tasks.map(|(at, item)| (at, work(item))).collect();
+            (results, steps::so_far())
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(run_worker)).collect();
+        let finished = workers.into_iter().flat_map(|worker| {
+            let (results, taken) = worker.join().unwrap_or_else(|cause| resume_unwind(cause));
+            steps::add(taken);
+            results
+        });
+        finished.collect()
     });
-    steps::add(taken.into_inner());
-    let (_, results) = work_list.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.into_iter().flatten().collect()
+    results.sort_unstable_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]

@@ -10,30 +10,22 @@ impl Loaded {
         let summary = self.diagnostics.summary();
         let (line, code) = match &self.desired {
             Some(desired) => {
-                let summary = summary.map_or_else(
-                    || "no problems found".to_owned(),
-                    |summary| format!("no errors, {summary}"),
-                );
-                (format!("{} in {}: {summary}", counted(desired), self.selected()), 0)
+                let summary = summary.map(|summary| format!("no errors, {summary}"));
+                let summary = summary.as_deref().unwrap_or("no problems found");
+                let of_all = self.root_name.as_ref().map(|_| format!("{} of ", self.named));
+                let (of_all, all) = (of_all.unwrap_or_default(), self.describe_files());
+                (format!("{} in {of_all}{all}: {summary}", counted(desired)), 0)
             }
-            None => (format!("{}: {}", self.all(), summary.unwrap_or_default()), 3),
+            None => (format!("{}: {}", self.describe_files(), summary.unwrap_or_default()), 3),
         };
         report.push_str(&line);
         report.push('\n');
         (report, code)
     }
 
-    /// The number of selected files, of all files.
-    fn selected(&self) -> String {
-        match &self.root_name {
-            Some(_) => format!("{} of {}", self.named, self.all()),
-            None => self.all(),
-        }
-    }
-
     /// The number of all files that were read.
-    fn all(&self) -> String {
-        let files = text::count(self.files.len(), "file");
+    fn describe_files(&self) -> String {
+        let files = text::count(self.paths.len(), "file");
         match &self.root_name {
             Some(root) => format!("{files} below the root `{root}`"),
             None => files,
@@ -43,10 +35,11 @@ impl Loaded {
 
 /// The number of declared containers in words: at least projects, and other scopes that have some.
 pub fn counted(desired: &Desired) -> String {
-    let count = |scope: Scope| text::count(desired.count(scope), scope.noun());
-    match desired.count(Scope::Group) {
-        0 => count(Scope::Project),
-        _ if desired.count(Scope::Project) == 0 => count(Scope::Group),
-        _ => format!("{} and {}", count(Scope::Group), count(Scope::Project)),
+    let scopes = [Scope::Group, Scope::Project];
+    let [groups, projects] = scopes.map(|scope| text::count(desired.count(scope), scope.noun()));
+    match scopes.map(|scope| desired.count(scope)) {
+        [0, _] => projects,
+        [_, 0] => groups,
+        _ => format!("{groups} and {projects}"),
     }
 }

@@ -30,9 +30,9 @@ impl Surroundings {
     }
 
     /// `path` relative to the working directory, with `/` between its parts.
-    pub(super) fn seen(&self, path: &Path) -> String {
+    pub(super) fn display_path(&self, path: &Path) -> String {
         let inner = path.strip_prefix(&self.folder).unwrap_or(path);
-        shown(inner.components().filter(|part| *part != Component::CurDir))
+        join_components(inner.components().filter(|part| *part != Component::CurDir))
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Root {
     pub(super) folder: PathBuf,
     /// Whether it has an `undrift.yaml`. Then everything below it belongs together.
     pub(super) is_configured: bool,
-    seen: FileNaming,
+    naming: FileNaming,
 }
 
 /// How messages name files below the root.
@@ -58,65 +58,59 @@ enum FileNaming {
 impl Root {
     /// The root of the manifests in `named`: the closest folder with an `undrift.yaml`, searched
     /// upwards to the root of the repository.
-    pub(super) fn of(named: &Path, around: &Surroundings) -> Self {
-        let named_root = |is_configured| Self {
-            folder: named.to_owned(),
-            is_configured,
-            seen: FileNaming::Named(around.seen(named)),
-        };
-        let Ok(real) = named.canonicalize() else { return named_root(false) };
-        for (steps, folder) in real.ancestors().enumerate() {
+    pub(super) fn find(named: &Path, environment: &Surroundings) -> Self {
+        let seen = FileNaming::Named(environment.display_path(named));
+        let mut root = Self { folder: named.to_owned(), is_configured: false, naming: seen };
+        let Ok(real) = named.canonicalize() else { return root };
+        for folder in real.ancestors() {
             if may_exist(&folder.join(FILE)) || may_exist(&folder.join(MISNAMED)) {
-                if steps == 0 {
-                    return named_root(true);
+                root.is_configured = true;
+                if folder != real {
+                    let here = environment.folder.canonicalize();
+                    root.naming =
+                        FileNaming::From(here.unwrap_or_else(|_| environment.folder.clone()));
+                    folder.clone_into(&mut root.folder);
                 }
-                let here = around.folder.canonicalize().unwrap_or_else(|_| around.folder.clone());
-                let seen = FileNaming::From(here);
-                return Self { folder: folder.to_owned(), is_configured: true, seen };
+                break;
             }
             if may_exist(&folder.join(".git")) {
                 break;
             }
         }
-        named_root(false)
+        root
     }
 
     /// The name in messages of `path`, which is the root or below it.
     pub(super) fn name(&self, path: &Path) -> String {
-        match &self.seen {
+        match &self.naming {
             FileNaming::Named(name) => {
                 let inner = path.strip_prefix(&self.folder).unwrap_or(path);
-                match (shown(inner.components()), name.as_str()) {
+                match (join_components(inner.components()), name.as_str()) {
                     (inner, ".") => inner,
                     (inner, _) if inner == "." => name.clone(),
                     (inner, name) => format!("{}/{inner}", name.trim_end_matches('/')),
                 }
             }
-            FileNaming::From(here) => seen_from(here, path),
+            FileNaming::From(here) => relative_path(here, path),
         }
-    }
-
-    /// The name of the root in messages, unless it is `named`.
-    pub(super) fn name_unless(&self, named: &Path) -> Option<String> {
-        (self.is_configured && self.folder != named).then(|| self.name(&self.folder))
     }
 }
 
 /// `path` relative to `here`. Only goes upwards from folders that are deeper than the common one.
-fn seen_from(here: &Path, path: &Path) -> String {
-    if let Ok(inner) = path.strip_prefix(here) {
-        return shown(inner.components());
+fn relative_path(folder: &Path, path: &Path) -> String {
+    if let Ok(inner) = path.strip_prefix(folder) {
+        return join_components(inner.components());
     }
-    let shared = here.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    let shared = folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
     // Paths that share only `/` are not made relative.
     if shared < 2 {
-        return shown(path.components());
+        return join_components(path.components());
     }
-    let up = here.components().skip(shared).map(|_| Component::ParentDir);
-    shown(up.chain(path.components().skip(shared)))
+    let up = folder.components().skip(shared).map(|_| Component::ParentDir);
+    join_components(up.chain(path.components().skip(shared)))
 }
 
-fn shown<'p>(parts: impl Iterator<Item = Component<'p>>) -> String {
+fn join_components<'p>(parts: impl Iterator<Item = Component<'p>>) -> String {
     let path: PathBuf = parts.collect();
     let text = path.to_string_lossy().replace(MAIN_SEPARATOR, "/");
     if text.is_empty() { ".".to_owned() } else { text }

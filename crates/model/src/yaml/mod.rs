@@ -6,7 +6,10 @@
 //! [`Data::Unreadable`] hole or is left out of the tree, and after broken syntax reading goes on
 //! with the next document. No message quotes a scalar, because any scalar may be a secret.
 
-use std::{borrow::Cow, ops::Range};
+use std::{
+    borrow::Cow,
+    ops::{Index, Range},
+};
 
 use serde::Deserialize;
 
@@ -173,6 +176,11 @@ impl Node {
         if let Data::List(items) = &self.data { items } else { &[] }
     }
 
+    /// The values in a mapping or list; none for other values.
+    pub fn children(&self) -> impl Iterator<Item = &Self> {
+        self.entries().iter().map(|(_, value)| value).chain(self.items())
+    }
+
     /// The text, if it is one.
     pub fn text(&self) -> Option<&str> {
         if let Data::Text(text) = &self.data { Some(text) } else { None }
@@ -180,14 +188,22 @@ impl Node {
 
     /// True if it contains a fault that is reported already.
     pub fn has_unreadable(&self) -> bool {
-        self.data == Data::Unreadable
-            || self.items().iter().any(Self::has_unreadable)
-            || self.entries().iter().any(|(_, value)| value.has_unreadable())
+        self.data == Data::Unreadable || self.children().any(Self::has_unreadable)
     }
 
     /// True if it is a list or a mapping.
     pub const fn is_collection(&self) -> bool {
         matches!(self.data, Data::List(_) | Data::Map(_))
+    }
+}
+
+/// The value of a key of a mapping; `null` without a position if there is none.
+impl Index<&str> for Node {
+    type Output = Self;
+
+    fn index(&self, name: &str) -> &Self {
+        static MISSING: Node = Node { data: Data::Null, span: 0..0 };
+        self.get(name).map_or(&MISSING, |(_, value)| value)
     }
 }
 

@@ -102,20 +102,20 @@ pub fn declared(
                     let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
                     canvas.line(&line.with(change::value_line(&shown)));
                 }
-                let chain = trace.chain(section, key, &subject.field);
+                let chain = trace.value_chain(section, key, &subject.field);
                 draw_links(&mut canvas, None, &chain, section, &values);
                 return canvas.finish();
             }
-            let whole = trace.chain(section, key, &[]);
+            let whole = trace.value_chain(section, key, &[]);
             let title = (section.shape == Shape::List).then_some(section.noun);
             // The fields of a mapping show that it is declared, if it has some.
             let is_more = fields.keys().next().is_none()
-                || whole.iter().any(|link| link.setting.what != Content::Declared);
+                || whole.iter().any(|link| link.setting.content != Content::Declared);
             if title.is_some() || is_more {
                 draw_links(&mut canvas, title, &whole, section, &values);
             }
             for name in fields.keys().filter(|name| !section.identity.contains(name)) {
-                let chain = trace.chain(section, key, &[name.to_owned()]);
+                let chain = trace.value_chain(section, key, &[name.to_owned()]);
                 draw_links(&mut canvas, Some(name), &chain, section, &values);
             }
         }
@@ -195,7 +195,7 @@ fn draw_links(
 
 /// The contribution of a layer: a value, or something else in words.
 fn contribution(link: &Link<'_>, section: Section, beside: &Fields) -> Result<Shown, &'static str> {
-    match &link.setting.what {
+    match &link.setting.content {
         Content::Value(value) => {
             let field = link.setting.names.first().map_or("", String::as_str);
             // A template or a change of a list is in place of a value.

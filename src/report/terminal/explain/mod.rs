@@ -34,7 +34,7 @@ pub fn fields(descriptions: &[Known], style: Style) -> String {
     let mut canvas = Canvas::new(style, &none);
     for field in descriptions {
         canvas.gap();
-        let kinds = field.labels().join(", ");
+        let kinds = field.homes.join(", ");
         let head = match field.name.as_str() {
             "" => Line::of(Paint::Bold, kinds),
             name => Line::of(Paint::Bold, name).text(format!(", in {kinds}")),

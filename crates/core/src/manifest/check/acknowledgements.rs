@@ -63,9 +63,9 @@ fn check_path(
     let address = acknowledgement.at.written();
     let path = acknowledgement.at.over_paths().to_lowercase();
     let is_included = if is_literal(&path) {
-        Scope::ALL.iter().any(|scope| rules.including(*scope, &path, false).is_some())
+        Scope::ALL.iter().any(|scope| rules.including_rule(*scope, &path, false).is_some())
     } else {
-        rules.all().any(|rule| rule.includes)
+        rules.all().any(|rule| rule.includes_undeclared)
     };
     // A path inside a project has a message of its own.
     if is_included || enclosing_project(&path, declared).is_some() {

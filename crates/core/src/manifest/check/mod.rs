@@ -65,7 +65,7 @@ pub(super) struct Context {
 impl Context {
     /// True if these manifests may declare the group or project at `path`.
     pub(super) fn manages(&self, path: &str) -> bool {
-        self.manages.as_ref().is_none_or(|managed| !managed.holding(path).is_empty())
+        self.manages.as_ref().is_none_or(|managed| !managed.matching_entries(path).is_empty())
     }
 }
 
@@ -125,7 +125,7 @@ fn check_invented(
 /// Checks a container that a rule includes.
 pub(super) fn check_included(included: Included, context: &Context) -> (Container, Faults) {
     let (container, faults) = check_container(included.merged, context);
-    (Container { brought_in: Some(included.by), ..container }, faults)
+    (Container { brought_in: Some(included.rule_glob), ..container }, faults)
 }
 
 fn check_container(merged: Box<document::Container>, context: &Context) -> (Container, Faults) {
@@ -193,8 +193,9 @@ impl Check<'_> {
         let (create_section, _) = catalogue::container(scope);
         self.check_manages(&path, &life, &sections);
         self.check_creation(create_section, &sections);
-        let create =
-            sections.extract_if(.., |section| section.of.section == create_section.section).next();
+        let create = sections
+            .extract_if(.., |section| section.kind.section == create_section.section)
+            .next();
         let create = create.map_or(Creation::Forbidden, |section| self.convert_creation(section));
         let is_new = create.fields().is_some()
             || life.previously.iter().any(|former| path::is_renamed(&former.value, &path.value));
@@ -206,7 +207,7 @@ impl Check<'_> {
         let mut sections: Vec<_> = sections
             .into_iter()
             .map(|section| {
-                let policy = unlisted.remove(section.of.section);
+                let policy = unlisted.remove(section.kind.section);
                 self.convert_section(section, policy)
             })
             .collect();
@@ -230,15 +231,15 @@ impl Check<'_> {
         let Some(manages) = &self.context.manages else { return };
         // A former path also declares the container that is there.
         for path in std::iter::once(path).chain(&life.previously) {
-            if manages.holding(&path.value).is_empty() {
-                let words = words![path = path.value, why = manages.why_not(&path.value)];
+            if manages.matching_entries(&path.value).is_empty() {
+                let words = words![path = path.value, why = manages.explain_exclusion(&path.value)];
                 self.faults.report(texts::OUTSIDE, Spot::value(&path.origin), words);
             }
         }
-        let holding = manages.holding(&path.value);
+        let holding = manages.matching_entries(&path.value);
         for section in sections.iter().filter(|_| !holding.is_empty()) {
-            let name = section.of.section;
-            if !holding.iter().any(|managed| managed.has(name)) {
+            let name = section.kind.section;
+            if !holding.iter().any(|managed| managed.allows_section(name)) {
                 let words = words![path = path.value, section = name];
                 self.faults.report(texts::OUTSIDE_SECTION, Spot::key(&section.origin), words);
             }
@@ -267,7 +268,7 @@ impl Check<'_> {
             return;
         }
         let former = life.previously.first().map(|former| ("previously", &former.origin));
-        let others = sections.iter().map(|section| (section.of.section, &section.origin));
+        let others = sections.iter().map(|section| (section.kind.section, &section.origin));
         let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in others.chain(former).chain(policy) {
             self.faults.report(texts::BESIDE_ABSENT, Spot::key(origin), words![name]);
@@ -277,7 +278,7 @@ impl Check<'_> {
     /// Checks all fields of the create request together.
     fn check_creation(&mut self, create_section: kind::Section, sections: &[Section]) {
         let first_part = |of: kind::Section| {
-            let section = sections.iter().find(|section| section.of.section == of.section)?;
+            let section = sections.iter().find(|section| section.kind.section == of.section)?;
             Some((section, section.parts.first()?))
         };
         let create = first_part(create_section).map(|(_, create)| create);
@@ -311,7 +312,7 @@ impl Check<'_> {
         for (name, field) in create.fields.iter() {
             let conflicts = match part.fields.get(name) {
                 Some(other) => other.value != field.value,
-                None => part.state == State::Absent && along.of.section == name,
+                None => part.state == State::Absent && along.kind.section == name,
             };
             if conflicts {
                 let words = words![create = create_section.section, name];
@@ -343,7 +344,7 @@ impl Check<'_> {
         let Some(part) = part.filter(|part| part.state == State::Present) else {
             return Creation::Forbidden;
         };
-        self.check_fields(section.of, &part.fields);
+        self.check_fields(section.kind, &part.fields);
         Creation::Allowed(part.fields)
     }
 
@@ -352,7 +353,7 @@ impl Check<'_> {
         section: Section,
         policy: Option<Sourced<Unlisted>>,
     ) -> DeclaredSection {
-        let Section { of, origin, parts } = section;
+        let Section { kind: of, origin, parts } = section;
         self.require_tier(of.section, of.tier(), Spot::key(&origin));
         if let (Some(release), Some(since)) = (self.context.release, of.since())
             && release < since

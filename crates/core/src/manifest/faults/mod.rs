@@ -281,7 +281,7 @@ impl Findings {
         let repaired = sentences::repair_document(document, &checker.schema);
         let [refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
             let mut refused = BTreeSet::new();
-            let errors = checker.errors(document).take(2 * MOST);
+            let errors = checker.schema_errors(document).take(2 * MOST);
             // The form of a section is part of the help for its name; its fields are not.
             let level = |at: &str, error: &ValidationError<'_>| {
                 at.matches('/').count()
@@ -328,7 +328,7 @@ impl Findings {
         let content = read(&parsed, &mut findings);
         findings.explain_slips(text);
         let mut source = Source::new(name.clone(), text);
-        mask::hide(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
+        mask::hide_secrets(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
         let (mut faults, more) = findings.place(&source);
         faults.extend(more.diagnostic(name));
         (content, faults)

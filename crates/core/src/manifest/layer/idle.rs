@@ -1,5 +1,5 @@
-//! Reports what has no effect: rules that match nothing, exceptions from nothing, parameters that no text uses,
-//! and policies for sections that nothing declares.
+//! Reports rules that match nothing, exceptions from nothing, parameters that no text uses, and
+//! policies for sections that nothing declares.
 
 use std::{
     collections::BTreeSet,
@@ -23,27 +23,28 @@ use crate::{
 
 impl Rules {
     /// True if `rule` may match what another rule includes.
-    fn may_hold_for_included(&self, rule: &Rule) -> bool {
-        let including = self.all().filter(|other| other.includes && other.scope == rule.scope);
+    fn may_match_included(&self, rule: &Rule) -> bool {
+        let including =
+            self.all().filter(|other| other.includes_undeclared && other.scope == rule.scope);
         let mut included = including.flat_map(|other| other.paths.iter());
-        included.any(|other| rule.paths.iter().any(|one| may_meet(one, other)))
+        included.any(|other| rule.paths.iter().any(|one| may_overlap(one, other)))
     }
 
-    /// Reports rules that include what exists and match neither a `declared` path nor one that
-    /// `exists`. All paths are in lower case. That a group is in `nowhere` is reported elsewhere.
+    /// Reports including rules that match neither a `declared` nor an `existing` path. All paths are in
+    /// lower case. Missing groups are reported elsewhere.
     pub(in crate::manifest) fn report_idle_live(
         &self,
         declared: &BTreeSet<String>,
-        exists: &[(Scope, String)],
-        nowhere: &[String],
+        existing: &[(Scope, String)],
+        missing_groups: &[String],
         faults: &mut Faults,
     ) {
-        for rule in self.all().filter(|rule| rule.includes && rule.is_named) {
-            let mut exists = exists.iter().filter(|(scope, _)| *scope == rule.scope);
+        for rule in self.all().filter(|rule| rule.includes_undeclared && rule.is_named) {
+            let mut exists = existing.iter().filter(|(scope, _)| *scope == rule.scope);
             let is_idle = !declared.iter().any(|path| rule.best_match(path).is_some())
                 && !exists.any(|(_, path)| rule.best_match(path).is_some());
             // Those of one part were reported before.
-            if is_idle && !is_of_one_part(rule) && !is_for_one_of(rule, nowhere) {
+            if is_idle && !has_single_part_globs(rule) && !starts_with_group(rule, missing_groups) {
                 report_idle_rule(rule, "declared or existing", &[], faults);
             }
         }
@@ -52,26 +53,28 @@ impl Rules {
     /// Reports rules without effect on `containers`, which are in order of their paths.
     pub(super) fn report_idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
         let is_clean = faults.found.iter().all(|fault| fault.severity == Severity::Warning);
-        for (at, TrackedRule { rule, is_used, declared, params }) in self.rules.iter().enumerate() {
+        for (index, TrackedRule { rule, is_used, unlisted_counts: declared, params }) in
+            self.rules.iter().enumerate()
+        {
             // Only the service knows what it, or another rule, includes; and of two profiles with one
             // name, it is unknown which one is used.
             let is_second = rule
                 .profile
                 .as_ref()
-                .is_some_and(|name| self.position(rule.scope, name) != Some(at));
+                .is_some_and(|name| self.profile_position(rule.scope, name) != Some(index));
             if !is_used.load(Ordering::Relaxed) {
-                let may_be_live =
-                    !is_of_one_part(rule) && (rule.includes || self.may_hold_for_included(rule));
+                let may_be_live = !has_single_part_globs(rule)
+                    && (rule.includes_undeclared || self.may_match_included(rule));
                 if !is_second && !may_be_live {
                     report_idle_rule(rule, "declared", containers, faults);
                 }
                 continue;
             }
-            if !rule.includes {
+            if !rule.includes_undeclared {
                 report_idle_exceptions(rule, containers, faults);
             }
             let unused = params.iter().filter(|(_, is_used)| !is_used.load(Ordering::Relaxed));
-            for (name, _) in unused.filter(|_| is_clean && !rule.includes) {
+            for (name, _) in unused.filter(|_| is_clean && !rule.includes_undeclared) {
                 report_idle_param(name, &rule.body.params[name].origin, &[], faults);
             }
             for (name, numbers) in declared {
@@ -89,7 +92,7 @@ impl Rules {
     }
 }
 
-/// Reports a parameter that no text uses. Those that are `used` may be meant.
+/// Reports a parameter that no text uses. Help names a similar one of the `used` parameters.
 pub(super) fn report_idle_param<'u>(
     name: &str,
     at: &Origin,
@@ -102,8 +105,8 @@ pub(super) fn report_idle_param<'u>(
     }
 }
 
-/// The first of `containers`, in order of their paths, of which the path starts with `prefix`.
-fn first_from<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c Container> {
+/// The first container whose path starts with `prefix`. They are in order of their paths.
+fn find_by_prefix<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c Container> {
     let (prefix, path) =
         (prefix.to_lowercase(), |container: &Container| container.path.value.to_lowercase());
     let at = containers.partition_point(|container| path(container) < prefix);
@@ -112,13 +115,13 @@ fn first_from<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c 
 
 /// True if one of `containers` that `rule` may be about has this `path`.
 fn is_declared(rule: &Rule, path: &str, containers: &[Box<Container>]) -> bool {
-    first_from(containers, path)
+    find_by_prefix(containers, path)
         .is_some_and(|of| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path))
 }
 
-/// True if a path may match both globs: what is special in them but `*` counts as any text.
-fn may_meet(one: &Glob, other: &Glob) -> bool {
-    let [one, other] = [one, other].map(|glob| {
+/// True if a path may match both globs. All special characters count as `*`.
+fn may_overlap(first: &Glob, other: &Glob) -> bool {
+    let [one, other] = [first, other].map(|glob| {
         // `**/` also matches nothing.
         let text = glob.written().to_lowercase().replace("**/", "*");
         match text.find(['?', '[', '{', '\\']) {
@@ -131,7 +134,7 @@ fn may_meet(one: &Glob, other: &Glob) -> bool {
 
 /// True if a glob of `rule` starts with one of the lower-case paths of `groups`. A regular expression
 /// is about no group.
-fn is_for_one_of(rule: &Rule, groups: &[String]) -> bool {
+fn starts_with_group(rule: &Rule, groups: &[String]) -> bool {
     rule.paths.iter().map(Glob::written).filter(|glob| !is_expression(glob)).any(|glob| {
         let glob = format!("{}/", glob.to_lowercase());
         groups.iter().any(|group| {
@@ -141,7 +144,7 @@ fn is_for_one_of(rule: &Rule, groups: &[String]) -> bool {
 }
 
 /// True if all globs of a rule for projects have one part, which the path of no project has.
-fn is_of_one_part(rule: &Rule) -> bool {
+fn has_single_part_globs(rule: &Rule) -> bool {
     let is_for_projects = rule.scope == Scope::Project && rule.profile.is_none();
     let mut globs = rule.paths.iter().map(Glob::written);
     is_for_projects && globs.all(|glob| !glob.contains('/') && !glob.contains("**"))
@@ -165,7 +168,7 @@ fn report_idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faul
     }
     let is_above = |glob: &Glob| {
         let prefix = glob.written().strip_suffix('*').unwrap_or_default();
-        prefix.ends_with('/') && first_from(containers, prefix).is_some()
+        prefix.ends_with('/') && find_by_prefix(containers, prefix).is_some()
     };
     let is_below = |glob: &Glob| {
         let outer = glob.written().strip_suffix("/**").unwrap_or_default();
@@ -176,7 +179,7 @@ fn report_idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faul
         _ if paths.iter().any(is_above) => texts::IDLE_STAR,
         _ if paths.iter().any(is_below) => texts::IDLE_BELOW,
         _ if paths.iter().all(|glob| is_literal(glob.written())) => texts::IDLE_LITERAL,
-        _ if is_of_one_part(rule) => texts::IDLE_ONE_PART,
+        _ if has_single_part_globs(rule) => texts::IDLE_ONE_PART,
         _ => texts::IDLE_MATCH,
     };
     let first = paths.iter().next().map(Glob::written).unwrap_or_default();
@@ -188,7 +191,7 @@ fn report_idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &m
     let Some(except) = &rule.except else { return };
     let paths = except.value.iter().map(Glob::written);
     for path in paths.filter(|path| is_literal(path) && !is_declared(rule, path, containers)) {
-        let has_below = first_from(containers, &format!("{path}/")).is_some();
+        let has_below = find_by_prefix(containers, &format!("{path}/")).is_some();
         let texts = if has_below { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };
         let words = words![noun = rule.scope.noun(), path];
         faults.report(texts, Spot::item(&except.origin, path), words);

@@ -25,25 +25,25 @@ use crate::{
 pub(in crate::manifest) struct Included {
     pub(in crate::manifest) merged: Box<Container>,
     /// The glob of the rule.
-    pub(in crate::manifest) by: Arc<str>,
+    pub(in crate::manifest) rule_glob: Arc<str>,
 }
 
 impl Rules {
     /// The container at `path`, merged from the rules, if a named rule includes it. It exists and
     /// no document declares it.
-    pub(in crate::manifest) fn include(
+    pub(in crate::manifest) fn include_path(
         &self,
         scope: Scope,
         path: &Arc<str>,
     ) -> Option<(Included, Faults)> {
-        let (rule, glob) = self.including(scope, &path.to_lowercase(), true)?;
+        let (rule, glob) = self.including_rule(scope, &path.to_lowercase(), true)?;
         let (merged, faults) = merge_rules(self, scope, path, rule);
-        Some((Included { merged, by: glob.written().into() }, faults))
+        Some((Included { merged, rule_glob: glob.written().into() }, faults))
     }
 
     /// The globs of named rules that include existing containers.
     pub(in crate::manifest) fn including_globs(&self) -> impl Iterator<Item = (Scope, &Glob)> {
-        let including = self.all().filter(|rule| rule.includes && rule.is_named);
+        let including = self.all().filter(|rule| rule.includes_undeclared && rule.is_named);
         including.flat_map(|rule| rule.paths.iter().map(|glob| (rule.scope, glob)))
     }
 }
@@ -64,7 +64,7 @@ fn merge_rules(
     };
     let (mut merged, _, faults) = merge_container(Box::new(container), rules, &[]);
     let (create_section, _) = catalogue::container(scope);
-    merged.body.sections.retain(|section| section.of.section != create_section.section);
+    merged.body.sections.retain(|section| section.kind.section != create_section.section);
     (merged, faults)
 }
 
@@ -73,18 +73,20 @@ fn merge_rules(
 pub(super) fn check_invented_paths(rules: &Rules, layered: &mut Layered) {
     let declared: BTreeSet<String> =
         layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
-    let mut tried = BTreeSet::new();
+    let mut tested_paths = BTreeSet::new();
     for rule in rules.all() {
         let mut paths = rule.paths.iter().flat_map(|glob| invent_paths(rule.scope, glob));
-        let brought = paths.find_map(|path| {
-            let (by, _) = rules.including(rule.scope, &path, false)?;
-            let is_of_it = rule.best_match(&path).is_some() && !declared.contains(&path);
-            is_of_it.then_some((path, by))
+        let included = paths.find_map(|path| {
+            let (including, _) = rules.including_rule(rule.scope, &path, false)?;
+            let is_matched = rule.best_match(&path).is_some() && !declared.contains(&path);
+            is_matched.then_some((path, including))
         });
-        let Some((path, by)) = brought.filter(|(path, _)| tried.insert(path.clone())) else {
+        let Some((path, including)) =
+            included.filter(|(path, _)| tested_paths.insert(path.clone()))
+        else {
             continue;
         };
-        layered.invented.push(merge_rules(rules, rule.scope, &path.into(), by));
+        layered.invented.push(merge_rules(rules, rule.scope, &path.into(), including));
     }
 }
 

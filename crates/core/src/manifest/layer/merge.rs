@@ -13,7 +13,7 @@ use std::{
 use serde_json::json;
 
 use super::{
-    rules::{Claim, FEW, Layers, report_ambiguous},
+    rules::{Claim, Layers, MAX_LISTED, report_ambiguous},
     slots::{Slot, add_slot, apply_change, list_change, set_value, split_fields},
     text::{Filler, has_template},
 };
@@ -22,12 +22,12 @@ use crate::{
     desired::{Declared, PROJECTS, Unlisted},
     kind::{self, Shape, forms::CONDITION},
     manifest::{
-        faults::{Faults, Spot, texts, words},
+        faults::{Faults, Spot, Texts, texts, words},
         read::{
             document::{Body, Part, Section, State, Validity, identity},
             layers::BUILT_IN,
         },
-        schema::refused,
+        schema::find_refusal,
     },
     origin::{Layer, Origin, Sourced},
     secret::{Reference, has_reference},
@@ -35,15 +35,15 @@ use crate::{
     value::{Json, Value},
 };
 
-/// The result of `layers` and the document `own`.
-pub(super) fn merge(
+/// The merged content of `layers` and the document.
+pub(super) fn merge_layers(
     path: &Sourced<Arc<str>>,
     layers: &Layers<'_>,
     document: &Body,
     faults: &mut Faults,
 ) -> Body {
     let filler = Filler::new(path, layers);
-    let mut merging = Merging {
+    let mut merge = ContainerMerge {
         filler,
         sections: BTreeMap::new(),
         unlisted: BTreeMap::new(),
@@ -52,30 +52,30 @@ pub(super) fn merge(
     };
     for equal in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
         let bodies: Vec<_> = equal.iter().map(|(_, tracked)| &tracked.rule.body).collect();
-        merging.add_layers(equal[0].0, &bodies);
+        merge.add_layers(equal[0].0, &bodies);
     }
     let highest = layers.rules.last().map_or(0, |(rank, _)| rank + 1);
-    merging.add_layers(highest, &[document]);
-    merging.into_body()
+    merge.add_layers(highest, &[document]);
+    merge.finish()
 }
 
 impl Body {
     /// True if it sets anything of the section `name`.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.sections.iter().any(|section| section.of.section == name)
+    pub(super) fn has_section(&self, name: &str) -> bool {
+        self.sections.iter().any(|section| section.kind.section == name)
     }
 
     /// True if it contains no templates and no changes of lists.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(super) fn has_no_forms(&self) -> bool {
         let mut parts = self.sections.iter().flat_map(|section| &section.parts);
-        parts.all(|part| !part.is_open && part.state != State::Unmanaged)
+        parts.all(|part| !part.has_forms && part.state != State::Unmanaged)
     }
 }
 
 /// A group or project during merging.
-struct Merging<'m> {
+struct ContainerMerge<'m> {
     filler: Filler<'m>,
-    sections: BTreeMap<&'static str, Merged<'m>>,
+    sections: BTreeMap<&'static str, SectionMerge<'m>>,
     unlisted: BTreeMap<&'static str, Claim<Unlisted>>,
     /// One or none.
     watch: BTreeMap<(), Claim<bool>>,
@@ -83,16 +83,16 @@ struct Merging<'m> {
 }
 
 /// A section during merging.
-struct Merged<'m> {
-    of: kind::Section,
+struct SectionMerge<'m> {
+    section: kind::Section,
     rank: usize,
     origin: Origin,
     entries: BTreeMap<String, Entry<'m>>,
     /// Duplicate entries of a document. They are an error that is reported later.
-    twice: Vec<Part>,
+    duplicates: Vec<Part>,
 }
 
-/// The place of a layer among all.
+/// The position of a layer among all layers.
 #[derive(Clone, Copy, PartialEq)]
 struct Place {
     rank: usize,
@@ -107,7 +107,7 @@ struct Entry<'m> {
     origin: Origin,
     state: State,
     /// The origin of a different state in a layer of the same rank.
-    other: Option<Origin>,
+    conflict: Option<Origin>,
     validity: Validity,
     fields: Fields<'m>,
 }
@@ -120,10 +120,10 @@ enum Fields<'m> {
     Slots(BTreeMap<String, Slot>),
 }
 
-impl<'m> Merging<'m> {
+impl<'m> ContainerMerge<'m> {
     /// Adds layers of equal rank. Earlier ones were lower.
     fn add_layers(&mut self, rank: usize, bodies: &[&'m Body]) {
-        for section in bodies.iter().flat_map(|body| &body.ignores) {
+        for section in bodies.iter().flat_map(|body| &body.ignored_sections) {
             self.sections.remove(section);
             self.unlisted.remove(section);
         }
@@ -141,31 +141,31 @@ impl<'m> Merging<'m> {
     }
 
     fn add_section(&mut self, layer: Place, section: &'m Section) {
-        let (of, origin, rank) = (section.of, &section.origin, layer.rank);
-        let merged = self.sections.entry(of.section).or_insert_with(|| Merged {
-            of,
+        let (kind, origin, rank) = (section.kind, &section.origin, layer.rank);
+        let merged = self.sections.entry(kind.section).or_insert_with(|| SectionMerge {
+            section: kind,
             rank,
             origin: origin.clone(),
             entries: BTreeMap::new(),
-            twice: Vec::new(),
+            duplicates: Vec::new(),
         });
         if merged.rank < rank || *origin < merged.origin {
             (merged.rank, merged.origin) = (rank, origin.clone());
         }
-        if of.shape == Shape::List && section.parts.is_empty() && !merged.entries.is_empty() {
+        if kind.shape == Shape::List && section.parts.is_empty() && !merged.entries.is_empty() {
             let entries = text::count(merged.entries.len(), "entry");
-            let words = words![name = of.section, entries];
+            let words = words![name = kind.section, entries];
             self.faults.report(texts::ADDS_NOTHING, Spot::key(origin), words);
         }
         for part in &section.parts {
-            if let Some((key, fields)) = fill_identity(of, part, &self.filler, self.faults) {
+            if let Some((key, fields)) = fill_identity(kind, part, &self.filler, self.faults) {
                 merged.add_entry(layer, key, part, fields);
             }
         }
     }
 
     /// The result of all layers.
-    fn into_body(mut self) -> Body {
+    fn finish(mut self) -> Body {
         let mut body = Body::default();
         for (name, claim) in std::mem::take(&mut self.unlisted) {
             // A rule may set it for containers that have the section; in a document, it is checked
@@ -173,32 +173,32 @@ impl<'m> Merging<'m> {
             let is_declared = name == PROJECTS || self.sections.contains_key(name);
             if is_declared || claim.value.origin.layer > Layer::Profile {
                 let what = format!("unlisted.{name}");
-                body.unlisted.insert(name, claim.settle(&what, self.filler.path(), self.faults));
+                body.unlisted.insert(name, claim.resolve(&what, self.filler.path(), self.faults));
             }
         }
         let watch = std::mem::take(&mut self.watch).into_values().next();
-        body.watch = watch.map(|claim| claim.settle("watch", self.filler.path(), self.faults));
+        body.watch = watch.map(|claim| claim.resolve("watch", self.filler.path(), self.faults));
         for merged in std::mem::take(&mut self.sections).into_values() {
-            let Merged { of, origin, entries, twice, .. } = merged;
+            let SectionMerge { section: of, origin, entries, duplicates: twice, .. } = merged;
             let mut parts: Vec<_> =
                 entries.into_iter().map(|(key, entry)| self.finish_entry(of, key, entry)).collect();
             parts.extend(twice);
-            body.sections.push(Section { of, origin, parts });
+            body.sections.push(Section { kind: of, origin, parts });
         }
-        self.filler.add_to(&mut body);
+        self.filler.record_in(&mut body);
         body
     }
 
-    fn finish_entry(&mut self, of: kind::Section, key: String, entry: Entry<'_>) -> Part {
-        let Entry { origin, state, other, mut validity, fields, .. } = entry;
+    fn finish_entry(&mut self, section: kind::Section, key: String, entry: Entry<'_>) -> Part {
+        let Entry { origin, state, conflict: other, mut validity, fields, .. } = entry;
         let path = self.filler.path();
-        report_ambiguous(of.section, path, &origin, other.as_ref(), self.faults);
+        report_ambiguous(section.section, path, &origin, other.as_ref(), self.faults);
         let fields = match fields {
             Fields::Whole(fields) => fields.into_owned(),
-            Fields::Slots(slots) => self.resolve_slots(of, slots, &mut validity),
+            Fields::Slots(slots) => self.resolve_slots(section, slots, &mut validity),
         };
         let key = OnceLock::from(key);
-        Part { origin, state, validity, is_open: false, fields, key }
+        Part { origin, state, validity, has_forms: false, fields, key }
     }
 
     /// The fields of `slots`, with every template filled in.
@@ -210,7 +210,7 @@ impl<'m> Merging<'m> {
     ) -> Declared {
         let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
         for slot in slots.into_values() {
-            let Slot { rank, names, value, below, origin, other } = slot;
+            let Slot { rank, names, value, lower_value: below, origin, conflict: other } = slot;
             let (what, path) = (names.join("."), self.filler.path());
             report_ambiguous(&what, path, &origin, other.as_ref(), self.faults);
             if origin.layer > Layer::Profile {
@@ -218,8 +218,9 @@ impl<'m> Merging<'m> {
             }
             let value = apply_change(of, &names[0], value, below);
             let Some((first, within)) = names.split_first() else { continue };
-            let new = || (rank, Sourced { value: Json::Null.into(), origin: origin.clone() });
-            let (highest, field) = fields.entry(first.clone()).or_insert_with(new);
+            let (highest, field) = fields.entry(first.clone()).or_insert_with(|| {
+                (rank, Sourced { value: Json::Null.into(), origin: origin.clone() })
+            });
             set_value(&mut field.value, within, value);
             if *highest < rank || (*highest == rank && origin < field.origin) {
                 (*highest, field.origin) = (rank, origin);
@@ -252,7 +253,7 @@ impl<'m> Merging<'m> {
         for text in removed.iter().filter(|item| !below.contains(item)).filter_map(Json::as_str) {
             let fault =
                 self.faults.report(texts::REMOVES_NOTHING, Spot::item(origin, text), words![name]);
-            let lower: Vec<_> = below.iter().filter_map(Json::as_str).take(FEW).collect();
+            let lower: Vec<_> = below.iter().filter_map(Json::as_str).take(MAX_LISTED).collect();
             if !lower.is_empty() {
                 fault.help(format!("write it as lower layers do: {}", text::listed(&lower)));
             }
@@ -260,10 +261,10 @@ impl<'m> Merging<'m> {
     }
 }
 
-impl<'m> Merged<'m> {
+impl<'m> SectionMerge<'m> {
     /// Adds the entry `key` of a layer.
     fn add_entry(&mut self, layer: Place, key: String, part: &'m Part, fields: Cow<'m, Declared>) {
-        let (of, rank) = (self.of, layer.rank);
+        let (section, rank) = (self.section, layer.rank);
         if part.state == State::Unmanaged
             && let Ok(glob) = Glob::over_names(&key)
         {
@@ -274,44 +275,48 @@ impl<'m> Merged<'m> {
                 self.entries.remove(&key);
             }
         }
-        let new = |fields: Cow<'m, Declared>| Entry {
-            layer,
-            origin: part.origin.clone(),
-            state: part.state,
-            other: None,
-            validity: part.validity,
-            fields: match part.is_open {
-                true => Fields::Slots(split_fields(of, &fields, rank)),
-                false => Fields::Whole(fields),
-            },
-        };
         let Some(entry) = self.entries.get_mut(&key) else {
-            self.entries.insert(key, new(fields));
+            self.entries.insert(key, Entry::new(section, layer, part, fields));
             return;
         };
         if entry.layer == layer {
-            self.twice.push(part.clone());
+            self.duplicates.push(part.clone());
         } else if part.state == State::Present && entry.state == State::Present {
-            entry.add_fields(of, layer, part, &fields);
+            entry.add_fields(section, layer, part, &fields);
         } else if entry.layer.rank < rank {
-            *entry = new(fields);
+            *entry = Entry::new(section, layer, part, fields);
         } else if part.state != entry.state {
             // With either of the two, it is an error.
-            entry.other = Some(part.origin.clone());
+            entry.conflict = Some(part.origin.clone());
         }
     }
 }
 
 impl<'m> Entry<'m> {
+    fn new(section: kind::Section, layer: Place, part: &Part, fields: Cow<'m, Declared>) -> Self {
+        Self {
+            layer,
+            origin: part.origin.clone(),
+            state: part.state,
+            conflict: None,
+            validity: part.validity,
+            fields: if part.has_forms {
+                Fields::Slots(split_fields(section, &fields, layer.rank))
+            } else {
+                Fields::Whole(fields)
+            },
+        }
+    }
+
     /// Adds fields.
-    fn add_fields(&mut self, of: kind::Section, layer: Place, part: &Part, fields: &Declared) {
+    fn add_fields(&mut self, section: kind::Section, layer: Place, part: &Part, fields: &Declared) {
         let lower = std::mem::replace(&mut self.fields, Fields::Slots(BTreeMap::new()));
         let mut all = match lower {
-            Fields::Whole(fields) => split_fields(of, &fields, self.layer.rank),
+            Fields::Whole(fields) => split_fields(section, &fields, self.layer.rank),
             Fields::Slots(slots) => slots,
         };
-        for (key, slot) in split_fields(of, fields, layer.rank) {
-            add_slot(of, &mut all, key, slot);
+        for (key, slot) in split_fields(section, fields, layer.rank) {
+            add_slot(section, &mut all, key, slot);
         }
         self.fields = Fields::Slots(all);
         if self.layer.rank < layer.rank || part.origin < self.origin {
@@ -330,7 +335,7 @@ pub(super) fn fill_identity<'p>(
     filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> Option<(String, Cow<'p, Declared>)> {
-    if !part.is_open || of.identity.is_empty() {
+    if !part.has_forms || of.identity.is_empty() {
         return Some((part.key(of).to_owned(), Cow::Borrowed(&part.fields)));
     }
     let mut fields: BTreeMap<&str, _> = part.fields.iter().collect();
@@ -367,19 +372,18 @@ fn list_values(value: &Json) -> impl Iterator<Item = &Json> {
     one.into_iter().chain(conditions.into_iter().flatten())
 }
 
-/// True if a parameter of `template` has a `$` in front, as other tools write it.
-fn keeps_dollar(template: &str) -> bool {
-    let mut signs = template.match_indices("${").chain(template.match_indices("%{"));
-    signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'))
-}
-
-/// True if `template` has a name in double braces, which fill in nothing.
-fn keeps_braces(template: &str) -> bool {
-    template.match_indices("{{").any(|(at, braces)| {
+/// The warning about braces in `template` that fill in nothing: a name in two of them, or a parameter
+/// with a `$` in front, as other tools write it.
+fn find_foreign_braces(template: &str) -> Option<Texts> {
+    let has_name = template.match_indices("{{").any(|(at, braces)| {
         let inner = template[at + braces.len()..].split("}}").next().unwrap_or_default();
         let is_expression = inner.strip_prefix(' ').is_some_and(|name| text::is_name(name.trim()));
         (is_expression || BUILT_IN.contains(&inner)) && !template[..at].ends_with(['$', '%', '{'])
-    })
+    });
+    let mut signs = template.match_indices("${").chain(template.match_indices("%{"));
+    let has_sign = signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'));
+    let after_sign = has_sign.then_some(texts::DOLLAR_BEFORE_TEMPLATE);
+    if has_name { Some(texts::KEPT_BRACES) } else { after_sign }
 }
 
 /// Fills in every template in the field `name`. Returns whether the result is valid.
@@ -402,7 +406,7 @@ fn fill_templates(
     let template = json.map(ToString::to_string).unwrap_or_default();
     let at = Spot::key(&field.origin);
     let fault = match filler.fill_field(of, name, field) {
-        Err(unfilled) if filler.is_missed(&unfilled) => return false,
+        Err(unfilled) if filler.is_reported_as_missing(&unfilled) => return false,
         Err(unfilled) => faults.push(*unfilled.fault),
         Ok(()) if is_named || spec.is_none() => return true,
         Ok(()) => {
@@ -415,12 +419,10 @@ fn fill_templates(
                 return false;
             }
             let why = written
-                .and_then(|json| list_values(&json).find_map(|json| refused(of, name, json)));
+                .and_then(|json| list_values(&json).find_map(|json| find_refusal(of, name, json)));
             let Some(why) = why else {
-                if keeps_braces(&template) {
-                    faults.report(texts::KEPT_BRACES, at, &[]);
-                } else if keeps_dollar(&template) {
-                    faults.report(texts::DOLLAR_BEFORE_TEMPLATE, at, &[]);
+                if let Some(warning) = find_foreign_braces(&template) {
+                    faults.report(warning, at, &[]);
                 }
                 return true;
             };

@@ -33,7 +33,7 @@ mod trace;
 
 pub(super) use include::Included;
 pub(super) use rules::Rules;
-pub(super) use text::references;
+pub(super) use text::find_references;
 pub use trace::{Content, Effect, Layer, Link, Setting, Trace};
 
 /// The result of merging all documents.
@@ -57,7 +57,7 @@ pub(super) struct Layered {
 }
 
 /// Merges the documents, in any order, and traces the containers at `traced`.
-pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
+pub(super) fn merge_documents(documents: Vec<Document>, traced: &[Glob]) -> Layered {
     let mut layered = Layered::default();
     let (mut containers, mut rules) = (Vec::new(), Vec::new());
     for document in documents {
@@ -106,13 +106,13 @@ fn merge_container(
     let document = is_traced.then(|| body.clone());
     let params = std::mem::take(&mut body.params);
     // Nothing else may be declared for an absent container.
-    if life.absent().is_none() && !(layers.is_empty() && body.is_closed()) {
-        *body = merge::merge(path, &layers, body, &mut faults);
+    if life.absent().is_none() && !(layers.is_empty() && body.has_no_forms()) {
+        *body = merge::merge_layers(path, &layers, body, &mut faults);
     }
-    Rules::track(&layers, body);
+    Rules::track_use(&layers, body);
     // A fault may be about a parameter with nearly the same name.
     if faults.is_empty() {
-        for (name, value) in params.iter().filter(|(name, _)| !layers.uses(name, body)) {
+        for (name, value) in params.iter().filter(|(name, _)| !layers.uses_param(name, body)) {
             idle::report_idle_param(name, &value.origin, body.params.keys(), &mut faults);
         }
     }
@@ -125,9 +125,9 @@ fn merge_container(
 fn check_shared_secrets(containers: &[Box<Container>], faults: &mut Faults) {
     let mut named: BTreeMap<&Reference, (&Container, &[String])> = BTreeMap::new();
     for container in containers {
-        for FilledName { secret, from, origin } in &container.body.named {
-            let (first, first_from) = *named.entry(secret).or_insert((container, from));
-            if first.path.value == container.path.value || first_from == from {
+        for FilledName { secret, fillings, origin } in &container.body.named {
+            let (first, first_fillings) = *named.entry(secret).or_insert((container, fillings));
+            if first.path.value == container.path.value || first_fillings == fillings {
                 continue;
             }
             let (one, other) = (&first.path.value, &container.path.value);

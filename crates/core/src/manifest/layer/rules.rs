@@ -35,18 +35,17 @@ pub(in crate::manifest) struct Rules {
 /// The number of names on each side that are compared with a misspelled one.
 const AROUND: usize = 100;
 
-/// The most parameters that are looked at for the one that somebody meant, and profiles that help
-/// lists.
-pub(super) const FEW: usize = 10;
+/// The maximum number of names that help compares or lists.
+pub(super) const MAX_LISTED: usize = 10;
 
 /// A rule and its use.
 #[derive(Debug)]
 pub(super) struct TrackedRule {
     pub(super) rule: Rule,
     pub(super) is_used: AtomicBool,
-    /// The sections of its `unlisted`: where it applies, how many declare them, and how many do not.
-    pub(super) declared: BTreeMap<&'static str, [AtomicUsize; 2]>,
-    /// Its parameters that are used where it applies.
+    /// For each section of its `unlisted`, the numbers of containers that declare it and that do not.
+    pub(super) unlisted_counts: BTreeMap<&'static str, [AtomicUsize; 2]>,
+    /// For each of its parameters, whether a container uses it.
     pub(super) params: BTreeMap<Arc<str>, AtomicBool>,
 }
 
@@ -60,8 +59,8 @@ pub(super) struct Layers<'r> {
     pub(super) rules: Vec<(usize, &'r TrackedRule)>,
     /// The parameters for templates, including those of the document itself.
     pub(super) params: BTreeMap<Arc<str>, Sourced<Value>>,
-    /// The parameters that profiles need and nobody gives, which is reported.
-    pub(super) missed: BTreeSet<Arc<str>>,
+    /// The missing parameters of profiles, which are reported.
+    pub(super) missing_params: BTreeSet<Arc<str>>,
 }
 
 impl Layers<'_> {
@@ -70,8 +69,8 @@ impl Layers<'_> {
     }
 
     /// True if a text of the merged `body` uses the parameter `name`, or a profile needs it.
-    pub(super) fn uses(&self, name: &Arc<str>, body: &Body) -> bool {
-        let mut needs = self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.needs);
+    pub(super) fn uses_param(&self, name: &Arc<str>, body: &Body) -> bool {
+        let mut needs = self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.required_params);
         body.params.contains_key(name) || needs.any(|need| need.value == *name)
     }
 }
@@ -81,9 +80,9 @@ impl Rules {
     pub(super) fn new(mut rules: Vec<Rule>, faults: &mut Faults) -> Self {
         rules.sort_by(|a, b| a.origin.cmp(&b.origin));
         let mut profiles = BTreeMap::new();
-        for (at, rule) in rules.iter().enumerate() {
+        for (index, rule) in rules.iter().enumerate() {
             let Some(name) = &rule.profile else { continue };
-            if let Some(first) = profiles.insert((rule.scope, name.clone()), at) {
+            if let Some(first) = profiles.insert((rule.scope, name.clone()), index) {
                 let words = words![name];
                 let at = [&rule.origin, &rules[first].origin].map(Spot::value);
                 faults.report_pair(texts::DUPLICATE_PROFILE, at, words);
@@ -106,13 +105,14 @@ impl Rules {
 
     /// Reports that there is no profile `name`.
     fn check_profile(&self, scope: Scope, name: &Sourced<Arc<str>>, faults: &mut Faults) {
-        if self.position(scope, &name.value).is_some() {
+        if self.profile_position(scope, &name.value).is_some() {
             return;
         }
         let at = Spot::key(&name.origin);
         let nearby: Vec<_> = self.nearby_profiles(scope, &name.value).collect();
         let mut scopes = Scope::ALL.into_iter();
-        let other = scopes.find_map(|of| Some((of, self.position(of, &name.value)?)));
+        let other =
+            scopes.find_map(|scope| Some((scope, self.profile_position(scope, &name.value)?)));
         let words = words![
             name = crate::text::escape(&name.value),
             scope = scope.noun(),
@@ -126,14 +126,14 @@ impl Rules {
         } else if let Some(near) = nearest(&name.value, nearby.iter().copied()) {
             faults.report(texts::NO_PROFILE, at, words).help(format!("did you mean `{near}`?"));
         } else {
-            let has_few = (1..=FEW).contains(&nearby.len());
+            let has_few = (1..=MAX_LISTED).contains(&nearby.len());
             let texts = if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
             faults.report(texts, at, words);
         }
     }
 
     /// The position of the profile `name`.
-    pub(super) fn position(&self, scope: Scope, name: &Arc<str>) -> Option<usize> {
+    pub(super) fn profile_position(&self, scope: Scope, name: &Arc<str>) -> Option<usize> {
         self.profiles.get(&(scope, name.clone())).copied()
     }
 
@@ -151,43 +151,38 @@ impl Rules {
         let mut done = BTreeSet::new();
         for start in self.profiles.values().copied().collect::<BTreeSet<_>>() {
             // The current path, with the profiles still to follow at each step.
-            let mut path: Vec<(usize, Vec<usize>)> = vec![(start, self.used_by(start))];
-            while let Some((at, remaining)) = path.last_mut() {
+            let mut path: Vec<(usize, Vec<usize>)> = vec![(start, self.profiles_used_by(start))];
+            while let Some((index, remaining)) = path.last_mut() {
                 let Some(next) = remaining.pop() else {
-                    done.insert(*at);
+                    done.insert(*index);
                     path.pop();
                     continue;
                 };
                 match path.iter().position(|(on_path, _)| *on_path == next) {
                     _ if done.contains(&next) => {}
-                    Some(first) => {
-                        self.report_circle(
-                            path[first..].iter().map(|(at, _)| *at).collect(),
-                            faults,
-                        );
-                    }
-                    None => path.push((next, self.used_by(next))),
+                    Some(first) => self.report_circle(&path[first..], faults),
+                    None => path.push((next, self.profiles_used_by(next))),
                 }
             }
         }
     }
 
-    fn report_circle(&self, mut circle: Vec<usize>, faults: &mut Faults) {
-        let name = |at: usize| self.rules[at].rule.profile.as_deref().unwrap_or_default();
-        let first = (0..circle.len()).min_by_key(|at| name(circle[*at]));
+    fn report_circle(&self, circle: &[(usize, Vec<usize>)], faults: &mut Faults) {
+        let mut circle: Vec<_> = circle.iter().map(|(index, _)| &self.rules[*index].rule).collect();
+        let first = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
         circle.rotate_left(first.unwrap_or_default());
-        let names = circle.iter().chain(circle.first()).map(|at| format!("`{}`", name(*at)));
-        let names: Vec<_> = names.collect();
-        let Rule { origin, body, .. } = &self.rules[circle[0]].rule;
+        let profiles = circle.iter().chain(circle.first()).filter_map(|rule| rule.profile.as_ref());
+        let names: Vec<_> = profiles.map(|name| format!("`{name}`")).collect();
+        let Rule { origin, body, .. } = circle[0];
         let at = Spot::key(body.uses.as_ref().map_or(origin, |uses| &uses.origin));
         faults.report(texts::PROFILE_CIRCLE, at, words![names = names.join(" uses ")]);
     }
 
-    /// The profiles that the one at `at` uses.
-    fn used_by(&self, at: usize) -> Vec<usize> {
-        let rule = &self.rules[at].rule;
+    /// The positions of profiles that a profile uses.
+    fn profiles_used_by(&self, index: usize) -> Vec<usize> {
+        let rule = &self.rules[index].rule;
         let names = rule.body.uses.iter().flat_map(|uses| &uses.names);
-        names.filter_map(|name| self.position(rule.scope, &name.value)).collect()
+        names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
     }
 
     /// The layers of the group or project at `path`, which has this `document`.
@@ -200,15 +195,15 @@ impl Rules {
     ) -> Layers<'_> {
         let lower = path.value.to_lowercase();
         let candidates = self.by_path.of(&lower).into_iter();
-        let candidates = candidates.filter(|at| self.rules[*at].rule.scope == scope);
+        let candidates = candidates.filter(|index| self.rules[*index].rule.scope == scope);
         let mut matched: Vec<(Rank, usize)> = candidates
-            .filter_map(|at| Some((self.rules[at].rule.best_match(&lower)?.0, at)))
+            .filter_map(|index| Some((self.rules[index].rule.best_match(&lower)?.0, index)))
             .collect();
         matched.sort_unstable();
         let mut layers = Layers::default();
         let mut number = 0;
         for equal in matched.chunk_by(|(a, _), (b, _)| a == b) {
-            layers.rules.extend(equal.iter().map(|(_, at)| (number, &self.rules[*at])));
+            layers.rules.extend(equal.iter().map(|(_, index)| (number, &self.rules[*index])));
             number += 1;
         }
         let used = merge_uses(&layers.rules, document, &path.value, faults);
@@ -216,15 +211,15 @@ impl Rules {
             self.check_profile(scope, name, faults);
         }
         let profiles = self.flatten_profiles(scope, &used);
-        layers.rules.extend((number..).zip(profiles.iter().map(|(at, _)| &self.rules[*at])));
+        layers.rules.extend((number..).zip(profiles.iter().map(|(index, _)| &self.rules[*index])));
         layers.params = merge_params(&layers.rules, document, &path.value, faults);
-        for (at, name) in profiles {
-            for need in &self.rules[at].rule.needs {
+        for (index, name) in profiles {
+            for need in &self.rules[index].rule.required_params {
                 if layers.params.contains_key(&need.value) {
                     continue;
                 }
-                layers.missed.insert(need.value.clone());
-                let few = layers.params.keys().take(FEW).map(|name| &**name);
+                layers.missing_params.insert(need.value.clone());
+                let few = layers.params.keys().take(MAX_LISTED).map(|name| &**name);
                 let near = nearest(&need.value, few);
                 let at = near.map_or(&name.origin, |near| &layers.params[near].origin);
                 let words = words![path = path.value, profile = name.value, param = need.value];
@@ -238,8 +233,8 @@ impl Rules {
         layers
     }
 
-    /// The profiles `names` with all that they use, lowest first. A profile is above those that it
-    /// uses, and is only listed at its last position.
+    /// The profiles `names` and the profiles that they use, lowest first. A profile is above the
+    /// profiles that it uses, and is only listed at its last position.
     fn flatten_profiles(
         &self,
         scope: Scope,
@@ -250,7 +245,7 @@ impl Rules {
         // From the end, so that the last position is found first.
         let mut pending: Vec<&Sourced<Arc<str>>> = names.iter().collect();
         while let Some(name) = pending.pop() {
-            let at = self.position(scope, &name.value);
+            let at = self.profile_position(scope, &name.value);
             if let Some(at) = at.filter(|at| seen.insert(*at)) {
                 flat.push((at, name.clone()));
                 pending.extend(self.rules[at].rule.body.uses.iter().flat_map(|uses| &uses.names));
@@ -267,30 +262,32 @@ impl Rules {
 
     /// The rule that includes the undeclared container at the lower-case `path`, and its glob. Of
     /// several, the one with the highest rank. Only named rules if `named`.
-    pub(in crate::manifest) fn including(
+    pub(in crate::manifest) fn including_rule(
         &self,
         scope: Scope,
         path: &str,
         named: bool,
     ) -> Option<(&Rule, &Glob)> {
-        let candidates = self.by_path.of(path).into_iter().map(|at| &self.rules[at].rule);
-        let including = candidates
-            .filter(|rule| rule.includes && rule.scope == scope && (rule.is_named || !named));
+        let candidates = self.by_path.of(path).into_iter().map(|index| &self.rules[index].rule);
+        let including = candidates.filter(|rule| {
+            rule.includes_undeclared && rule.scope == scope && (rule.is_named || !named)
+        });
         let matched = including.filter_map(|rule| Some((rule.best_match(path)?, rule)));
         let ((_, glob), rule) = matched.max_by_key(|((rank, _), _)| *rank)?;
         Some((rule, glob))
     }
 
     /// Marks the rules that apply to the merged `body` as used.
-    pub(super) fn track(layers: &Layers<'_>, body: &Body) {
+    pub(super) fn track_use(layers: &Layers<'_>, body: &Body) {
         for (_, tracked) in &layers.rules {
             tracked.is_used.store(true, Ordering::Relaxed);
-            for (name, [with, without]) in &tracked.declared {
-                let number = if *name == PROJECTS || body.has(name) { with } else { without };
+            for (name, [with, without]) in &tracked.unlisted_counts {
+                let number =
+                    if *name == PROJECTS || body.has_section(name) { with } else { without };
                 number.fetch_add(1, Ordering::Relaxed);
             }
             for (name, is_used) in &tracked.params {
-                if layers.uses(name, body) {
+                if layers.uses_param(name, body) {
                     is_used.store(true, Ordering::Relaxed);
                 }
             }
@@ -301,23 +298,23 @@ impl Rules {
 impl TrackedRule {
     fn new(rule: Rule) -> Self {
         let declared = rule.body.unlisted.keys().map(|name| {
-            let is_declared = *name == PROJECTS || rule.body.has(name);
+            let is_declared = *name == PROJECTS || rule.body.has_section(name);
             (*name, [AtomicUsize::new(is_declared.into()), AtomicUsize::new(0)])
         });
         let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
         let (declared, params) = (declared.collect(), params.collect());
-        Self { declared, params, is_used: AtomicBool::new(false), rule }
+        Self { unlisted_counts: declared, params, is_used: AtomicBool::new(false), rule }
     }
 }
 
 impl Rule {
     /// The glob that matches the lower-case `path` best, with its precision.
     pub(super) fn best_match(&self, path: &str) -> Option<(Rank, &Glob)> {
-        best_glob(path, &self.paths, self.except.as_ref())
+        find_best_glob(path, &self.paths, self.except.as_ref())
     }
 }
 
-fn best_glob<'g>(
+fn find_best_glob<'g>(
     path: &str,
     paths: &'g Globs,
     except: Option<&Sourced<Globs>>,
@@ -348,30 +345,27 @@ fn merge_uses(
     path: &str,
     faults: &mut Faults,
 ) -> Vec<Sourced<Arc<str>>> {
-    fn names(uses: &Uses) -> impl PartialEq {
-        uses.names.iter().map(|name| &name.value).collect::<Vec<_>>()
+    fn comparable_content(uses: &Uses) -> impl PartialEq {
+        (uses.is_added, uses.names.iter().map(|name| &name.value).collect::<Vec<_>>())
     }
-    let mut used: Vec<Sourced<Arc<str>>> = Vec::new();
-    let mut conflict: Option<(&Uses, &Uses)> = None;
-    let mut last: Option<(usize, &Uses)> = None;
-    let of_rules = rules.iter().filter_map(|(rank, of)| Some((*rank, of.rule.body.uses.as_ref()?)));
-    let of_document = document.uses.as_ref().map(|uses| (usize::MAX, uses));
-    for (rank, uses) in of_rules.chain(of_document) {
-        if let Some((_, equal)) = last.filter(|(other, _)| *other == rank) {
-            if equal.is_added != uses.is_added || names(equal) != names(uses) {
-                conflict = Some((equal, uses));
-            }
-            continue;
-        }
-        if !uses.is_added {
+    let rule_uses =
+        rules.iter().filter_map(|(rank, tracked)| Some((*rank, tracked.rule.body.uses.as_ref()?)));
+    let document_uses = document.uses.as_ref().map(|uses| (usize::MAX, uses));
+    let all: Vec<_> = rule_uses.chain(document_uses).collect();
+    let (mut used, mut conflict) = (Vec::new(), None);
+    for equal in all.chunk_by(|(a, _), (b, _)| a == b) {
+        let (_, first) = equal[0];
+        if !first.is_added {
             used.clear();
             conflict = None;
         }
-        used.extend(uses.names.iter().cloned());
-        last = Some((rank, uses));
+        used.extend(first.names.iter().cloned());
+        let other =
+            equal.iter().rfind(|(_, other)| comparable_content(other) != comparable_content(first));
+        conflict = other.map(|(_, other)| (first, other)).or(conflict);
     }
-    if let Some((first, second)) = conflict {
-        report_ambiguous("uses", path, &first.origin, Some(&second.origin), faults);
+    if let Some((first, other)) = conflict {
+        report_ambiguous("uses", path, &first.origin, Some(&other.origin), faults);
     }
     used
 }
@@ -384,15 +378,15 @@ fn merge_params(
     faults: &mut Faults,
 ) -> BTreeMap<Arc<str>, Sourced<Value>> {
     let mut claims: BTreeMap<&Arc<str>, Claim<Value>> = BTreeMap::new();
-    let of_rules = rules.iter().map(|(rank, of)| (*rank, &of.rule.body));
-    for (rank, body) in of_rules.chain([(usize::MAX, document)]) {
+    let rule_bodies = rules.iter().map(|(rank, tracked)| (*rank, &tracked.rule.body));
+    for (rank, body) in rule_bodies.chain([(usize::MAX, document)]) {
         for (name, value) in &body.params {
             Claim::add(claims.entry(name), rank, value);
         }
     }
     claims
         .into_iter()
-        .map(|(name, claim)| (name.clone(), claim.settle(name, path, faults)))
+        .map(|(name, claim)| (name.clone(), claim.resolve(name, path, faults)))
         .collect()
 }
 
@@ -402,24 +396,23 @@ pub(super) struct Claim<T> {
     rank: usize,
     pub(super) value: Sourced<T>,
     /// The origin of a different value in a layer of the same rank.
-    other: Option<Origin>,
+    conflict: Option<Origin>,
 }
 
 impl<T: Clone + PartialEq> Claim<T> {
     /// Adds the value of a layer with `rank`. Ranks must not decrease.
-    pub(super) fn add<K: Ord>(of: Entry<'_, K, Self>, rank: usize, value: &Sourced<T>) {
-        let new = || Self { rank, value: value.clone(), other: None };
-        let claim = of.or_insert_with(new);
+    pub(super) fn add<K: Ord>(entry: Entry<'_, K, Self>, rank: usize, value: &Sourced<T>) {
+        let claim = entry.or_insert_with(|| Self { rank, value: value.clone(), conflict: None });
         if claim.rank < rank {
-            *claim = new();
+            *claim = Self { rank, value: value.clone(), conflict: None };
         } else if claim.value.value != value.value {
-            claim.other = Some(value.origin.clone());
+            claim.conflict = Some(value.origin.clone());
         }
     }
 
     /// The value. Reports that layers of equal rank set `what` differently.
-    pub(super) fn settle(self, what: &str, path: &str, faults: &mut Faults) -> Sourced<T> {
-        report_ambiguous(what, path, &self.value.origin, self.other.as_ref(), faults);
+    pub(super) fn resolve(self, what: &str, path: &str, faults: &mut Faults) -> Sourced<T> {
+        report_ambiguous(what, path, &self.value.origin, self.conflict.as_ref(), faults);
         self.value
     }
 }
@@ -477,7 +470,7 @@ mod tests {
         let paths = globs(&["acme/**", "ACME/web/*", "other"]);
         let origin = Origin::new("rules.yaml", 1, 1, crate::origin::Layer::Defaults);
         let except = Sourced { value: globs(&["acme/old/*"]), origin };
-        let of = |path: &str| best_glob(path, &paths, Some(&except)).map(|(rank, _)| rank);
+        let of = |path: &str| find_best_glob(path, &paths, Some(&except)).map(|(rank, _)| rank);
         assert_eq!(of("acme/web/shop"), Some((2, 0, 1)));
         assert_eq!(of("acme/shop"), Some((1, 0, 0)));
         assert_eq!(of("acme"), None, "what is below `acme`, not `acme` itself");

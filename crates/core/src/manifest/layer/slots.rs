@@ -1,6 +1,6 @@
-//! The leaves of fields, for each of which the highest layer that sets it decides.
+//! The leaves of fields. The highest layer that sets a leaf decides its value.
 //!
-//! A leaf of a list may change the list of lower layers instead.
+//! A list may change the list of lower layers instead.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,14 +24,26 @@ pub(super) struct Slot {
     pub(super) names: Vec<String>,
     pub(super) value: Value,
     /// The value of lower layers, if this value changes that.
-    pub(super) below: Option<Value>,
+    pub(super) lower_value: Option<Value>,
     pub(super) origin: Origin,
     /// The origin of a different value in a layer of the same rank.
-    pub(super) other: Option<Origin>,
+    pub(super) conflict: Option<Origin>,
+}
+
+impl Slot {
+    /// True if it sets an empty mapping.
+    fn is_empty(&self) -> bool {
+        self.value.plain().is_some_and(|json| *json == json!({}))
+    }
+}
+
+/// True if `key` is that of a slot within the mapping with the key `outer`.
+fn is_within(key: &str, outer: &str) -> bool {
+    key.strip_prefix(outer).is_some_and(|rest| rest.len() > 1 && rest.starts_with(KEY_SEPARATOR))
 }
 
 /// Separates the names in the key of a slot.
-pub(super) const WITHIN: char = '\0';
+pub(super) const KEY_SEPARATOR: char = '\0';
 
 /// The leaves of `fields`.
 pub(super) fn split_fields(
@@ -42,8 +54,14 @@ pub(super) fn split_fields(
     let mut slots = BTreeMap::new();
     for (name, Sourced { value, origin }) in fields.iter() {
         let schema = section.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
-        let slot =
-            Slot { rank, names: vec![name.to_owned()], value, below: None, origin, other: None };
+        let slot = Slot {
+            rank,
+            names: vec![name.to_owned()],
+            value,
+            lower_value: None,
+            origin,
+            conflict: None,
+        };
         add_leaves(slot_name(name, schema), schema, slot, &mut slots);
     }
     slots
@@ -76,14 +94,14 @@ fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<Strin
                 let schema = &schema["properties"][name];
                 let mut names = slot.names.clone();
                 names.push(name.clone());
-                let key = format!("{key}{WITHIN}{}", slot_name(name, schema));
+                let key = format!("{key}{KEY_SEPARATOR}{}", slot_name(name, schema));
                 let slot = Slot { names, value: json.clone().into(), ..slot.clone() };
                 add_leaves(key, schema, slot, slots);
             }
         }
         // Both forms of a field in one document are an error that is reported later.
         _ if slots.contains_key(&key) => {
-            slots.insert(format!("{key}{WITHIN}"), slot);
+            slots.insert(format!("{key}{KEY_SEPARATOR}"), slot);
         }
         _ => {
             slots.insert(key, slot);
@@ -96,49 +114,47 @@ pub(super) fn add_slot(
     section: kind::Section,
     slots: &mut BTreeMap<String, Slot>,
     key: String,
-    mut new: Slot,
+    mut added: Slot,
 ) {
-    // A whole mapping, such as `null`, and a key within it exclude each other.
-    let is_within = |a: &str, b: &str| {
-        a.strip_prefix(b).is_some_and(|rest| rest.len() > 1 && rest.starts_with(WITHIN))
-    };
-    let is_empty = |slot: &Slot| slot.value.plain().is_some_and(|json| *json == json!({}));
     // `{}` sets nothing within the mapping.
-    if is_empty(&new) && slots.keys().any(|other| is_within(other, &key)) {
+    if added.is_empty() && slots.keys().any(|other| is_within(other, &key)) {
         return;
     }
+    // A whole mapping, such as `null`, and a key within it exclude each other.
     slots.retain(|other, slot| {
         let excludes = is_within(other, &key) || is_within(&key, other);
-        if excludes && slot.rank == new.rank && !is_empty(slot) {
-            new.other = Some(slot.origin.clone());
+        if excludes && slot.rank == added.rank && !slot.is_empty() {
+            added.conflict = Some(slot.origin.clone());
         }
         !excludes
     });
     let Some(slot) = slots.get_mut(&key) else {
-        slots.insert(key, new);
+        slots.insert(key, added);
         return;
     };
-    let is_change = |value: &Value| list_change(section, &new.names[0], value).is_some();
-    if slot.rank < new.rank {
-        if is_change(&new.value) {
+    let is_change = list_change(section, &added.names[0], &added.value).is_some();
+    let changes_lower = list_change(section, &added.names[0], &slot.value).is_some();
+    if slot.rank < added.rank {
+        if is_change {
             let lower = slot.clone();
             // A condition on live values cannot be changed.
             let is_condition =
-                matches!(&lower.value, Value::Plain(Json::Object(_))) && !is_change(&lower.value);
-            new.other = lower.other.or_else(|| is_condition.then(|| lower.origin.clone()));
-            new.below = Some(apply_change(section, &lower.names[0], lower.value, lower.below));
+                matches!(&lower.value, Value::Plain(Json::Object(_))) && !changes_lower;
+            added.conflict = lower.conflict.or_else(|| is_condition.then(|| lower.origin.clone()));
+            added.lower_value =
+                Some(apply_change(section, &lower.names[0], lower.value, lower.lower_value));
         }
-        *slot = new;
-    } else if slot.value == new.value {
-        slot.origin = slot.origin.clone().min(new.origin);
-    } else if let (true, Some(value)) = (
-        is_change(&slot.value) && is_change(&new.value),
-        unite_changes(slot.value.plain(), new.value.plain()),
-    ) {
+        *slot = added;
+    } else if slot.value == added.value {
+        slot.origin = slot.origin.clone().min(added.origin);
+    } else if is_change
+        && changes_lower
+        && let Some(value) = unite_changes(slot.value.plain(), added.value.plain())
+    {
         slot.value = value.into();
-        slot.origin = slot.origin.clone().min(new.origin);
+        slot.origin = slot.origin.clone().min(added.origin);
     } else {
-        slot.other = Some(new.origin);
+        slot.conflict = Some(added.origin);
     }
 }
 
@@ -191,8 +207,8 @@ fn unite_changes(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
 }
 
 /// Sets `value` below the names `within`.
-pub(super) fn set_value(into: &mut Value, within: &[String], value: Value) {
-    match (into, value) {
+pub(super) fn set_value(target: &mut Value, within: &[String], value: Value) {
+    match (target, value) {
         (into, value) if within.is_empty() => *into = value,
         (Value::Plain(into), Value::Plain(json)) => {
             let within = within.iter().fold(into, |into, name| {

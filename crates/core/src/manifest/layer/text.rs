@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-use super::rules::{FEW, Layers};
+use super::rules::{Layers, MAX_LISTED};
 use crate::{
     catalogue::words::{self, Meaning},
     field::Secrecy,
@@ -30,7 +30,7 @@ use crate::{
     origin::{Layer, Origin, Sourced},
     secret::{Data, Piece, Reference, written},
     text::{is_name, likely, nearest},
-    value::{Json, Value},
+    value::{self, Json, Value},
 };
 
 /// The parameters of one group or project.
@@ -39,9 +39,9 @@ pub(super) struct Filler<'w> {
     path: &'w Sourced<Arc<str>>,
     layers: &'w Layers<'w>,
     /// The secrets whose names it filled in.
-    named: RefCell<BTreeSet<FilledName>>,
+    filled_names: RefCell<BTreeSet<FilledName>>,
     /// The parameters that texts used.
-    used: RefCell<BTreeMap<Arc<str>, Sourced<Value>>>,
+    used_params: RefCell<BTreeMap<Arc<str>, Sourced<Value>>>,
 }
 
 /// A template that cannot be filled in.
@@ -49,29 +49,31 @@ pub(super) struct Filler<'w> {
 pub(super) struct Unfilled {
     pub(super) fault: Box<Finding<Spot>>,
     /// The parameter that is not given, if that is why.
-    lacks: Option<String>,
+    missing_param: Option<String>,
 }
 
 impl Unfilled {
     fn new(texts: Texts, origin: &Origin, words: Words<'_>) -> Self {
-        Self { fault: Box::new(Finding::new(texts, Spot::key(origin), words)), lacks: None }
+        Self { fault: Box::new(Finding::new(texts, Spot::key(origin), words)), missing_param: None }
     }
 }
 
 impl<'w> Filler<'w> {
     pub(super) fn new(path: &'w Sourced<Arc<str>>, layers: &'w Layers<'_>) -> Self {
-        Self { path, layers, named: RefCell::default(), used: RefCell::default() }
+        Self { path, layers, filled_names: RefCell::default(), used_params: RefCell::default() }
     }
 
     /// Adds the parameters that texts used, and the secrets whose names were filled in.
-    pub(super) fn add_to(self, body: &mut Body) {
-        body.named = self.named.into_inner();
-        body.params = self.used.into_inner();
+    pub(super) fn record_in(self, body: &mut Body) {
+        (body.named, body.params) = (self.filled_names.into_inner(), self.used_params.into_inner());
     }
 
     /// True if a fault of `template` is reported where the parameter would have to be given.
-    pub(super) fn is_missed(&self, template: &Unfilled) -> bool {
-        template.lacks.as_ref().is_some_and(|name| self.layers.missed.contains(&**name))
+    pub(super) fn is_reported_as_missing(&self, template: &Unfilled) -> bool {
+        template
+            .missing_param
+            .as_ref()
+            .is_some_and(|name| self.layers.missing_params.contains(&**name))
     }
 
     /// The path of the group or project.
@@ -80,40 +82,34 @@ impl<'w> Filler<'w> {
     }
 
     /// The value of the parameter `name`.
-    fn resolve(&self, name: &str) -> Option<Piece> {
+    fn resolve_param(&self, name: &str) -> Option<Piece> {
         let path = self.path();
         let (group, last_name) = path.rsplit_once('/').unwrap_or(("", path));
-        let shown = match name {
+        Some(Piece::Shown(match name {
             "path" => path.to_owned(),
             "name" => last_name.to_owned(),
             "group" if group.is_empty() => return None,
             "group" => group.to_owned(),
             "path_slug" => slug(path),
             other => {
-                return match inline_reference(other) {
-                    Some(source) => Some(Piece::Secret(source)),
-                    None => Some(match &self.use_param(other)?.value {
-                        Value::Secret(source) => Piece::Secret(source.clone()),
-                        value => Piece::Shown(value.text().unwrap_or_default().to_owned()),
-                    }),
-                };
+                if let Some(source) = inline_reference(other) {
+                    return Some(Piece::Secret(source));
+                }
+                let (name, param) = self.layers.params.get_key_value(other)?;
+                self.used_params.borrow_mut().entry(name.clone()).or_insert_with(|| param.clone());
+                match &param.value {
+                    Value::Secret(source) => return Some(Piece::Secret(source.clone())),
+                    value => value.text().unwrap_or_default().to_owned(),
+                }
             }
-        };
-        Some(Piece::Shown(shown))
-    }
-
-    /// The parameter `name`, which is used.
-    fn use_param(&self, name: &str) -> Option<&'w Sourced<Value>> {
-        let (name, value) = self.layers.params.get_key_value(name)?;
-        self.used.borrow_mut().entry(name.clone()).or_insert_with(|| value.clone());
-        Some(value)
+        }))
     }
 
     /// The text of `template` with its parameters filled in.
     ///
     /// # Errors
     /// If a parameter is missing, or a brace is not part of a parameter.
-    fn fill(&self, template: &str, origin: &Origin) -> Result<Value, Unfilled> {
+    fn fill_template(&self, template: &str, origin: &Origin) -> Result<Value, Unfilled> {
         let mut filled = Filled::default();
         let mut rest = template;
         while let Some(at) = rest.find(['{', '}']) {
@@ -133,7 +129,7 @@ impl<'w> Filler<'w> {
                 let texts = if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
                 return Err(Unfilled::new(texts, origin, &[]));
             };
-            filled.push(match self.resolve(name) {
+            filled.push(match self.resolve_param(name) {
                 Some(Piece::Secret(source)) => Piece::Secret(self.fill_name(&source, origin)?),
                 Some(shown @ Piece::Shown(_)) => shown,
                 None if is_of_service && is_name(name) => {
@@ -145,7 +141,7 @@ impl<'w> Filler<'w> {
             rest = after;
         }
         filled.push(Piece::Shown(rest.to_owned()));
-        Ok(filled.value())
+        Ok(filled.into_value())
     }
 
     /// Refuses `{{ name }}`, which other tools fill in.
@@ -159,7 +155,7 @@ impl<'w> Filler<'w> {
         let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
         let name = inner.split(['|', '.']).next().unwrap_or_default().trim();
         let is_expression = inner.starts_with(' ') && !before.ends_with(['{', '$', '%']);
-        if brace == "{" && is_expression && self.resolve(name).is_some() {
+        if brace == "{" && is_expression && self.resolve_param(name).is_some() {
             return Err(Unfilled::new(texts::DOUBLE_BRACES, origin, words![param = name]));
         }
         Ok(())
@@ -169,7 +165,7 @@ impl<'w> Filler<'w> {
         if name == "group" {
             return Unfilled::new(texts::NO_GROUP, origin, &[]);
         }
-        let params = self.layers.params.keys().take(FEW).map(|name| &**name);
+        let params = self.layers.params.keys().take(MAX_LISTED).map(|name| &**name);
         let candidates: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
         let mut near = nearest(name, candidates.iter().copied());
         let texts = if name.trim_start().starts_with(['"', '\'']) {
@@ -201,25 +197,13 @@ impl<'w> Filler<'w> {
         } else if !is_name(name) {
             unfilled.fault.message = "the text between `{` and `}` is not a parameter".to_owned();
         }
-        Unfilled { lacks: Some(name.to_owned()), ..unfilled }
+        Unfilled { missing_param: Some(name.to_owned()), ..unfilled }
     }
 
     /// The first parameter in `template` that is a secret.
     fn find_secret<'t>(&self, template: &'t str) -> Option<&'t str> {
         let mut inner = template_params(template);
-        inner.find(|name| matches!(self.resolve(name), Some(Piece::Secret(_))))
-    }
-
-    /// The texts that fill in `template`. A word for the path, or for a part of it, means this container
-    /// alone.
-    fn fillings(&self, template: &str) -> Vec<String> {
-        let words =
-            template_params(template).filter_map(|name| match (name, self.resolve(name)?) {
-                ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
-                (_, Piece::Shown(text)) => Some(text),
-                (_, Piece::Secret(_)) => None,
-            });
-        words.collect()
+        inner.find(|name| matches!(self.resolve_param(name), Some(Piece::Secret(_))))
     }
 
     /// `source` with its name filled in. Every such name is recorded here, because another container
@@ -237,35 +221,44 @@ impl<'w> Filler<'w> {
         if self.find_secret(name).is_some() {
             return Err(Unfilled::new(texts::SECRET_IN_SECRET, origin, &[]));
         }
-        let text = self.fill(name, origin)?.text().unwrap_or_default().to_owned();
+        let text = self.fill_template(name, origin)?.text().unwrap_or_default().to_owned();
         let secret = match source {
             Reference::Env(_) => Reference::Env(variable_name(&text)),
             _ => Reference::File(text.clone()),
         };
-        let from = [text].into_iter().chain(self.fillings(name)).collect();
-        let filled = FilledName { secret: secret.clone(), from, origin: origin.clone() };
-        self.named.borrow_mut().insert(filled);
+        // A word for the path, or for a part of it, means this container alone.
+        let words =
+            template_params(name).filter_map(|param| match (param, self.resolve_param(param)?) {
+                ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
+                (_, Piece::Shown(text)) => Some(text),
+                (_, Piece::Secret(_)) => None,
+            });
+        let fillings = [text].into_iter().chain(words).collect();
+        let filled = FilledName { secret: secret.clone(), fillings, origin: origin.clone() };
+        self.filled_names.borrow_mut().insert(filled);
         Ok(secret)
     }
 
     /// `json`, as written, with every reference and template filled in.
     fn fill_data(&self, json: &Json, origin: &Origin) -> Result<Data, Unfilled> {
         let value = match written(json) {
-            Some(("text", template)) => self.fill(&template, origin)?,
+            Some(("text", template)) => self.fill_template(&template, origin)?,
             Some((from, name)) => match Reference::of(from, name) {
                 Some(source) => Value::Secret(self.fill_name(&source, origin)?),
                 None => json.clone().into(),
             },
             None => json.clone().into(),
         };
-        let item = |json: &Json| self.fill_data(json, origin);
         Ok(match value {
             Value::Secret(source) => Data::Secret(Box::new(source)),
             Value::Plain(Json::Array(items)) => {
-                Data::List(items.iter().map(item).collect::<Result<_, _>>()?)
+                let items = items.iter().map(|item| self.fill_data(item, origin));
+                Data::List(items.collect::<Result<_, _>>()?)
             }
             Value::Plain(Json::Object(object)) => {
-                let entries = object.iter().map(|(key, json)| Ok((key.clone(), item(json)?)));
+                let entries = object
+                    .iter()
+                    .map(|(key, json)| Ok((key.clone(), self.fill_data(json, origin)?)));
                 Data::Map(entries.collect::<Result<_, _>>()?)
             }
             Value::Plain(json) => Data::Plain(json.to_string()),
@@ -276,7 +269,7 @@ impl<'w> Filler<'w> {
     /// Fills in every template in the value of `field`, which is called `name` in `section`.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// As [`fill_template`](Self::fill_template).
     pub(super) fn fill_field(
         &self,
         section: Section,
@@ -303,24 +296,24 @@ impl<'w> Filler<'w> {
             *value = self.fill_data(json, origin)?.into();
             return Ok(());
         };
-        if let Some(template) = template(&spec.schema, json)
+        if let Some(template) = template_text(&spec.schema, json)
             && spec.field.secrecy() != Secrecy::Open
         {
-            *value = self.fill(template, origin)?;
+            *value = self.fill_template(template, origin)?;
             let is_plain = matches!(value, Value::Plain(_));
             if spec.field.secrecy() == Secrecy::Reference && is_plain {
                 return Err(Unfilled::new(texts::NO_SECRET, origin, &[]));
             }
             return Ok(());
         }
-        self.fill_in(&spec.schema, json, origin)?;
+        self.fill_value(&spec.schema, json, origin)?;
         forms::normalise(spec, value);
         Ok(())
     }
 
-    fn fill_in(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), Unfilled> {
-        if let Some(template) = template(schema, json) {
-            let Value::Plain(Json::String(text)) = self.fill(template, origin)? else {
+    fn fill_value(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), Unfilled> {
+        if let Some(template) = template_text(schema, json) {
+            let Value::Plain(Json::String(text)) = self.fill_template(template, origin)? else {
                 let secret = self.find_secret(template).filter(|name| is_name(name));
                 let secret =
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
@@ -331,11 +324,12 @@ impl<'w> Filler<'w> {
         }
         match json {
             Json::Object(object) => object.iter_mut().try_for_each(|(name, json)| {
-                within(schema, name).map_or(Ok(()), |schema| self.fill_in(schema, json, origin))
+                inner_schema(schema, name)
+                    .map_or(Ok(()), |schema| self.fill_value(schema, json, origin))
             }),
-            Json::Array(items) => {
-                items.iter_mut().try_for_each(|item| self.fill_in(&schema["items"], item, origin))
-            }
+            Json::Array(items) => items
+                .iter_mut()
+                .try_for_each(|item| self.fill_value(&schema["items"], item, origin)),
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Ok(()),
         }
     }
@@ -353,14 +347,14 @@ fn inline_reference(parameter: &str) -> Option<Reference> {
 }
 
 /// The secrets that `json` names as written, also in its templates.
-pub(in crate::manifest) fn references(json: &Json) -> Vec<Reference> {
+pub(in crate::manifest) fn find_references(json: &Json) -> Vec<Reference> {
     match (written(json), json) {
         (Some(("text", template)), _) => {
             template_params(&template).filter_map(inline_reference).collect()
         }
         (Some((from, name)), _) => Reference::of(from, name).into_iter().collect(),
-        (None, Json::Array(items)) => items.iter().flat_map(references).collect(),
-        (None, Json::Object(object)) => object.values().flat_map(references).collect(),
+        (None, Json::Array(items)) => items.iter().flat_map(find_references).collect(),
+        (None, Json::Object(object)) => object.values().flat_map(find_references).collect(),
         (None, _) => Vec::new(),
     }
 }
@@ -378,7 +372,7 @@ impl Filled {
         }
     }
 
-    fn value(mut self) -> Value {
+    fn into_value(mut self) -> Value {
         match &mut self.0[..] {
             [] => "".into(),
             [Piece::Shown(text)] => Json::from(std::mem::take(text)).into(),
@@ -389,7 +383,7 @@ impl Filled {
 }
 
 /// The template in place of a value of `schema`.
-fn template<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
+fn template_text<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
     let object = json.as_object().filter(|object| object.len() == 1)?;
     object.get("text").filter(|_| schema.get("properties").is_none())?.as_str()
 }
@@ -400,18 +394,18 @@ fn template_params(template: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The schema of the value of `name` in a mapping that is a value of `schema`, or in the place of a list.
-fn within<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
+fn inner_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
     if is_list(schema) { Some(schema) } else { schema["properties"].get(name) }
 }
 
 /// True if a value of `schema` contains a template.
 pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
-    if template(schema, json).is_some() {
+    if template_text(schema, json).is_some() {
         return true;
     }
     match json {
         Json::Object(object) => object.iter().any(|(name, json)| {
-            within(schema, name).is_some_and(|schema| has_template(schema, json))
+            inner_schema(schema, name).is_some_and(|schema| has_template(schema, json))
         }),
         Json::Array(items) => items.iter().any(|item| has_template(&schema["items"], item)),
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
@@ -420,18 +414,13 @@ pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
 
 /// `text` as a value of `schema`: a number or boolean if the schema does not accept text.
 fn parse_as(schema: &Json, text: String) -> Json {
-    fn all<'j>(list: &'j Json, one: &'j Json) -> &'j [Json] {
-        list.as_array().map_or(std::slice::from_ref(one), Vec::as_slice)
-    }
-    let choices = if schema.get("anyOf").is_some() { &schema["anyOf"] } else { &schema["oneOf"] };
-    let takes_text = all(choices, schema).iter().any(|choice| {
-        let mut types = all(&choice["type"], &choice["type"]).iter();
-        types.any(|kind| kind.as_str().is_none_or(|kind| kind == "string"))
+    let choices = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Json::as_array);
+    let mut choices = choices.map_or(std::slice::from_ref(schema), Vec::as_slice).iter();
+    let takes_text = choices.any(|choice| {
+        choice.get("type").is_none() || value::texts(&choice["type"]).any(|kind| kind == "string")
     });
-    if takes_text {
-        return text.into();
-    }
-    let read = text.parse().ok().filter(|json: &Json| json.is_number() || json.is_boolean());
+    let read = text.parse().ok().filter(|_| !takes_text);
+    let read = read.filter(|json: &Json| json.is_number() || json.is_boolean());
     read.unwrap_or_else(|| text.into())
 }
 
@@ -486,7 +475,11 @@ mod tests {
             ("{brace}", "{port}"),
             ("ä{port}ö", "ä8080ö"),
         ] {
-            assert_eq!(filler.fill(template, &path.origin), Ok(filled.into()), "{template}");
+            assert_eq!(
+                filler.fill_template(template, &path.origin),
+                Ok(filled.into()),
+                "{template}"
+            );
         }
     }
 
@@ -501,20 +494,20 @@ mod tests {
         let filler = Filler::new(&path, &layers);
         for alone in ["{token}", "{env:TOKEN}"] {
             assert_eq!(
-                filler.fill(alone, &path.origin),
+                filler.fill_template(alone, &path.origin),
                 Ok(Value::Secret(token.clone())),
                 "{alone}"
             );
         }
         let template = "https://{user}:{token}@git/{path}/{{}}";
-        let Ok(Value::Secret(filled)) = filler.fill(template, &path.origin) else {
+        let Ok(Value::Secret(filled)) = filler.fill_template(template, &path.origin) else {
             panic!("no secret")
         };
         assert_eq!(filled.masked().unwrap(), "https://bot:***@git/acme/shop/{}");
         let written = filled.to_string();
         assert_eq!(written, "https://bot:{env:TOKEN}@git/acme/shop/{{}}");
         assert_eq!(
-            filler.fill(&written, &path.origin),
+            filler.fill_template(&written, &path.origin),
             Ok(Value::Secret(filled)),
             "it can be written again"
         );
@@ -537,7 +530,7 @@ mod tests {
             ("{{x}", "`}` closes nothing"),
         ] {
             assert_eq!(
-                filler.fill(template, &path.origin).unwrap_err().fault.message,
+                filler.fill_template(template, &path.origin).unwrap_err().fault.message,
                 message,
                 "{template}"
             );

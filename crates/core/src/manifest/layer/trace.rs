@@ -9,7 +9,7 @@ use std::{cmp::Reverse, sync::Arc};
 use super::{
     merge,
     rules::{Layers, TrackedRule},
-    slots::{self, WITHIN},
+    slots::{self, KEY_SEPARATOR},
     text::Filler,
 };
 use crate::{
@@ -61,7 +61,7 @@ pub struct Setting {
     /// The written names.
     pub names: Vec<String>,
     /// The value.
-    pub what: Content,
+    pub content: Content,
     /// Its place.
     pub origin: Origin,
 }
@@ -106,14 +106,14 @@ pub enum Content {
 }
 
 impl Trace {
-    /// The values of `layers` and of the document `own`, with the result.
+    /// The values of `layers` and of the document, with the result.
     pub(super) fn new(layers: &Layers<'_>, document: &Body, merged: Box<Container>) -> Self {
         let filler = Filler::new(&merged.path, layers);
         let absent = merged.life.absent().is_some();
         let rules = layers.rules.iter().filter(|_| !absent);
         let mut all: Vec<_> = rules
             .map(|(rank, TrackedRule { rule, .. })| {
-                Layer::new(*rank, name(rule), &rule.origin, &rule.body, &filler)
+                Layer::new(*rank, rule_name(rule), &rule.origin, &rule.body, &filler)
             })
             .collect();
         let highest = all.last().map_or(0, |layer| layer.rank + 1);
@@ -140,36 +140,34 @@ impl Trace {
     /// The layer at `origin`, unless it is the document itself.
     pub fn rule_at(&self, origin: &Origin) -> Option<&Layer> {
         let (_, rules) = self.layers.split_last()?;
-        rules.iter().find(|layer| layer.is_at(origin))
+        rules.iter().find(|layer| layer.contains_origin(origin))
     }
 
     /// The values of the entry `key` of a section, or of the field `names` in it, highest layer
     /// first.
-    pub fn chain(&self, of: Section, key: &str, names: &[String]) -> Vec<Link<'_>> {
-        let slot = slots::slot_path(of, names);
-        let is_asked = |setting: &&Setting| match setting.what {
-            Content::Value(_) => {
-                !slot.is_empty()
-                    && (setting.slot.starts_with(&slot) || slot.starts_with(&setting.slot))
-            }
-            Content::Declared => slot.is_empty(),
-            Content::Absent | Content::Unmanaged | Content::Ignores => true,
-            Content::Unlisted(_) => false,
-        };
-        let changes = |setting: &Setting| match &setting.what {
-            Content::Value(value) => slots::list_change(of, &setting.names[0], value).is_some(),
-            _ => false,
-        };
+    pub fn value_chain(&self, section: Section, key: &str, names: &[String]) -> Vec<Link<'_>> {
+        let slot = slots::slot_path(section, names);
         let mut chain: Vec<Link<'_>> = Vec::new();
         for layer in self.layers.iter().rev() {
-            let settings = layer.settings.iter().filter(|it| it.concerns(of.section, key));
-            for setting in settings.filter(is_asked) {
+            let settings = layer.settings.iter().filter(|setting| match setting.content {
+                _ if !setting.affects(section.section, key) => false,
+                Content::Value(_) => {
+                    !slot.is_empty()
+                        && (setting.slot.starts_with(&slot) || slot.starts_with(&setting.slot))
+                }
+                Content::Declared => slot.is_empty(),
+                Content::Absent | Content::Unmanaged | Content::Ignores => true,
+                Content::Unlisted(_) => false,
+            });
+            for setting in settings {
                 let higher = chain.iter().filter(|link| link.layer.rank > layer.rank);
                 let mut covering = higher.filter(|link| link.setting.covers(setting)).peekable();
-                let fate = match covering.peek().is_some() {
-                    false => Effect::Decides,
-                    true if covering.all(|link| changes(link.setting)) => Effect::Changed,
-                    true => Effect::Outranked,
+                let fate = if covering.peek().is_none() {
+                    Effect::Decides
+                } else if covering.all(|link| link.setting.changes_list(section)) {
+                    Effect::Changed
+                } else {
+                    Effect::Outranked
                 };
                 chain.push(Link { layer, setting, fate });
             }
@@ -186,7 +184,7 @@ impl Trace {
     ) -> Option<&Origin> {
         let settings = self.layers.iter().flat_map(|layer| {
             let ranked = layer.settings.iter().map(|setting| (layer.rank, setting));
-            ranked.filter(|(_, it)| it.is_of(section, entry) && it.names == names)
+            ranked.filter(|(_, it)| it.belongs_to(section, entry) && it.names == names)
         });
         // Of equal ones the first counts, as in the merge.
         let highest = settings.max_by_key(|(rank, it)| (*rank, Reverse(&it.origin)));
@@ -196,42 +194,46 @@ impl Trace {
 
 impl Layer {
     fn new(rank: usize, name: String, origin: &Origin, body: &Body, filler: &Filler<'_>) -> Self {
-        let ignored = body.ignores.iter();
-        let mut settings: Vec<_> =
-            ignored.map(|section| Setting::whole(section, Content::Ignores, origin)).collect();
+        let ignored = body.ignored_sections.iter();
+        let mut settings: Vec<_> = ignored
+            .map(|section| Setting::for_section(section, Content::Ignores, origin))
+            .collect();
         for section in &body.sections {
-            let of = section.of;
-            settings.push(Setting::whole(of.section, Content::Declared, &section.origin));
+            let kind = section.kind;
+            settings.push(Setting::for_section(kind.section, Content::Declared, &section.origin));
             for part in &section.parts {
                 // A failure to fill in is reported elsewhere.
                 let Some((key, fields)) =
-                    merge::fill_identity(of, part, filler, &mut Faults::default())
+                    merge::fill_identity(kind, part, filler, &mut Faults::default())
                 else {
                     continue;
                 };
-                let what = match part.state {
+                let content = match part.state {
                     State::Present => Content::Declared,
                     State::Absent => Content::Absent,
                     State::Unmanaged => Content::Unmanaged,
                 };
                 let entry = Some(key);
-                let leaves = slots::split_fields(of, &fields, rank).into_iter();
+                let leaves = slots::split_fields(kind, &fields, rank).into_iter();
                 settings.extend(leaves.map(|(slot, leaf)| Setting {
                     entry: entry.clone(),
-                    slot: slot.split(WITHIN).map(str::to_owned).collect(),
+                    slot: slot.split(KEY_SEPARATOR).map(str::to_owned).collect(),
                     names: leaf.names,
-                    ..Setting::whole(of.section, Content::Value(leaf.value), &leaf.origin)
+                    ..Setting::for_section(kind.section, Content::Value(leaf.value), &leaf.origin)
                 }));
-                settings.push(Setting { entry, ..Setting::whole(of.section, what, &part.origin) });
+                settings.push(Setting {
+                    entry,
+                    ..Setting::for_section(kind.section, content, &part.origin)
+                });
             }
         }
         settings.extend(body.unlisted.iter().map(|(section, policy)| {
-            Setting::whole(section, Content::Unlisted(policy.value), &policy.origin)
+            Setting::for_section(section, Content::Unlisted(policy.value), &policy.origin)
         }));
         Self { rank, name, origin: origin.clone(), settings, watch: body.watch.clone() }
     }
 
-    fn is_at(&self, origin: &Origin) -> bool {
+    fn contains_origin(&self, origin: &Origin) -> bool {
         self.settings.iter().any(|setting| setting.origin == *origin)
             || self.watch.as_ref().is_some_and(|watch| watch.origin == *origin)
     }
@@ -239,20 +241,20 @@ impl Layer {
 
 impl Setting {
     /// A value for a whole section.
-    fn whole(section: &'static str, what: Content, origin: &Origin) -> Self {
+    fn for_section(section: &'static str, content: Content, origin: &Origin) -> Self {
         let (slot, names) = (Vec::new(), Vec::new());
-        Self { section, entry: None, slot, names, what, origin: origin.clone() }
+        Self { section, entry: None, slot, names, content, origin: origin.clone() }
     }
 
     /// True if it is a value of the entry `key` of `section`.
-    pub fn is_of(&self, section: &str, key: &str) -> bool {
+    pub fn belongs_to(&self, section: &str, key: &str) -> bool {
         self.section == section && self.entry.as_deref() == Some(key)
     }
 
     /// True if it affects the entry `key` of `section`, perhaps among others.
-    fn concerns(&self, section: &str, key: &str) -> bool {
+    fn affects(&self, section: &str, key: &str) -> bool {
         self.section == section
-            && match (&self.what, self.entry.as_deref()) {
+            && match (&self.content, self.entry.as_deref()) {
                 (Content::Unmanaged, Some(glob)) => {
                     glob == key || Glob::over_names(glob).is_ok_and(|glob| glob.matches(key))
                 }
@@ -261,11 +263,19 @@ impl Setting {
             }
     }
 
+    /// True if it changes the list of lower layers.
+    fn changes_list(&self, section: Section) -> bool {
+        match &self.content {
+            Content::Value(value) => slots::list_change(section, &self.names[0], value).is_some(),
+            _ => false,
+        }
+    }
+
     /// True if it replaces the value `other` of a lower layer for the same entry.
     fn covers(&self, other: &Self) -> bool {
         let is_empty =
-            |setting: &Self| setting.what == Content::Value(serde_json::json!({}).into());
-        match (&self.what, &other.what) {
+            |setting: &Self| setting.content == Content::Value(serde_json::json!({}).into());
+        match (&self.content, &other.content) {
             (Content::Value(_), Content::Value(_)) => {
                 (self.slot.starts_with(&other.slot) && !is_empty(other))
                     || (other.slot.starts_with(&self.slot) && !is_empty(self))
@@ -279,7 +289,7 @@ impl Setting {
 }
 
 /// The name of a rule.
-fn name(rule: &Rule) -> String {
+fn rule_name(rule: &Rule) -> String {
     let globs: Vec<_> = rule.paths.iter().map(Glob::written).collect();
     match &rule.profile {
         Some(name) => format!("Profile {name}"),

@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, ops::Range};
 
 /// The parts of an unreadable text that must not be shown. Values of the keys `open` are harmless.
-pub(super) fn without_tree(text: &str, open: &BTreeSet<String>) -> Vec<Range<usize>> {
-    let mut lexer = Lexer { open, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
+pub(super) fn find_secrets_in_lines(text: &str, open: &BTreeSet<String>) -> Vec<Range<usize>> {
+    let mut lexer =
+        Lexer { open_names: open, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         lexer.read_line(line.trim_end(), at);
@@ -15,7 +16,7 @@ pub(super) fn without_tree(text: &str, open: &BTreeSet<String>) -> Vec<Range<usi
 
 /// Reads lines one by one, and hides everything that is uncertain.
 struct Lexer<'o> {
-    open: &'o BTreeSet<String>,
+    open_names: &'o BTreeSet<String>,
     /// The parent keys of the line: their columns, and whether values below them are shown.
     parents: Vec<(usize, bool)>,
     /// Whether a bracket or quote is open. Then nothing is certain until the next document.
@@ -49,7 +50,7 @@ impl Lexer<'_> {
         let content = &line[markers..];
         if let Some((key, rest)) = split_key(content) {
             let is_block = rest.trim_start().starts_with(['|', '>']);
-            self.parents.push((markers, self.open.contains(key) && !is_block));
+            self.parents.push((markers, self.open_names.contains(key) && !is_block));
         }
         let (flow, depth) = self.read_flow(content, start + markers);
         if let Some(from) = flow {
@@ -76,7 +77,7 @@ impl Lexer<'_> {
                     let value = &content[value_at..];
                     let length =
                         value.find([',', '}', ']']).filter(|_| depth > 0).unwrap_or(value.len());
-                    match (self.open.contains(key), value.starts_with(['{', '['])) {
+                    match (self.open_names.contains(key), value.starts_with(['{', '['])) {
                         (true, true) => at = value_at,
                         (true, false) if is_word(&value[..length]) => at = value_at + length,
                         (false, false) if is_word(&value[..length]) => {
@@ -120,8 +121,8 @@ fn is_unclosed(value: &str) -> bool {
                 || value[1..value.len() - 1].contains([quote, '\\'])
         }
         Some('{' | '[') => {
-            let count = |bracket: [char; 2]| value.matches(bracket).count();
-            count(['{', '[']) != count(['}', ']']) || value.contains(['"', '\''])
+            value.matches(['{', '[']).count() != value.matches(['}', ']']).count()
+                || value.contains(['"', '\''])
         }
         _ => false,
     }

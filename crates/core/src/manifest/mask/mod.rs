@@ -14,16 +14,16 @@ use crate::{
     field::{Field, Secrecy},
     secret::judge::{self, Credential},
     text::{self, is_name},
-    value::Json,
+    value::{Json, texts},
     yaml::{Data, Key, Node, Parsed},
 };
 
 mod lexer;
 
-use lexer::without_tree;
+use lexer::find_secrets_in_lines;
 
 /// Names of fields that hold a secret: the value of a key that resembles one is not shown.
-const SECRETS: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
+const SECRET_NAMES: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
 
 /// The key that inserts what an anchor marks. Manifests must not have it.
 const MERGE: &str = "<<";
@@ -37,9 +37,9 @@ pub(super) enum Quality {
     Loaded,
 }
 
-/// Hides the secret parts of `source`. `schema` is that of a document. In text that is in no
-/// document, only values of fields are shown that are in `known` and nowhere secret.
-pub(super) fn hide<'j>(
+/// Hides the secret parts of `source`. `schema` returns the schema of a document. Of text outside of
+/// documents, only values of fields are shown that `schemas` have and that are nowhere secret.
+pub(super) fn hide_secrets<'j>(
     source: &mut Source<'_>,
     parsed: &Parsed,
     quality: Quality,
@@ -50,10 +50,10 @@ pub(super) fn hide<'j>(
     let mut hidden: Vec<_> =
         parsed.dropped.iter().map(|range| dropped_range(text, range)).collect();
     for document in &parsed.documents {
-        hidden.extend(secrets(text, document, quality, schema(document)));
+        hidden.extend(find_secrets(text, document, quality, schema(document)));
     }
     if parsed.is_broken {
-        let unread = without_tree(text, &open_names(schemas));
+        let unread = find_secrets_in_lines(text, &open_names(schemas));
         hidden.extend(unread.into_iter().filter(|range| {
             let next = parsed.documents.partition_point(|document| document.span.end < range.end);
             let next = parsed.documents.get(next);
@@ -64,10 +64,11 @@ pub(super) fn hide<'j>(
 }
 
 /// The hidden parts of `node`, a value of `schema`.
-fn secrets(text: &str, node: &Node, quality: Quality, schema: &Json) -> Vec<Range<usize>> {
+fn find_secrets(text: &str, node: &Node, quality: Quality, schema: &Json) -> Vec<Range<usize>> {
     let is_layered = schema["properties"].get("uses").is_some();
     let (open, hidden) = (OnceCell::new(), Vec::new());
-    let mut walk = Walk { text, quality, schema, open, is_layered, is_misplaced: false, hidden };
+    let mut walk =
+        Walk { text, quality, schema, open_names: open, is_layered, is_misplaced: false, hidden };
     walk.visit(node, node.span.start, schema);
     walk.hidden
 }
@@ -80,7 +81,7 @@ struct Walk<'t> {
     schema: &'t Json,
     /// The names of fields that are shown anywhere. Computed when the first field is in a wrong
     /// place.
-    open: OnceCell<BTreeSet<String>>,
+    open_names: OnceCell<BTreeSet<String>>,
     /// Whether templates and changes of lists are allowed.
     is_layered: bool,
     /// Whether the walk is below a field in a wrong place, where a name that is open here may be secret.
@@ -90,7 +91,7 @@ struct Walk<'t> {
 
 impl Walk<'_> {
     /// Adds the hidden parts of `node`, whose key ends at the byte `after`.
-    fn visit(&mut self, node: &Node, after: usize, schema: &Json) {
+    fn visit(&mut self, node: &Node, key_end: usize, schema: &Json) {
         let text = self.text;
         if is_credential(node) {
             return self.hidden.push(with_properties(text, &node.span));
@@ -98,7 +99,7 @@ impl Walk<'_> {
         match &node.data {
             Data::Map(_)
                 if self.is_layered
-                    && let Some(forms) = templates::within(node, schema) =>
+                    && let Some(forms) = templates::form_values(node, schema) =>
             {
                 forms.for_each(|(after, value)| self.visit(value, after, schema));
             }
@@ -117,21 +118,20 @@ impl Walk<'_> {
             data if *data != Data::Unreadable
                 && (takes_scalars(schema) || !may_be_secret(schema)) =>
             {
-                self.hide_other_lines(node, after);
+                self.hide_other_lines(node, key_end);
             }
             _ => self.hidden.push(with_properties(text, &node.span)),
         }
     }
 
     fn names_shown(&self) -> &BTreeSet<String> {
-        self.open.get_or_init(|| open_names(&[self.schema]))
+        self.open_names.get_or_init(|| open_names(&[self.schema]))
     }
 
     fn visit_entry(&mut self, key: &Key, value: &Node, schema: &Json) {
         let plain = text::snake_case(&key.name);
         let properties = &schema["properties"];
         let property = properties.get(&key.name).or_else(|| properties.get(&plain));
-        let is_scalar = !matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable);
         match property.map(|property| (property, Field::of(property).secrecy())) {
             Some((property, Secrecy::Open))
                 if !self.is_misplaced || self.names_shown().contains(&key.name) =>
@@ -144,8 +144,7 @@ impl Walk<'_> {
             // An unknown field, or one in a wrong place whose value is valid for the right place. `true` is
             // never a secret.
             None if self.is_harmless_unknown(key, value, schema)
-                || is_scalar
-                    && !is_credential(value)
+                || is_plain_scalar(value)
                     && schema.get("properties").is_some()
                     && (self.names_shown().contains(&key.name)
                         || matches!(value.data, Data::Null | Data::Bool(_))) =>
@@ -159,7 +158,7 @@ impl Walk<'_> {
                 }
             }
             // A list or mapping in a wrong place.
-            None if !is_scalar
+            None if matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable)
                 && self.names_shown().contains(&key.name)
                 && let Some(property) = property_named(self.schema, &key.name) =>
             {
@@ -178,14 +177,10 @@ impl Walk<'_> {
     /// True if an unknown key with its value is shown: nothing in the mapping can hold a secret, or it
     /// resembles only one field, which cannot.
     fn is_harmless_unknown(&self, key: &Key, value: &Node, schema: &Json) -> bool {
-        let is_plain = |node: &Node| {
-            !matches!(node.data, Data::Map(_) | Data::List(_) | Data::Unreadable)
-                && !is_credential(node)
-        };
         let Some(properties) = schema["properties"].as_object() else { return false };
         let is_shown = match &value.data {
-            Data::List(items) => items.iter().all(is_plain),
-            _ => is_plain(value),
+            Data::List(items) => items.iter().all(is_plain_scalar),
+            _ => is_plain_scalar(value),
         };
         if !is_shown || !is_name(&key.name) || judge::is_named_like_secret(&key.name) {
             return false;
@@ -195,12 +190,12 @@ impl Walk<'_> {
         if !likely.is_empty() {
             return likely.iter().all(|name| !may_be_secret(&properties[*name]));
         }
-        !may_be_secret(schema) && text::nearest(&key.name, SECRETS).is_none()
+        !may_be_secret(schema) && text::nearest(&key.name, SECRET_NAMES).is_none()
     }
 
     /// Adds possible credentials in a URL, or in a text that should be a URL.
-    fn hide_address(&mut self, after: usize, value: &Node) {
-        let range = value_range(self.text, after, &value.span);
+    fn hide_address(&mut self, key_end: usize, value: &Node) {
+        let range = value_range(self.text, key_end, &value.span);
         if range.start == value.span.start
             && let Data::List(items) = &value.data
         {
@@ -221,19 +216,24 @@ impl Walk<'_> {
 
     /// Adds the parts on other lines than the key. They may contain anything, because quotes and
     /// indentation are often wrong.
-    fn hide_other_lines(&mut self, node: &Node, after: usize) {
+    fn hide_other_lines(&mut self, node: &Node, key_end: usize) {
         if self.quality == Quality::Loaded
             && !node.text().is_some_and(|text| judge::may_be_secret(text, Secrecy::Sensitive))
         {
             return;
         }
-        let Some(value) = self.text.get(after..node.span.end) else { return };
+        let Some(value) = self.text.get(key_end..node.span.end) else { return };
         // A block text ends at the next token, after the indentation of another line.
         if let Some(length) = value.find('\n') {
-            let start = (after + length).max(node.span.start);
-            self.hidden.push(start..after + value.trim_end().len());
+            let start = (key_end + length).max(node.span.start);
+            self.hidden.push(start..key_end + value.trim_end().len());
         }
     }
+}
+
+/// True if it is a scalar without a credential.
+fn is_plain_scalar(node: &Node) -> bool {
+    !matches!(node.data, Data::Map(_) | Data::List(_) | Data::Unreadable) && !is_credential(node)
 }
 
 /// True if it certainly is or contains a credential. A credential at its place in a URL is hidden
@@ -291,14 +291,10 @@ pub(super) fn may_be_secret(schema: &Json) -> bool {
 /// True if `schema` is one of scalars or of a list of scalars. A scalar instead of a mapping may be
 /// anything.
 fn takes_scalars(schema: &Json) -> bool {
-    let types: Vec<_> = match &schema["type"] {
-        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
-        Json::String(one) => vec![one.as_str()],
-        _ => return true,
-    };
-    let is_list = types.contains(&"array") && schema["items"]["type"].is_string();
-    (is_list && takes_scalars(&schema["items"]))
-        || types.iter().any(|kind| !matches!(*kind, "array" | "object" | "null"))
+    let mut types = texts(&schema["type"]);
+    schema.get("type").is_none()
+        || schema["items"]["type"].is_string() && takes_scalars(&schema["items"])
+        || types.any(|kind| !matches!(kind, "array" | "object" | "null"))
 }
 
 /// The first field of this name in `schema` at any depth.

@@ -1,37 +1,43 @@
 //! Reads an `Acknowledge` document.
 
 use jiff::civil::Date;
+use serde::Deserialize;
 
 use super::{Document, Reader, document::Acknowledge};
 use crate::{
     address::Selector,
     catalogue,
     desired::{Acknowledgement, Guard},
-    manifest::{
-        faults::{Words, texts, words},
-        schema,
-    },
+    manifest::faults::{Words, texts, words},
     origin::Sourced,
     text::{did_you_mean, is_name},
     yaml::Node,
 };
 
+/// The parts without a format of their own.
+#[derive(Deserialize)]
+struct PlainParts {
+    guard: Guard,
+    at_most: Option<usize>,
+    #[expect(dead_code, reason = "its fault is reported with a place; here it must be text")]
+    until: Option<String>,
+    reason: Option<String>,
+}
+
 impl Reader<'_, '_> {
     /// The content of `document`.
     pub(super) fn read_acknowledge(&mut self, document: &Node) -> Document {
         let fits = self.refused.is_empty();
-        let written: Option<schema::Acknowledge> = self.findings.deserialize(document, fits);
+        let parts: Option<PlainParts> = self.findings.deserialize(document, fits);
         let (at, until) = (self.read_address(document), self.read_until(document));
-        let origin = |name: &str| Some(self.origin(document.get(name)?.0.span.start));
-        let content = written.zip(at).map(|(written, at)| Acknowledgement {
-            guard: written.guard,
-            at,
-            at_most: written.at_most,
-            until,
-            reason: written.reason,
-            origin: origin("at"),
+        let [origin, until_origin] = ["at", "until"].map(|name| {
+            let (key, _) = document.get(name)?;
+            Some(self.origin(key.span.start))
         });
-        let until = until.zip(origin("until")).map(|(value, origin)| Sourced { value, origin });
+        let content = parts.zip(at).map(|(PlainParts { guard, at_most, reason, .. }, at)| {
+            Acknowledgement { guard, at, at_most, until, reason, origin }
+        });
+        let until = until.zip(until_origin).map(|(value, origin)| Sourced { value, origin });
         Document::Acknowledge(Box::new(Acknowledge { content, until }))
     }
 
@@ -39,10 +45,10 @@ impl Reader<'_, '_> {
         let (_, node) = document.get("at")?;
         let text = node.text().filter(|text| !text.is_empty())?;
         let guard = text.split_once(':').map_or("", |(guard, _)| guard);
-        let (path, rest) = text.split_once('#').unwrap_or((text, ""));
-        let section = rest.split('/').next().unwrap_or(rest);
-        let is_section = |name: &str| catalogue::everywhere().any(|of| of.section == name);
-        let parts = section.split_once(['.', ':']).filter(|(section, _)| is_section(section));
+        let (path, section_and_entry) = text.split_once('#').unwrap_or((text, ""));
+        let section = section_and_entry.split('/').next().unwrap_or(section_and_entry);
+        let sections: Vec<_> = catalogue::everywhere().map(|kind| kind.section).collect();
+        let parts = section.split_once(['.', ':']).filter(|(name, _)| sections.contains(name));
         let mut report = |texts, words: Words<'_>| {
             self.findings.report(texts, node.span.clone(), words);
         };
@@ -50,9 +56,8 @@ impl Reader<'_, '_> {
             report(texts::GUARD_IN_ADDRESS, words![guard]);
         } else if let Some((section, entry)) = parts {
             report(texts::ADDRESS_WITHOUT_SLASH, words![path, section, entry]);
-        } else if is_name(section) && !is_section(section) {
-            let near = did_you_mean(section, catalogue::everywhere().map(|of| of.section));
-            let near = near.unwrap_or_default();
+        } else if is_name(section) && !sections.contains(&section) {
+            let near = did_you_mean(section, sections).unwrap_or_default();
             report(texts::NO_SECTION, words![section, near]);
         } else {
             match Selector::parse(text) {
@@ -67,7 +72,7 @@ impl Reader<'_, '_> {
         let (_, node) = document.get("until")?;
         let day = node.text()?;
         let parsed = day.parse();
-        if parsed.is_err() && is_like_a_day(day) {
+        if parsed.is_err() && has_date_form(day) {
             self.findings.report(texts::NO_DAY, node.span.clone(), &[]);
         }
         parsed.ok()
@@ -75,7 +80,7 @@ impl Reader<'_, '_> {
 }
 
 /// True if `text` has the form of a date.
-fn is_like_a_day(text: &str) -> bool {
+fn has_date_form(text: &str) -> bool {
     text.len() == 10
         && text.char_indices().all(|(at, c)| match at {
             4 | 7 => c == '-',

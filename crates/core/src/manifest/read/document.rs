@@ -32,7 +32,7 @@ pub(in crate::manifest) enum Document {
     Acknowledge(Box<Acknowledge>),
 }
 
-/// The declaration of a group or project in one document, or merged from all that apply to it.
+/// The declaration of a group or project: of one document, or merged from all layers.
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct Container {
     pub(in crate::manifest) scope: Scope,
@@ -45,24 +45,24 @@ pub(in crate::manifest) struct Container {
     pub(in crate::manifest) body: Body,
 }
 
-/// A document about many groups, or about many projects: of kind `Defaults` with `match`, or of kind
-/// `Profile` with a name, which applies to those that use it.
+/// A document about many groups or many projects: `Defaults` apply to matching paths, a `Profile` to
+/// the documents that use it.
 #[derive(Debug)]
 pub(in crate::manifest) struct Rule {
     pub(in crate::manifest) scope: Scope,
-    /// It applies to those whose path matches one of these and not `except`; none for a profile.
+    /// The globs for paths that it applies to; none for a profile.
     pub(in crate::manifest) paths: Globs,
     pub(in crate::manifest) except: Option<Sourced<Globs>>,
     /// The name of a profile.
     pub(in crate::manifest) profile: Option<Arc<str>>,
     /// The parameters that each user of the profile must set.
-    pub(in crate::manifest) needs: Vec<Sourced<Arc<str>>>,
+    pub(in crate::manifest) required_params: Vec<Sourced<Arc<str>>>,
     /// The position of its `match` or name.
     pub(in crate::manifest) origin: Origin,
     /// Whether the file was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
     /// Whether it includes existing containers that are not declared.
-    pub(in crate::manifest) includes: bool,
+    pub(in crate::manifest) includes_undeclared: bool,
     pub(in crate::manifest) body: Body,
 }
 
@@ -76,10 +76,10 @@ pub(in crate::manifest) struct Body {
     pub(in crate::manifest) unlisted: BTreeMap<&'static str, Sourced<Unlisted>>,
     /// The profiles that it uses.
     pub(in crate::manifest) uses: Option<Uses>,
-    /// The parameters for templates, by name; once merged, those that were used.
+    /// The parameters for templates, by name; once merged, only used ones.
     pub(in crate::manifest) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The sections for which lower layers are ignored.
-    pub(in crate::manifest) ignores: Vec<&'static str>,
+    pub(in crate::manifest) ignored_sections: Vec<&'static str>,
     /// Whether the container is only compared and reported.
     pub(in crate::manifest) watch: Option<Sourced<bool>>,
     /// Once merged: the secrets whose names were filled in.
@@ -90,8 +90,8 @@ pub(in crate::manifest) struct Body {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) struct FilledName {
     pub(in crate::manifest) secret: Reference,
-    /// What was filled in. Two containers may share a secret only if this is the same for both.
-    pub(in crate::manifest) from: Vec<String>,
+    /// The inserted texts. Two containers may share a secret only if these are equal.
+    pub(in crate::manifest) fillings: Vec<String>,
     /// The place of the field.
     pub(in crate::manifest) origin: Origin,
 }
@@ -101,7 +101,7 @@ pub(in crate::manifest) struct FilledName {
 pub(in crate::manifest) struct Uses {
     /// The position.
     pub(in crate::manifest) origin: Origin,
-    /// Whether they are added to those of lower layers.
+    /// Whether they are added to the profiles of lower layers.
     pub(in crate::manifest) is_added: bool,
     /// Their names; a later one outranks an earlier one.
     pub(in crate::manifest) names: Vec<Sourced<Arc<str>>>,
@@ -110,7 +110,7 @@ pub(in crate::manifest) struct Uses {
 /// A section.
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct Section {
-    pub(in crate::manifest) of: kind::Section,
+    pub(in crate::manifest) kind: kind::Section,
     /// The position of its key.
     pub(in crate::manifest) origin: Origin,
     /// Its content as written. A section that is not a list has exactly one part.
@@ -124,17 +124,17 @@ pub(in crate::manifest) struct Part {
     pub(in crate::manifest) origin: Origin,
     /// Its state. `create: false` and `push_rule: null` are absent parts.
     pub(in crate::manifest) state: State,
-    /// How much of it its schema accepts.
+    /// The extent to which its schema accepts it.
     pub(in crate::manifest) validity: Validity,
     /// Whether a field contains a template or a change of a list: see [`templates`](super::templates).
-    pub(in crate::manifest) is_open: bool,
-    /// Its fields, including those below `extra:`.
+    pub(in crate::manifest) has_forms: bool,
+    /// The fields, including keys below `extra:`.
     pub(in crate::manifest) fields: Declared,
     /// See [`Part::key`].
     pub(in crate::manifest) key: OnceLock<String>,
 }
 
-/// How much of a part its schema accepts.
+/// The extent to which a schema accepts a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) enum Validity {
     /// Its kind does not check it.
@@ -158,9 +158,9 @@ pub(in crate::manifest) enum State {
 
 impl Part {
     /// Its key within the section.
-    pub(in crate::manifest) fn key(&self, of: kind::Section) -> &str {
+    pub(in crate::manifest) fn key(&self, section: kind::Section) -> &str {
         self.key.get_or_init(|| {
-            identity(of, &|name| self.fields.get(name).map(|field| field.value)).name
+            identity(section, &|name| self.fields.get(name).map(|field| field.value)).name
         })
     }
 }
@@ -183,7 +183,7 @@ pub(in crate::manifest) fn identity(
 /// An acknowledgement.
 #[derive(Debug)]
 pub(in crate::manifest) struct Acknowledge {
-    /// All of it, unless a part is refused.
+    /// The acknowledgement, unless a part is refused.
     pub(in crate::manifest) content: Option<Acknowledgement>,
     /// Its last day.
     pub(in crate::manifest) until: Option<Sourced<Date>>,

@@ -57,30 +57,31 @@ fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
 /// Whether `written` is allowed below the `extra:` of `section`.
 ///
 /// # Errors
-/// The fault of what is not allowed, at `at`. Only names of undrift and the service are quoted.
-pub(super) fn check<A>(of: Section, written: &str, at: A) -> Result<(), Finding<A>> {
-    let (name, section, scope) = (base(written), of.section, of.home.scope);
+/// The fault at `at`. It quotes only names of undrift and the service.
+pub(super) fn check_extra_key<A>(kind: Section, written: &str, at: A) -> Result<(), Finding<A>> {
+    let (name, section, scope) = (parameter_name(written), kind.section, kind.home.scope);
     let (container, _) = catalogue::container(scope);
-    let is_of_creation =
-        || of.comes_with_container() && find(container.table().specs(), &name).is_some();
-    let is_parameter = || PARAMETERS.get(&(scope, section)).is_some_and(|all| all.contains(&*name));
     let mut words: [(&str, &dyn Display); 3] =
         [("name", &name), ("section", &section), ("field", &"")];
-    let texts = match find(of.table().specs(), &name) {
+    let texts = match find_spec(kind.table().specs(), &name) {
         Some(spec) if spec.name != name => {
             words[2].1 = &spec.name;
             texts::EXTRA_OTHER_NAME
         }
         Some(_) => texts::EXTRA_KNOWN,
         None if name == "state" => texts::EXTRA_STATE,
-        None if is_of_creation() => {
+        None if kind.comes_with_container()
+            && find_spec(container.table().specs(), &name).is_some() =>
+        {
             words[1].1 = &container.section;
             texts::EXTRA_KNOWN
         }
         None if VISIBILITY.contains(&&*name) => texts::EXTRA_VISIBILITY,
         None if name.starts_with('_') => texts::EXTRA_UNDERSCORE,
         None if name == "path" => texts::EXTRA_PATH,
-        None if RESERVED.split(' ').any(|reserved| reserved == name) || is_parameter() => {
+        None if RESERVED.split(' ').any(|reserved| reserved == name)
+            || PARAMETERS.get(&(scope, section)).is_some_and(|all| all.contains(&*name)) =>
+        {
             texts::EXTRA_RESERVED
         }
         None => return Ok(()),
@@ -103,21 +104,19 @@ pub(super) fn find_malformed(value: &Node) -> Option<Finding> {
         (!is_whole).then_some((key, form))
     });
     let Some((key, (what, form))) = found else {
-        let mut inner = entries.iter().map(|(_, value)| value).chain(value.items());
-        return inner.find_map(find_malformed);
+        return value.children().find_map(find_malformed);
     };
     Some(Finding::new(texts::EXTRA_MALFORMED, key.span.clone(), words![key = key.name, what, form]))
 }
 
 /// True if a text in `value` has braces.
 fn has_braces(value: &Node) -> bool {
-    let mut inner = value.entries().iter().map(|(_, value)| value).chain(value.items());
-    value.text().is_some_and(|text| text.contains('{')) || inner.any(has_braces)
+    value.text().is_some_and(|text| text.contains('{')) || value.children().any(has_braces)
 }
 
 /// The name as the service reads it: brackets are nested keys, and surrounding white space may be
 /// ignored.
-fn base(written: &str) -> String {
+fn parameter_name(written: &str) -> String {
     written
         .trim_start_matches(|c: char| c == '[' || c == ']' || c.is_whitespace())
         .split(['[', ']'])
@@ -128,7 +127,7 @@ fn base(written: &str) -> String {
 }
 
 /// The field that is called `name` in manifests, requests or responses.
-fn find<'s>(specs: &'s [Spec], name: &str) -> Option<&'s Spec> {
+fn find_spec<'s>(specs: &'s [Spec], name: &str) -> Option<&'s Spec> {
     specs.iter().find(|spec| {
         spec.name == name || spec.field.sent_name() == name || spec.field.live_name() == Some(name)
     })
@@ -140,7 +139,7 @@ mod tests {
     use crate::kind::{Shape, testing};
 
     fn is_refused(section: &str, name: &str) -> bool {
-        check(testing::section(section), name, ()).is_err()
+        check_extra_key(testing::section(section), name, ()).is_err()
     }
 
     /// The operations that write a section, found by their paths.
@@ -211,8 +210,9 @@ mod tests {
 
     #[test]
     fn the_message_names_the_place_of_a_known_field() {
-        let help =
-            |section, name| check(testing::section(section), name, ()).unwrap_err().help.unwrap();
+        let help = |section, name| {
+            check_extra_key(testing::section(section), name, ()).unwrap_err().help.unwrap()
+        };
         assert_eq!(help("settings", "Description"), "write it directly in `settings`");
         assert_eq!(help("settings", "initialize_with_readme"), "write it directly in `create`");
         assert_eq!(

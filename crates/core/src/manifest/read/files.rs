@@ -1,7 +1,7 @@
 //! Finds manifests and reads them, within limits.
 //!
-//! All manifests below the root belong together. The named folder or file only selects those of the
-//! run; outside of it, files of other tools are skipped.
+//! All manifests below the root belong together. The named folder or file only selects the manifests
+//! of the run; outside of it, files of other tools are skipped.
 
 use std::{
     collections::BTreeMap,
@@ -41,18 +41,18 @@ pub(in crate::manifest) struct File {
     /// Whether it was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
     /// A text to use instead of its content.
-    pub(in crate::manifest) instead: Option<String>,
+    pub(in crate::manifest) replacement: Option<String>,
 }
 
 impl File {
     /// A file with `text` that does not exist on disk.
     pub(in crate::manifest) fn of_text(name: FileName, text: String) -> Self {
-        Self { name, path: PathBuf::new(), is_named: true, instead: Some(text) }
+        Self { name, path: PathBuf::new(), is_named: true, replacement: Some(text) }
     }
 
     /// Its text.
     pub(in crate::manifest) fn read(&self) -> Result<String, Box<Diagnostic>> {
-        match &self.instead {
+        match &self.replacement {
             Some(text) => Ok(text.clone()),
             None => read(&self.path, &self.name),
         }
@@ -93,7 +93,7 @@ pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, 
 ///
 /// # Errors
 /// The error of the system, for example that the file does not exist.
-pub(in crate::manifest) fn irregular(path: &Path) -> std::io::Result<Option<&'static str>> {
+pub(in crate::manifest) fn special_file_type(path: &Path) -> std::io::Result<Option<&'static str>> {
     let kind = std::fs::symlink_metadata(path)?.file_type();
     Ok(match kind {
         kind if kind.is_file() => None,
@@ -122,70 +122,66 @@ pub fn folder_of(named: &Path) -> &Path {
 pub(in crate::manifest) fn find(
     named: &Path,
     root: &Root,
-    around: &Surroundings,
+    environment: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> Vec<File> {
-    let name = around.seen(named).into();
-    let named_file = File { name, path: named.to_owned(), is_named: true, instead: None };
+    let name = environment.display_path(named).into();
+    let named_file = File { name, path: named.to_owned(), is_named: true, replacement: None };
     if named.is_file() && !root.is_configured {
         return vec![named_file];
     }
-    let mut search = Search { root, named: real(named), files: Vec::new(), bytes: 0, diagnostics };
-    search.folder(&root.folder, &RESERVED, 0);
+    let mut search =
+        Search { root, named: canonical_path(named), files: Vec::new(), bytes: 0, diagnostics };
+    search.search_folder(&root.folder, &RESERVED, 0);
     if !search.files.iter().any(|file| file.is_named) {
         // A hidden file or a file with another extension only counts if it is named.
         if named.is_file() {
             search.files.push(named_file);
         } else if root.folder != named {
             let folder = search.named.clone();
-            search.folder(&folder, &[], 0);
+            search.search_folder(&folder, &[], 0);
         }
     }
     let Search { mut files, bytes, .. } = search;
     files.sort_by(|a, b| a.name.cmp(&b.name));
-    if let Some(limit) = exceeded(files.len(), bytes) {
-        let large = Diagnostic::error("too-large", limit);
+    let is_many = files.len() > MAX_FILES;
+    if is_many || bytes > MAX_TOTAL {
+        let what = if is_many { MAX_FILES.to_string() } else { "256 MiB of".to_owned() };
+        let message = format!("more than {what} manifests");
+        let large = Diagnostic::error("too-large", message);
         diagnostics.push(large.help("name a folder that contains only the manifests"));
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
         let none = Diagnostic::error("no-manifests", "this folder has no manifests")
-            .at(Place::file(around.seen(named)));
+            .at(Place::file(environment.display_path(named)));
         diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
     }
     files
 }
 
-/// The files, with the texts of `instead` for files with these names, and with additional files for
-/// the others.
-pub(in crate::manifest) fn with(
+/// The files with the texts of `replacements`. A name without a file adds one.
+pub(in crate::manifest) fn replace_texts(
     mut files: Vec<File>,
-    instead: &BTreeMap<FileName, String>,
+    replacements: &BTreeMap<FileName, String>,
 ) -> Vec<File> {
-    for (name, text) in instead {
-        let instead = Some(text.clone());
+    for (name, text) in replacements {
+        let replacement = Some(text.clone());
         match files.binary_search_by(|file| file.name.cmp(name)) {
-            Ok(at) => files[at].instead = instead,
+            Ok(at) => files[at].replacement = replacement,
             Err(at) => {
                 let path = PathBuf::from(&**name);
-                files.insert(at, File { name: name.clone(), path, is_named: true, instead });
+                let name = name.clone();
+                files.insert(at, File { name, path, is_named: true, replacement });
             }
         }
     }
     files
 }
 
-/// The limit that this number of files, or their total size, exceeds.
-fn exceeded(files: usize, bytes: u64) -> Option<String> {
-    if files > MAX_FILES {
-        return Some(format!("more than {MAX_FILES} manifests"));
-    }
-    (bytes > MAX_TOTAL).then(|| "more than 256 MiB of manifests".to_owned())
-}
-
 /// The canonical path of the folder or file. If the file itself is a link, it is not followed.
-fn real(named: &Path) -> PathBuf {
+fn canonical_path(named: &Path) -> PathBuf {
     match named.file_name() {
-        Some(name) if named.is_file() => real(folder_of(named)).join(name),
+        Some(name) if named.is_file() => canonical_path(folder_of(named)).join(name),
         _ => named.canonicalize().unwrap_or_else(|_| named.to_owned()),
     }
 }
@@ -202,8 +198,8 @@ struct Search<'d> {
 
 impl Search<'_> {
     /// Adds the files in `folder`, except `reserved` ones.
-    fn folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
-        if let Err(error) = self.entries(folder, reserved, depth) {
+    fn search_folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
+        if let Err(error) = self.search_entries(folder, reserved, depth) {
             let message = match error.kind() {
                 ErrorKind::NotFound => "no such file or folder".to_owned(),
                 _ => format!("cannot read the folder: {error}"),
@@ -213,7 +209,12 @@ impl Search<'_> {
         }
     }
 
-    fn entries(&mut self, folder: &Path, reserved: &[&str], depth: usize) -> std::io::Result<()> {
+    fn search_entries(
+        &mut self,
+        folder: &Path,
+        reserved: &[&str],
+        depth: usize,
+    ) -> std::io::Result<()> {
         if depth > MAX_DEPTH {
             return Err(std::io::Error::other("folders lie too deep in each other"));
         }
@@ -225,7 +226,7 @@ impl Search<'_> {
             if file_name.starts_with('.') || self.files.len() > MAX_FILES {
                 continue;
             } else if kind.is_dir() {
-                self.folder(&entry.path(), &[], depth + 1);
+                self.search_folder(&entry.path(), &[], depth + 1);
             } else if kind.is_file()
                 && is_manifest_name(file_name.as_ref())
                 && !reserved.contains(&file_name.as_str())
@@ -235,7 +236,7 @@ impl Search<'_> {
                 let path = entry.path();
                 let name = self.root.name(&path).into();
                 let is_named = real.join(entry.file_name()).starts_with(&self.named);
-                self.files.push(File { name, path, is_named, instead: None });
+                self.files.push(File { name, path, is_named, replacement: None });
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Document, Reader,
-    container::reference,
+    container::parse_reference,
     document::{Body, Rule, Uses},
     unfilled::Place,
 };
@@ -29,15 +29,14 @@ impl Reader<'_, '_> {
         let (key, matches) = document.get("match")?;
         let except = matches.get("except").map(|(key, node)| {
             let globs = self.read_globs(node);
-            self.at_key(key, globs)
+            self.with_key_origin(key, globs)
         });
-        let undeclared = document.get("undeclared").and_then(|(_, word)| word.text());
         let paths = self.read_globs(matches.get("path")?.1);
-        let includes = undeclared == Some(INCLUDE);
+        let includes = document["undeclared"].text() == Some(INCLUDE);
         Some(Document::Rule(Box::new(Rule {
             paths,
             except,
-            includes,
+            includes_undeclared: includes,
             ..self.read_rule(key, document)
         })))
     }
@@ -46,9 +45,12 @@ impl Reader<'_, '_> {
     pub(super) fn read_profile(&mut self, document: &Node) -> Option<Document> {
         let (key, name) = document.get("name")?;
         let profile = Some(name.text()?.into());
-        let needs =
-            document.get("needs").map(|(_, needs)| self.read_names(needs)).unwrap_or_default();
-        Some(Document::Rule(Box::new(Rule { profile, needs, ..self.read_rule(key, document) })))
+        let needs = self.read_names(&document["needs"]);
+        Some(Document::Rule(Box::new(Rule {
+            profile,
+            required_params: needs,
+            ..self.read_rule(key, document)
+        })))
     }
 
     /// A rule that `key` identifies.
@@ -58,46 +60,42 @@ impl Reader<'_, '_> {
             paths: Globs::default(),
             except: None,
             profile: None,
-            needs: Vec::new(),
+            required_params: Vec::new(),
             origin: self.origin(key.span.start),
             is_named: self.is_named,
-            includes: false,
+            includes_undeclared: false,
             body: self.read_body(document),
         }
     }
 
     /// The keys of `document` that concern other layers.
-    pub(super) fn read_layering(&mut self, document: &Node) -> Body {
+    pub(super) fn read_layering_keys(&mut self, document: &Node) -> Body {
         let watch = document.get("watch").and_then(|(key, node)| match node.data {
-            Data::Bool(value) => Some(self.at_key(key, value)),
+            Data::Bool(value) => Some(self.with_key_origin(key, value)),
             _ => None,
         });
-        let ignored = document.get("ignore_layers").map(|(_, node)| ignored(self.scope, node));
         Body {
             watch,
-            ignores: ignored.unwrap_or_default(),
+            ignored_sections: read_ignored_layers(self.scope, &document["ignore_layers"]),
             uses: document.get("uses").map(|(key, node)| self.read_uses(key, node)),
-            params: document
-                .get("params")
-                .map(|(_, node)| self.read_params(node))
-                .unwrap_or_default(),
+            params: self.read_params(&document["params"]),
             ..Body::default()
         }
     }
 
     fn read_uses(&mut self, key: &Key, node: &Node) -> Uses {
-        let added = node.get("add").map(|(_, names)| names);
+        let added_names = node.get("add").map(|(_, names)| names);
         if let Some((key, _)) = node.get("remove").or_else(|| node.get("none_of")) {
             self.findings.report(texts::USES_CHANGED, key.span.clone(), &[]);
         }
-        let names = self.read_names(added.unwrap_or(node));
-        Uses { origin: self.origin(key.span.start), is_added: added.is_some(), names }
+        let names = self.read_names(added_names.unwrap_or(node));
+        Uses { origin: self.origin(key.span.start), is_added: added_names.is_some(), names }
     }
 
     fn read_params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let mut params = BTreeMap::new();
         for (key, node) in node.entries() {
-            let value = match (&node.data, reference(node)) {
+            let value = match (&node.data, parse_reference(node)) {
                 (_, Some(reference)) => Value::Secret(reference),
                 (Data::Text(text), _) => text.as_str().into(),
                 (Data::Bool(_) | Data::Number(_), _) => node.to_json().to_string().as_str().into(),
@@ -108,7 +106,7 @@ impl Reader<'_, '_> {
                 continue;
             }
             self.check_other_value(Place::Param, key, node);
-            params.insert(key.name.as_str().into(), self.at_key(key, value));
+            params.insert(key.name.as_str().into(), self.with_key_origin(key, value));
         }
         params
     }
@@ -138,9 +136,10 @@ impl Reader<'_, '_> {
 }
 
 /// The sections for which lower layers are ignored.
-fn ignored(scope: Scope, node: &Node) -> Vec<&'static str> {
-    let names = catalogue::sections(scope).map(|section| section.section);
+fn read_ignored_layers(scope: Scope, node: &Node) -> Vec<&'static str> {
+    let names = catalogue::sections(scope).map(|of| of.section);
     let is_all = node.data == Data::Bool(true);
-    let is_listed = |name: &str| node.items().iter().any(|item| item.text() == Some(name));
-    names.filter(|name| is_all || is_listed(name)).collect()
+    names
+        .filter(|name| is_all || node.items().iter().any(|item| item.text() == Some(name)))
+        .collect()
 }

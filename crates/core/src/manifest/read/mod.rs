@@ -6,7 +6,11 @@
 //! not their rules, and it sees one document at a time: rules that span fields or entries are
 //! checked after the layers are merged.
 
-use std::{collections::BTreeSet, ops::Range, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::LazyLock,
+};
 
 use document::Validity;
 use serde::Deserialize;
@@ -45,7 +49,7 @@ pub(super) struct Read {
     pub(super) documents: Vec<Document>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The number of faults that are not in the diagnostics.
-    pub(super) more: More,
+    pub(super) hidden_faults: More,
     /// Whether a document is missing among them that may be a rule.
     pub(super) is_partial: bool,
     /// The sections that descriptions of kinds among them are about.
@@ -54,11 +58,11 @@ pub(super) struct Read {
 
 /// Reads a file. Outside of what was named, a file without a manifest is no fault.
 pub(super) fn read_file(file: &File) -> Read {
-    let read = file.read();
-    if !file.is_named && !read.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
+    let text = file.read();
+    if !file.is_named && !text.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
         return Read::default();
     }
-    match read {
+    match text {
         Ok(text) => read_text(file, &text),
         Err(fault) => Read { diagnostics: vec![*fault], is_partial: true, ..Read::default() },
     }
@@ -70,26 +74,28 @@ pub(super) fn read_text(file: &File, text: &str) -> Read {
     let mut source = Source::new(file.name.clone(), text);
     let mut findings = Findings::default();
     findings.add_yaml(&parsed);
-    let written = || parsed.documents.iter().filter(|document| document.data != Data::Null);
-    let documents: Vec<_> = written()
+    let nodes: Vec<_> =
+        parsed.documents.iter().filter(|document| document.data != Data::Null).collect();
+    let documents: Vec<_> = nodes
+        .iter()
         .filter_map(|node| read_document(node, &source, file.is_named, &mut findings))
         .collect();
-    let described = written().filter(|document| is_description(document));
-    let described = described.filter_map(|of| Some(of.get("section")?.1.text()?.to_owned()));
+    let described = nodes.iter().filter(|node| node.get("homes").is_some());
+    let described = described.filter_map(|node| Some(node["section"].text()?.to_owned()));
     let described = described.collect();
     let rules = documents.iter().filter(|document| matches!(document, Document::Rule(_)));
     // Without a fault, each document was read.
     let is_partial = !findings.is_empty()
         && (rules.count() < count_rules(text)
-            || written().any(|document| {
-                document.get("kind").is_some() && DocumentKind::of(document).is_none()
-            }));
+            || nodes
+                .iter()
+                .any(|node| node.get("kind").is_some() && DocumentKind::of(node).is_none()));
     findings.explain_slips(text);
     if !findings.is_empty() {
-        hide(&mut source, &parsed, Quality::Doubtful);
+        hide_manifest_secrets(&mut source, &parsed, Quality::Doubtful);
     }
     let (diagnostics, more) = findings.place(&source);
-    Read { documents, diagnostics, more, is_partial, described }
+    Read { documents, diagnostics, hidden_faults: more, is_partial, described }
 }
 
 /// True if a text, valid or not, has a document of undrift, also if its kind is misspelt.
@@ -117,12 +123,12 @@ fn count_rules(text: &str) -> usize {
 }
 
 /// Marks the parts of a manifest that must not be shown.
-pub(super) fn hide(source: &mut Source<'_>, parsed: &Parsed, quality: Quality) {
+pub(super) fn hide_manifest_secrets(source: &mut Source<'_>, parsed: &Parsed, quality: Quality) {
     let project = DocumentKind::Container(Scope::Project);
     let schemas = Scope::ALL.map(|scope| &*DocumentKind::Container(scope).checker().schema);
     let schema_of =
         |document: &Node| &*DocumentKind::of(document).unwrap_or(project).checker().schema;
-    mask::hide(source, parsed, quality, schema_of, &schemas);
+    mask::hide_secrets(source, parsed, quality, schema_of, &schemas);
 }
 
 /// Reads one document of a file.
@@ -149,8 +155,10 @@ fn read_document(
     }
     let kind = read_kind(node, source, findings)?;
     let is_profile = matches!(kind, DocumentKind::Profile(_));
-    let closed = kind.scope().and_then(|scope| templates::without_forms(node, scope, !is_profile));
-    let refused = findings.add_schema(closed.as_ref().unwrap_or(node), kind.checker());
+    let document_without_forms =
+        kind.scope().and_then(|scope| templates::remove_forms(node, scope, !is_profile));
+    let refused =
+        findings.add_schema(document_without_forms.as_ref().unwrap_or(node), kind.checker());
     let scope = kind.scope().unwrap_or(Scope::Project);
     let layer = match kind {
         DocumentKind::Container(Scope::Group) => Layer::Group,
@@ -172,7 +180,8 @@ fn report_no_mapping(document: &Node, findings: &mut Findings) {
     let first = document.items().first();
     let at = document.span.clone();
     let is_several = first.is_some_and(|first| first.get("kind").is_some());
-    if let Some(Foreign { what, help, .. }) = first.and_then(|first| recognise_foreign(first, "")) {
+    let foreign = first.and_then(|first| recognise_document("foreign", first, ""));
+    if let Some(DocumentSign { what, help, .. }) = foreign {
         let help = if is_several { texts::SEVERAL_DOCUMENTS[3] } else { help };
         findings.report(texts::FOREIGN, at, words![what, help]);
     } else {
@@ -190,7 +199,8 @@ fn read_kind(
     let Some((key, node)) = document.get("kind") else {
         let first = document.entries().first();
         let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
-        if let Some(Foreign { what, help, .. }) = recognise_foreign(document, &source.name) {
+        let foreign = recognise_document("foreign", document, &source.name);
+        if let Some(DocumentSign { what, help, .. }) = foreign {
             findings.report(texts::FOREIGN, at, words![what, help]);
         } else {
             let (at, help) =
@@ -201,19 +211,18 @@ fn read_kind(
     };
     let kind = DocumentKind::of(document);
     if kind.is_none() && node.data != Data::Unreadable {
-        let has = |key: &str| document.get(key).is_some();
         let text = node.text().unwrap_or_default();
         let help = if let Some(alias) = words::alias(&["kind"], text) {
             alias.help()
-        } else if has("metadata") {
+        } else if document.get("metadata").is_some() {
             MOVE.to_owned()
         } else if let Some(near) = nearest_kind(text) {
             format!("did you mean `{near}`?")
-        } else if let Some(of) = section_called(text) {
+        } else if let Some(of) = find_section_named(text) {
             format!("write it as `{of}:` in a document with `kind: Project` or `kind: Group`")
-        } else if has("items") {
+        } else if document.get("items").is_some() {
             texts::SEVERAL_DOCUMENTS[3].to_owned()
-        } else if has("apiVersion") {
+        } else if document.get("apiVersion").is_some() {
             MOVE.to_owned()
         } else {
             "start with `kind: Project`".to_owned()
@@ -228,12 +237,12 @@ fn read_kind(
 /// The key in the place of `kind` in a document without one, and help.
 fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
     document.entries().iter().find_map(|(key, value)| {
-        let is_other = ["type", "kinds", "resource_type", "object"].contains(&&*key.name);
-        let kind = value.text().and_then(nearest_kind).filter(|_| is_other);
-        let help = match kind {
-            Some(kind) => format!("write `kind: {kind}` instead of it"),
-            None if key.name.eq_ignore_ascii_case("kind") => "write it in lower case".to_owned(),
-            None => return None,
+        let help = match &*key.name {
+            "type" | "kinds" | "resource_type" | "object" => {
+                format!("write `kind: {}` instead of it", nearest_kind(value.text()?)?)
+            }
+            name if name.eq_ignore_ascii_case("kind") => "write it in lower case".to_owned(),
+            _ => return None,
         };
         Some((key.span.clone(), help))
     })
@@ -241,21 +250,15 @@ fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
 
 /// Help for a document without a kind.
 fn suggest_first_line(document: &Node) -> String {
-    let has = |key: &str| document.get(key).is_some();
-    let kind = if document.entries().iter().all(|(key, _)| key.name.starts_with('.')) {
+    if document.entries().iter().all(|(key, _)| key.name.starts_with('.')) {
         return "share it as a `kind: Profile` and `uses: [NAME]`: an anchor holds within one document, and no key is hidden".to_owned();
-    } else if has("match") {
-        "Defaults"
-    } else if has("guard") {
-        "Acknowledge"
-    } else if has("name") && !has("path") {
-        "Profile"
-    } else if has("path") || catalogue::everywhere().any(|of| has(of.section)) {
-        "Project"
-    } else {
-        return format!("start the document with `kind: Project`; if it is another tool's, {MOVE}");
-    };
-    format!("start the document with `kind: {kind}`")
+    }
+    let has_section = catalogue::everywhere().any(|of| document.get(of.section).is_some());
+    match recognise_document("unnamed", document, "") {
+        Some(sign) => format!("start the document with `kind: {}`", sign.what),
+        None if has_section => "start the document with `kind: Project`".to_owned(),
+        None => format!("start the document with `kind: Project`; if it is another tool's, {MOVE}"),
+    }
 }
 
 /// The kind of documents that a word probably means.
@@ -265,7 +268,7 @@ fn nearest_kind(text: &str) -> Option<&'static str> {
 }
 
 /// The section that a kind, in any spelling, is called after.
-fn section_called(kind: &str) -> Option<&'static str> {
+fn find_section_named(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
     let mut sections = catalogue::everywhere();
     let of = sections.find(|of| word == of.section || word == snake_case(of.noun));
@@ -275,10 +278,10 @@ fn section_called(kind: &str) -> Option<&'static str> {
 /// The help for a document of another tool.
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
-/// A document that is no manifest: how it is recognised, what it is, and what to do.
+/// How a document without a kind is recognised, what it is, and what to do.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Foreign {
+struct DocumentSign {
     files: Vec<&'static str>,
     all: Vec<&'static str>,
     lists: Vec<&'static str>,
@@ -287,30 +290,24 @@ struct Foreign {
     help: &'static str,
 }
 
-static FOREIGN: LazyLock<Vec<Foreign>> = LazyLock::new(|| yaml::built_in!("manifest/read/foreign"));
+static SIGNS: LazyLock<BTreeMap<&str, Vec<DocumentSign>>> =
+    LazyLock::new(|| yaml::built_in!("manifest/read/foreign"));
 
-/// True if `document` describes a kind.
-fn is_description(document: &Node) -> bool {
-    ["section", "homes"].into_iter().all(|key| document.get(key).is_some())
-}
-
-/// The row that recognises `document` in the file `name`, if it is no manifest.
-fn recognise_foreign(document: &Node, name: &str) -> Option<&'static Foreign> {
+/// The first row of `list` that recognises `document` in the file `name`.
+fn recognise_document(list: &str, document: &Node, name: &str) -> Option<&'static DocumentSign> {
     let file = name.rsplit('/').next().unwrap_or(name);
-    let has = |key: &&str| document.get(key).is_some();
-    FOREIGN.iter().find(|of| {
-        let is_list =
-            |key: &&str| document.get(key).is_some_and(|(_, value)| !value.items().is_empty());
-        (of.files.is_empty() || of.files.contains(&file))
-            && of.all.iter().all(has)
-            && (of.lists.is_empty() || of.lists.iter().any(is_list))
-            && !of.lacks.iter().any(has)
+    SIGNS[list].iter().find(|sign| {
+        (sign.files.is_empty() || sign.files.contains(&file))
+            && sign.all.iter().all(|key| document.get(key).is_some())
+            && (sign.lists.is_empty()
+                || sign.lists.iter().any(|key| !document[key].items().is_empty()))
+            && sign.lacks.iter().all(|key| document.get(key).is_none())
     })
 }
 
 impl Reader<'_, '_> {
     /// How much of the part of `of` at `pointer` the schema does not refuse.
-    fn validity_of(&self, of: Section, pointer: impl FnOnce() -> String) -> Validity {
+    fn validity_of(&self, section: Section, pointer: impl FnOnce() -> String) -> Validity {
         if self.refused.is_empty() {
             return Validity::Whole;
         }
@@ -326,19 +323,19 @@ impl Reader<'_, '_> {
         }
         let are_values = inner.all(|at| {
             let name = at.split('/').next().unwrap_or_default();
-            of.table().get(name).is_some() && !of.identity.contains(&name)
+            section.table().get(name).is_some() && !section.identity.contains(&name)
         });
         if are_values { Validity::Names } else { Validity::Refused }
     }
 
     /// `value`, which is written at `key`.
-    fn at_key<T>(&self, key: &Key, value: T) -> Sourced<T> {
+    fn with_key_origin<T>(&self, key: &Key, value: T) -> Sourced<T> {
         Sourced { value, origin: self.origin(key.span.start) }
     }
 
     /// The origin of what begins at the byte `at`.
-    fn origin(&self, at: usize) -> Origin {
-        self.source.origin(at, self.layer)
+    fn origin(&self, offset: usize) -> Origin {
+        self.source.origin(offset, self.layer)
     }
 }
 

@@ -6,7 +6,7 @@
 //! value itself. Schemas see a tree without templates, with the items of such a list form as a
 //! plain list. The result of a template is checked when it is filled in.
 
-use super::container::reference;
+use super::container::parse_reference;
 use crate::{
     catalogue,
     field::Scope,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The template in place of a value.
-pub(in crate::manifest) fn template(node: &Node) -> Option<&Node> {
+pub(in crate::manifest) fn template_text(node: &Node) -> Option<&Node> {
     match node.entries() {
         [(key, text)] if key.name == "text" && matches!(text.data, Data::Text(_)) => Some(text),
         _ => None,
@@ -27,7 +27,7 @@ pub(in crate::manifest) fn template(node: &Node) -> Option<&Node> {
 pub(in crate::manifest) const CHANGE: [&str; 2] = ["add", "remove"];
 
 /// The items of all lists in a list form.
-fn lists(node: &Node) -> Option<Vec<&Node>> {
+fn form_items(node: &Node) -> Option<Vec<&Node>> {
     let entries = node.entries();
     let has_form = [CHANGE, forms::CONDITION].iter().any(|keys| {
         entries
@@ -44,34 +44,35 @@ fn is_condition(node: &Node) -> bool {
 }
 
 /// The forms in `node` that replace a value of `schema`, each with the end of its key before it.
-pub(in crate::manifest) fn within<'n>(
+pub(in crate::manifest) fn form_values<'n>(
     node: &'n Node,
     schema: &Json,
 ) -> Option<impl Iterator<Item = (usize, &'n Node)> + use<'n>> {
     let is_mapping = schema.get("properties").is_some();
     let fits = if is_list(schema) {
-        lists(node).is_some()
+        form_items(node).is_some()
     } else {
-        !is_mapping && template(node).is_some()
+        !is_mapping && template_text(node).is_some()
     };
     fits.then(|| node.entries().iter().map(|(key, node)| (key.span.end, node)))
 }
 
 /// `document` as its schema sees it, if different: without templates, which may have any value, and with the
 /// items of a list form as a plain list. Its profiles may be an `added` list.
-pub(super) fn without_forms(document: &Node, scope: Scope, added: bool) -> Option<Node> {
-    let params = document.get("params").map_or(&[][..], |(_, params)| params.entries());
-    if !has_form(document) && params.iter().all(|(_, param)| reference(param).is_none()) {
+pub(super) fn remove_forms(document: &Node, scope: Scope, added: bool) -> Option<Node> {
+    if !has_form(document)
+        && document["params"].children().all(|param| parse_reference(param).is_none())
+    {
         return None;
     }
     let mut document = document.clone();
-    retain(&mut document, |key, node| {
+    retain_entries(&mut document, |key, node| {
         match (catalogue::section(scope, &key.name), &*key.name) {
-            (Some(of), _) => close_section(of, node),
-            (None, "uses") if added && !is_condition(node) && lists(node).is_some() => {
+            (Some(section), _) => close_section_fields(section, node),
+            (None, "uses") if added && !is_condition(node) && form_items(node).is_some() => {
                 return close_list(&Json::Null, node);
             }
-            (None, "params") => retain(node, |_, param| reference(param).is_none()),
+            (None, "params") => retain_entries(node, |_, param| parse_reference(param).is_none()),
             (None, _) => {}
         }
         true
@@ -93,28 +94,27 @@ fn has_form(node: &Node) -> bool {
 const UNMANAGED: &str = "unmanaged";
 
 /// Keeps the entries of a mapping that `accept` accepts, which may change their values.
-fn retain(node: &mut Node, mut accept: impl FnMut(&Key, &mut Node) -> bool) {
+fn retain_entries(node: &mut Node, mut accept: impl FnMut(&Key, &mut Node) -> bool) {
     if let Data::Map(entries) = &mut node.data {
         entries.retain_mut(|(key, value)| accept(key, value));
     }
 }
 
 /// Closes the fields of a section.
-fn close_section(of: Section, node: &mut Node) {
-    let schema = &of.table().schema;
-    match (of.shape, &mut node.data) {
+fn close_section_fields(section: Section, node: &mut Node) {
+    let schema = &section.table().schema;
+    match (section.shape, &mut node.data) {
         (Shape::List, Data::List(entries)) => {
             for entry in entries {
-                let state = entry.get("state").and_then(|(_, state)| state.text());
-                let is_unmanaged = state == Some(UNMANAGED);
-                retain(entry, |key, node| {
-                    let is_glob = is_unmanaged && of.identity.contains(&&*key.name);
+                let is_unmanaged = entry["state"].text() == Some(UNMANAGED);
+                retain_entries(entry, |key, node| {
+                    let is_glob = is_unmanaged && section.identity.contains(&&*key.name);
                     !(is_glob && node.text().is_some()) && close_field(schema, key, node)
                 });
             }
         }
         (Shape::Container | Shape::Mapping, _) => {
-            retain(node, |key, node| close_field(schema, key, node));
+            retain_entries(node, |key, node| close_field(schema, key, node));
         }
         (Shape::List | Shape::Switch, _) => {}
     }
@@ -122,23 +122,23 @@ fn close_section(of: Section, node: &mut Node) {
 
 /// Closes the field `key` of a mapping with `schema`. Returns false if it may have any value.
 fn close_field(schema: &Json, key: &Key, node: &mut Node) -> bool {
-    schema["properties"].get(&key.name).is_none_or(|schema| close(schema, node))
+    schema["properties"].get(&key.name).is_none_or(|schema| close_value(schema, node))
 }
 
 /// Closes a value of `schema`. Returns false if it may have any value.
-fn close(schema: &Json, node: &mut Node) -> bool {
+fn close_value(schema: &Json, node: &mut Node) -> bool {
     if schema.get("properties").is_some() {
-        retain(node, |key, node| close_field(schema, key, node));
+        retain_entries(node, |key, node| close_field(schema, key, node));
         return true;
     }
-    !is_open(schema, node) || is_list(schema) && close_list(&schema["items"], node)
+    !contains_form(schema, node) || is_list(schema) && close_list(&schema["items"], node)
 }
 
 /// Replaces a list form by the list of its items, which have `schema`. Returns false if one of them may have
 /// any value, so that the list may, too.
 fn close_list(schema: &Json, node: &mut Node) -> bool {
-    let Some(items) = lists(node) else { return false };
-    let is_closed = items.iter().all(|item| !is_open(schema, item));
+    let Some(items) = form_items(node) else { return false };
+    let is_closed = items.iter().all(|item| !contains_form(schema, item));
     if is_closed {
         node.data = Data::List(items.into_iter().cloned().collect());
     }
@@ -146,16 +146,20 @@ fn close_list(schema: &Json, node: &mut Node) -> bool {
 }
 
 /// True if `node`, a value of `schema`, contains a template or a list form.
-pub(super) fn is_open(schema: &Json, node: &Node) -> bool {
+pub(super) fn contains_form(schema: &Json, node: &Node) -> bool {
     match &node.data {
         Data::Map(entries) if schema.get("properties").is_some() => {
             entries.iter().any(|(key, node)| {
-                schema["properties"].get(&key.name).is_some_and(|schema| is_open(schema, node))
+                schema["properties"]
+                    .get(&key.name)
+                    .is_some_and(|schema| contains_form(schema, node))
             })
         }
-        Data::Map(_) => template(node).is_some() || is_list(schema) && lists(node).is_some(),
+        Data::Map(_) => {
+            template_text(node).is_some() || is_list(schema) && form_items(node).is_some()
+        }
         Data::List(items) if schema.get("properties").is_none() => {
-            items.iter().any(|item| is_open(&schema["items"], item))
+            items.iter().any(|item| contains_form(&schema["items"], item))
         }
         _ => false,
     }

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::{bare, insert, layers, part};
+use super::{document_part, insert, layers, without_root_keys};
 use crate::{
     catalogue,
     desired::PROJECTS,
     field::Scope,
     kind::{Section, Shape},
     text::with_article,
-    value::{Json, Object},
+    value::{Json, Object, texts},
 };
 
 /// The old form of `unlisted: {projects: ...}` of a group.
@@ -17,7 +17,7 @@ pub(in crate::manifest) const OLD_UNLISTED: &str = "undeclared_projects";
 
 /// The use of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum SchemaUse {
     /// Checking one of several documents that are merged: required fields are optional.
     Reading,
     /// For editors.
@@ -25,41 +25,59 @@ pub(super) enum Use {
 }
 
 /// The sections of `scope`, and the keys about them.
-pub(super) fn sections(scope: Scope, to: Use) -> Object {
-    let sections = catalogue::sections(scope).map(|of| (of.section.to_owned(), section(of, to)));
+pub(super) fn section_schemas(scope: Scope, usage: SchemaUse) -> Object {
+    let sections = catalogue::sections(scope)
+        .map(|kind| (kind.section.to_owned(), section_schema(kind, usage)));
     sections.chain(section_keys(scope)).collect()
 }
 
 /// A section.
-pub(super) fn section(of: Section, to: Use) -> Json {
-    match of.shape {
-        Shape::Container => create_schema(of, to),
-        Shape::List => list_schema(of, to),
-        Shape::Mapping => mapping_schema(of, to),
-        Shape::Switch => switch_schema(of),
+pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
+    let mut schema = match section.shape {
+        Shape::Container => create_schema(section),
+        Shape::List => list_schema(section),
+        Shape::Mapping => mapping_schema(section),
+        Shape::Switch => switch_schema(section),
+    };
+    if usage == SchemaUse::Editing {
+        let fields = if section.shape == Shape::List { &mut schema["items"] } else { &mut schema };
+        let names =
+            section.table().schema["properties"].as_object().into_iter().flat_map(Object::keys);
+        for name in names.filter(|_| section.shape != Shape::Switch) {
+            layers::add_forms(&mut fields["properties"][name]);
+        }
+        if section.shape == Shape::List {
+            // The other fields may come from another layer.
+            let required = texts(&section.table().schema["required"]);
+            let required = required.filter(|name| section.identity.contains(name));
+            fields["required"] = required.collect();
+        }
     }
+    schema
 }
 
 /// The keys about sections: the policies for unlisted entries, and what ignores layers.
 pub(super) fn section_keys(scope: Scope) -> [(String, Json); 2] {
     let names: Vec<_> = catalogue::sections(scope).map(|section| section.section).collect();
-    [("unlisted".to_owned(), unlisted(scope)), ("ignore_layers".to_owned(), layers::ignore(&names))]
+    [
+        ("unlisted".to_owned(), unlisted_schema(scope)),
+        ("ignore_layers".to_owned(), layers::ignore_layers_schema(&names)),
+    ]
 }
 
 /// `create: true`, or a mapping.
-fn create_schema(of: Section, to: Use) -> Json {
-    let mut create = bare(&of.table().schema);
-    add_forms_below(&mut create, to);
+fn create_schema(section: Section) -> Json {
+    let mut create = without_root_keys(&section.table().schema);
     create.insert("type".into(), json!(["boolean", "object"]));
     create.insert("additionalProperties".into(), json!(false));
-    let text = format!("Create the {} if it is missing, with these attributes.", of.noun);
+    let text = format!("Create the {} if it is missing, with these attributes.", section.noun);
     create.insert("description".into(), json!(text));
     Json::Object(create)
 }
 
 /// `unlisted: {SECTION: report | fail | delete | ignore}` for the sections that are lists, and
 /// [`PROJECTS`] of a group.
-pub(super) fn unlisted(scope: Scope) -> Json {
+pub(super) fn unlisted_schema(scope: Scope) -> Json {
     let sections = catalogue::sections(scope).filter(|section| section.allows_unlisted());
     let mut properties: Object = sections
         .map(|section| {
@@ -70,29 +88,29 @@ pub(super) fn unlisted(scope: Scope) -> Json {
         })
         .collect();
     if scope == Scope::Group {
-        properties.insert(PROJECTS.to_owned(), part("unlisted_projects").into());
+        properties.insert(PROJECTS.to_owned(), document_part("unlisted_projects").into());
     }
-    let mut unlisted = part("unlisted");
+    let mut unlisted = document_part("unlisted");
     unlisted.insert("properties".into(), properties.into());
     unlisted.into()
 }
 
 /// A section with a single value.
-fn switch_schema(of: Section) -> Json {
-    let property = of.table().get(of.section).map(|spec| spec.schema.clone());
-    let description = &of.table().schema["description"];
+fn switch_schema(section: Section) -> Json {
+    let property = section.table().get(section.section).map(|spec| spec.schema.clone());
+    let description = &section.table().schema["description"];
     let mut property =
         property.unwrap_or_else(|| json!({"type": "boolean", "description": description}));
-    if of.is_removable() {
+    if section.is_removable() {
         property["type"] = json!([property["type"], "null"]);
     }
     property
 }
 
 /// A section with one mapping.
-fn mapping_schema(of: Section, to: Use) -> Json {
-    let mut fields = entry_schema(of, to);
-    if of.is_removable() {
+fn mapping_schema(section: Section) -> Json {
+    let mut fields = entry_schema(section);
+    if section.is_removable() {
         fields.insert("type".into(), json!(["object", "null"]));
     }
     // Missing fields may come from another layer.
@@ -101,10 +119,10 @@ fn mapping_schema(of: Section, to: Use) -> Json {
 }
 
 /// A section with a list of entries.
-fn list_schema(of: Section, to: Use) -> Json {
-    let mut fields = entry_schema(of, to);
+fn list_schema(section: Section) -> Json {
+    let mut fields = entry_schema(section);
     // Editors would insert a default into every new entry.
-    let (noun, only_edits) = (of.noun, of.only_edits());
+    let (noun, only_edits) = (section.noun, section.only_edits());
     let which = match only_edits {
         true => format!("Whether the {noun} is managed (default: `present`)."),
         false => format!(
@@ -118,31 +136,14 @@ fn list_schema(of: Section, to: Use) -> Json {
     let states: Vec<_> = states.filter(|state| !only_edits || *state != "absent").collect();
     let state = json!({"type": "string", "enum": states, "description": state});
     insert(&mut fields, "state", state);
-    let required = fields.remove("required").unwrap_or_else(|| json!([]));
-    if to == Use::Editing {
-        // The other fields may come from another layer.
-        let mut identity = required.as_array().cloned().unwrap_or_default();
-        identity.retain(|name| of.identity.iter().any(|one| name == one));
-        fields.insert("required".into(), json!(identity));
-    }
+    fields.remove("required");
     json!({"type": "array", "items": fields, "description": fields.get("description")})
 }
 
 /// The fields of an entry, and `extra`.
-fn entry_schema(of: Section, to: Use) -> Object {
-    let mut fields = bare(&of.table().schema);
-    add_forms_below(&mut fields, to);
-    let extra = part("in_values").remove("extra").unwrap_or_default();
+fn entry_schema(section: Section) -> Object {
+    let mut fields = without_root_keys(&section.table().schema);
+    let extra = document_part("in_values").remove("extra").unwrap_or_default();
     insert(&mut fields, "extra", extra);
     fields
-}
-
-/// Shows editors the forms that may replace a value.
-fn add_forms_below(fields: &mut Object, to: Use) {
-    let properties = fields.get_mut("properties").and_then(Json::as_object_mut);
-    if to == Use::Editing {
-        for property in properties.into_iter().flat_map(Object::values_mut) {
-            layers::add_forms(property);
-        }
-    }
 }

@@ -3,21 +3,21 @@
 
 use serde_json::json;
 
-use super::{container::Use, part};
+use super::{container::SchemaUse, document_part};
 use crate::{
     field::ALIASES,
     schema,
     secret::Reference,
-    value::{Json, Object},
+    value::{Json, Object, texts},
 };
 
 /// The value of `undeclared` with which a rule includes undeclared containers.
 pub(in crate::manifest) const INCLUDE: &str = "include";
 
 /// The keys of any document that concern other layers, except `ignore_layers`.
-pub(super) fn keys(to: Use) -> Object {
-    let mut keys = part("any");
-    if to == Use::Editing {
+pub(super) fn layering_keys(usage: SchemaUse) -> Object {
+    let mut keys = document_part("any");
+    if usage == SchemaUse::Editing {
         add_forms(&mut keys["uses"]);
         let param = &mut keys["params"]["additionalProperties"];
         *param = json!({"anyOf": [param.take(), schema::of::<Reference>().to_value()]});
@@ -26,8 +26,8 @@ pub(super) fn keys(to: Use) -> Object {
 }
 
 /// `ignore_layers: [SECTION, ...]`, or `true`.
-pub(super) fn ignore(sections: &[&str]) -> Json {
-    let mut ignore = part("ignore_layers");
+pub(super) fn ignore_layers_schema(sections: &[&str]) -> Json {
+    let mut ignore = document_part("ignore_layers");
     if !sections.is_empty() {
         ignore["items"]["enum"] = json!(sections);
     }
@@ -41,13 +41,10 @@ pub(super) fn add_forms(schema: &mut Json) {
         properties.values_mut().for_each(add_forms);
         return;
     }
-    let types: Vec<&str> = match &schema["type"] {
-        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
-        kind => kind.as_str().into_iter().collect(),
-    };
+    let types: Vec<&str> = texts(&schema["type"]).collect();
     let instead = if types.contains(&"array") {
-        let items = schema.get("items").cloned().unwrap_or(json!(true));
-        let list = json!({"type": "array", "items": items, "minItems": 1});
+        let mut list = document_part("list_form");
+        list["items"] = schema.get("items").cloned().unwrap_or(json!(true));
         let pairs = [["add", "remove"], ["at_least", "none_of"]].map(|[first, second]| {
             json!({
                 "type": "object",
@@ -60,19 +57,14 @@ pub(super) fn add_forms(schema: &mut Json) {
     } else if types.contains(&"boolean") {
         return;
     } else {
-        vec![json!({
-            "type": "object",
-            "properties": {"text": {"type": "string"}},
-            "required": ["text"],
-            "additionalProperties": false,
-        })]
+        vec![document_part("text_form").into()]
     };
-    let mut plain = std::mem::take(schema);
-    let description = plain.as_object_mut().and_then(|plain| {
+    let mut plain_form = std::mem::take(schema);
+    let description = plain_form.as_object_mut().and_then(|plain| {
         plain.remove(ALIASES);
         plain.remove("description")
     });
-    let choices: Vec<_> = std::iter::once(plain).chain(instead).collect();
+    let choices: Vec<_> = std::iter::once(plain_form).chain(instead).collect();
     *schema = json!({"anyOf": choices});
     if let Some(description) = description {
         schema["description"] = description;
@@ -80,6 +72,6 @@ pub(super) fn add_forms(schema: &mut Json) {
 }
 
 /// Keys that any entry may have, and forms that may replace a value, with descriptions.
-pub(super) fn in_values() -> Json {
-    json!({"properties": part("in_values")})
+pub(super) fn value_keys() -> Json {
+    json!({"properties": document_part("in_values")})
 }

@@ -15,10 +15,8 @@ use crate::{
 /// The description of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The kinds of documents that have it.
-    pub kinds: Vec<DocumentKind>,
-    /// The place that has it instead of documents.
-    elsewhere: Option<&'static str>,
+    /// The kinds of documents that have it, or another place, in words.
+    pub homes: Vec<String>,
     /// The name with its parents; empty for a kind itself.
     pub name: String,
     /// Its description.
@@ -31,7 +29,7 @@ pub struct Known {
 
 /// The description of `name` for each kind of document; equal ones are joined. It may start with a
 /// kind, as in `group settings.visibility` or `Defaults.match`.
-pub fn known(name: &str) -> Vec<Known> {
+pub fn describe_name(name: &str) -> Vec<Known> {
     let (first, rest) = name.split_once([' ', '.']).unwrap_or((name, ""));
     let (named, others): (Vec<_>, Vec<_>) =
         DocumentKind::ALL.into_iter().partition(|kind| kind.name().eq_ignore_ascii_case(first));
@@ -39,76 +37,62 @@ pub fn known(name: &str) -> Vec<Known> {
         // Rules have the same fields as groups and projects.
         let (containers, others): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|kind| matches!(kind, DocumentKind::Container(_)));
-        let found = describe_in(containers, name);
-        if found.is_empty() { describe_in(others, name) } else { found }
+        let found = describe_in_kinds(containers, name);
+        if found.is_empty() { describe_in_kinds(others, name) } else { found }
     } else {
-        describe_in(named, rest)
+        describe_in_kinds(named, rest)
     };
-    let mut once: Vec<Known> = Vec::new();
-    for next in all {
-        match once.iter_mut().find(|one| one.has_equal_text(&next)) {
-            Some(one) => one.kinds.extend(next.kinds),
-            None => once.push(next),
+    let mut descriptions: Vec<Known> = Vec::new();
+    for mut description in all {
+        let is_equal = |one: &&mut Known| {
+            (&one.described, &one.needs, &one.within)
+                == (&description.described, &description.needs, &description.within)
+        };
+        if let Some(one) = descriptions.iter_mut().find(is_equal) {
+            // A rule for projects has the same name as one for groups.
+            description.homes.retain(|home| !one.homes.iter().any(|other| home.starts_with(other)));
+            one.homes.append(&mut description.homes);
+        } else {
+            descriptions.push(description);
         }
     }
-    if once.is_empty() {
-        once.extend(describe_elsewhere("any entry or value", &layers::in_values(), name));
+    if descriptions.is_empty() {
+        descriptions.extend(describe_elsewhere("any entry or value", &layers::value_keys(), name));
     }
-    once.extend(describe_elsewhere("`undrift.yaml`", &CONFIG.schema, name));
-    once
+    descriptions.extend(describe_elsewhere("`undrift.yaml`", &CONFIG.schema, name));
+    descriptions
 }
 
 /// The description of `name` in documents of each of `kinds` that has it.
-fn describe_in(kinds: Vec<DocumentKind>, name: &str) -> Vec<Known> {
+fn describe_in_kinds(kinds: Vec<DocumentKind>, name: &str) -> Vec<Known> {
     kinds.into_iter().filter_map(|kind| describe_in_kind(kind, name)).collect()
 }
 
 /// The description of `name` in `place`, whose schema is `root`.
 fn describe_elsewhere(place: &'static str, root: &Json, name: &str) -> Option<Known> {
-    let known = find_in_schema(root, name).filter(|_| !name.is_empty())?;
-    Some(Known { elsewhere: Some(place), ..known })
+    let description = find_in_schema(root, name).filter(|_| !name.is_empty())?;
+    Some(Known { homes: vec![place.to_owned()], ..description })
 }
 
-impl Known {
-    /// The kinds of documents in words.
-    pub fn labels(&self) -> Vec<String> {
-        let mut labels = Vec::from_iter(self.elsewhere.map(str::to_owned));
-        for kind in &self.kinds {
-            let label = format!("`kind: {}`", kind.name());
-            match kind.is_for() {
-                _ if labels.contains(&label) => {}
-                Some(Scope::Group) => labels.push(format!("{label} with `for: Group`")),
-                _ => labels.push(label),
-            }
-        }
-        labels
-    }
-
-    fn has_equal_text(&self, other: &Self) -> bool {
-        (&self.described, &self.needs, &self.within)
-            == (&other.described, &other.needs, &other.within)
-    }
-}
-
-/// Every name that [`known`] knows, without a kind before it: of documents and of `undrift.yaml`.
+/// Every name that [`describe_name`] knows, without a kind before it: of documents and of `undrift.yaml`.
 pub fn all_names() -> BTreeSet<String> {
-    let mut names = names();
+    let mut names = document_names();
     collect_names("", &CONFIG.schema, &mut names);
     names
 }
 
 /// Every name in a document.
-pub fn names() -> BTreeSet<String> {
+pub fn document_names() -> BTreeSet<String> {
     let mut names: BTreeSet<_> = DocumentKind::names().into_iter().map(str::to_owned).collect();
     for kind in DocumentKind::ALL {
         collect_names("", &kind.checker().schema, &mut names);
     }
-    collect_names("", &layers::in_values(), &mut names);
+    collect_names("", &layers::value_keys(), &mut names);
     names
 }
 
 /// The full names whose last part is `name`.
-pub fn with_last_name(name: &str) -> Vec<String> {
+pub fn names_ending_in(name: &str) -> Vec<String> {
     let mut names = all_names();
     names.retain(|full| full.rsplit_once('.').is_some_and(|(_, last)| last == name));
     names.into_iter().collect()
@@ -116,9 +100,11 @@ pub fn with_last_name(name: &str) -> Vec<String> {
 
 /// The description of `name` in documents of this `kind`; of the kind itself if it is empty.
 fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<Known> {
-    let known = find_in_schema(&kind.checker().schema, name)?;
+    let description = find_in_schema(&kind.checker().schema, name)?;
     let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
-    Some(Known { kinds: vec![kind], needs: section.and_then(reference::needs), ..known })
+    let of_groups = if kind.rule_scope() == Some(Scope::Group) { " with `for: Group`" } else { "" };
+    let homes = vec![format!("`kind: {}`{of_groups}", kind.name())];
+    Some(Known { homes, needs: section.and_then(reference::needs), ..description })
 }
 
 /// The description of `name` in the schema `root`.
@@ -130,8 +116,7 @@ fn find_in_schema(root: &Json, name: &str) -> Option<Known> {
     }
     let within = mappings_in(property).filter_map(|object| object["properties"].as_object());
     Some(Known {
-        kinds: Vec::new(),
-        elsewhere: None,
+        homes: Vec::new(),
         name: name.to_owned(),
         described: reference::describe(property, schema),
         needs: None,
@@ -161,21 +146,25 @@ mod tests {
     #[test]
     fn every_name_is_known() {
         for name in all_names() {
-            assert!(!known(&name).is_empty(), "{name}");
+            assert!(!describe_name(&name).is_empty(), "{name}");
         }
-        assert!(known("settings.merge_mehtod").is_empty() && known("group archived").is_empty());
+        assert!(
+            describe_name("settings.merge_mehtod").is_empty()
+                && describe_name("group archived").is_empty()
+        );
     }
 
     #[test]
     fn a_name_with_several_meanings_has_one_for_each_kind() {
-        let labels = |known: Known| known.labels();
-        let kinds = |name: &str| -> Vec<_> { known(name).into_iter().map(labels).collect() };
+        let kinds = |name: &str| -> Vec<_> {
+            describe_name(name).into_iter().map(|known| known.homes).collect()
+        };
         assert_eq!(kinds("watch"), [["`kind: Project`", "`kind: Group`"]]);
         assert_eq!(kinds("settings"), [["`kind: Project`"], ["`kind: Group`"]]);
         assert_eq!(kinds("group settings.visibility"), [["`kind: Group`"]]);
         assert_eq!(kinds("match.path"), [["`kind: Defaults`"]]);
         let both = [["`kind: Defaults`"], ["`kind: Defaults` with `for: Group`"]];
         assert_eq!(kinds("Defaults"), both);
-        assert_eq!(with_last_name("masked"), ["variables.masked"]);
+        assert_eq!(names_ending_in("masked"), ["variables.masked"]);
     }
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::Config;
 use crate::{
     catalogue,
+    desired::Guard,
     field::Scope,
     kind::{Kind, Section, Shape},
     schema,
@@ -20,20 +21,18 @@ use crate::{
     yaml::{self, Node},
 };
 
-mod acknowledge;
 mod container;
 mod layers;
 mod lookup;
 mod published;
 mod tree;
 
-pub(super) use acknowledge::Acknowledge;
 pub(super) use container::OLD_UNLISTED;
 pub(super) use layers::INCLUDE;
-pub use lookup::{Known, all_names, known, names, with_last_name};
+pub use lookup::{Known, all_names, describe_name, document_names, names_ending_in};
 pub use published::published;
 
-use container::Use;
+use container::SchemaUse;
 use tree::Tree;
 
 /// A value that is made when it is first needed.
@@ -54,7 +53,7 @@ pub(super) struct Checker {
 impl Checker {
     /// The checker of a document without sections.
     pub(super) fn new(schema: Json) -> Self {
-        let validator = Self::validator(&schema);
+        let validator = Self::build_validator(&schema);
         Self {
             schema: LazyLock::new(Box::new(|| schema)),
             validator: LazyLock::new(Box::new(|| validator)),
@@ -62,7 +61,7 @@ impl Checker {
         }
     }
 
-    fn validator(schema: &Json) -> Validator<Tree> {
+    fn build_validator(schema: &Json) -> Validator<Tree> {
         // The schemas are made from the types in this crate, and a test builds all of them.
         // Refusing everything is the safe fallback.
         let options = jsonschema::options_for();
@@ -75,15 +74,15 @@ impl Checker {
     /// True if `document` has no fault.
     pub(super) fn is_valid(&self, document: &Node) -> bool {
         self.validator.is_valid(document)
-            && self.sections(document).all(|(_, node, section)| section.is_valid(node))
+            && self.section_validators(document).all(|(_, node, section)| section.is_valid(node))
     }
 
     /// The faults of `document`, with the JSON pointer of each.
-    pub(super) fn errors<'a>(
+    pub(super) fn schema_errors<'a>(
         &'a self,
         document: &'a Node,
     ) -> impl Iterator<Item = (String, ValidationError<'a>)> {
-        let sections = self.sections(document).flat_map(|(name, node, section)| {
+        let sections = self.section_validators(document).flat_map(|(name, node, section)| {
             section.iter_errors(node).map(move |error| (format!("/{name}"), error))
         });
         let outside = self.validator.iter_errors(document).map(|error| (String::new(), error));
@@ -93,15 +92,14 @@ impl Checker {
     }
 
     /// The sections that `document` has, with their validators.
-    fn sections<'a>(
+    fn section_validators<'a>(
         &self,
         document: &'a Node,
     ) -> impl Iterator<Item = (&'a str, &'a Node, &'static Validator<Tree>)> {
         let entries = self.scope.map(|scope| (scope, document.entries())).into_iter();
         entries.flat_map(|(scope, entries)| {
             entries.iter().filter_map(move |(key, node)| {
-                let of = catalogue::section(scope, &key.name)?;
-                Some((&*key.name, node, section(of).unwrap_or(&NOTHING)))
+                Some((&*key.name, node, section_validator(catalogue::section(scope, &key.name)?)))
             })
         })
     }
@@ -109,47 +107,38 @@ impl Checker {
 
 /// The checkers of documents, in the order of [`DocumentKind::ALL`].
 static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
-    DocumentKind::ALL.map(|kind| {
-        let scope = kind.scope();
-        Checker {
-            schema: LazyLock::new(Box::new(move || kind.schema_to(Use::Reading))),
-            validator: LazyLock::new(Box::new(move || {
-                Checker::validator(&match scope {
-                    Some(scope) => kind.frame(scope),
-                    None => kind.schema_to(Use::Reading),
-                })
-            })),
-            scope,
-        }
+    DocumentKind::ALL.map(|kind| Checker {
+        schema: LazyLock::new(Box::new(move || kind.schema_for(SchemaUse::Reading))),
+        validator: LazyLock::new(Box::new(move || {
+            Checker::build_validator(&kind.schema_without_sections())
+        })),
+        scope: kind.scope(),
     })
 });
-
-/// Refuses everything: the checker of a section that no document can have.
-static NOTHING: LazyLock<Validator<Tree>> = LazyLock::new(|| Checker::validator(&json!(false)));
 
 type ByName<T> = BTreeMap<(Scope, &'static str), T>;
 
 /// The validators of sections, by scope and name.
 static SECTIONS: LazyLock<ByName<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
-    let sections = Scope::ALL.into_iter().flat_map(catalogue::sections).map(|of| {
+    let sections = catalogue::everywhere().map(|section| {
         let validator: Lazy<_> = LazyLock::new(Box::new(move || {
-            Checker::validator(&container::section(of, Use::Reading))
+            Checker::build_validator(&container::section_schema(section, SchemaUse::Reading))
         }));
-        ((of.home.scope, of.section), validator)
+        ((section.home.scope, section.section), validator)
     });
     sections.collect()
 });
+
+/// The validator of a section.
+fn section_validator(section: Section) -> &'static Validator<Tree> {
+    &SECTIONS[&(section.home.scope, section.section)]
+}
 
 /// `undrift.yaml`.
 pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
 
 /// A description file.
 pub(super) static DESCRIPTION: LazyLock<Checker> = LazyLock::new(|| Checker::new(description()));
-
-/// The validator of a section; `None` if no document can have it.
-fn section(of: Section) -> Option<&'static Validator<Tree>> {
-    SECTIONS.get(&(of.home.scope, of.section)).map(|validator| &**validator)
-}
 
 /// The kind of a document, and for rules their scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,21 +184,18 @@ impl DocumentKind {
 
     /// The kind in `document`, if it is a known one.
     pub(super) fn of(document: &Node) -> Option<Self> {
-        let (_, kind) = document.get("kind")?;
-        let written = document.get("for").and_then(|(_, scope)| scope.text());
-        let is_for_groups = written == Some(Scope::Group.document());
+        let kind = document["kind"].text()?;
+        let is_for_groups = document["for"].text() == Some(Scope::Group.document());
         Self::ALL.into_iter().find(|candidate| {
-            let fits = candidate.is_for().is_none_or(|of| (of == Scope::Group) == is_for_groups);
-            fits && kind.text() == Some(candidate.name())
+            let fits =
+                candidate.rule_scope().is_none_or(|of| (of == Scope::Group) == is_for_groups);
+            fits && kind == candidate.name()
         })
     }
 
     /// For a rule, the scope that its key `for` names.
-    const fn is_for(self) -> Option<Scope> {
-        match self {
-            Self::Defaults(scope) | Self::Profile(scope) => Some(scope),
-            Self::Container(_) | Self::Acknowledge => None,
-        }
+    fn rule_scope(self) -> Option<Scope> {
+        self.scope().filter(|_| !matches!(self, Self::Container(_)))
     }
 
     /// The scope of the document.
@@ -228,34 +214,43 @@ impl DocumentKind {
 
     /// The standalone schema of such a document, for editors.
     pub fn schema(self) -> Json {
-        self.schema_to(Use::Editing)
+        self.schema_for(SchemaUse::Editing)
     }
 
-    fn schema_to(self, to: Use) -> Json {
+    fn schema_for(self, usage: SchemaUse) -> Json {
         match self.scope() {
-            Some(scope) => self.with(container::sections(scope, to), to),
-            None => acknowledge::schema(),
+            Some(scope) => self.schema_with(container::section_schemas(scope, usage), usage),
+            None => {
+                let mut schema = document_part(self.name());
+                let guards = schema::of::<Guard>();
+                for keyword in ["enum", "markdownEnumDescriptions"] {
+                    schema["properties"]["guard"][keyword] = json!(guards.get(keyword));
+                }
+                schema.into()
+            }
         }
     }
 
-    /// The schema of a document of `scope` with sections that may have any value.
-    fn frame(self, scope: Scope) -> Json {
-        let any = catalogue::sections(scope).map(|of| (of.section.to_owned(), json!(true)));
-        self.with(any.chain(container::section_keys(scope)).collect(), Use::Reading)
+    /// The schema with sections that may have any value.
+    fn schema_without_sections(self) -> Json {
+        let Some(scope) = self.scope() else { return self.schema_for(SchemaUse::Reading) };
+        let any =
+            catalogue::sections(scope).map(|section| (section.section.to_owned(), json!(true)));
+        self.schema_with(any.chain(container::section_keys(scope)).collect(), SchemaUse::Reading)
     }
 
     /// The schema with these sections.
-    fn with(self, sections: Object, to: Use) -> Json {
+    fn schema_with(self, sections: Object, usage: SchemaUse) -> Json {
         let name = self.name();
-        let mut properties = Object::from_iter([("kind".to_owned(), kind(name))]);
-        properties.extend(part(name));
-        properties.extend(layers::keys(to));
+        let mut properties = Object::from_iter([("kind".to_owned(), kind_property(name))]);
+        properties.extend(document_part(name));
+        properties.extend(layers::layering_keys(usage));
         properties.extend(sections);
         json!({
-            "description": part("descriptions")[name],
+            "description": document_part("descriptions")[name],
             "type": "object",
             "properties": properties,
-            "required": part("required")[name],
+            "required": document_part("required")[name],
             "additionalProperties": false,
         })
     }
@@ -264,10 +259,10 @@ impl DocumentKind {
     fn condition(self) -> Json {
         let kind = json!({"const": self.name()});
         let mut condition = json!({"properties": {"kind": kind}, "required": ["kind"]});
-        if let Some(scope) = self.is_for() {
+        if let Some(scope) = self.rule_scope() {
             condition["properties"]["for"] = json!({"const": scope.document()});
         }
-        if self.is_for() == Some(Scope::Group) {
+        if self.rule_scope() == Some(Scope::Group) {
             condition["required"] = json!(["kind", "for"]);
         }
         condition
@@ -275,16 +270,16 @@ impl DocumentKind {
 }
 
 /// The reason why the field `name` of the section `of` must not have `value`.
-pub fn refused(of: Section, name: &str, value: &Json) -> Option<String> {
+pub fn find_refusal(section_kind: Section, name: &str, value: &Json) -> Option<String> {
     let fields = Object::from_iter([(name.to_owned(), value.clone())]);
-    let section = match of.shape {
+    let section = match section_kind.shape {
         Shape::List => Json::Array(vec![fields.into()]),
         Shape::Switch => value.clone(),
         Shape::Container | Shape::Mapping => fields.into(),
     };
     let section = Node::from(section);
-    let refused = self::section(of)?.iter_errors(&section).next();
-    refused.map(|error| error.masked_with("the value").to_string())
+    let first = section_validator(section_kind).iter_errors(&section).next();
+    first.map(|error| error.masked_with("the value").to_string())
 }
 
 /// The schema of any manifest, for editors.
@@ -292,7 +287,8 @@ pub fn manifest() -> Json {
     let documents = DocumentKind::ALL.map(|kind| {
         let mut schema = kind.schema();
         // The shared part of all documents of a scope is contained once.
-        let sections = kind.scope().map(|scope| container::sections(scope, Use::Editing));
+        let sections =
+            kind.scope().map(|scope| container::section_schemas(scope, SchemaUse::Editing));
         for name in sections.iter().flat_map(|sections| sections.keys()) {
             let scope = kind.scope().map_or("", Scope::document);
             schema["properties"][name] = json!({"$ref": format!("#/$defs/{scope}/{name}")});
@@ -300,7 +296,7 @@ pub fn manifest() -> Json {
         json!({"if": kind.condition(), "then": schema})
     });
     let sections = Scope::ALL.map(|scope| {
-        (scope.document().to_owned(), container::sections(scope, Use::Editing).into())
+        (scope.document().to_owned(), container::section_schemas(scope, SchemaUse::Editing).into())
     });
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -317,32 +313,32 @@ pub fn manifest() -> Json {
 
 /// Keys of any document except `Acknowledge`; keys of any entry and forms that may replace a value.
 pub fn shared() -> [Json; 2] {
-    let mut keys = json!({"properties": layers::keys(Use::Reading)});
-    keys["properties"]["ignore_layers"] = layers::ignore(&[]);
-    keys["properties"]["unlisted"] = container::unlisted(Scope::Group);
-    [keys, layers::in_values()]
+    let mut keys = json!({"properties": layers::layering_keys(SchemaUse::Reading)});
+    keys["properties"]["ignore_layers"] = layers::ignore_layers_schema(&[]);
+    keys["properties"]["unlisted"] = container::unlisted_schema(Scope::Group);
+    [keys, layers::value_keys()]
 }
 
 /// The description of `kind`.
 const KIND: &str = "What the document declares.";
 
 /// The property `kind` of a document of the kind `name`.
-fn kind(name: &str) -> Json {
+fn kind_property(name: &str) -> Json {
     json!({"type": "string", "enum": [name], "description": KIND})
 }
 
 /// The schema of `undrift.yaml`, for editors.
 pub fn config() -> Json {
-    of_type::<Config>("undrift", "undrift configuration")
+    type_schema::<Config>("undrift", "undrift configuration")
 }
 
 /// The schema of a description file, for editors.
 pub fn description() -> Json {
-    of_type::<Kind>("kind", "undrift kind")
+    type_schema::<Kind>("kind", "undrift kind")
 }
 
 /// The schema of a type that files hold, published under `name`.
-fn of_type<T: JsonSchema>(name: &str, title: &str) -> Json {
+fn type_schema<T: JsonSchema>(name: &str, title: &str) -> Json {
     let mut schema = schema::of::<T>().as_value().clone();
     schema["title"] = json!(title);
     drop_null_defaults(&mut schema);
@@ -351,7 +347,8 @@ fn of_type<T: JsonSchema>(name: &str, title: &str) -> Json {
 
 /// The keys of documents about groups and projects that are not sections.
 pub(super) fn document_keys() -> Vec<String> {
-    let parts = ["Project", "Group", "Defaults", "Profile", "any"].into_iter().flat_map(part);
+    let parts =
+        ["Project", "Group", "Defaults", "Profile", "any"].into_iter().flat_map(document_part);
     let others = ["kind", "unlisted", "ignore_layers"].map(str::to_owned);
     parts.map(|(key, _)| key).chain(others).collect()
 }
@@ -373,13 +370,13 @@ fn drop_null_defaults(schema: &mut Json) {
 }
 
 /// A part of the schemas that no kind describes.
-fn part(name: &str) -> Object {
+fn document_part(name: &str) -> Object {
     static PARTS: LazyLock<Object> = LazyLock::new(|| yaml::built_in!("manifest/schema/documents"));
     PARTS.get(name).and_then(Json::as_object).cloned().unwrap_or_default()
 }
 
 /// A root schema as part of another one.
-fn bare(schema: &Json) -> Object {
+fn without_root_keys(schema: &Json) -> Object {
     let mut schema = schema.as_object().cloned().unwrap_or_default();
     schema.remove("$schema");
     schema.remove("title");
@@ -406,7 +403,7 @@ mod tests {
         let plain = |text: &&&str| !text.contains("\"hooks\":");
         for text in catalogue::description::FILES.iter().filter(plain) {
             let parsed = crate::yaml::parse(text);
-            let errors: Vec<_> = DESCRIPTION.errors(&parsed.documents[0]).collect();
+            let errors: Vec<_> = DESCRIPTION.schema_errors(&parsed.documents[0]).collect();
             assert!(errors.is_empty(), "{errors:?}");
         }
     }

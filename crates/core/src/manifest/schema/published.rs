@@ -19,7 +19,7 @@ pub fn published(name: &str, mut schema: Json) -> Json {
 
 /// Adds Markdown to every description in `schema`.
 fn add_markdown(schema: &mut Json) {
-    let plain = without_forms(schema);
+    let plain_schema = without_forms(schema);
     let Some(object) = schema.as_object_mut() else {
         if let Some(choices) = schema.as_array_mut() {
             choices.iter_mut().for_each(add_markdown);
@@ -29,7 +29,7 @@ fn add_markdown(schema: &mut Json) {
     if let Some(properties) = object.get_mut("properties").and_then(Json::as_object_mut) {
         for (name, property) in properties.iter_mut() {
             let FieldReference { meaning, remarks, .. } =
-                reference::describe(&plain["properties"][name], &plain);
+                reference::describe(&plain_schema["properties"][name], &plain_schema);
             if !meaning.is_empty() && property.is_object() {
                 let remarks = match &remarks[..] {
                     [] => String::new(),

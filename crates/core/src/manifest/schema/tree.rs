@@ -83,8 +83,7 @@ impl<'a> Node<'a, Tree> for &'a yaml::Node {
         }
     }
 
-    /// Only errors contain it, and nobody reads it there: copies of collections would multiply a large
-    /// document.
+    /// Errors contain it, and no message reads it. Copies of collections would multiply a large document.
     fn to_value(&self) -> Cow<'a, Value> {
         Cow::Owned(if self.is_collection() { Value::Null } else { self.to_json() })
     }
@@ -169,7 +168,7 @@ mod tests {
                     let errors = plain.iter_errors(&json);
                     let expected =
                         faults(errors.map(|error| (error.instance_path().to_string(), error)));
-                    assert_eq!(faults(checker.errors(&document)), expected, "{text}");
+                    assert_eq!(faults(checker.schema_errors(&document)), expected, "{text}");
                     assert_eq!(checker.is_valid(&document), expected.is_empty(), "{text}");
                     count += usize::from(!expected.is_empty());
                     let below = expected.iter().all(|(at, _)| at.matches('/').count() > 1);

@@ -130,14 +130,14 @@ fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<Strin
     let trace = &loaded.traces[0];
     let of = crate::catalogue::section(trace.scope(), section).unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-    let links = trace.chain(of, key, &names);
+    let links = trace.value_chain(of, key, &names);
     let said = |what: &Content| match what {
         Content::Value(value) => value.plain().map_or_else(|| "secret".to_owned(), Json::to_string),
         other => format!("{other:?}"),
     };
     links
         .iter()
-        .map(|link| format!("{} {:?} {}", link.layer.name, link.fate, said(&link.setting.what)))
+        .map(|link| format!("{} {:?} {}", link.layer.name, link.fate, said(&link.setting.content)))
         .collect()
 }
 
@@ -188,7 +188,7 @@ fn assert_names_what_decides(loaded: &Loaded) {
         for section in &container.sections {
             for entry in &section.entries {
                 for (name, field) in entry.fields.iter() {
-                    let links = trace.chain(section.of, &entry.key, &[name.to_owned()]);
+                    let links = trace.value_chain(section.of, &entry.key, &[name.to_owned()]);
                     let mut deciding = links.iter().filter(|link| link.fate == Effect::Decides);
                     // A field of the identity may be omitted, which means the default.
                     assert!(

@@ -237,7 +237,7 @@ fn folders_have_limits() {
     let loaded = load(folder.path(), &around(folder.path()));
     let messages: Vec<_> =
         loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.as_str()).collect();
-    assert_eq!((messages, loaded.files.len()), (vec!["more than 256 MiB of manifests"], 0));
+    assert_eq!((messages, loaded.paths.len()), (vec!["more than 256 MiB of manifests"], 0));
 }
 
 #[test]
@@ -262,7 +262,8 @@ fn faults_of_all_parts_count_together() {
 fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.yaml");
-    let file = File { name: "a.yaml".into(), path: path.clone(), is_named: true, instead: None };
+    let file =
+        File { name: "a.yaml".into(), path: path.clone(), is_named: true, replacement: None };
     let text = "kind: Project\npath: a/b\nvariables:\n  - {key: A, value: short, masked: true}\n";
     let context = Context {
         manages: None,
@@ -277,13 +278,17 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
             None => fs::remove_file(&path).unwrap(),
         }
         let (_, faults) = check::check(
-            layer::merge(read::read_text(&file, text).documents, &[]),
+            layer::merge_documents(read::read_text(&file, text).documents, &[]),
             &layer::Rules::default(),
             &context,
         );
-        let files =
-            [File { name: file.name.clone(), path: path.clone(), is_named: true, instead: None }];
-        let diagnostics = locate::place(faults, locate::Counts::new(), &files);
+        let files = [File {
+            name: file.name.clone(),
+            path: path.clone(),
+            is_named: true,
+            replacement: None,
+        }];
+        let diagnostics = locate::place_faults(faults, locate::Counts::new(), &files);
         diagnostics.into_iter().collect::<Diagnostics>().render(Style::default())
     };
     for now in [
@@ -302,7 +307,8 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
 #[test]
 fn a_manifest_in_the_place_of_a_seed_is_called_one() {
     let text = "kind: Project\npath: acme/a\n---\nkind: Project\npath: acme/b\n";
-    let faults = faults_of(text, "sandbox.yaml".into(), json!({"type": "object"}), "", |_| None);
+    let faults =
+        find_seed_faults(text, "sandbox.yaml".into(), json!({"type": "object"}), "", |_| None);
     let [fault] = faults.sorted()[..] else { panic!("{faults:?}") };
     let message =
         "this is a manifest, and `sandbox.yaml` is the file for the initial data of the sandbox";

@@ -172,7 +172,7 @@ fn a_path_is_declared_included_or_neither() {
     ];
     let loaded = load_files(&files);
     let (desired, includes) = (loaded.desired.unwrap(), loaded.includes.unwrap());
-    let ask = includes.ask(&desired);
+    let ask = includes.roster_request(&desired);
     for (path, expected) in [
         ("acme/neo", Treatment::Declared),
         ("ACME/Old", Treatment::Declared),

@@ -73,7 +73,7 @@ fn with_a_base_the_stricter_level_counts() {
     let at_base = |lines: &str| loaded(&lints(lines)).config.lints;
     let louder = |own: &str, base: &[Lint]| {
         let mut loaded = loaded(&lints(own));
-        loaded.against(base);
+        loaded.apply_base_lints(base);
         let found = told(&loaded.diagnostics);
         assert_eq!(loaded.desired.is_none(), loaded.diagnostics.has_errors(), "{own}");
         found.into_iter().map(|(how, _)| how).collect::<Vec<_>>()

@@ -128,5 +128,5 @@ milestones:
       glpat-canary1234567890
     due_date: '2090-01-01'
 ";
-    insta::assert_snapshot!(shown(text, &BTreeSet::from(["seen\nseen\n".into()])));
+    insta::assert_snapshot!(hide_secrets(text, &BTreeSet::from(["seen\nseen\n".into()])));
 }

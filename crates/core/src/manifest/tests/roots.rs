@@ -9,7 +9,7 @@ fn one_file_is_a_manifest_too() {
     fs::write(folder.path().join("b.yaml"), "broken: [").unwrap();
     let named = folder.path().join("a.yaml");
     let loaded = load(&named, &around(folder.path()));
-    assert_eq!((loaded.root.as_path(), loaded.files.len()), (folder.path(), 1));
+    assert_eq!((loaded.root.as_path(), loaded.paths.len()), (folder.path(), 1));
     assert!(loaded.desired.is_some());
     assert!(
         load(Path::new("does/not/exist.yaml"), &around(Path::new("/"))).diagnostics.has_errors()
@@ -30,7 +30,7 @@ fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, 
         format!("{} {}", fault.code, fault.place.as_ref().map_or("", |place| &*place.file))
     };
     let faults = loaded.diagnostics.sorted().into_iter().map(shown);
-    (loaded.config, loaded.files.iter().map(ToString::to_string).chain(faults).collect())
+    (loaded.config, loaded.paths.keys().map(ToString::to_string).chain(faults).collect())
 }
 
 #[test]
