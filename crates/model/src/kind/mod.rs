@@ -37,7 +37,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    field::{Accepted, Compare, Field, Readback, Route, Scope, Tier},
+    field::{Accepted, Compare, Field, Named, Readback, Route, Scope, Tier},
     level::MAINTAINER,
     operation::{Again, Op, Read, Request},
     page::Rows,
@@ -295,6 +295,11 @@ impl Kind {
     /// The fields of responses that manifests do not have, each with its usual text.
     pub fn unmanaged(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.unmanaged.iter().map(|text| text.split_once('=').unwrap_or((text, "")))
+    }
+
+    /// True if entries name such a thing.
+    pub fn names(&self, thing: Named) -> bool {
+        self.fields.iter().any(|field| field.names == Some(thing))
     }
 
     /// The fields of the identity that every entry has.

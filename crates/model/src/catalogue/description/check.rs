@@ -394,8 +394,7 @@ impl Check<'_> {
         operations: &[&'o Operation],
     ) -> Option<(&'static str, &'o str)> {
         let names_any = |name: &str| path.names().any(|part| DATA.paths[name].contains(&part));
-        let names_runners = |field: &Field| field.names == Some(Named::Runner);
-        if names_any("shown_once") && !self.description.fields.iter().any(names_runners) {
+        if names_any("shown_once") && !self.description.names(Named::Runner) {
             return Some(("shown_once", ""));
         }
         let is_document = self.description.shape == Shape::Mapping;

@@ -42,9 +42,8 @@ impl Rules for Kind {
             before.is_empty() && after.get(name).is_some_and(|value| !value.is_boolean())
         };
         // A new project has to say whose job tokens it accepts, but not whose code runs its jobs.
-        let takes_jobs = || self.fields.iter().any(|field| field.names == Some(Named::Runner));
         let given = self.grants.iter().filter(|name| is_given(name)).map(|_| {
-            let risk = if takes_jobs() { Risk::Opens } else { Risk::Weakens };
+            let risk = if self.names(Named::Runner) { Risk::Opens } else { Risk::Weakens };
             Effect::Risk(risk, format!("add a {}", self.noun))
         });
         let (lets, approves) =
