@@ -228,8 +228,9 @@ pub fn normal_url(url: &str) -> String {
     let mut rest = parsed.as_str();
     while let Some(at) = rest.find('%') {
         normal.push_str(&rest[..at]);
-        let is_hex = |hex: &&str| hex.bytes().all(|digit| digit.is_ascii_hexdigit());
-        let hex = rest.get(at + 1..at + 3).filter(is_hex);
+        let hex = rest
+            .get(at + 1..at + 3)
+            .filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let Some(code) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) else {
             normal.push('%');
             rest = &rest[at + 1..];

@@ -81,12 +81,13 @@ impl Rules for ApprovalRules {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let has_names = |list: &&str| {
-            let names = declared.get(list).and_then(Value::list);
-            names.is_some_and(|names| !names.is_empty())
-        };
-        if let Some(list) =
-            ["users", "groups"].into_iter().find(has_names).filter(|_| is_any(declared))
+        if let Some(list) = ["users", "groups"]
+            .into_iter()
+            .find(|list| {
+                let names = declared.get(list).and_then(Value::list);
+                names.is_some_and(|names| !names.is_empty())
+            })
+            .filter(|_| is_any(declared))
         {
             report(Fault::of(texts::APPROVERS_OF_ANY, list));
         }
@@ -124,8 +125,9 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     };
     let (old, new) = (named(before), named(after));
     // The service treats a rule without possible approvers as approved.
-    let is_empty = |list: &Option<Vec<Json>>| list.as_ref().is_some_and(Vec::is_empty);
-    let is_nobody = |lists: &[Option<Vec<Json>>; 2]| lists.iter().all(is_empty);
+    let is_nobody = |lists: &[Option<Vec<Json>>; 2]| {
+        lists.iter().all(|list| list.as_ref().is_some_and(Vec::is_empty))
+    };
     if is_nobody(&old) {
         return found;
     }

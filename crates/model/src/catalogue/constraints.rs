@@ -116,8 +116,9 @@ impl Constraint {
     /// The value that a change of the group to `by` gives the field below.
     pub fn value_below<'j>(&'j self, by: &'j Json) -> Option<&'j Json> {
         let given = self.gives.iter().find(|case| case.by.contains(by));
-        let same = || (self.how == How::Sets && self.gives.is_empty()).then_some(by);
-        given.and_then(|case| case.over.first()).or_else(same)
+        given
+            .and_then(|case| case.over.first())
+            .or_else(|| (self.how == How::Sets && self.gives.is_empty()).then_some(by))
     }
 
     /// The value that a change of the group to `by` gives the same setting in the groups below it.

@@ -2,7 +2,7 @@
 //! accepts, a PUT with those that only an edit accepts, and a request for each file.
 
 use crate::{
-    kind::{Former, Spec, calls::split_files, forms, limits},
+    kind::{Former, calls::split_files, forms, limits},
     operation::Request,
 };
 
@@ -52,8 +52,7 @@ impl Creation<'_> {
             body.extend([forms::sent(section, name, value, job.names)?]);
         }
         if let Some(settings) = settings {
-            let declared_value = |name: &str| declared.get(name).cloned();
-            forms::add_needed(settings, &mut then, declared_value, job.names)?;
+            forms::add_needed(settings, &mut then, |name| declared.get(name).cloned(), job.names)?;
         }
         let mut calls = Vec::new();
         let post = self.post.fields(first).naming(naming);
@@ -74,9 +73,10 @@ impl Creation<'_> {
         let takes =
             |name: &str| (self.takes)(name, section.field(name), section.table().sent_name(name));
         let limits = limits::of(section, name).filter(|limit| declared.contains_key(limit.name));
-        let is_later =
-            |limit: &Spec| !takes(limit.name) && section.field(name).accepted.on(Route::Edit);
-        takes(name) && !limits.into_iter().any(is_later)
+        takes(name)
+            && !limits
+                .into_iter()
+                .any(|limit| !takes(limit.name) && section.field(name).accepted.on(Route::Edit))
     }
 }
 

@@ -50,14 +50,15 @@ impl Rules for Project {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         check_create(declared, report);
         // An undeclared setting gets the service's default.
-        let declared_or_default = |name: &str| match declared.get(name) {
-            Some(value) => value.plain().cloned(),
-            None => Some("enabled".into()),
-        };
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
             return;
         };
-        for (name, _, most, limit) in needs::fields_above_limit(settings, declared_or_default) {
+        for (name, _, most, limit) in
+            needs::fields_above_limit(settings, |name| match declared.get(name) {
+                Some(value) => value.plain().cloned(),
+                None => Some("enabled".into()),
+            })
+        {
             if declared.contains_key(most) && !declared.contains_key(name) {
                 let fault = Fault::of(texts::TOO_VISIBLE, most).fill("name", name);
                 report(fault.fill("limit", &plain_text(&limit)));

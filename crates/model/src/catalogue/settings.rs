@@ -134,8 +134,7 @@ static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     let closing = super::sections(Scope::Project).flat_map(|section| &section.home.closed_by);
     let names: BTreeSet<&str> = closing.flatten().copied().collect();
     let table = super::section(Scope::Project, SECTION).map(Section::table);
-    let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by() == Some(name);
-    let old = |name| table?.specs().iter().find(|spec| is_old(spec, name));
+    let old = |name| table?.specs().iter().find(|spec| spec.field.replaced_by() == Some(name));
     names.into_iter().map(|name| (name, old(name).map(|spec| spec.name))).collect()
 });
 

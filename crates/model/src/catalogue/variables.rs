@@ -74,8 +74,7 @@ impl Rules for Variables {
             let name = if is_expression { texts::MASKED_EXPRESSION } else { texts::MASKED };
             report(Fault::of(name, "value").with(flag).fill("why", why));
         }
-        let is_off = |name| declared.get(name).and_then(Value::flag) == Some(false);
-        if flag(HIDDEN) && is_off("masked") {
+        if flag(HIDDEN) && (declared.get("masked").and_then(Value::flag) == Some(false)) {
             report(Fault::of(texts::HIDDEN_UNMASKED, "masked").with(HIDDEN));
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());

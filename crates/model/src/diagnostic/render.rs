@@ -82,12 +82,12 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
         group = group.element(Level::HELP.message(wrap(escape(help), NOTE)));
     }
     let mut more = rest.len();
-    let is_same = |a: &&Diagnostic, b: &&Diagnostic| {
-        (&a.place, &a.message, &a.help) == (&b.place, &b.message, &b.help)
-    };
     let mut also = Vec::new();
     let most = if diagnostic.code == GUARD { usize::MAX } else { SHOWN - 1 };
-    for same in rest.chunk_by(is_same).take(most) {
+    for same in rest
+        .chunk_by(|a, b| (&a.place, &a.message, &a.help) == (&b.place, &b.message, &b.help))
+        .take(most)
+    {
         let times = if let [_] = same { String::new() } else { format!(" ({} times)", same.len()) };
         also.push(short_form(same[0], diagnostic) + &times);
         more -= same.len();

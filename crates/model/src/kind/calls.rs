@@ -367,8 +367,9 @@ impl Job<'_> {
 
     /// The body that would create the live entry again.
     fn current_body(&self, live: &LiveEntry) -> Result<Fields, NoCalls> {
-        let is_created = |spec: &&Spec| spec.field.accepted.on(Route::Create);
-        if let Some(lacking) = forms::lacking(self.section, live, is_created) {
+        if let Some(lacking) =
+            forms::lacking(self.section, live, |spec| spec.field.accepted.on(Route::Create))
+        {
             return Err(NoCalls::LiveUnknown(Cause::new(format!(
                 "{lacking}, which cannot be put back"
             ))));

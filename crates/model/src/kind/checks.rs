@@ -221,13 +221,12 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
 /// have no such characters, or hardly any, and only `*` stands for others. `v1.*` is a wildcard after a
 /// dot.
 fn looks_like_expression(text: &str) -> bool {
-    let is_choice = |text: &str| text.contains('{') && text.contains(',');
     let is_after_text = |at: usize| text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '*');
     text.starts_with('^')
         || text.ends_with('$')
         || text.match_indices(".*").any(|(at, _)| !is_after_text(at))
         || text.contains(['\\', '[', '?', '|'])
-        || is_choice(text)
+        || text.contains('{') && text.contains(',')
 }
 
 /// True if the scope of a variable is a word for all environments.

@@ -69,12 +69,13 @@ impl Section {
     /// show them, or if an entry lacks a key that every entry has.
     pub fn read_within(self, object: &Object, wanted: Wanted<'_>) -> Option<Vec<LiveEntry>> {
         let rows = self.home.rows;
-        let is_whole = |row: &&Object| {
-            rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
-                && self.mistyped(row).is_none()
-        };
         let reader = self.reader(wanted);
-        let read = |row: &Json| Some(reader.read(row.as_object().filter(is_whole)?));
+        let read = |row: &Json| {
+            Some(reader.read(row.as_object().filter(|row| {
+                rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
+                    && self.mistyped(row).is_none()
+            })?))
+        };
         match self.home.place {
             Place::In(field) => object.get(field)?.as_array()?.iter().map(read).collect(),
             Place::Part { field, sign } => match object.get(field).filter(|part| !part.is_null()) {
@@ -114,11 +115,12 @@ impl Section {
             }
             _ => table.specs().iter().collect(),
         };
-        let is_extra = |name: &&str| table.get(name).is_none();
         let extra = match wanted {
             Wanted::All => None,
             Wanted::Known => Some(Vec::new()),
-            Wanted::Only(names) => Some(names.iter().copied().filter(is_extra).collect()),
+            Wanted::Only(names) => {
+                Some(names.iter().copied().filter(|name| table.get(name).is_none()).collect())
+            }
         };
         Reader { section: self, specs, extra }
     }

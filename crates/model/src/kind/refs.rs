@@ -156,8 +156,9 @@ impl BranchSet<'_> {
         if self.was.code_owners && !still.iter().any(|rule| rule.code_owners) {
             found.push(self.weaker_by_itself("no longer require the approval of code owners"));
         }
-        let holds = |rule: &&RefRule| !lets_more(self.was.unprotect.iter(), &rule.unprotect);
-        if !still.is_empty() && !still.iter().any(holds) {
+        if !still.is_empty()
+            && !still.iter().any(|rule| !lets_more(self.was.unprotect.iter(), &rule.unprotect))
+        {
             found.push(self.weaker_by_itself("let more people unprotect"));
         }
         found

@@ -379,12 +379,11 @@ impl<E> Request<E> {
     /// is the same before and after the thing is created.
     pub fn shown_target(&self) -> String {
         // Entries of the same container are shown by name. Addresses contain it encoded.
-        let entry = |name: &str| {
+        self.path_by(|name| {
             self.named.iter().find(|(argument, _)| *argument == name)?;
             let (_, entry) = self.argument(name)?.split_once('#')?.1.split_once('/')?;
             Some(entry.to_owned())
-        };
-        self.path_by(entry) + &self.query_text()
+        }) + &self.query_text()
     }
 
     fn query_text(&self) -> String {

@@ -272,8 +272,9 @@ fn is_placeholder(text: &str) -> bool {
 
 /// Adds the parts of the URL whose authority begins at `start`.
 fn add_url_parts(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) {
-    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
-    let end = text[start..].find(ends).map_or(text.len(), |length| start + length);
+    let end = text[start..]
+        .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`'))
+        .map_or(text.len(), |length| start + length);
     let path = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
     let authority = &text[start..path];
     let mut host = start;

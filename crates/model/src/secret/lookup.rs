@@ -252,16 +252,17 @@ impl Secrets {
             Reference::Data(data) => {
                 data.to_json(&mut |reference| Ok(found(reference)?.expose().into()))?.to_string()
             }
-            Reference::Text(pieces) => {
-                let piece = |(at, piece): (usize, &Piece)| match piece {
+            Reference::Text(pieces) => pieces
+                .iter()
+                .enumerate()
+                .map(|(at, piece): (usize, &Piece)| match piece {
                     Piece::Shown(shown) => Ok(shown.clone()),
                     Piece::Secret(reference) if is_encoded(pieces, at) => {
                         Ok(encode(found(reference)?.expose()).to_string())
                     }
                     Piece::Secret(reference) => Ok(found(reference)?.expose().to_owned()),
-                };
-                pieces.iter().enumerate().map(piece).collect::<Result<String, _>>()?
-            }
+                })
+                .collect::<Result<String, _>>()?,
         };
         let is_token = self.contains_token(reference, text.as_bytes());
         if is_token { Err(Missing::OwnToken(reference.clone())) } else { Ok(Secret(text)) }

@@ -193,8 +193,9 @@ fn write_item(out: &mut Vec<Line>, item: &Item, indent: usize) {
             out.extend(text.lines().map(|text| plain(line(text))));
         }
         Node::Value(Json::Array(items)) => {
-            let item = |value| plain(format!("{margin}  - {}", inline(value, false)));
-            out.extend(items.iter().map(item));
+            out.extend(
+                items.iter().map(|value| plain(format!("{margin}  - {}", inline(value, false)))),
+            );
         }
         Node::Value(Json::Object(object)) => {
             for (key, value) in object {
@@ -385,9 +386,10 @@ fn is_number(text: &str) -> bool {
     if of_base("0x", 16) || of_base("0o", 8) || of_base("0b", 2) {
         return true;
     }
-    let is_part = |c: char| c.is_ascii_digit() || "_.:e+-tz ".contains(c);
     let starts = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    starts && unsigned.contains(|c: char| c.is_ascii_digit()) && unsigned.chars().all(is_part)
+    starts
+        && unsigned.contains(|c: char| c.is_ascii_digit())
+        && unsigned.chars().all(|c: char| c.is_ascii_digit() || "_.:e+-tz ".contains(c))
 }
 
 #[cfg(test)]

@@ -333,8 +333,9 @@ impl Check<'_> {
             return self.report(format!("{at}/examples"), "no_example");
         }
         let defaults = [("create", &field.default.create), ("service", &field.default.service)];
-        let is_wrong = |value: &Json| !validator.is_valid(value);
-        let wrong = defaults.into_iter().find(|(_, value)| value.as_ref().is_some_and(is_wrong));
+        let wrong = defaults
+            .into_iter()
+            .find(|(_, value)| value.as_ref().is_some_and(|value| !validator.is_valid(value)));
         if let Some((key, _)) = wrong {
             self.report(format!("{at}/default/{key}"), "no_default");
         }

@@ -49,8 +49,8 @@ pub(super) fn make(mut kind: Kind, registry: &Registry) -> Result<DescribedKind,
     if kind.fields.iter().any(|field| field.value_type == ValueType::Grants) {
         kind.removal = Removal::ByKind;
     }
-    let rules = |name| catalogue::rules(name).expect("a test reads every file");
-    kind.rules_in_rust = kind.hooks.map(rules);
+    kind.rules_in_rust =
+        kind.hooks.map(|name| catalogue::rules(name).expect("a test reads every file"));
     kind.homes = homes;
     Ok(DescribedKind { kind: Box::leak(Box::new(kind)), operations })
 }
@@ -91,10 +91,8 @@ pub(super) fn parents_of(
 ) -> Result<Option<Parents>, NoPath> {
     let Some((above, argument)) = path.parent() else { return Ok(None) };
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
-    let lists_parents =
-        |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == above);
     let section = sections
-        .find(lists_parents)
+        .find(|of| matches!(of.home.place, Place::List(list) if list.row().path == above))
         .ok_or("must start with that of a section, for the parent entry")?;
     let is_id = |handle: &AddressKey| {
         handle.field == "id" && matches!(handle.place, AddressKeyIn::Path(name) if name == argument)
@@ -154,13 +152,14 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
     }
     // A row of the list must have these fields; without them it counts as not read. A runner may
     // have no description.
-    let is_needed = |field: &&Field| {
-        (field.names != Some(Named::Runner)
-            && kind.required_identity().any(|name| name == field.name)
-            && home.parent.is_none_or(|parent| parent.field != field.name))
-            || (requires_members(field) && is_available_with(field, home))
-    };
-    let named = here.filter(is_needed).filter_map(Field::live_name);
+    let named = here
+        .filter(|field| {
+            (field.names != Some(Named::Runner)
+                && kind.required_identity().any(|name| name == field.name)
+                && home.parent.is_none_or(|parent| parent.field != field.name))
+                || (requires_members(field) && is_available_with(field, home))
+        })
+        .filter_map(Field::live_name);
     let shown =
         home.inherited.iter().filter(|condition| condition.is_not).map(|condition| condition.field);
     // The entries that only the query addresses may lack a part of it.

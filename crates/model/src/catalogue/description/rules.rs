@@ -27,9 +27,10 @@ impl Rules for Kind {
         }
         for (list, _) in self.lists_of(ValueType::Approvals) {
             let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
-            let has_one =
-                |row: &Json| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1;
-            if !rows.clone().all(has_one) {
+            if !rows
+                .clone()
+                .all(|row| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1)
+            {
                 let names = text::alternatives(&WHO);
                 report(Fault::of(texts::ROWS_NAME_ONE, list).fill("names", &names));
             }
@@ -69,10 +70,9 @@ impl Rules for Kind {
             after: members::level_number(after, level.name),
             ends: false,
         });
-        let grants_some =
-            |fields: &Object, name: &str| fields.get(name).is_some_and(|value| *value != false);
-        let [had_grants, has_grants] =
-            [before, after].map(|fields| self.grants.iter().any(|name| grants_some(fields, name)));
+        let [had_grants, has_grants] = [before, after].map(|fields| {
+            self.grants.iter().any(|name| fields.get(*name).is_some_and(|value| *value != false))
+        });
         // Rules name its entries, which must grant something by then.
         let people =
             (self.called_by.is_some() && had_grants != has_grants).then_some(Effect::Capability {

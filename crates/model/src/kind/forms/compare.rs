@@ -113,9 +113,10 @@ fn public_key(text: &str) -> String {
 /// The fingerprint of an SSH key, as SSH tools show it; the key itself if it is not valid.
 fn fingerprint(key: &str) -> String {
     let material = key.split_once(' ').and_then(|(_, material)| STANDARD.decode(material).ok());
-    let digest =
-        |bytes: Vec<u8>| format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(bytes)));
-    material.map_or_else(|| key.to_owned(), digest)
+    material.map_or_else(
+        || key.to_owned(),
+        |bytes| format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(bytes))),
+    )
 }
 
 #[cfg(test)]

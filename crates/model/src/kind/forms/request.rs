@@ -94,8 +94,8 @@ pub fn add_needed(
     names: &Names,
 ) -> Result<(), NoCalls> {
     for spec in section.table().specs() {
-        let is_carried = |_: &&str| body.contains_key(spec.field.sent_name());
-        let switch = spec.field.relations.sent_with.filter(is_carried);
+        let switch =
+            spec.field.relations.sent_with.filter(|_| body.contains_key(spec.field.sent_name()));
         let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
         if body.contains_key(switch.field.sent_name()) {
             continue;
@@ -161,8 +161,9 @@ pub fn repeated(
         return Ok(Object::new());
     }
     let is_repeated = |spec: &&Spec| spec.field.with_every_edit;
-    let open = |spec: &&Spec| is_repeated(spec) && !declared.contains_key(spec.name);
-    if let Some(lacking) = lacking(section, live, open) {
+    if let Some(lacking) =
+        lacking(section, live, |spec| is_repeated(spec) && !declared.contains_key(spec.name))
+    {
         let cause = Cause::new(format!("{lacking}, which this edit would reset"));
         return Err(NoCalls::LiveUnknown(
             cause.help("declare it, and the edit sends what is declared"),

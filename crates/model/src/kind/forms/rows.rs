@@ -143,16 +143,17 @@ impl Spec {
     /// changed in place, and a removal repeats who is named: the service refuses it otherwise.
     pub(super) fn row_changes(&self, wanted: &Json, live: Option<&Json>) -> Json {
         let live = live.and_then(Json::as_array).into_iter().flatten();
-        let numbered = |row: &Json| {
-            let mut row = row.clone();
-            for field in self.level_keys() {
-                if let Some(level) = row.get_mut(field.sent_name()) {
-                    *level = Level::number_of(level);
+        let mut live: Vec<Json> = live
+            .map(|row| {
+                let mut row = row.clone();
+                for field in self.level_keys() {
+                    if let Some(level) = row.get_mut(field.sent_name()) {
+                        *level = Level::number_of(level);
+                    }
                 }
-            }
-            row
-        };
-        let mut live: Vec<Json> = live.map(numbered).collect();
+                row
+            })
+            .collect();
         let wanted = wanted.as_array().into_iter().flatten();
         let mut added: Vec<_> = wanted
             .map(|row| self.with_defaults(row, row.as_object().cloned().unwrap_or_default()))
