@@ -22,7 +22,7 @@ pub const BEFORE_MERGE: &str = "approvals_before_merge";
 
 /// True if an entry is the rule for any approver. A project has at most one.
 pub fn is_any(declared: &Fields) -> bool {
-    declared.get("rule_type").and_then(Value::text) == Some(ANY)
+    declared.text("rule_type") == Some(ANY)
 }
 
 /// The name of the section.
@@ -36,7 +36,7 @@ impl Rules for ApprovalRules {
         let is_whole = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
         // For a rule that applies to all protected branches, the service lists all of them. The
         // list is then not a setting.
-        if spec.name == BRANCHES && raw.get(ALL) == Some(&Json::Bool(true)) {
+        if spec.name == BRANCHES && is_true(raw, ALL) {
             return Some(Json::Array(Vec::new()));
         }
         forms::decode(spec, raw).filter(|_| spec.name != "groups" || is_whole)
@@ -54,13 +54,11 @@ impl Rules for ApprovalRules {
     // Without a type, the service creates a rule without users and groups as the rule for any
     // approver.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
-        let with_type = |call: Call| Call { request: with_rule_type(call.request), ..call };
         let calls = match job.act {
-            Act::Change(declared, live, changed) if names_branches(declared) => {
+            Act::Change(declared, live, changed) if has_items(declared, BRANCHES) => {
                 // An edit repeats the live value, so the rule would still apply to all of them.
                 let mut declared = declared.clone();
-                let narrows = !declared.contains_key(ALL)
-                    && live.fields.raw().get(ALL) == Some(&Json::Bool(true));
+                let narrows = !declared.contains_key(ALL) && is_true(live.fields.raw(), ALL);
                 let side_effect = narrows.then_some(NARROWS);
                 declared.insert(ALL.to_owned(), Json::Bool(false).into());
                 let calls = Job { act: Act::Change(&declared, live, changed), ..*job }.plain()?;
@@ -68,12 +66,13 @@ impl Rules for ApprovalRules {
             }
             _ => job.plain()?,
         };
-        Ok(calls.into_iter().map(with_type).collect())
+        let typed =
+            calls.into_iter().map(|call| Call { request: with_rule_type(call.request), ..call });
+        Ok(typed.collect())
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let users = after.get("users").and_then(Json::as_array).into_iter().flatten();
-        let users = users.filter_map(Json::as_u64);
+        let users = value::items(after, "users").filter_map(Json::as_u64);
         let users = users.map(|user| Effect::needs_access(Named::User, user));
         let weaker = weaknesses(before, after).into_iter();
         let weaker = weaker.map(|how| Effect::Risk(Risk::Weakens, how.to_owned()));
@@ -81,18 +80,11 @@ impl Rules for ApprovalRules {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        if let Some(list) = ["users", "groups"]
-            .into_iter()
-            .find(|list| {
-                let names = declared.get(list).and_then(Value::list);
-                names.is_some_and(|names| !names.is_empty())
-            })
-            .filter(|_| is_any(declared))
-        {
+        let mut lists = ["users", "groups"].into_iter().filter(|_| is_any(declared));
+        if let Some(list) = lists.find(|list| has_items(declared, list)) {
             report(Fault::of(texts::APPROVERS_OF_ANY, list));
         }
-        let is_for_all = declared.get(ALL).and_then(Value::flag) == Some(true);
-        if names_branches(declared) && is_for_all {
+        if has_items(declared, BRANCHES) && declared.is_on(ALL) {
             report(Fault::of(texts::BRANCHES_OF_ALL, BRANCHES));
         }
     }
@@ -101,9 +93,8 @@ impl Rules for ApprovalRules {
 const ALL: &str = "applies_to_all_protected_branches";
 const BRANCHES: &str = "protected_branches";
 
-fn names_branches(declared: &Fields) -> bool {
-    let named = declared.get(BRANCHES).and_then(Value::list);
-    named.is_some_and(|all| !all.is_empty())
+fn has_items(declared: &Fields, list: &str) -> bool {
+    declared.list(list).is_some_and(|items| !items.is_empty())
 }
 
 /// How `after` protects less than `before`, apart from the number of approvals: each as the end of
@@ -120,22 +111,19 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     if covers_less(before, after) {
         found.push("make it cover fewer branches");
     }
-    let named = |fields: &Object| {
-        ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array).cloned())
-    };
-    let (old, new) = (named(before), named(after));
+    let [old, new] = [before, after]
+        .map(|fields| ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array)));
     // The service treats a rule without possible approvers as approved.
-    let is_nobody = |lists: &[Option<Vec<Json>>; 2]| {
-        lists.iter().all(|list| list.as_ref().is_some_and(Vec::is_empty))
-    };
-    if is_nobody(&old) {
+    let is_nobody =
+        |lists: [Option<&Vec<Json>>; 2]| lists.iter().all(|list| list.is_some_and(Vec::is_empty));
+    if is_nobody(old) {
         return found;
     }
-    let mut lists = old.iter().zip(&new).filter_map(|(old, new)| old.as_ref().zip(new.as_ref()));
+    let mut lists = old.into_iter().zip(new).filter_map(|(old, new)| old.zip(new));
     if lists.any(|(old, new)| new.iter().any(|approver| !old.contains(approver))) {
         found.push("let more people approve");
     }
-    if is_nobody(&new) {
+    if is_nobody(new) {
         found.push("leave nobody who may approve");
     }
     found
@@ -150,7 +138,7 @@ enum Covered<'r> {
 
 /// `None` if unknown.
 fn covered_branches(rule: &Object) -> Option<Covered<'_>> {
-    if rule.get(ALL) == Some(&Json::Bool(true)) {
+    if is_true(rule, ALL) {
         return Some(Covered::Protected);
     }
     let named = rule.get(BRANCHES)?.as_array()?;
@@ -251,8 +239,7 @@ mod tests {
             };
             let body = |calls: Vec<Call>| {
                 let body = calls[0].request.body_fields().unwrap().clone();
-                ["protected_branch_ids", ALL]
-                    .map(|name| body.get(name).and_then(Value::plain).cloned())
+                ["protected_branch_ids", ALL].map(|name| body.plain(name).cloned())
             };
             ApprovalRules.calls(&job).map(body)
         };

@@ -169,12 +169,12 @@ mod tests {
     fn every_row_names_fields_and_values_that_they_may_have() {
         for row in all() {
             let by = catalogue::section(Scope::Group, &row.by.section).unwrap();
-            let by = by.table().get(&row.by.field).unwrap_or_else(|| panic!("{row:?}"));
+            let by = by.spec(&row.by.field).unwrap_or_else(|| panic!("{row:?}"));
             let over: Vec<_> = Scope::ALL
                 .into_iter()
                 .filter_map(|scope| {
                     let of = catalogue::section(scope, &row.over.section)?;
-                    of.table().get(row.over.field.as_deref()?)
+                    of.spec(row.over.field.as_deref()?)
                 })
                 .collect();
             assert_eq!(over.is_empty(), row.how == How::Forbids, "{row:?}");

@@ -10,7 +10,7 @@ use crate::{
     field::{Accepted, Readback},
     kind::{LiveEntry, LiveFields, Parent, Section, Spec, is_withheld},
     text,
-    value::{Json, Object},
+    value::{self, Json, Object},
 };
 
 /// Two live entries created within this many seconds may come from one create whose answer was lost
@@ -135,7 +135,7 @@ fn find_difference(
 /// of other sections that belong to it.
 fn hidden_values(section: Section, entry: &LiveEntry) -> Hidden {
     let Some(whole) = entry.whole.as_ref().map(LiveFields::raw) else { return Hidden::More };
-    let specs = section.table().specs();
+    let specs = section.specs();
     let is_spec = |name: &str| specs.iter().any(|spec| spec.field.live_name() == Some(name));
     if parts(section).next().is_some()
         || whole.iter().any(|(name, value)| is_masked(value) && !is_spec(name))
@@ -163,5 +163,5 @@ fn is_masked(value: &Json) -> bool {
 }
 
 fn made_at(whole: &Object) -> Option<Timestamp> {
-    whole.get("created_at").and_then(Json::as_str)?.parse().ok()
+    value::text(whole, "created_at")?.parse().ok()
 }

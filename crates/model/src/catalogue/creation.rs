@@ -33,7 +33,7 @@ impl Creation<'_> {
         let mut then = Fields::new();
         let settings = super::section(job.target.scope, super::settings::SECTION);
         for (name, value) in declared {
-            let container = job.section.table().get(name).map(|_| job.section);
+            let container = job.section.spec(name).map(|_| job.section);
             let Some(section) = container.or(settings) else { continue };
             let waits = section.waits(name, declared, None, true).is_some();
             if waits || equals_default(job.section, section, name, value) {
@@ -92,12 +92,12 @@ pub(super) fn relocate(
     let renamed = former.renames.then(|| {
         let path = Some(("path".to_owned(), job.target.slug().into()));
         let name = former.name.as_deref().map(|name| ("name".to_owned(), name.into()));
-        job.target.addressed(edit.request()).fields(path.into_iter().chain(name).collect())
+        job.target.request(edit).fields(path.into_iter().chain(name).collect())
     });
     let moved = former.transfers.then(|| {
         let namespace = job.target.namespace.as_ref();
         let to = namespace.map(|namespace| (field.to_owned(), namespace.id.sent().into()));
-        let transfer = job.target.addressed(transfer.request());
+        let transfer = job.target.request(transfer);
         transfer.fields(to.into_iter().collect()).naming([field.to_owned()])
     });
     renamed.into_iter().chain(moved).map(Call::from).collect()
@@ -117,5 +117,5 @@ fn edits(job: &Job<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
     let (files, data) = split_files(body);
     let files = files.into_iter().map(|file| Fields::from([file]));
     let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);
-    bodies.map(|body| job.target.addressed(edit.request()).fields(body)).collect()
+    bodies.map(|body| job.target.request(edit).fields(body)).collect()
 }

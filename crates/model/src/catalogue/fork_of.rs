@@ -32,28 +32,30 @@ impl Rules for ForkRelation {
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let upstream =
-            |fields: &Object| fields.get(FORK_OF).and_then(Json::as_str).map(str::to_owned);
-        let lost = upstream(before).filter(|lost| upstream(after).as_ref() != Some(lost));
-        let closes = |lost: String| {
-            format!("closes the open merge requests from here into `{}`", text::escape(&lost))
-        };
-        lost.map(closes).map(Effect::SideEffect).into_iter().collect()
+        let lost =
+            value::text(before, FORK_OF).filter(|_| before.get(FORK_OF) != after.get(FORK_OF));
+        let effect = lost.map(|lost| {
+            let upstream = text::escape(lost);
+            Effect::SideEffect(format!(
+                "closes the open merge requests from here into `{upstream}`"
+            ))
+        });
+        effect.into_iter().collect()
     }
 }
 
 /// The request that makes the project a fork of the declared parent.
 pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>, NoCalls> {
-    let path = declared.get(FORK_OF).and_then(Value::text).unwrap_or_default();
+    let path = declared.text(FORK_OF).unwrap_or_default();
     let id = forms::named_id(Named::Project, path, job.names, FORK_OF)?;
-    let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
+    let request = job.target.request(operation::FORK_RELATION_CREATE);
     Ok(request.arg_of(UPSTREAM, path, id.known()))
 }
 
 /// The request that restores the former parent.
 fn relate_again(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.raw().get(FORK_OF).map(plain_text).unwrap_or_default();
-    let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
+    let request = job.target.request(operation::FORK_RELATION_CREATE);
     request.arg_of(UPSTREAM, &path, live.id())
 }
 

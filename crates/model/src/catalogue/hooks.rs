@@ -59,9 +59,9 @@ impl Rules for Hooks {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let previously = declared.get("previously").and_then(Value::list).into_iter().flatten();
+        let previously = declared.list("previously").into_iter().flatten();
         let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
-        let url = declared.get("url").and_then(Value::text).map(|url| ("url", url));
+        let url = declared.text("url").map(|url| ("url", url));
         for (field, url) in url.into_iter().chain(previously) {
             check_url("the URL of a hook", field, url.trim(), report);
             if url.chars().count() > LONGEST {
@@ -227,14 +227,12 @@ mod tests {
     #[test]
     fn an_edit_contains_every_flag() {
         let carried: Vec<_> = section("hooks")
-            .table()
             .specs()
             .iter()
             .map(|spec| spec.name)
             .filter(|name| section("hooks").field(name).with_every_edit)
             .collect();
         let rest: Vec<_> = section("hooks")
-            .table()
             .specs()
             .iter()
             .map(|spec| spec.name)

@@ -186,7 +186,7 @@ static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     let mut names = BTreeSet::new();
     for section in everywhere() {
         of_schema(&section.table().schema, &mut names);
-        names.extend(section.table().specs().iter().map(|spec| spec.name));
+        names.extend(section.specs().iter().map(|spec| spec.name));
     }
     let parameters = operations::all().flat_map(|op| operations::parameters(op.row()));
     parameters.for_each(|parameter| of_parameter(parameter, &mut names));

@@ -65,8 +65,8 @@ fn accepted_parameters((scope, section): (Scope, &str), route: Route) -> Vec<Par
     let Some(section) = super::section(scope, section) else { return Vec::new() };
     let container = section.comes_with_container().then(|| super::container(scope).0);
     let sections = [Some(section), container].into_iter().flatten();
-    let specs = sections
-        .flat_map(|section| section.table().specs().iter().map(move |spec| (section, spec)));
+    let specs =
+        sections.flat_map(|section| section.specs().iter().map(move |spec| (section, spec)));
     let alone = |(_, spec): &(_, &'static Spec)| {
         let name = spec.field.grants.single_level_as.filter(|_| route == Route::Create)?;
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
@@ -78,7 +78,7 @@ fn accepted_parameters((scope, section): (Scope, &str), route: Route) -> Vec<Par
         .map(|(section, spec)| {
             let all = parameter(spec.field);
             // The replacing field may not be part of this request.
-            let modern = all.replaced_by.and_then(|name| section.table().get(name));
+            let modern = all.replaced_by.and_then(|name| section.spec(name));
             let is_replaced = modern.is_none_or(|modern| modern.field.accepted.on(route));
             Parameter {
                 required: is_required(section, spec, route),

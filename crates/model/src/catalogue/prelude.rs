@@ -8,5 +8,5 @@ pub(super) use crate::{
     },
     operation::{self, Op, Write},
     text,
-    value::{Fields, Json, Object, Value},
+    value::{self, Fields, Json, Object, Value, is_true},
 };

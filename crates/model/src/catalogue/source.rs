@@ -30,7 +30,7 @@ pub(super) fn calls(
     namespace: &Namespace,
     declared: &Fields,
 ) -> Option<Result<Vec<Call>, NoCalls>> {
-    let fork = declared.get(FORK_OF).and_then(Value::text);
+    let fork = declared.text(FORK_OF);
     let host = HOSTS.iter().find(|(prefix, _)| is_from(declared, prefix));
     let calls = match (fork, host) {
         (Some(upstream), _) => fork_of(job, namespace, upstream, declared),
@@ -57,13 +57,13 @@ fn fork_of(
     let parameters = post.operation.parameters();
     let body: Vec<_> =
         parameters.filter(|parameter| parameter.place == Place::Body).map(|p| p.name).collect();
-    let takes = |_: &str, field: &Field, sent: &str| {
+    let takes = &|_: &str, field: &Field, sent: &str| {
         field.accepted != Accepted::Never && body.contains(&sent)
     };
     let slug = || Value::from(job.target.slug());
     let within = [("name", slug()), ("path", slug()), ("namespace_id", namespace.id.sent().into())];
     let within = within.map(|(name, value)| (name.to_owned(), value)).into();
-    Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+    Creation { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
 /// The request has no visibility: an edit sets it right after.
@@ -79,10 +79,10 @@ fn import(
         Id::Known(_) => op.request(),
         Id::OfStep(group) => op.request().after(group),
     };
-    let takes = |name: &str, _: &Field, _: &str| name.starts_with(prefix);
+    let takes = &|name: &str, _: &Field, _: &str| name.starts_with(prefix);
     let within = [("new_name", job.target.slug()), ("target_namespace", parent)];
     let within = within.map(|(name, value)| (name.to_owned(), value.into())).into();
-    Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+    Creation { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
 /// The call that copies the members of another project, if `declared` names one.
@@ -90,9 +90,9 @@ fn import(
 /// # Errors
 /// If the service does not have it.
 pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, NoCalls> {
-    let Some(from) = declared.get(MEMBERS_FROM).and_then(Value::text) else { return Ok(None) };
+    let Some(from) = declared.text(MEMBERS_FROM) else { return Ok(None) };
     let id = forms::named_id(Named::Project, from, job.names, MEMBERS_FROM)?;
-    let request = job.target.addressed(operation::IMPORT_MEMBERS.request());
+    let request = job.target.request(operation::IMPORT_MEMBERS);
     Ok(Some(request.arg_of("project_id", from, id.known()).into()))
 }
 
@@ -103,8 +103,7 @@ pub(super) fn is_imported(declared: &Object) -> bool {
 
 /// True if a new project contains things that no field declares.
 pub(super) fn has_undeclared_contents(declared: &Object) -> bool {
-    let is_there = |name: &str| declared.contains_key(name);
-    is_there(FORK_OF) || is_there(MEMBERS_FROM) || is_imported(declared)
+    [FORK_OF, MEMBERS_FROM].iter().any(|name| declared.contains_key(*name)) || is_imported(declared)
 }
 
 fn is_from(declared: &Fields, prefix: &str) -> bool {

@@ -118,7 +118,7 @@ pub fn suggest_by_position<'k>(
     keys: impl Iterator<Item = &'k str>,
 ) -> Option<(&'k str, &'static str)> {
     let (fields, unknown): (Vec<_>, Vec<_>) =
-        keys.partition(|key| section.table().get(key).is_some() || OF_ENTRIES.contains(key));
+        keys.partition(|key| section.spec(key).is_some() || OF_ENTRIES.contains(key));
     let [only] = unknown[..] else { return None };
     let required = section.table().schema["required"].as_array()?;
     let mut missing = section.identity.iter().copied().filter(|field: &&str| {

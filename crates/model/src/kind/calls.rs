@@ -73,6 +73,12 @@ pub enum NoCalls {
     Impossible(Fault),
 }
 
+impl From<Cause> for NoCalls {
+    fn from(cause: Cause) -> Self {
+        Self::LiveUnknown(cause)
+    }
+}
+
 impl From<Fault> for NoCalls {
     fn from(fault: Fault) -> Self {
         Self::Impossible(fault)
@@ -236,7 +242,7 @@ impl Job<'_> {
         fields: &Fields,
     ) -> Result<Request<Write>, NoCalls> {
         let Some(parent) = self.section.home.parent else { return Ok(request) };
-        let name = fields.get(parent.field).and_then(Value::text).unwrap_or_default();
+        let name = fields.text(parent.field).unwrap_or_default();
         let id = forms::entry_id(parent.section, name, self.names, parent.field)?;
         let container = Address::container(self.target.path.clone());
         let address = container.section(parent.section).entry(name).to_string();
@@ -252,8 +258,7 @@ impl Job<'_> {
                 forms::entry_id(parent.section, name, self.names, parent.field).ok()?.known()
             }
             Act::Change(_, live, _) | Act::Remove(live) => {
-                let mut handles = self.section.home.handle.iter().zip(&live.handle);
-                handles.find(|(handle, _)| handle.field == parent.argument)?.1.as_u64()
+                self.section.address_of(live, parent.argument)?.as_u64()
             }
             Act::Container(_) => None,
         };
@@ -262,9 +267,9 @@ impl Job<'_> {
 
     fn create_request(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
         forms::send_single_level(self.section, &mut body);
-        let mut request = self.target.addressed(op.request());
+        let mut request = self.target.request(op);
         // An entry that is added at its own path has its name there, and not in the body.
-        let specs = self.section.table().specs();
+        let specs = self.section.specs();
         for handle in &self.section.home.handle {
             if let AddressKeyIn::Path(argument) = handle.place
                 && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
@@ -345,12 +350,10 @@ impl Job<'_> {
     fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, NoCalls> {
         let Some(raw) = &live.whole else { return Err(NoCalls::NotNeeded) };
         let whole = self.section.read(raw.raw(), Wanted::Known);
-        if let Some(lacking) = forms::lacking(self.section, &whole, |spec: &&Spec| {
+        let why = format!("which a new {} would not have", self.section.noun);
+        forms::require_shown(self.section, &whole, &why, |spec| {
             spec.field.accepted.on(Route::Create) && !declared.contains_key(spec.name)
-        }) {
-            let cause = format!("{lacking}, which a new {} would not have", self.section.noun);
-            return Err(NoCalls::LiveUnknown(Cause::new(cause)));
-        }
+        })?;
         let live_values = whole.fields.raw().iter().filter(|(_, value)| !value.is_null());
         let mut new: Fields =
             live_values.map(|(name, value)| (name.clone(), value.clone().into())).collect();
@@ -367,19 +370,14 @@ impl Job<'_> {
 
     /// The body that would create the live entry again.
     fn current_body(&self, live: &LiveEntry) -> Result<Fields, NoCalls> {
-        if let Some(lacking) =
-            forms::lacking(self.section, live, |spec| spec.field.accepted.on(Route::Create))
-        {
-            return Err(NoCalls::LiveUnknown(Cause::new(format!(
-                "{lacking}, which cannot be put back"
-            ))));
-        }
-        let mut specs = self.section.table().specs().iter();
+        forms::require_shown(self.section, live, "which cannot be put back", |spec| {
+            spec.field.accepted.on(Route::Create)
+        })?;
+        let mut specs = self.section.specs().iter();
         if let Some(hidden) = specs.find(|spec| forms::is_hidden(spec.field, live)) {
             let cause = format!("the service hides `{}`, which cannot be put back", hidden.name);
-            return Err(NoCalls::LiveUnknown(Cause::new(cause)));
+            return Err(Cause::new(cause).into());
         }
-        let handles = self.section.home.handle.iter().zip(&live.handle);
         let mut body = Fields::new();
         for (name, value) in live.fields.raw() {
             let field = self.section.field(name);
@@ -387,15 +385,9 @@ impl Job<'_> {
                 continue;
             }
             // The id of a named thing is one of the values that address the live entry.
-            let id = field.names.and_then(|_| {
-                handles
-                    .clone()
-                    .find(|(handle, _)| handle.field == self.section.table().sent_name(name))
-            });
-            match id {
-                Some((_, id)) => {
-                    body.insert(self.section.table().sent_name(name).to_owned(), id.clone().into());
-                }
+            let sent_name = self.section.table().sent_name(name);
+            match field.names.and_then(|_| self.section.address_of(live, sent_name)) {
+                Some(id) => body.insert(sent_name.to_owned(), id.clone().into()),
                 None => {
                     let value = Value::from(forms::without_ids(value));
                     let (name, value) = forms::sent(self.section, name, &value, self.names)?;
@@ -421,7 +413,7 @@ impl Job<'_> {
 
     /// A request for `live`.
     pub fn addressed(&self, op: Op<Write>, live: &LiveEntry) -> Request<Write> {
-        let request = self.target.addressed(op.request());
+        let request = self.target.request(op);
         let handles = self.section.home.handle.iter().zip(&live.handle);
         handles.fold(request, |request, (handle, value)| match handle.place {
             AddressKeyIn::Path(name) => request.arg(name, forms::plain_text(value)),

@@ -32,7 +32,7 @@ impl Section {
     /// [rules](super::Rules::check) of its kind.
     pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         for (name, value) in declared {
-            let Some(spec) = self.table().get(name) else { continue };
+            let Some(spec) = self.spec(name) else { continue };
             if written {
                 self.check_expressions(spec, value, report);
             }
@@ -67,7 +67,7 @@ impl Section {
                     texts::EXPRESSION_IN_SLASHES
                 } else if text.starts_with('*') || text.contains("|*") {
                     texts::EXPRESSION_OF_GLOB
-                } else if text.contains("(?!") && self.table().get(&negative).is_some() {
+                } else if text.contains("(?!") && self.spec(&negative).is_some() {
                     texts::EXPRESSION_WITH_NEGATIVE
                 } else if text.contains("(?!") {
                     texts::EXPRESSION_WITH_LOOK_AROUND
@@ -88,7 +88,7 @@ impl Section {
         report: &mut dyn FnMut(Fault),
     ) {
         for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
-            let Some(spec) = self.table().get(name) else { continue };
+            let Some(spec) = self.spec(name) else { continue };
             let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
             let name = match spec.field.secrecy() {
                 Secrecy::Open => texts::CREDENTIAL_SHOWN,

@@ -18,7 +18,7 @@ pub fn is_on(value: &Value) -> bool {
 
 /// The fields of an entry of `section` that limit `switch`.
 pub fn of(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec> {
-    let specs = section.table().specs().iter();
+    let specs = section.specs().iter();
     specs.filter(move |spec| spec.field.relations.limits == Some(switch))
 }
 
@@ -58,15 +58,15 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
         }
         (!off.is_empty()).then(|| (sent.to_owned(), Value::from(Json::Object(off))))
     };
-    section.table().specs().iter().filter_map(off).collect()
+    section.specs().iter().filter_map(off).collect()
 }
 
 /// The switches that `body` turns on and that are on in the response `raw` without the limit that
 /// was sent, each with that limit.
 pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
     let mut open = Vec::new();
-    for spec in section.table().specs() {
-        let sent = body.get(spec.field.sent_name()).and_then(Value::plain);
+    for spec in section.specs() {
+        let sent = body.plain(spec.field.sent_name());
         let Some(sent) = sent else { continue };
         let shown = || section.rules().decode(spec, raw);
         if let Some(switch) = spec.field.relations.limits
@@ -99,7 +99,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
 
 /// True if a request with `body` turns `switch` on and the response shows that.
 fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
-    let Some(spec) = section.table().get(switch) else { return false };
+    let Some(spec) = section.spec(switch) else { return false };
     let sent = body.get(spec.field.sent_name()).is_some_and(is_on);
     sent && section.rules().decode(spec, raw).is_none_or(|shown| field::is_on(&shown))
 }
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn only_an_active_switch_needs_its_limit() {
-        let spec = section("settings").table().get("container_expiration_policy").unwrap();
+        let spec = section("settings").spec("container_expiration_policy").unwrap();
         for (key, mapping, required) in [
             ("name_regex", json!({"enabled": true}), true),
             ("name_regex", json!({"enabled": false}), false),

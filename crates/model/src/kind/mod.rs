@@ -41,7 +41,7 @@ use crate::{
     level::MAINTAINER,
     operation::{Again, Op, Read, Request},
     page::Rows,
-    value::{Fields, Json, Object, Value},
+    value::{self, Fields, Json, Object, Value},
 };
 
 pub use crate::field::Risk;
@@ -227,7 +227,7 @@ pub struct Lookup {
 impl Lookup {
     /// The path in the object of a container; empty if it is not there.
     pub fn path_in<'o>(&self, object: &'o Object) -> &'o str {
-        object.get(self.path).and_then(Json::as_str).unwrap_or_default()
+        value::text(object, self.path).unwrap_or_default()
     }
 }
 
@@ -320,6 +320,16 @@ impl Section {
         self.home.table.get_or_init(|| Box::leak(Box::new(Table::new(self.entry(self.home)))))
     }
 
+    /// The fields of an entry, in the order of their description.
+    pub fn specs(self) -> &'static [Spec] {
+        self.table().specs()
+    }
+
+    /// A field of an entry by name.
+    pub fn spec(self, name: &str) -> Option<&'static Spec> {
+        self.table().get(name)
+    }
+
     /// The treatment of a field.
     pub fn field(self, name: &str) -> &'static Field {
         self.table().field(name)
@@ -327,7 +337,7 @@ impl Section {
 
     /// True if only top-level groups have the section.
     pub fn is_of_top(self) -> bool {
-        self.table().specs().first().is_some_and(|spec| spec.field.available.is_of_top())
+        self.specs().first().is_some_and(|spec| spec.field.available.is_of_top())
     }
 
     /// True if the live entries are parts of the container's own object.
@@ -380,13 +390,18 @@ impl Section {
 
     /// The id by which entries of other sections refer to `live`.
     pub fn id_of(self, live: &LiveEntry) -> Option<u64> {
-        let mut handles = self.home.handle.iter().zip(&live.handle);
-        handles.find(|(handle, _)| handle.field == "id")?.1.as_u64()
+        self.address_of(live, "id")?.as_u64()
+    }
+
+    /// The value of the response field `name` by which requests address `live`.
+    pub(super) fn address_of<'l>(self, live: &'l LiveEntry, name: &str) -> Option<&'l Json> {
+        let place = self.home.handle.iter().position(|key| key.field == name)?;
+        live.handle.get(place)
     }
 
     /// True if `raw` shows any field of the section.
     pub fn shows_any_field(self, raw: &Object) -> bool {
-        let mut names = self.table().specs().iter().filter_map(|spec| spec.field.live_name());
+        let mut names = self.specs().iter().filter_map(|spec| spec.field.live_name());
         names.any(|name| raw.contains_key(name))
     }
 
@@ -419,7 +434,7 @@ impl Section {
 
     /// The release that has the first of its fields, if it is not the oldest.
     pub fn since(self) -> Option<crate::release::Release> {
-        let specs = self.table().specs().iter().filter(|spec| !spec.field.available.local_before);
+        let specs = self.specs().iter().filter(|spec| !spec.field.available.local_before);
         specs.map(|spec| spec.field.available.since).min().flatten()
     }
 

@@ -4,7 +4,7 @@
 use super::{LiveEntry, Section};
 use crate::{
     field::{self, Field},
-    value::{Fields, Json, Value},
+    value::{Fields, Json},
 };
 
 /// True if `value` means off.
@@ -60,7 +60,7 @@ fn waits(
     declared: &Fields,
     live: Option<&LiveEntry>,
 ) -> Option<&'static str> {
-    let is_on = declared.get(name).and_then(Value::plain).is_some_and(|value| !is_off(value));
+    let is_on = declared.plain(name).is_some_and(|value| !is_off(value));
     let waits = is_on && switch_state(field, declared, live) == SwitchState::Off;
     field.relations.switch().filter(|_| waits)
 }
@@ -80,7 +80,7 @@ pub fn fields_above_limit<'s>(
     section: Section,
     value_of: impl Fn(&str) -> Option<Json> + 's,
 ) -> impl Iterator<Item = (&'static str, Json, &'static str, Json)> + 's {
-    section.table().specs().iter().filter_map(move |spec| {
+    section.specs().iter().filter_map(move |spec| {
         let most = spec.field.relations.at_most?;
         let (value, limit) = (value_of(spec.name)?, value_of(most)?);
         exceeds(&value, &limit).then_some((spec.name, value, most, limit))

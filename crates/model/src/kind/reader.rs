@@ -179,8 +179,7 @@ impl Reader<'_> {
                 }
             }
             None => {
-                let extra =
-                    shown_values.iter().filter(|(name, _)| section.table().get(name).is_none());
+                let extra = shown_values.iter().filter(|(name, _)| section.spec(name).is_none());
                 fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
             }
         }

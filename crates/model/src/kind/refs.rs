@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     level::Level,
     steps,
-    value::{Json, Object},
+    value::{Json, Object, is_true},
 };
 
 /// A rule for the branches, or tags, that its pattern matches.
@@ -46,14 +46,13 @@ impl RefRule {
         let rows = |list: &str| fields.get(list).and_then(Json::as_array).cloned();
         let grants = |list| rows(list).or_else(|| is_new.then(default)).unwrap_or_default();
         let unprotect = rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
-        let flag = |name| fields.get(name) == Some(&Json::Bool(true));
         Some(Box::new(Self {
             pattern,
             lets: lists.iter().map(|(list, does)| (*does, grants(list))).collect(),
             // Without rows, maintainers may.
             unprotect: unprotect.unwrap_or_else(default),
-            force: flag("allow_force_push"),
-            code_owners: flag("code_owner_approval_required"),
+            force: is_true(fields, "allow_force_push"),
+            code_owners: is_true(fields, "code_owner_approval_required"),
         }))
     }
 

@@ -41,9 +41,8 @@ impl Section {
     /// fewest secrets. Empty if every entry can have the field.
     pub fn beside(self, name: &str) -> Object {
         let is_secret = |name: &str| self.field(name).secrecy() == Secrecy::Reference;
-        let example = |name: &str| {
-            &self.table().get(name).map_or(&Json::Null, |spec| &spec.schema)["examples"][0]
-        };
+        let example =
+            |name: &str| &self.spec(name).map_or(&Json::Null, |spec| &spec.schema)["examples"][0];
         let Some(first) = self.identity.first() else { return Object::new() };
         let variants = self.field(first).variants().filter(|(word, variant)| {
             let is_example = name == *first && example(name) == word;

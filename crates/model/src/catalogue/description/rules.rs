@@ -49,11 +49,10 @@ impl Rules for Kind {
         });
         let (lets, approves) =
             (self.lists_of(ValueType::Grants), self.lists_of(ValueType::Approvals));
-        let list = |fields: &Object, name: &str| fields.get(name).and_then(Json::as_array).cloned();
         let fewer = approves.iter().filter(|(name, _)| {
-            list(before, name)
-                .zip(list(after, name))
-                .is_some_and(|(old, new)| are_fewer(&old, &new))
+            let [old, new] =
+                [before, after].map(|fields| fields.get(*name).and_then(Json::as_array));
+            old.zip(new).is_some_and(|(old, new)| are_fewer(old, new))
         });
         let fewer = fewer.map(|(_, does)| {
             Effect::Risk(Risk::Weakens, format!("require fewer approvals to {does}"))

@@ -17,13 +17,13 @@ use crate::{
     field::{Field, Named, ValueType},
     level::Level,
     operation::created_at,
-    value::{Fields, Json, Object, Value},
+    value::{self, Fields, Json, Object, Value},
 };
 
 pub use compare::{identify, same};
 pub use request::{
     add_needed, body, credential, edit_body, entry_id, is_hidden, is_masked_in_logs, is_reset,
-    is_secret, lacking, named_id, naming, repeated, send_single_level, sensitive, sent,
+    is_secret, named_id, naming, repeated, require_shown, send_single_level, sensitive, sent,
 };
 pub use rows::without_ids;
 
@@ -49,7 +49,7 @@ fn things_named<'v>(
 pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Named, String)> {
     let mut names = Vec::new();
     for (name, value) in declared {
-        let Some((spec, value)) = section.table().get(name).zip(value.plain()) else { continue };
+        let Some((spec, value)) = section.spec(name).zip(value.plain()) else { continue };
         names.extend(things_named(spec, value, |part| part.name).filter_map(
             |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned())),
         ));
@@ -62,7 +62,7 @@ pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Nam
 pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
     let mut ids = Vec::new();
     for (name, value) in comparable {
-        let Some(spec) = section.table().get(name) else { continue };
+        let Some(spec) = section.spec(name) else { continue };
         let references = things_named(spec, value, Field::sent_name);
         ids.extend(references.filter_map(|(named, id)| Some((named, id.as_u64()?))));
     }
@@ -75,10 +75,9 @@ pub fn referenced_entries(
     section: Section,
     fields: &Object,
 ) -> impl Iterator<Item = (&'static str, &Json)> {
-    let specs = section.table().specs().iter().filter(|spec| spec.has_rows());
+    let specs = section.specs().iter().filter(|spec| spec.has_rows());
     specs.flat_map(move |spec| {
-        let rows = fields.get(spec.name).and_then(Json::as_array).into_iter().flatten();
-        rows.flat_map(|row| {
+        value::items(fields, spec.name).flat_map(|row| {
             spec.parts.iter().filter_map(|part| {
                 let named = [part.name, part.sent_name()].map(|name| &row[name]);
                 let named = named.into_iter().find(|named| !named.is_null());
@@ -136,7 +135,7 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
         let condition = value.plain()?.as_object().filter(|object| {
             object.keys().all(|key| CONDITION.contains(&key.as_str())) && !object.is_empty()
         })?;
-        section.table().get(name).filter(|spec| is_list(&spec.schema))?;
+        section.spec(name).filter(|spec| is_list(&spec.schema))?;
         let list = |list: Option<&Json>| list.and_then(Json::as_array).cloned().unwrap_or_default();
         let [at_least, none_of] = CONDITION.map(|key| list(condition.get(key)));
         let mut items = list(live.get(name));
@@ -284,7 +283,7 @@ mod tests {
     }
 
     fn pushers() -> &'static Spec {
-        section("protected_branches").table().get("allowed_to_push").unwrap()
+        section("protected_branches").spec("allowed_to_push").unwrap()
     }
 
     #[test]
@@ -302,7 +301,7 @@ mod tests {
             ("labels", "description", json!("Maintainer"), json!("Maintainer")),
         ] {
             let mut value = Value::Plain(written);
-            normalise(section(of).table().get(name).unwrap(), &mut value);
+            normalise(section(of).spec(name).unwrap(), &mut value);
             assert_eq!(value, Value::Plain(normal), "{name}");
         }
     }

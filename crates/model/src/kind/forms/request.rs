@@ -9,7 +9,7 @@ use crate::{
     planted::Bug,
     secret::judge::{self, Credential},
     text,
-    value::{self, Fields, Json, Object, Value},
+    value::{self, Fields, Json, Object, Value, is_true},
 };
 
 /// Declared to sent: the fields that `route` accepts, with the names and the form that requests
@@ -68,7 +68,7 @@ pub fn edit_body(
     let mut body = Fields::new();
     for (name, value) in drop_unset_conflicts(section, sent_fields.collect()) {
         let (sent_name, mut value) = sent(section, name, value, names)?;
-        if let Some(spec) = section.table().get(name).filter(|spec| spec.has_rows())
+        if let Some(spec) = section.spec(name).filter(|spec| spec.has_rows())
             && let Value::Plain(rows) = &value
         {
             value = Value::Plain(spec.row_changes(rows, live.fields.raw().get(name)));
@@ -93,10 +93,10 @@ pub fn add_needed(
     value_of: impl Fn(&str) -> Option<Value>,
     names: &Names,
 ) -> Result<(), NoCalls> {
-    for spec in section.table().specs() {
+    for spec in section.specs() {
         let switch =
             spec.field.relations.sent_with.filter(|_| body.contains_key(spec.field.sent_name()));
-        let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
+        let Some(switch) = switch.and_then(|name| section.spec(name)) else { continue };
         if body.contains_key(switch.field.sent_name()) {
             continue;
         }
@@ -121,16 +121,14 @@ fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bo
 
 /// True if responses contain `null` instead of the value of the field.
 pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
-    let hides = |flag| live.fields.raw().get(flag) == Some(&Json::Bool(true));
-    field.relations.hidden_by.is_some_and(hides)
+    field.relations.hidden_by.is_some_and(|flag| is_true(live.fields.raw(), flag))
 }
 
 /// True if a literal value of `field` is not shown although it is in Git: a value that is masked in
 /// job logs must not appear in undrift's output either.
 pub fn is_masked_in_logs(field: &Field, values: &Fields) -> bool {
-    let is_on = |flag: &str| values.get(flag).and_then(Value::flag) == Some(true);
     field.secrecy() == Secrecy::Sensitive
-        && (is_on("masked") || field.relations.hidden_by.is_some_and(is_on))
+        && ["masked"].into_iter().chain(field.relations.hidden_by).any(|flag| values.is_on(flag))
 }
 
 /// The credential that is certainly in `value` or below it.
@@ -141,9 +139,8 @@ pub fn credential(value: &Json) -> Option<Credential> {
 /// True if a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
 /// spread from Git into reports.
 pub fn is_secret(field: &Field, value: &Json, values: &Fields) -> bool {
-    let is_protected = || values.get("protected").and_then(Value::flag) == Some(true);
     is_masked_in_logs(field, values)
-        || field.secrecy() == Secrecy::Sensitive && is_protected()
+        || field.secrecy() == Secrecy::Sensitive && values.is_on("protected")
         || field.secrecy() != Secrecy::Address && credential(value).is_some()
 }
 
@@ -161,15 +158,11 @@ pub fn repeated(
         return Ok(Object::new());
     }
     let is_repeated = |spec: &&Spec| spec.field.with_every_edit;
-    if let Some(lacking) =
-        lacking(section, live, |spec| is_repeated(spec) && !declared.contains_key(spec.name))
-    {
-        let cause = Cause::new(format!("{lacking}, which this edit would reset"));
-        return Err(NoCalls::LiveUnknown(
-            cause.help("declare it, and the edit sends what is declared"),
-        ));
-    }
-    let repeated = section.table().specs().iter().filter(is_repeated).filter_map(|spec| {
+    require_shown(section, live, "which this edit would reset", |spec| {
+        is_repeated(spec) && !declared.contains_key(spec.name)
+    })
+    .map_err(|cause| cause.help("declare it, and the edit sends what is declared"))?;
+    let repeated = section.specs().iter().filter(is_repeated).filter_map(|spec| {
         let value = live.fields.raw().get(spec.name).filter(|value| !value.is_null())?;
         let (name, sent) = sent(section, spec.name, &value.clone().into(), names).ok()?;
         Some((name, sent.plain()?.clone()))
@@ -177,14 +170,18 @@ pub fn repeated(
     Ok(repeated.collect())
 }
 
-/// The fields that `is_relevant` selects, that the service has, and that the response lacks. A
+/// Requires that the response shows the fields that `is_relevant` selects and that the service has. A
 /// nullable field may be left out, and so may a field that is newer than the release of the
 /// reference. See also [`LiveEntry::tier`].
-pub fn lacking(
+///
+/// # Errors
+/// If it lacks some: `why` they matter, as a relative clause.
+pub fn require_shown(
     section: Section,
     live: &LiveEntry,
+    why: &str,
     is_relevant: impl Fn(&&'static Spec) -> bool,
-) -> Option<String> {
+) -> Result<(), Cause> {
     let is_shown = |spec: &&Spec| {
         spec.field.is_always_shown()
             && !spec.field.nullable
@@ -192,17 +189,20 @@ pub fn lacking(
             && spec.field.available.tier <= live.tier
             && section.has(live.fields.raw(), spec.name)
     };
-    let specs = section.table().specs().iter().filter(is_shown).filter(is_relevant);
+    let specs = section.specs().iter().filter(is_shown).filter(is_relevant);
     let lacking = specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
     let lacking: Vec<_> = lacking.map(|spec| spec.name).collect();
-    (!lacking.is_empty()).then(|| format!("the service's answer lacks {}", text::listed(&lacking)))
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    Err(Cause::new(format!("the service's answer lacks {}, {why}", text::listed(&lacking))))
 }
 
 /// Replaces each list of a new entry that is a single level by the parameter for a single level,
 /// which also works without tiers.
 pub fn send_single_level(section: Section, body: &mut Fields) {
-    for Spec { field, .. } in section.table().specs() {
-        let list = body.get(field.sent_name()).and_then(Value::list).map(Vec::as_slice);
+    for Spec { field, .. } in section.specs() {
+        let list = body.list(field.sent_name()).map(Vec::as_slice);
         if let (Some(alone), Some([row])) = (field.grants.single_level_as, list)
             && let Some(level) = row.get("access_level").cloned()
         {
@@ -231,13 +231,11 @@ pub fn sent(
                 id => Ok(id.clone()),
             })
             .collect::<Result<_, _>>()?,
-        (None, Json::Array(items)) => {
-            match (field.relations.names_entries, section.table().get(name)) {
-                (Some(section), _) => entries_sent(section, items, names, field.name)?,
-                (None, Some(spec)) if spec.has_rows() => spec.rows_sent(items, names)?,
-                _ => plain.clone(),
-            }
-        }
+        (None, Json::Array(items)) => match (field.relations.names_entries, section.spec(name)) {
+            (Some(section), _) => entries_sent(section, items, names, field.name)?,
+            (None, Some(spec)) if spec.has_rows() => spec.rows_sent(items, names)?,
+            _ => plain.clone(),
+        },
         _ if field.is_level() => Level::number_of(plain),
         _ => null_as_empty(plain),
     };
@@ -306,14 +304,14 @@ fn null_as_empty(value: &Json) -> Json {
 
 /// The fields of a body whose values must not be quoted.
 pub fn sensitive(section: Section) -> Vec<String> {
-    let specs = section.table().specs().iter();
+    let specs = section.specs().iter();
     let secret = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
     secret.map(|spec| spec.field.sent_name().to_owned()).collect()
 }
 
 /// The fields of a body that contain ids of named things.
 pub fn naming(section: Section) -> Vec<String> {
-    let specs = section.table().specs().iter();
+    let specs = section.specs().iter();
     let naming = specs.filter(|Spec { field, .. }| {
         field.names.is_some()
             || field.relations.names_entries.is_some()
