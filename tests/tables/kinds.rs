@@ -401,7 +401,8 @@ fn sent_values_read_back_as_declared() {
                     let id = |(id, name): (u64, &Json)| (plain_text(name), Some(Id::Known(id)));
                     names.insert_entries(other, Ok((0..).zip(&entries).map(id).collect()));
                 }
-                let body = forms::body(section, &declared, Route::Edit, &names).unwrap();
+                let body =
+                    forms::Encoder { section, names: &names }.body(&declared, Route::Edit).unwrap();
                 let wanted = forms::comparable(Some(spec), value.plain().unwrap(), &names);
                 for absent in [json!(null), json!("")] {
                     let raw = echo(table, &body, &absent, &entries);

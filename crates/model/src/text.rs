@@ -30,16 +30,18 @@ pub fn escape_lines(text: &str) -> Cow<'_, str> {
 }
 
 fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let escaped = |c: char| is_unsafe(c) && !keep(c);
-    if !text.contains(escaped) {
+    if !text.contains(|c| is_unsafe(c) && !keep(c)) {
         return Cow::Borrowed(text);
     }
-    let shown = |c: char| match c {
-        _ if !escaped(c) => c.to_string(),
-        '\n' | '\r' | '\t' => c.escape_default().to_string(),
-        _ => c.escape_unicode().to_string(),
-    };
-    Cow::Owned(text.chars().map(shown).collect())
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            _ if !is_unsafe(c) || keep(c) => escaped.push(c),
+            '\n' | '\r' | '\t' => escaped.extend(c.escape_default()),
+            _ => escaped.extend(c.escape_unicode()),
+        }
+    }
+    Cow::Owned(escaped)
 }
 
 /// True if `c` is a control character (C0, DEL, C1), a line separator, a direction control, or has
@@ -77,12 +79,6 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     let name = snake_case(name);
     let length = name.chars().count();
     let limit = (length / 3).max(1);
-    let is_near = |other: &str| {
-        name.split('_').count() != other.split('_').count()
-            || name.split('_').zip(other.split('_')).all(|(a, b): (&str, &str)| {
-                strsim::osa_distance(a, b) <= (a.len().max(b.len()) / 2).max(1)
-            })
-    };
     let candidates = candidates.into_iter().inspect(|_| crate::steps::step());
     let candidates = candidates.filter(|candidate| candidate.len() <= LONGEST);
     let rated = candidates.filter_map(|candidate| {
@@ -92,9 +88,17 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
             return None;
         }
         let slips = strsim::osa_distance(&name, &other);
-        (slips <= limit && is_near(&other)).then_some((slips, candidate))
+        (slips <= limit && has_near_words(&name, &other)).then_some((slips, candidate))
     });
     rated.min_by_key(|(slips, _)| *slips).map(|(_, candidate)| candidate)
+}
+
+/// True if two names have another number of words, or no word that is another one.
+fn has_near_words(name: &str, other: &str) -> bool {
+    name.split('_').count() != other.split('_').count()
+        || name.split('_').zip(other.split('_')).all(|(a, b): (&str, &str)| {
+            strsim::osa_distance(a, b) <= (a.len().max(b.len()) / 2).max(1)
+        })
 }
 
 /// A name in lower case, with `_` between its words.
@@ -109,24 +113,23 @@ pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
         return vec![near];
     }
     let name = split_words(name);
-    let within = |a: &[String], b: &[String]| {
-        a.iter().any(|word| word.len() > 2)
-            && a.iter().all(|a| b.iter().any(|b| is_same_word(a, b)))
-    };
-    let rated = |selects: &dyn Fn(&[String]) -> bool| -> Vec<(usize, &'c str)> {
-        let rated = candidates.iter().map(|candidate| (split_words(candidate), *candidate));
-        rated
-            .filter(|(words, _)| selects(words))
-            .map(|(words, candidate)| (words.len(), candidate))
-            .collect()
-    };
-    let mut found = rated(&|words| within(&name, words));
+    let candidates: Vec<_> =
+        candidates.iter().map(|candidate| (split_words(candidate), *candidate)).collect();
+    let mut found = candidates.clone();
+    found.retain(|(words, _)| is_within(&name, words));
     if found.is_empty() {
-        found = rated(&|words| within(words, &name));
-        let longest = found.iter().map(|(length, _)| *length).max();
-        found.retain(|(length, _)| Some(*length) == longest);
+        found = candidates;
+        found.retain(|(words, _)| is_within(words, &name));
+        let longest = found.iter().map(|(words, _)| words.len()).max();
+        found.retain(|(words, _)| Some(words.len()) == longest);
     }
     found.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// True if each word of a name, one of which is no abbreviation, is in the other name.
+fn is_within(words: &[String], others: &[String]) -> bool {
+    words.iter().any(|word| word.len() > 2)
+        && words.iter().all(|word| others.iter().any(|other| is_same_word(word, other)))
 }
 
 /// The words of a name, in lower case.

@@ -2,7 +2,7 @@
 //! accepts, a PUT with those that only an edit accepts, and a request for each file.
 
 use crate::{
-    kind::{Former, calls::split_files, forms, limits},
+    kind::{Former, calls::split_files, forms::Encoder, limits},
     operation::Request,
 };
 
@@ -49,10 +49,11 @@ impl Creation<'_> {
             } else {
                 continue;
             };
-            body.extend([forms::sent(section, name, value, job.names)?]);
+            body.extend([Encoder { section, names: job.names }.field(name, value)?]);
         }
         if let Some(settings) = settings {
-            forms::add_needed(settings, &mut then, |name| declared.get(name).cloned(), job.names)?;
+            let encoder = Encoder { section: settings, names: job.names };
+            encoder.add_needed(&mut then, declared, None)?;
         }
         let mut calls = Vec::new();
         let post = self.post.fields(first).naming(naming);

@@ -2,10 +2,7 @@
 //!
 //! A new project is created as a fork: see [`source`](super::source).
 
-use crate::{
-    kind::{forms, plain_text},
-    operation::Request,
-};
+use crate::{kind::plain_text, operation::Request};
 
 use super::prelude::*;
 
@@ -47,7 +44,7 @@ impl Rules for ForkRelation {
 /// The request that makes the project a fork of the declared parent.
 pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>, NoCalls> {
     let path = declared.text(FORK_OF).unwrap_or_default();
-    let id = forms::named_id(Named::Project, path, job.names, FORK_OF)?;
+    let id = job.names.require(Named::Project, path, FORK_OF)?;
     let request = job.target.request(operation::FORK_RELATION_CREATE);
     Ok(request.arg_of(UPSTREAM, path, id.known()))
 }

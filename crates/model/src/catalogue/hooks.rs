@@ -37,10 +37,9 @@ impl Rules for Hooks {
     // Without stored names, the service cannot distinguish two hooks with one URL, so manifests
     // must not list a URL twice.
     fn identify(&self, _section: Section, field: FieldOf<'_>) -> Identity {
-        let text = |name| field(name).and_then(|value| value.as_str().map(str::to_owned));
-        let url = text("url");
-        let name = text("name").filter(|name| !name.is_empty());
-        let masked = || url.as_deref().map(|url| judge::mask_url(url).into_owned());
+        let [url, name] = ["url", "name"].map(|name| Some(field(name)?.as_str()?.to_owned()));
+        let name = name.filter(|name| !name.is_empty());
+        let masked = url.as_deref().map(|url| judge::mask_url(url).into_owned());
         let previously = field("previously");
         let previously = previously.as_ref().and_then(|urls| urls.as_array()).into_iter().flatten();
         let urls: Vec<_> = url
@@ -50,8 +49,8 @@ impl Rules for Hooks {
             .map(text::normal_url)
             .collect();
         Identity {
-            name: name.as_deref().map(judge::masked_name).or_else(masked).unwrap_or_default(),
-            also_called: name.as_ref().and_then(|_| masked()),
+            also_called: masked.clone().filter(|_| name.is_some()),
+            name: name.as_deref().map(judge::masked_name).or(masked).unwrap_or_default(),
             service_name: name,
             near: urls.iter().map(|url| toggle_final_slash(url)).collect(),
             keys: urls,

@@ -47,14 +47,14 @@ static BODIES: LazyLock<Vec<FieldParameters>> = LazyLock::new(|| {
 /// All parameters of a request for `operation`: first those of the path, then of the query, then of
 /// the body.
 pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
-    let row_parameters = || operation.parameters();
+    let mut all: Vec<_> = operation.parameters().collect();
     let body = BODIES.iter().find(|body| operation.fields == Some((body.section, body.route)));
     // Parameters of the row win: a key in the path is not in the body.
     let fields = body
         .into_iter()
         .flat_map(|body| &body.parameters)
-        .filter(|field| row_parameters().all(|p| p.name != field.name));
-    let mut all: Vec<_> = row_parameters().chain(fields).collect();
+        .filter(|field| operation.parameters().all(|parameter| parameter.name != field.name));
+    all.extend(fields);
     all.sort_by_key(|parameter| parameter.place);
     all
 }
@@ -67,12 +67,11 @@ fn accepted_parameters((scope, section): (Scope, &str), route: Route) -> Vec<Par
     let sections = [Some(section), container].into_iter().flatten();
     let specs =
         sections.flat_map(|section| section.specs().iter().map(move |spec| (section, spec)));
-    let alone = |(_, spec): &(_, &'static Spec)| {
+    let singles = specs.clone().filter_map(|(_, spec)| {
         let name = spec.field.grants.single_level_as.filter(|_| route == Route::Create)?;
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
         Some(Parameter::new(Place::Body, name, Type::Integer, about))
-    };
-    let singles: Vec<_> = specs.clone().filter_map(|pair| alone(&pair)).collect();
+    });
     specs
         .filter(|(_, spec)| spec.field.accepted.on(route))
         .map(|(section, spec)| {

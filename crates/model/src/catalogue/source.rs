@@ -3,7 +3,7 @@
 
 use crate::{
     address::group_of,
-    kind::{Id, Namespace, forms},
+    kind::{Id, Namespace},
     operation::Place,
 };
 
@@ -52,7 +52,7 @@ fn fork_of(
     upstream: &str,
     declared: &Fields,
 ) -> Result<Vec<Call>, NoCalls> {
-    let id = forms::named_id(Named::Project, upstream, job.names, FORK_OF)?;
+    let id = job.names.require(Named::Project, upstream, FORK_OF)?;
     let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.known());
     let parameters = post.operation.parameters();
     let body: Vec<_> =
@@ -60,9 +60,8 @@ fn fork_of(
     let takes = &|_: &str, field: &Field, sent: &str| {
         field.accepted != Accepted::Never && body.contains(&sent)
     };
-    let slug = || Value::from(job.target.slug());
-    let within = [("name", slug()), ("path", slug()), ("namespace_id", namespace.id.sent().into())];
-    let within = within.map(|(name, value)| (name.to_owned(), value)).into();
+    let mut within = job.target.naming();
+    within.insert("namespace_id".to_owned(), namespace.id.sent().into());
     Creation { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
@@ -91,7 +90,7 @@ fn import(
 /// If the service does not have it.
 pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, NoCalls> {
     let Some(from) = declared.text(MEMBERS_FROM) else { return Ok(None) };
-    let id = forms::named_id(Named::Project, from, job.names, MEMBERS_FROM)?;
+    let id = job.names.require(Named::Project, from, MEMBERS_FROM)?;
     let request = job.target.request(operation::IMPORT_MEMBERS);
     Ok(Some(request.arg_of("project_id", from, id.known()).into()))
 }

@@ -148,6 +148,7 @@ fn with_true_column(text: String, place: &Place) -> String {
     if shown == spot.column as usize {
         return text;
     }
-    let at = |column: usize| format!("{}:{}:{column}", escape(&place.file), spot.line);
-    text.replacen(&at(shown), &at(spot.column as usize), 1)
+    let [shown, true_place] = [shown, spot.column as usize]
+        .map(|column| format!("{}:{}:{column}", escape(&place.file), spot.line));
+    text.replacen(&shown, &true_place, 1)
 }

@@ -4,7 +4,11 @@
 //! [`Rules::calls`](super::Rules::calls). The result is at least one call, or the reason why there
 //! are none.
 
-use super::{Fault, Former, LiveEntry, Names, Section, Spec, Target, Wanted, forms, limits, texts};
+use super::{
+    Fault, Former, LiveEntry, Names, Section, Spec, Target, Wanted,
+    forms::{self, Encoder},
+    limits, texts,
+};
 use crate::{
     address::Address,
     cause::Cause,
@@ -182,7 +186,12 @@ pub fn preparatory_calls(
     section.rules().calls(&job).unwrap_or_default()
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// The encoder of entries.
+    const fn encoder(&self) -> Encoder<'a> {
+        Encoder { section: self.section, names: self.names }
+    }
+
     /// The calls of a plain collection.
     ///
     /// # Errors
@@ -230,8 +239,7 @@ impl Job<'_> {
     /// As [`Self::plain`].
     pub fn create(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
-        let new = self
-            .create_request(op, forms::body(self.section, declared, Route::Create, self.names)?);
+        let new = self.create_request(op, self.encoder().body(declared, Route::Create)?);
         self.with_parent_id(new, declared)
     }
 
@@ -243,7 +251,7 @@ impl Job<'_> {
     ) -> Result<Request<Write>, NoCalls> {
         let Some(parent) = self.section.home.parent else { return Ok(request) };
         let name = fields.text(parent.field).unwrap_or_default();
-        let id = forms::entry_id(parent.section, name, self.names, parent.field)?;
+        let id = self.names.require_entry(parent.section, name, parent.field)?;
         let container = Address::container(self.target.path.clone());
         let address = container.section(parent.section).entry(name).to_string();
         Ok(request.arg_of(parent.argument, &address, id.known()))
@@ -255,7 +263,7 @@ impl Job<'_> {
         let id = match self.act {
             Act::Create(declared) => {
                 let name = declared.get(parent.field)?.text()?;
-                forms::entry_id(parent.section, name, self.names, parent.field).ok()?.known()
+                self.names.require_entry(parent.section, name, parent.field).ok()?.known()
             }
             Act::Change(_, live, _) | Act::Remove(live) => {
                 self.section.address_of(live, parent.argument)?.as_u64()
@@ -294,12 +302,12 @@ impl Job<'_> {
         live: &LiveEntry,
         changed: &[&str],
     ) -> Result<Vec<Call>, NoCalls> {
-        let body = forms::edit_body(self.section, declared, live, changed, self.names)?;
+        let body = self.encoder().edit_body(declared, live, changed)?;
         let (files, data) = split_files(body);
         let data: Vec<_> = if data.is_empty() {
             Vec::new()
         } else {
-            let repeated = forms::repeated(self.section, declared, live, self.names)?;
+            let repeated = self.encoder().repeated(declared, live)?;
             let undone = limits::undone(self.section, &data, Some(live));
             let edit = |data| {
                 self.annotate(self.addressed(op, live).fields(data).repeating(repeated.clone()))
@@ -328,7 +336,7 @@ impl Job<'_> {
         let declared = declared.iter().filter(|(name, _)| !is_named(name));
         let declared: Fields =
             declared.map(|(name, value)| (name.clone(), value.clone())).collect();
-        new.extend(forms::body(self.section, &declared, Route::Create, self.names)?);
+        new.extend(self.encoder().body(&declared, Route::Create)?);
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
         let add = |body| self.with_parent_id(self.create_request(op, body), &declared);
         Ok(vec![
@@ -390,7 +398,7 @@ impl Job<'_> {
                 Some(id) => body.insert(sent_name.to_owned(), id.clone().into()),
                 None => {
                     let value = Value::from(forms::without_ids(value));
-                    let (name, value) = forms::sent(self.section, name, &value, self.names)?;
+                    let (name, value) = self.encoder().field(name, &value)?;
                     body.insert(name, value);
                 }
             }

@@ -37,28 +37,28 @@ pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
 /// The body that turns off the limited switches that an edit with `body` turns on; empty if there
 /// are none.
 pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
-    let was_on = |value: Option<&Json>| value.is_some_and(field::is_on);
-    let now = |name: &str| live.and_then(|live| live.fields.raw().get(name));
-    let off = |spec: &Spec| {
+    let switched_off = section.specs().iter().filter_map(|spec| {
         let sent = spec.field.sent_name();
         let value = body.get(sent)?;
+        let before = live.and_then(|live| live.fields.raw().get(spec.name));
         if spec.schema["type"] == "boolean" {
             let is_limited =
                 of(section, spec.name).any(|spec: &Spec| body.contains_key(spec.field.sent_name()));
-            let turns_on = is_limited && is_on(value) && !was_on(now(spec.name));
+            let turns_on = is_limited && is_on(value) && !before.is_some_and(field::is_on);
             return turns_on.then(|| (sent.to_owned(), Value::from(Json::Bool(false))));
         }
         let object = value.plain()?.as_object()?;
         let mut off = Object::new();
         for (limit, switch) in limits_within(spec) {
-            let before = now(spec.name).and_then(|live| live.get(switch));
-            if object.contains_key(limit) && was_on(object.get(switch)) && !was_on(before) {
+            let [before, after] = [before.and_then(|live| live.get(switch)), object.get(switch)]
+                .map(|value| value.is_some_and(field::is_on));
+            if object.contains_key(limit) && after && !before {
                 off.insert(switch.to_string(), false.into());
             }
         }
         (!off.is_empty()).then(|| (sent.to_owned(), Value::from(Json::Object(off))))
-    };
-    section.specs().iter().filter_map(off).collect()
+    });
+    switched_off.collect()
 }
 
 /// The switches that `body` turns on and that are on in the response `raw` without the limit that
@@ -66,31 +66,27 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
 pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
     let mut open = Vec::new();
     for spec in section.specs() {
-        let sent = body.plain(spec.field.sent_name());
-        let Some(sent) = sent else { continue };
-        let shown = || section.rules().decode(spec, raw);
+        let Some(sent) = body.plain(spec.field.sent_name()) else { continue };
+        let shown = section.rules().decode(spec, raw);
         if let Some(switch) = spec.field.relations.limits
             // A limit that is `false` limits nothing.
             && *sent != Json::Bool(false)
             && is_switched_on(section, switch, body, raw)
             && spec.field.live_name().is_some()
-            && !is_shown(spec.field, sent, shown().as_ref())
+            && !is_shown(spec.field, sent, shown.as_ref())
         {
             open.push((switch.to_string(), spec.name.to_owned()));
         }
         let Some(sent) = sent.as_object() else { continue };
-        let shown = shown();
         let shown = shown.as_ref().and_then(Json::as_object);
         for (limit, switch) in limits_within(spec) {
-            let is_on = |object: &Object| object.get(switch).is_some_and(field::is_on);
             // A mapping that the response lacks was not accepted, or the caller cannot see it.
             if let (Some(value), Some(shown)) = (sent.get(limit), shown)
-                && is_on(sent)
-                && is_on(shown)
+                && [sent, shown].iter().all(|object| object.get(switch).is_some_and(field::is_on))
                 && !is_shown(&Field::default(), value, shown.get(limit))
             {
-                let name = |key: &str| format!("{}.{key}", spec.name);
-                open.push((name(switch), name(limit)));
+                let [switch, limit] = [switch, limit].map(|key| format!("{}.{key}", spec.name));
+                open.push((switch, limit));
             }
         }
     }

@@ -110,8 +110,8 @@ impl Home {
 
     /// The settings that close the list, if they do ([`Self::closed_by`]).
     pub fn closing(&self, facts: &Facts) -> Option<&[&'static str]> {
-        let is_off = |set: &&Vec<&str>| set.iter().all(|name| facts.disabled.contains(*name));
-        self.closed_by.iter().find(is_off).map(Vec::as_slice)
+        let mut sets = self.closed_by.iter().map(Vec::as_slice);
+        sets.find(|set| set.iter().all(|name| facts.disabled.contains(*name)))
     }
 
     /// Everything that the container needs before the entries can be changed.

@@ -70,8 +70,8 @@ pub(super) const LEVELS: [&str; 4] = ["disabled", "private", "enabled", "public"
 
 /// True if one level of access shows more than another.
 pub fn exceeds(level: &Json, other: &Json) -> bool {
-    let rank = |level: &Json| LEVELS.iter().position(|name| *level == **name);
-    rank(level) > rank(other) && rank(other).is_some()
+    let [rank, limit] = [level, other].map(|level| LEVELS.iter().position(|name| *level == **name));
+    limit.is_some() && rank > limit
 }
 
 /// The fields that show more than their limit: each with its level, and the limiting field with its

@@ -46,26 +46,25 @@ impl Spec {
 
     /// The keys of the rows in the declared `value`, each with its tier.
     pub fn row_tiers(&self, value: &Value) -> Vec<(&'static str, Tier)> {
-        let rows = || value.list().into_iter().flatten();
-        let used = self.parts.iter().filter(|part| rows().any(|row| row.get(part.name).is_some()));
+        let rows = value.list().map_or(&[][..], Vec::as_slice);
+        let used =
+            self.parts.iter().filter(|part| rows.iter().any(|row| row.get(part.name).is_some()));
         used.map(|part| (part.name, part.available.tier)).collect()
     }
 
     /// The part of the declared `value` that needs a certain release, and that release: a level or
     /// word, a key of a row, or the field itself.
     pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {
-        let level = value.plain().filter(|_| self.field.is_level());
-        let level = level.and_then(Level::parse);
-        let of_level = level.and_then(|level| Some((level.word, level.since?)));
-        let of_word = || self.word(value).and_then(|word| Some((word.word, word.available.since?)));
-        let rows = value.plain().filter(|_| self.has_rows()).and_then(Json::as_array);
-        let is_there =
-            |part: &str| rows.is_some_and(|rows| rows.iter().any(|row| !row[part].is_null()));
-        let mut parts =
-            self.parts.iter().filter(|part| part.available.since.is_some() && is_there(part.name));
-        let of_row = || parts.next().and_then(|part| Some((part.name, part.available.since?)));
-        let of_field = || Some((self.name, self.field.available.since?));
-        of_level.or_else(of_word).or_else(of_row).or_else(of_field)
+        let level = value.plain().filter(|_| self.field.is_level()).and_then(Level::parse);
+        let level = level.map(|level| (level.word, level.since));
+        let word = self.word(value).map(|word| (word.word, word.available.since));
+        let rows = value.list().filter(|_| self.has_rows()).map_or(&[][..], Vec::as_slice);
+        let parts = self.parts.iter().filter(|part| part.available.since.is_some());
+        let parts = parts.filter(|part| rows.iter().any(|row| !row[part.name].is_null()));
+        let parts = parts.map(|part| (part.name, part.available.since));
+        let field = (self.name, self.field.available.since);
+        let mut all = level.into_iter().chain(word).chain(parts).chain([field]);
+        all.find_map(|(what, since)| Some((what, since?)))
     }
 
     /// The part of the declared `value` that a release removed, and that release: the field itself,

@@ -52,8 +52,8 @@ impl Section {
             .min_by_key(|(_, variant)| variant.needs.iter().filter(|name| is_secret(name)).count());
         let Some((word, variant)) = variant else { return Object::new() };
         let needed = variant.needs.iter().map(|name| {
-            let secret = || json!({"env": name.to_uppercase()});
-            ((*name).to_owned(), if is_secret(name) { secret() } else { example(name).clone() })
+            let secret = is_secret(name).then(|| json!({"env": name.to_uppercase()}));
+            ((*name).to_owned(), secret.unwrap_or_else(|| example(name).clone()))
         });
         let mut all: Object =
             [((*first).to_owned(), word.into())].into_iter().chain(needed).collect();

@@ -136,16 +136,13 @@ impl<E> Request<E> {
     /// 1, 1).
     pub fn rename(mut self, neutral: &'static str, name: &str) -> Self {
         if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
-            let renamed = |field: &String| {
-                field
-                    .strip_prefix(neutral)
-                    .filter(|rest| rest.starts_with('_'))
-                    .map(|rest| format!("{name}{rest}"))
-            };
-            *fields = std::mem::take(fields)
-                .into_iter()
-                .map(|(field, value)| (renamed(&field).unwrap_or(field), value))
-                .collect();
+            let renamed = std::mem::take(fields).into_iter().map(|(field, value)| {
+                match field.strip_prefix(neutral).filter(|rest| rest.starts_with('_')) {
+                    Some(rest) => (format!("{name}{rest}"), value),
+                    None => (field, value),
+                }
+            });
+            *fields = renamed.collect();
         }
         self.renamed.push((neutral, name.to_owned()));
         self

@@ -84,20 +84,16 @@ impl SecretMatcher {
         if self.forms.is_empty() || text.len() < SHORTEST {
             return Vec::new();
         }
-        let everything = || std::iter::once(0..text.len()).collect();
+        let everything = vec![0..text.len()];
         let finder = self.finder.get_or_init(|| Finder::new(&self.forms));
-        let Some(automaton) = &finder.automaton else { return everything() };
-        let next_line = |from: usize| {
-            let rest = text.as_bytes().get(from..).unwrap_or_default();
-            rest.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| from + at + 1)
-        };
+        let Some(automaton) = &finder.automaton else { return everything };
         let mut found = Vec::new();
         let mut from = 0;
         while from < text.len() {
-            let next = next_line(from.saturating_add(window));
-            let end = next_line(next.saturating_add(overlap));
+            let next = next_line(text, from.saturating_add(window));
+            let end = next_line(text, next.saturating_add(overlap));
             if u32::try_from(end - from).is_err() {
-                return everything();
+                return everything;
             }
             let mut search = Search { finder, automaton, found: Vec::new() };
             search.search_layers(&View::of(&text.as_bytes()[from..end]), 0);
@@ -112,6 +108,12 @@ impl SecretMatcher {
         let marks = text.match_indices(MARK).map(|(at, mark)| at..at + mark.len());
         merge_whole_chars(text, found.into_iter().chain(marks).collect())
     }
+}
+
+/// The start of the first line of `text` after the byte `from`, or its end.
+fn next_line(text: &str, from: usize) -> usize {
+    let rest = text.as_bytes().get(from..).unwrap_or_default();
+    rest.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| from + at + 1)
 }
 
 /// The forms of `secret`: unchanged, without escapes, and without line breaks.

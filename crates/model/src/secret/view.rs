@@ -45,7 +45,6 @@ impl<'t> View<'t> {
     }
 
     fn span(&self, at: usize) -> (u32, u32) {
-        let offset = |at| u32::try_from(at).unwrap_or(u32::MAX);
         self.spans.as_ref().map_or((offset(at), offset(at + 1)), |spans| spans[at])
     }
 
@@ -97,13 +96,16 @@ impl<'t> View<'t> {
 
 impl From<Vec<(u8, Range<usize>)>> for View<'static> {
     fn from(parts: Vec<(u8, Range<usize>)>) -> Self {
-        let offset = |at| u32::try_from(at).unwrap_or(u32::MAX);
         let mut view = ViewBuilder::default();
         for (byte, source) in parts {
             view.push(byte, (offset(source.start), offset(source.end)));
         }
         view.into()
     }
+}
+
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 impl From<ViewBuilder> for View<'static> {

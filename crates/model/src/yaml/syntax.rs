@@ -7,7 +7,10 @@ use granit_parser::{BorrowedInput, ErrorKind, ScanError};
 use serde::Deserialize;
 
 use super::{Data, Node, YamlFault, compose::Composer, texts};
-use crate::text;
+use crate::{
+    text::{self, fill},
+    words,
+};
 
 /// The message for some errors of the parser.
 #[derive(Deserialize)]
@@ -43,12 +46,9 @@ fn describe_error(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>)
         return (kind.to_string().into(), None);
     };
     let message = match kind {
-        ErrorKind::UnclosedFlowCollection { open } => {
-            text.message.replace("{open}", &open.to_string()).into()
-        }
+        ErrorKind::UnclosedFlowCollection { open } => fill(text.message, words![open]).into(),
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
-            let message = text.message.replace("{open}", &open.to_string());
-            message.replace("{close}", &close.to_string()).into()
+            fill(text.message, words![open, close]).into()
         }
         _ => text.message.into(),
     };

@@ -187,10 +187,10 @@ fn write_item(out: &mut Vec<Line>, item: &Item, indent: usize) {
     out.push(head);
     match &item.node {
         Node::Value(Json::String(text)) => {
-            let margin = " ".repeat(indent + 2);
-            let line =
-                |line: &str| if line.is_empty() { line.into() } else { format!("{margin}{line}") };
-            out.extend(text.lines().map(|text| plain(line(text))));
+            out.extend(text.lines().map(|line| match line {
+                "" => plain(String::new()),
+                line => plain(format!("{margin}  {line}")),
+            }));
         }
         Node::Value(Json::Array(items)) => {
             out.extend(
@@ -379,11 +379,10 @@ fn is_number(text: &str) -> bool {
     if unsigned == ".inf" {
         return true;
     }
-    let of_base = |prefix: &str, base: u32| {
+    if [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().any(|(prefix, base)| {
         let digits = unsigned.strip_prefix(prefix);
         digits.is_some_and(|digits| digits.chars().all(|c| c == '_' || c.is_digit(base)))
-    };
-    if of_base("0x", 16) || of_base("0o", 8) || of_base("0b", 2) {
+    }) {
         return true;
     }
     let starts = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');

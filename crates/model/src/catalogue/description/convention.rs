@@ -51,14 +51,16 @@ impl Collection<'_> {
             Edit::Patch => Some(self.edit(Method::Patch)),
             Edit::Replace => None,
         };
-        let get = || read(self.row("get", Method::Get, Answer::One, []));
-        if kind.shape == Shape::Mapping {
-            return Operations { get: Some(get()), create: edit, edit, ..Operations::default() };
-        }
         let shared = self.parents.and_then(|parents| parents.one);
+        let is_document = kind.shape == Shape::Mapping;
+        let has_get = is_document || (shared.is_none() && !self.has(Trait::HasNoGet));
+        let get = has_get.then(|| read(self.row("get", Method::Get, Answer::One, [])));
+        if is_document {
+            return Operations { get, create: edit, edit, ..Operations::default() };
+        }
         Operations {
             list: Some(shared.unwrap_or_else(|| self.list())),
-            get: (shared.is_none() && !self.has(Trait::HasNoGet)).then(get),
+            get,
             create: match kind.create {
                 Create::Put => edit,
                 Create::Never => None,
@@ -107,12 +109,9 @@ impl Collection<'_> {
     }
 
     fn delete(&self) -> Op<Write> {
-        let about = |field: &str| {
-            let field = self.kind.fields.iter().find(|candidate| candidate.name == field);
-            field.map_or("", |field| field.about)
-        };
-        let by_query = self.path.addresses.iter().map(|(name, field): &(&'static str, &str)| {
-            Parameter::new(Place::Query, name, Type::Text, about(field))
+        let by_query = self.path.addresses.iter().map(|(name, field)| {
+            let field = self.kind.fields.iter().find(|candidate| candidate.name == *field);
+            Parameter::new(Place::Query, name, Type::Text, field.map_or("", |field| field.about))
         });
         write(self.row("delete", Method::Delete, Answer::Nothing, by_query))
     }

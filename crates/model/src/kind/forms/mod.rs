@@ -22,8 +22,8 @@ use crate::{
 
 pub use compare::{identify, same};
 pub use request::{
-    add_needed, body, credential, edit_body, entry_id, is_hidden, is_masked_in_logs, is_reset,
-    is_secret, named_id, naming, repeated, require_shown, send_single_level, sensitive, sent,
+    Encoder, credential, is_hidden, is_masked_in_logs, is_reset, is_secret, naming, require_shown,
+    send_single_level, sensitive,
 };
 pub use rows::without_ids;
 
@@ -193,12 +193,12 @@ pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
         let by_id = named.map(|named| comparable_name(named, declared, names));
         return by_id.unwrap_or_else(|| declared.clone());
     };
-    let item = |item: &Json| match spec.field.names {
+    let items = items.iter().map(|item| match spec.field.names {
         _ if spec.has_rows() => spec.comparable_row(item, names),
         Some(named) => comparable_name(named, item, names),
         None => item.clone(),
-    };
-    items.iter().map(item).collect()
+    });
+    items.collect()
 }
 
 /// True if responses contain the id of the named thing under the same name as requests.
@@ -215,26 +215,27 @@ fn comparable_name(named: Named, name: &Json, names: &Names) -> Json {
 /// Comparable to the form that people read: names where they are known, and rows without their ids.
 pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return comparable.clone() };
-    let called = |named, value: &Json| {
-        let called = created_at(value).or_else(|| names.name(named, value.as_u64()?));
-        called.map(Json::from)
-    };
     let Json::Array(items) = comparable else {
-        let name = spec.field.names.and_then(|named| called(named, comparable));
+        let name = spec.field.names.and_then(|named| shown_name(named, comparable, names));
         return name.unwrap_or_else(|| comparable.clone());
     };
-    let item = |item: &Json| match spec.field.names {
-        Some(named) => called(named, item).unwrap_or_else(|| item.clone()),
+    let items = items.iter().map(|item| match spec.field.names {
+        Some(named) => shown_name(named, item, names).unwrap_or_else(|| item.clone()),
         None if spec.has_rows() => spec.shown_row(item, |field, value| {
             match (field.names, field.relations.names_entries) {
-                (Some(named), _) => called(named, value),
+                (Some(named), _) => shown_name(named, value, names),
                 (None, Some(section)) => names.entry_name(section, value).map(Json::from),
                 (None, None) => None,
             }
         }),
         None => item.clone(),
-    };
-    items.iter().map(item).collect()
+    });
+    items.collect()
+}
+
+/// The name of the thing with this id, if known.
+fn shown_name(named: Named, id: &Json, names: &Names) -> Option<Json> {
+    created_at(id).or_else(|| names.name(named, id.as_u64()?)).map(Json::from)
 }
 
 /// A scalar as plain text.

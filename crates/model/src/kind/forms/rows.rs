@@ -2,7 +2,6 @@
 //! input of a schedule has a name. Some rows have further values, each with a default:
 //! [`Defaults::service`](crate::field::Defaults::service).
 
-use super::{entry_id, named_id};
 use crate::{
     field::{Compare, Field, Named, Secrecy, Tier},
     kind::{Id, Names, NoCalls, Spec, is_readable},
@@ -71,7 +70,7 @@ impl Spec {
             let id = match field.names {
                 Some(named) => Some(super::comparable_name(named, value, names)),
                 None => field.relations.names_entries.and_then(|section: &str| {
-                    entry_id(section, value.as_str()?, names, field.name).ok().map(Id::sent)
+                    names.require_entry(section, value.as_str()?, field.name).ok().map(Id::sent)
                 }),
             };
             Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
@@ -121,12 +120,12 @@ impl Spec {
                 let Some(value) = value.or(field.default.create.as_ref()) else { continue };
                 let value = match (field.names, value) {
                     (Some(named), Json::String(text)) => {
-                        named_id(named, text, names, self.name)?.sent()
+                        names.require(named, text, self.name)?.sent()
                     }
                     (None, Json::String(text))
                         if let Some(section) = field.relations.names_entries =>
                     {
-                        entry_id(section, text, names, self.name)?.sent()
+                        names.require_entry(section, text, self.name)?.sent()
                     }
                     _ if field.is_level() => Level::number_of(value),
                     _ => value.clone(),
