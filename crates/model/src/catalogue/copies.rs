@@ -110,14 +110,10 @@ fn find_difference(
     };
     let (one, two) = (one.raw(), two.raw());
     let mut names = one.keys().chain(two.keys()).filter(|name| !COMPUTED.contains(&name.as_str()));
-    let is_same = |name: &str| {
-        if parts.contains(&name) {
-            has_part(name, one, two)
-        } else {
-            one.get(name) == two.get(name)
-        }
-    };
-    if let Some(name) = names.find(|name| !is_same(name)) {
+    if let Some(name) = names.find(|name| {
+        let is_part = parts.contains(&name.as_str()) && has_part(name, one, two);
+        !is_part && one.get(*name) != two.get(*name)
+    }) {
         return Some(format!("differ in `{}`", text::escape(name)));
     }
     match (hidden, made_at(one), made_at(two)) {

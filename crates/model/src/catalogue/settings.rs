@@ -159,9 +159,9 @@ fn cleanup_policy(live: &Json) -> Json {
     let mut policy = Object::new();
     for part in parts.into_iter().flatten() {
         let name = part.replaced_by().unwrap_or(part.name);
-        let shown = |name: &str| live.get(name).filter(|value| !value.is_null());
-        let twin = || shown("name_regex_delete").filter(|_| name == "name_regex");
-        if let Some(value) = shown(name).or_else(twin).or_else(|| live.get(name)) {
+        let twin = (name == "name_regex").then_some("name_regex_delete");
+        let mut values = [name].into_iter().chain(twin).filter_map(|name| live.get(name));
+        if let Some(value) = values.find(|value| !value.is_null()).or_else(|| live.get(name)) {
             policy.insert(name.to_owned(), value.clone());
         }
     }

@@ -205,12 +205,11 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
         "link_url" | "image_url" => OF_BADGES,
         _ => return None,
     };
-    let names = || all.split(' ');
     text.match_indices('{').find_map(|(at, _)| {
         let name = text[at + 1..].split('}').next()?;
-        let exact = names().find(|one| *one == name);
+        let exact = all.split(' ').find(|one| *one == name);
         if text[..at].ends_with('%') {
-            text::nearest(name, names()).filter(|_| exact.is_none())
+            text::nearest(name, all.split(' ')).filter(|_| exact.is_none())
         } else {
             exact
         }
@@ -250,8 +249,8 @@ fn cron_fault(text: &str) -> Option<String> {
     if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
         return Some("must have five fields".to_owned());
     }
-    let is_cron_char = |c: char| c.is_ascii_alphanumeric() || " */,-#?@".contains(c);
-    if let Some(odd) = text.chars().find(|c| !is_cron_char(*c)) {
+    let mut odd = text.chars().filter(|c| !c.is_ascii_alphanumeric());
+    if let Some(odd) = odd.find(|c| !" */,-#?@".contains(*c)) {
         return Some(format!("must not have `{}`", odd.escape_debug()));
     }
     let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
@@ -287,18 +286,17 @@ fn is_scp_address(text: &str) -> bool {
 /// True if `rows` lets nobody, and others.
 fn is_nobody_beside_others(rows: &Json) -> bool {
     let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
-    let level = |row: &Json| row.get("access_level").and_then(Level::parse);
-    rows.len() > 1 && rows.iter().filter_map(level).any(|level| level.number == 0)
+    let mut levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
+    rows.len() > 1 && levels.any(|level| level.number == 0)
 }
 
 /// The fault for an unknown time zone. The part after the last `/` is a name that people use.
 fn unknown_zone(field: &'static str, zone: &str) -> Fault {
-    let last = |name: &'static str| name.rsplit('/').next().unwrap_or(name);
-    let city = zone.rsplit('/').next().unwrap_or(zone);
+    let city = city_of(zone);
     let near = time_zone::names()
-        .find(|name| last(name).eq_ignore_ascii_case(city))
+        .find(|name| city_of(name).eq_ignore_ascii_case(city))
         .or_else(|| text::nearest(zone, time_zone::names()))
-        .filter(|near| strsim::osa_distance(last(near), city) <= city.len() / 4);
+        .filter(|near| strsim::osa_distance(city_of(near), city) <= city.len() / 4);
     // The names of `Etc` count hours behind UTC, and people write hours ahead of it.
     let is_offset = zone.contains(['+', '-']);
     let name = match near {
@@ -308,6 +306,11 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
     };
     let fault = Fault::of(name, field).fill("near", near.unwrap_or_default());
     fault.fill("zone", &text::escape(zone))
+}
+
+/// The last part of the name of a time zone.
+fn city_of(zone: &str) -> &str {
+    zone.rsplit('/').next().unwrap_or(zone)
 }
 
 /// Why `text` is not a valid regular expression. The parser's grammar is close to RE2 but not the

@@ -118,32 +118,10 @@ impl Kind {
 
     /// An entry in `home` as a mapping.
     pub(super) fn entry(&self, home: &Home) -> Field {
-        let here = |field: &Field| {
-            // The path contains the id of the parent.
-            let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
-            // An entry may lack a part of its identity that has a default.
-            let is_always = self.required_identity().any(|name| name == field.name)
-                && !field.nullable
-                && field.default.manifest.is_none();
-            let only = match field.available.only {
-                Only::All | Only::Group if home.available.only == Only::TopLevel => Only::TopLevel,
-                only => only,
-            };
-            Field {
-                accepted: if is_parent { Accepted::Never } else { field.accepted },
-                available: Available {
-                    since: field.available.since.or(home.available.since),
-                    only,
-                    ..field.available
-                },
-                required: if is_always { Required::Always } else { field.required },
-                ..field.clone()
-            }
-        };
-        let is_here =
-            |field: &&Field| field.is_in(home.scope) && field.accepted != Accepted::ByCall;
         let least = matches!(home.place, Place::Optional(_)).then_some(1);
-        let mut keys: Vec<_> = self.fields.iter().filter(is_here).map(here).collect();
+        let fields = self.fields.iter().filter(|field| field.is_in(home.scope));
+        let declarable = fields.filter(|field| field.accepted != Accepted::ByCall);
+        let mut keys: Vec<_> = declarable.map(|field| self.field_in(home, field)).collect();
         describe_variants(&mut keys, home.scope);
         Field {
             about: self.about,
@@ -151,6 +129,27 @@ impl Kind {
             keys,
             valid: Valid { items: Range { min: least, max: None }, ..Valid::default() },
             ..Field::default()
+        }
+    }
+
+    /// `field` with what `home` says about all fields.
+    fn field_in(&self, home: &Home, field: &Field) -> Field {
+        // The path contains the id of the parent.
+        let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
+        // An entry may lack a part of its identity that has a default.
+        let is_always = self.required_identity().any(|name| name == field.name)
+            && !field.nullable
+            && field.default.manifest.is_none();
+        let only = match field.available.only {
+            Only::All | Only::Group if home.available.only == Only::TopLevel => Only::TopLevel,
+            only => only,
+        };
+        let since = field.available.since.or(home.available.since);
+        Field {
+            accepted: if is_parent { Accepted::Never } else { field.accepted },
+            available: Available { since, only, ..field.available },
+            required: if is_always { Required::Always } else { field.required },
+            ..field.clone()
         }
     }
 }
@@ -164,28 +163,32 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
         return;
     };
     first.words.retain(|word| word.available.is_in(scope));
-    let listed = |about: &str, what: &str, names: &[&str]| match names {
-        [] => about.to_owned(),
-        _ => format!("{about} {what} {}.", text::listed(names)),
-    };
     for field in others {
         let having = first.variants().filter(|(_, variant)| variant.fields.contains(field.name));
         let (needing, having): (Vec<_>, Vec<_>) =
             having.partition(|(_, variant)| variant.needs.contains(&field.name));
         let [needing, having] = [needing, having]
             .map(|variant| variant.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
-        let about = listed(field.about, "Required for", &needing);
-        field.about = listed(&about, "For", &having).leak();
+        field.about = with_list(field.about, "Required for", &needing);
+        field.about = with_list(field.about, "For", &having);
     }
     for word in &mut first.words {
         let needs = word.entry.as_ref().map_or(&[][..], |variant| variant.needs);
-        word.about = listed(word.about, "Needs", needs).leak();
+        word.about = with_list(word.about, "Needs", needs);
     }
     let variants: Vec<_> = first.words.iter().filter_map(|word| word.entry.clone()).collect();
     let identity = first.name;
     keys.retain(|field| {
         field.name == identity || variants.iter().any(|variant| variant.fields.contains(field.name))
     });
+}
+
+/// The description `about` with a sentence that starts with `what` and lists `names`, if there are some.
+fn with_list(about: &'static str, what: &str, names: &[&str]) -> &'static str {
+    match names {
+        [] => about,
+        _ => format!("{about} {what} {}.", text::listed(names)).leak(),
+    }
 }
 
 /// An action before a removal, as `stop?force=true`.

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{AddressKey, Edit, LiveEntry, LiveFields, Place, Section, Spec, is_withheld, risk};
+use super::{Edit, LiveEntry, LiveFields, Place, Section, Spec, is_withheld, risk};
 use crate::{
     field::Named,
     page::tells_apart,
@@ -17,19 +17,13 @@ impl Section {
         let named = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
         let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
-        let tells_inherited = |key: &&str| {
-            self.home
-                .inherited
-                .iter()
-                .any(|condition| condition.is_not && *condition.field == **key)
-        };
+        let inherited = &self.home.inherited;
         let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
         keys.find(|key| {
-            if tells_inherited(key) {
-                return false;
-            }
-            let Some(value) = raw.get(*key) else { return false };
-            !tells_apart(key, value) || !self.is_typed(key, value)
+            let tells_inherited =
+                inherited.iter().any(|condition| condition.is_not && condition.field == *key);
+            let value = raw.get(*key).filter(|_| !tells_inherited);
+            value.is_some_and(|value| !tells_apart(key, value) || !self.is_typed(key, value))
         })
     }
 
@@ -49,19 +43,11 @@ impl Section {
         if spec.field.names == Some(Named::Runner) {
             return value.is_string();
         }
-        let is_of = |kind: &Json| match kind.as_str() {
-            Some("string") => value.is_string(),
-            Some("integer") => value.is_i64(),
-            Some("boolean") => value.is_boolean(),
-            Some("array") => value.is_array(),
-            Some("null") => value.is_null(),
-            _ => true,
-        };
         match &spec.schema["type"] {
             // Text, or a reference to a secret.
             Json::Null => value.is_string(),
-            Json::Array(kinds) => kinds.iter().any(is_of),
-            kind => is_of(kind),
+            Json::Array(types) => types.iter().any(|kind| has_type(value, kind)),
+            kind => has_type(value, kind),
         }
     }
 
@@ -126,6 +112,18 @@ impl Section {
     }
 }
 
+/// True if `value` has the type `kind` of JSON schema.
+fn has_type(value: &Json, kind: &Json) -> bool {
+    match kind.as_str() {
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64(),
+        Some("boolean") => value.is_boolean(),
+        Some("array") => value.is_array(),
+        Some("null") => value.is_null(),
+        _ => true,
+    }
+}
+
 /// Which fields of an entry are read, besides those that undrift always needs.
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted<'n> {
@@ -183,9 +181,9 @@ impl Reader<'_> {
                 fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
             }
         }
-        let part = |handle: &AddressKey| raw.get(handle.field).cloned().unwrap_or_default();
+        let handle = section.home.handle.iter();
         LiveEntry {
-            handle: section.home.handle.iter().map(part).collect(),
+            handle: handle.map(|key| raw.get(key.field).cloned().unwrap_or_default()).collect(),
             fields: LiveFields::new(fields, withheld),
             protected: section.rules().protected(raw),
             tier: section.tier_of(raw),

@@ -55,15 +55,15 @@ impl Check<'_> {
     }
 
     fn check_section(&mut self, registry: &Registry, reserved: &[String]) {
-        let is_section = |name: &str| registry.kinds().iter().any(|kind| kind.section == name);
-        let is_reserved = |name: &str| reserved.iter().any(|other| other == name);
+        let sections: BTreeSet<_> = registry.kinds().iter().map(|kind| kind.section).collect();
+        let reserved: BTreeSet<_> = reserved.iter().map(String::as_str).collect();
         let Kind { section, aliases, removal, .. } = self.description;
-        if is_section(section) {
+        if sections.contains(section) {
             self.report_about("section", "section_twice", section);
-        } else if is_reserved(section) {
+        } else if reserved.contains(section) {
             self.report_about("section", "section_of_documents", section);
         }
-        if let Some(alias) = aliases.iter().find(|name| is_section(name) || is_reserved(name)) {
+        if let Some(alias) = aliases.iter().find(|name| (&sections | &reserved).contains(*name)) {
             self.report_about("aliases", "alias_of_documents", alias);
         }
         if *removal == Removal::Access && !self.has_type(ValueType::Level) {
