@@ -95,9 +95,6 @@ pub fn in_rules() -> Schema {
 /// The schema of one of `levels`. Words come first because editors offer them. JSON schema patterns
 /// cannot ignore case, so each letter lists both cases.
 fn level_schema(levels: &[Level], examples: &[Json]) -> Schema {
-    let either_case = |c: char| {
-        if c.is_ascii_lowercase() { format!("[{}{c}]", c.to_ascii_uppercase()) } else { c.into() }
-    };
     let patterns: Vec<String> =
         levels.iter().map(|level| level.word.chars().map(either_case).collect()).collect();
     let words: Vec<_> = levels.iter().map(|level| level.word).collect();
@@ -111,6 +108,10 @@ fn level_schema(levels: &[Level], examples: &[Json]) -> Schema {
         ],
         "examples": examples,
     })
+}
+
+fn either_case(c: char) -> String {
+    if c.is_ascii_lowercase() { format!("[{}{c}]", c.to_ascii_uppercase()) } else { c.into() }
 }
 
 #[cfg(test)]

@@ -107,12 +107,15 @@ fn check_role_level(job: &Job<'_>) -> Result<(), NoCalls> {
         Act::Remove(_) | Act::Container(_) => return Ok(()),
     };
     let Some(role) = declared.text("member_role") else { return Ok(()) };
-    let before = |name: &str| live.and_then(|live| live.get(name));
-    let old_level = before("access_level").and_then(Level::parse);
+    let [old_level, old_role] =
+        ["access_level", "member_role"].map(|name| live.and_then(|live| live.get(name)));
+    let old_level = old_level.and_then(Level::parse);
     let new_level = declared.plain("access_level").and_then(Level::parse);
-    let stays = before("member_role").and_then(Json::as_str) == Some(role);
-    let of_role = || Level::parse(&job.names.level_of_role(role)?.into());
-    let needed = if stays { old_level } else { of_role() };
+    let needed = if old_role.is_some_and(|old| old == role) {
+        old_level
+    } else {
+        job.names.level_of_role(role).and_then(|level| Level::parse(&level.into()))
+    };
     let (Some(needed), Some(new_level)) = (needed, new_level.or(old_level)) else { return Ok(()) };
     if needed == new_level {
         return Ok(());

@@ -48,11 +48,11 @@ impl ProtectedBranches {
     /// If the declared or live rows certainly exclude the user of the token.
     fn check_right_to_unprotect(&self, job: &Job<'_>) -> Result<(), NoCalls> {
         let spec = job.section.spec(UNPROTECT);
-        let declared = |declared: &Fields| {
-            Some(forms::comparable(spec, declared.get(UNPROTECT)?.plain()?, job.names))
-        };
         let (rows, what) = match job.act {
-            Act::Create(new) => (declared(new), "would"),
+            Act::Create(new) => {
+                let rows = new.plain(UNPROTECT);
+                (rows.map(|rows| forms::comparable(spec, rows, job.names)), "would")
+            }
             Act::Change(_, live, _) | Act::Remove(live) => {
                 (live.fields.raw().get(UNPROTECT).cloned(), "do")
             }

@@ -172,11 +172,11 @@ impl TryFrom<String> for Range {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let wrong = "a range has two numbers, such as `1..255`; either may be missing";
         let (min, max) = text.split_once("..").ok_or(wrong)?;
-        let limit = |text: &str| match text {
+        let [min, max] = [min, max].map(|text| match text {
             "" => Ok(None),
             number => number.parse().map(Some).map_err(|_| wrong),
-        };
-        Ok(Self { min: limit(min)?, max: limit(max)? })
+        });
+        Ok(Self { min: min?, max: max? })
     }
 }
 

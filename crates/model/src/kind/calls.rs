@@ -203,8 +203,8 @@ impl<'a> Job<'a> {
             Act::Container(_) => return Err(NoCalls::NotNeeded),
             Act::Change(declared, live, changed) => match self.section.home.operations.edit {
                 Some(op) if self.renews(declared, changed) => {
-                    let is_other = |name: &&&str| !self.renews(declared, &[**name]);
-                    let others: Vec<_> = changed.iter().filter(is_other).copied().collect();
+                    let mut others = changed.to_vec();
+                    others.retain(|name| !self.renews(declared, &[*name]));
                     // Until the old one is removed, only its hidden secret tells it from the new one.
                     let mut calls = match others[..] {
                         [] => Vec::new(),
@@ -330,12 +330,10 @@ impl<'a> Job<'a> {
         let mut new = current_body.clone();
         // The live entry has the id of what its identity names. It may not have been looked up by
         // name.
-        let is_named = |name: &str| {
-            self.section.identity.contains(&name) && self.section.field(name).names.is_some()
-        };
-        let declared = declared.iter().filter(|(name, _)| !is_named(name));
-        let declared: Fields =
-            declared.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut declared = declared.clone();
+        declared.retain(|name, _| {
+            !self.section.identity.contains(&name) || self.section.field(name).names.is_none()
+        });
         new.extend(self.encoder().body(&declared, Route::Create)?);
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
         let add = |body| self.with_parent_id(self.create_request(op, body), &declared);

@@ -291,8 +291,8 @@ impl<E> Request<E> {
         let path = self.operation.path;
         let addresses_container =
             path.starts_with("/projects/:id") || path.starts_with("/groups/:id");
-        let has_id = || self.path().split('/').nth(2).is_some_and(|id| id.parse::<u64>().is_ok());
-        addresses_container && !has_id()
+        addresses_container
+            && self.path().split('/').nth(2).is_none_or(|id| id.parse::<u64>().is_err())
     }
 
     /// True if it becomes wrong when live state changes: it repeats live values, or it would create
@@ -319,13 +319,9 @@ impl<E> Request<E> {
 
     /// The live values that it repeats, without those that its fields replace.
     pub fn repeated(&self) -> impl Iterator<Item = (&str, &Json)> {
-        let replaced =
-            |name: &str| self.body_fields().is_some_and(|fields| fields.contains_key(name));
-        self.repeated
-            .0
-            .iter()
-            .filter(move |(name, _)| !replaced(name))
-            .map(|(name, value)| (name.as_str(), value))
+        let fields = self.body_fields();
+        let repeated = self.repeated.0.iter().map(|(name, value)| (name.as_str(), value));
+        repeated.filter(move |(name, _)| fields.is_none_or(|fields| !fields.contains_key(name)))
     }
 
     /// The names of everything in its body.

@@ -259,12 +259,12 @@ fn flow(node: &Node, within: bool) -> Option<Line> {
 }
 
 fn flow_map(items: &[Item]) -> Option<Line> {
-    let item = |item: &Item| {
+    let (mut texts, mut besides) = (Vec::new(), Vec::new());
+    for item in items {
         let value = flow(&item.node, true).filter(|_| item.above.is_empty())?.with(item)?;
-        Some((format!("{}: {}", scalar(&item.key, true), value.text), value.beside))
-    };
-    let (texts, besides): (Vec<_>, Vec<_>) =
-        items.iter().map(item).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        texts.push(format!("{}: {}", scalar(&item.key, true), value.text));
+        besides.push(value.beside);
+    }
     let is_one = besides.windows(2).all(|pair| pair[0] == pair[1]);
     let beside = besides.into_iter().next().flatten();
     is_one.then(|| Line { text: format!("{{{}}}", texts.join(", ")), beside })
@@ -289,10 +289,10 @@ pub fn inline(value: &Json, within: bool) -> String {
             format!("[{}]", items.join(", "))
         }
         Json::Object(object) => {
-            let item = |(key, value): (&String, &Json)| {
-                format!("{}: {}", scalar(key, true), inline(value, true))
-            };
-            format!("{{{}}}", object.iter().map(item).collect::<Vec<_>>().join(", "))
+            let items = object.iter();
+            let items =
+                items.map(|(key, value)| [scalar(key, true), inline(value, true)].join(": "));
+            format!("{{{}}}", items.collect::<Vec<_>>().join(", "))
         }
         value => value.to_string(),
     }

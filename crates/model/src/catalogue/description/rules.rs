@@ -89,11 +89,16 @@ const WHO: [&str; 3] = ["access_level", "user", "group"];
 
 /// True if an approval that `before` requires is no longer required, or can be given by others too.
 fn are_fewer(before: &[Json], after: &[Json]) -> bool {
-    let number = |row: &Json, name: &str| row[name].as_u64().unwrap_or_default();
-    let still = |old: &Json, new: &Json| {
-        ["access_level", "user_id", "group_id"].iter().all(|name| old[*name] == new[*name])
-            && number(new, "required_approvals") >= number(old, "required_approvals")
-            && number(new, "group_inheritance_type") <= number(old, "group_inheritance_type")
-    };
-    before.iter().any(|old| !after.iter().any(|new| still(old, new)))
+    before.iter().any(|old| !after.iter().any(|new| requires_as_much(old, new)))
+}
+
+/// True if the approval `new` is by the same people as `old`, and requires no less.
+fn requires_as_much(old: &Json, new: &Json) -> bool {
+    let [[old_number, old_type], [new_number, new_type]] = [old, new].map(|row| {
+        ["required_approvals", "group_inheritance_type"]
+            .map(|name| row[name].as_u64().unwrap_or_default())
+    });
+    ["access_level", "user_id", "group_id"].iter().all(|name| old[*name] == new[*name])
+        && new_number >= old_number
+        && new_type <= old_type
 }

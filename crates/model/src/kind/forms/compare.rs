@@ -76,11 +76,8 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
             normalized_topics(declared) == normalized_topics(live)
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
-            let is_in = |row: &Json, rows: &[Json]| {
-                rows.iter().any(|other| rows::without_id(other) == rows::without_id(row))
-            };
-            declared.iter().all(|row| is_in(row, live))
-                && live.iter().all(|row| is_in(row, declared))
+            declared.iter().all(|row| has_row(live, row))
+                && live.iter().all(|row| has_row(declared, row))
         }
         (Json::Array(declared), Json::Array(live)) => {
             declared.len() == live.len()
@@ -92,6 +89,11 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
         }
         _ => declared == live,
     }
+}
+
+/// True if `rows` has `row`, apart from the ids.
+fn has_row(rows: &[Json], row: &Json) -> bool {
+    rows.iter().any(|other| rows::without_id(other) == rows::without_id(row))
 }
 
 /// Topics in the form in which the service compares them.

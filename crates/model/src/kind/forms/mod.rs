@@ -103,8 +103,10 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
         for field in spec.parts {
             let is_text = field.value_type == ValueType::Plain;
             // A template is filled in first.
-            let is_scalar = |value: &&mut Json| !value.is_array() && !value.is_object();
-            if let Some(value) = row.get_mut(field.name).filter(|value| is_text && is_scalar(value))
+            if let Some(value) = row.get_mut(field.name)
+                && is_text
+                && !value.is_array()
+                && !value.is_object()
             {
                 *value = plain_text(value).into();
             }
@@ -251,8 +253,9 @@ pub fn enabled(level: &Json) -> Option<bool> {
 
 /// The plain fields among `fields`.
 pub fn plain(fields: &Fields) -> Object {
-    let plain = |(name, value): (&String, &Value)| Some((name.clone(), value.plain()?.clone()));
-    fields.iter().filter_map(plain).collect()
+    let plain =
+        fields.iter().filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
+    plain.collect()
 }
 
 #[cfg(test)]
