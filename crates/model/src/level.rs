@@ -84,7 +84,7 @@ impl JsonSchema for Level {
 }
 
 /// The schema of a level in a rule. It may also be nobody or administrators.
-pub fn in_rules() -> Schema {
+pub fn rule_level_schema() -> Schema {
     let [nobody, admin] = OF_RULES;
     let pushing =
         LEVELS.into_iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number));

@@ -108,7 +108,7 @@ pub fn snake_case(name: &str) -> String {
 
 /// The candidates that `name` may have been meant to be: the nearest one, or those that have all its
 /// words in them (`ssl_verification`, of `enable_ssl_verification`), or the longest that it has in it.
-pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
+pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
     if let Some(near) = nearest(name, candidates.iter().copied()) {
         return vec![near];
     }
@@ -116,10 +116,10 @@ pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
     let candidates: Vec<_> =
         candidates.iter().map(|candidate| (split_words(candidate), *candidate)).collect();
     let mut found = candidates.clone();
-    found.retain(|(words, _)| is_within(&name, words));
+    found.retain(|(words, _)| are_words_within(&name, words));
     if found.is_empty() {
         found = candidates;
-        found.retain(|(words, _)| is_within(words, &name));
+        found.retain(|(words, _)| are_words_within(words, &name));
         let longest = found.iter().map(|(words, _)| words.len()).max();
         found.retain(|(words, _)| Some(words.len()) == longest);
     }
@@ -127,7 +127,7 @@ pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
 }
 
 /// True if each word of a name, one of which is no abbreviation, is in the other name.
-fn is_within(words: &[String], others: &[String]) -> bool {
+fn are_words_within(words: &[String], others: &[String]) -> bool {
     words.iter().any(|word| word.len() > 2)
         && words.iter().all(|word| others.iter().any(|other| is_same_word(word, other)))
 }
@@ -273,7 +273,7 @@ pub fn merged(mut ranges: Vec<Range<usize>>, touching: bool) -> Vec<Range<usize>
 
 /// `text` with each of `ranges` (ordered, not overlapping, on character boundaries) replaced by
 /// `mark`.
-pub fn marked<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) -> Cow<'t, str> {
+pub fn replace_ranges<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) -> Cow<'t, str> {
     if ranges.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -288,7 +288,7 @@ pub fn marked<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) -> Cow<'t,
 
 /// The same with [`MASK`].
 pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
-    marked(text, ranges, MASK)
+    replace_ranges(text, ranges, MASK)
 }
 
 /// Characters that are not encoded in a path segment or query part (RFC 3986, unreserved).
@@ -325,7 +325,7 @@ pub fn word_if_any<S: Serializer>(
 
 /// `text` with line feeds in place of spaces, so that its lines have at most `most` columns if their
 /// words allow it.
-pub fn wrapped(text: &str, most: usize) -> String {
+pub fn wrap_lines(text: &str, most: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
         lines.push(String::new());
@@ -389,7 +389,7 @@ mod tests {
             ("on", &[]),
             ("something", &[]),
         ] {
-            assert_eq!(likely(written, &known), meant, "{written}");
+            assert_eq!(likely_candidates(written, &known), meant, "{written}");
         }
     }
     use proptest::prelude::*;

@@ -62,13 +62,13 @@ impl Fields {
         Self(Vec::new())
     }
 
-    fn place(&self, name: &str) -> Result<usize, usize> {
+    fn search(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(other, _)| other.as_str().cmp(name))
     }
 
     /// The value of `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.place(name).ok().map(|at| &self.0[at].1)
+        self.search(name).ok().map(|at| &self.0[at].1)
     }
 
     /// The plain data of `name`.
@@ -98,17 +98,17 @@ impl Fields {
 
     /// The value of `name`, to be changed.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.place(name).ok().map(|at| &mut self.0[at].1)
+        self.search(name).ok().map(|at| &mut self.0[at].1)
     }
 
     /// True if there is a value of `name`.
     pub fn contains_key(&self, name: &str) -> bool {
-        self.place(name).is_ok()
+        self.search(name).is_ok()
     }
 
     /// Sets the value of `name`.
     pub fn insert(&mut self, name: String, value: Value) {
-        match self.place(&name) {
+        match self.search(&name) {
             Ok(at) => self.0[at].1 = value,
             Err(at) => self.0.insert(at, (name, value)),
         }
@@ -116,7 +116,7 @@ impl Fields {
 
     /// Removes and returns the value of `name`.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
-        self.place(name).ok().map(|at| self.0.remove(at).1)
+        self.search(name).ok().map(|at| self.0.remove(at).1)
     }
 
     /// Keeps the values for which `is_kept` is true.

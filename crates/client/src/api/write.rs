@@ -60,7 +60,7 @@ impl WriteClient {
         request: Request<Write>,
         freshness: Freshness,
     ) -> Result<Answer> {
-        let goes_stale = request.goes_stale()
+        let goes_stale = request.becomes_stale()
             && !Bug::KeepStaleValues.is_planted()
             && !Bug::RepeatCreates.is_planted();
         self.deliver(request, goes_stale.then_some(freshness), Some(freshness.read_at)).await

@@ -58,7 +58,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 let value = raw.get(spec.name);
                 value.is_some_and(|value| !is_preset(of, spec.name, value, to.path))
             });
-        let (needed, omitted) = (of.needed(raw), Vec::new());
+        let (needed, omitted) = (of.needed_fields(raw), Vec::new());
         let entry = DocEntry { key: of.name(raw), ..DocEntry::default() };
         let mut writer = Self { to, of, live, is_edited, needed, entry, omitted };
         let settings = writer.to.settings;

@@ -42,7 +42,7 @@ impl Rules for ApprovalRules {
         forms::decode(spec, raw).filter(|_| spec.name != "groups" || is_whole)
     }
 
-    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
+    fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
         let mut identity = forms::identify(section, field);
         if field("rule_type").is_some_and(|kind| *kind == ANY) {
             // No name contains a NUL.
@@ -130,27 +130,27 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
 }
 
 /// The branches that a rule applies to.
-enum Covered<'r> {
+enum CoveredBranches<'r> {
     All,
     Protected,
     These(&'r [Json]),
 }
 
 /// `None` if unknown.
-fn covered_branches(rule: &Object) -> Option<Covered<'_>> {
+fn covered_branches(rule: &Object) -> Option<CoveredBranches<'_>> {
     if is_true(rule, ALL) {
-        return Some(Covered::Protected);
+        return Some(CoveredBranches::Protected);
     }
     let named = rule.get(BRANCHES)?.as_array()?;
-    Some(if named.is_empty() { Covered::All } else { Covered::These(named) })
+    Some(if named.is_empty() { CoveredBranches::All } else { CoveredBranches::These(named) })
 }
 
 /// True if a rule no longer applies to a branch.
 fn covers_less(before: &Object, after: &Object) -> bool {
     match (covered_branches(before), covered_branches(after)) {
-        (Some(Covered::All), Some(new)) => !matches!(new, Covered::All),
-        (Some(Covered::Protected), Some(Covered::These(_))) => true,
-        (Some(Covered::These(old)), Some(Covered::These(new))) => {
+        (Some(CoveredBranches::All), Some(new)) => !matches!(new, CoveredBranches::All),
+        (Some(CoveredBranches::Protected), Some(CoveredBranches::These(_))) => true,
+        (Some(CoveredBranches::These(old)), Some(CoveredBranches::These(new))) => {
             old.iter().any(|name| !new.contains(name))
         }
         _ => false,

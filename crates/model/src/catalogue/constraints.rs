@@ -17,15 +17,15 @@ pub struct Constraint {
     /// The setting that decides.
     pub by: Setting,
     /// What it decides about.
-    pub over: Scoped,
+    pub over: ConstrainedField,
     /// What the service does.
     pub how: How,
     /// The values that contradict each other.
     #[serde(default)]
-    when: Vec<Case>,
+    when: Vec<ConstraintCase>,
     /// The values that a change of the group gives what is below.
     #[serde(default)]
-    gives: Vec<Case>,
+    gives: Vec<ConstraintCase>,
     /// Whether it counts in each group above, not only in the nearest one that decides.
     #[serde(default)]
     pub every: bool,
@@ -50,7 +50,7 @@ pub struct Setting {
 /// A field of a section, or the creation of its entries.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scoped {
+pub struct ConstrainedField {
     /// The section.
     pub section: String,
     /// The field, unless it is about creations.
@@ -74,7 +74,7 @@ pub enum How {
 /// Values of both sides.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
+struct ConstraintCase {
     by: Vec<Json>,
     /// Any, if it is empty.
     #[serde(default)]
@@ -109,7 +109,7 @@ impl Constraint {
 
     /// True if the group's value `by` contradicts the value `over`.
     pub fn contradicts(&self, by: &Json, over: &Json) -> bool {
-        let applies = |case: &&Case| case.over.is_empty() || case.over.contains(over);
+        let applies = |case: &&ConstraintCase| case.over.is_empty() || case.over.contains(over);
         self.when.iter().filter(applies).any(|case| case.by.contains(by))
     }
 

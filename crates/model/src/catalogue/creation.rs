@@ -35,7 +35,7 @@ impl Creation<'_> {
         for (name, value) in declared {
             let container = job.section.spec(name).map(|_| job.section);
             let Some(section) = container.or(settings) else { continue };
-            let waits = section.waits(name, declared, None, true).is_some();
+            let waits = section.missing_switch(name, declared, None, true).is_some();
             if waits || equals_default(job.section, section, name, value) {
                 continue;
             }
@@ -57,12 +57,13 @@ impl Creation<'_> {
         }
         let mut calls = Vec::new();
         let post = self.post.fields(first).naming(naming);
-        for request in std::iter::once(post).chain(edits(job, self.edit, then)) {
+        for request in std::iter::once(post).chain(edit_requests(job, self.edit, then)) {
             let body = request.body_fields();
-            let undone =
-                settings.zip(body).map(|(section, body)| limits::undone(section, body, None));
+            let undone = settings
+                .zip(body)
+                .map(|(section, body)| limits::switch_off_body(section, body, None));
             calls.push(Call::from(request));
-            for undo in edits(job, self.edit, undone.unwrap_or_default()) {
+            for undo in edit_requests(job, self.edit, undone.unwrap_or_default()) {
                 calls.push(Call { undoes: true, ..undo.into() });
             }
         }
@@ -73,7 +74,8 @@ impl Creation<'_> {
     fn takes(&self, section: Section, name: &str, declared: &Fields) -> bool {
         let takes =
             |name: &str| (self.takes)(name, section.field(name), section.table().sent_name(name));
-        let limits = limits::of(section, name).filter(|limit| declared.contains_key(limit.name));
+        let limits = limits::limiting_fields(section, name)
+            .filter(|limit| declared.contains_key(limit.name));
         takes(name)
             && !limits
                 .into_iter()
@@ -114,7 +116,7 @@ fn equals_default(container: Section, section: Section, name: &str, value: &Valu
 }
 
 /// The edits with `body`: one for the data, and one for each file.
-fn edits(job: &Job<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
+fn edit_requests(job: &Job<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
     let (files, data) = split_files(body);
     let files = files.into_iter().map(|file| Fields::from([file]));
     let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);

@@ -16,13 +16,13 @@ pub(super) struct ForkRelation;
 impl Rules for ForkRelation {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         match job.act {
-            Act::Create(declared) => Ok(vec![relate(job, declared)?.into()]),
+            Act::Create(declared) => Ok(vec![relation_request(job, declared)?.into()]),
             Act::Remove(live) => Ok(vec![job.remove(live)?.into()]),
             // The service refuses a second relation.
             Act::Change(declared, live, _) => Ok(vec![
                 job.remove(live)?.once().into(),
-                relate(job, declared)?.into(),
-                Call { restores: true, ..relate_again(job, live).into() },
+                relation_request(job, declared)?.into(),
+                Call { restores: true, ..former_relation_request(job, live).into() },
             ]),
             Act::Container(_) => Err(NoCalls::NotNeeded),
         }
@@ -42,7 +42,10 @@ impl Rules for ForkRelation {
 }
 
 /// The request that makes the project a fork of the declared parent.
-pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>, NoCalls> {
+pub(super) fn relation_request(
+    job: &Job<'_>,
+    declared: &Fields,
+) -> Result<Request<Write>, NoCalls> {
     let path = declared.text(FORK_OF).unwrap_or_default();
     let id = job.names.require(Named::Project, path, FORK_OF)?;
     let request = job.target.request(operation::FORK_RELATION_CREATE);
@@ -50,7 +53,7 @@ pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>,
 }
 
 /// The request that restores the former parent.
-fn relate_again(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
+fn former_relation_request(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.raw().get(FORK_OF).map(plain_text).unwrap_or_default();
     let request = job.target.request(operation::FORK_RELATION_CREATE);
     request.arg_of(UPSTREAM, &path, live.id())

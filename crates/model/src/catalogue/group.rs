@@ -2,7 +2,7 @@
 //! (A.7). undrift never deletes a group.
 
 use crate::{
-    kind::{Facts, Lookup, calls::Lifecycle},
+    kind::{ContainerLookup, Facts, calls::Lifecycle},
     level::OWNER,
     operation,
 };
@@ -13,7 +13,7 @@ use super::{
 };
 
 /// How a group is found and read.
-pub(super) static LOOKUP: Lookup = Lookup {
+pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator: OWNER,
     // Projects have a list of their own; in this response they would be slow and useless.
     get: |path| operation::GROUP_GET.request().arg("id", path).query("with_projects", false),

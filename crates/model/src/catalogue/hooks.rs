@@ -36,7 +36,7 @@ pub(super) struct Hooks;
 impl Rules for Hooks {
     // Without stored names, the service cannot distinguish two hooks with one URL, so manifests
     // must not list a URL twice.
-    fn identify(&self, _section: Section, field: FieldOf<'_>) -> Identity {
+    fn identify(&self, _section: Section, field: FieldLookup<'_>) -> Identity {
         let [url, name] = ["url", "name"].map(|name| Some(field(name)?.as_str()?.to_owned()));
         let name = name.filter(|name| !name.is_empty());
         let masked = url.as_deref().map(|url| judge::mask_url(url).into_owned());

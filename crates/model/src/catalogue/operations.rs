@@ -27,16 +27,16 @@ pub fn find(id: &str) -> Option<AnyOp> {
 }
 
 /// The fields of a section that a route accepts, as parameters.
-struct FieldParameters {
+struct BodyParameters {
     section: (Scope, &'static str),
     route: Route,
     parameters: Vec<Parameter>,
 }
 
-static BODIES: LazyLock<Vec<FieldParameters>> = LazyLock::new(|| {
+static BODIES: LazyLock<Vec<BodyParameters>> = LazyLock::new(|| {
     let named = all().filter_map(|op| op.row().fields);
     named
-        .map(|(section, route)| FieldParameters {
+        .map(|(section, route)| BodyParameters {
             section,
             route,
             parameters: accepted_parameters(section, route),

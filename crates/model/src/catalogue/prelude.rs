@@ -3,8 +3,8 @@
 pub(super) use crate::{
     field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier},
     kind::{
-        Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, NoCalls, Risk, Rules, Section,
-        calls::Act, texts,
+        Call, Capability, Effect, Fault, FieldLookup, Job, LiveEntry, NoCalls, Risk, Rules,
+        Section, calls::Act, texts,
     },
     operation::{self, Op, Write},
     text,

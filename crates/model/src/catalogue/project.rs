@@ -3,7 +3,8 @@
 
 use crate::{
     kind::{
-        Arrival, Facts, Lookup, Namespace, NamespaceOwner, calls::Lifecycle, needs, plain_text,
+        Arrival, ContainerLookup, Facts, Namespace, NamespaceOwner, calls::Lifecycle, needs,
+        plain_text,
     },
     level::MAINTAINER,
 };
@@ -16,7 +17,7 @@ use super::{
 };
 
 /// How a project is found and read.
-pub(super) static LOOKUP: Lookup = Lookup {
+pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator: MAINTAINER,
     get: |path| operation::PROJECT_GET.request().arg("id", path),
     path: "path_with_namespace",
@@ -147,7 +148,7 @@ fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, NoCalls> {
         Some(calls) => calls?,
         None => create_plain(job, namespace, declared)?,
     };
-    calls.extend(source::members(job, declared)?);
+    calls.extend(source::import_members_call(job, declared)?);
     Ok(calls)
 }
 

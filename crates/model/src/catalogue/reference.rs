@@ -10,7 +10,7 @@ use crate::{
 use super::prelude::*;
 
 /// The fields that creating an entry of `section` needs, as a sentence.
-pub fn needs(section: Section) -> Option<String> {
+pub fn needed_fields_sentence(section: Section) -> Option<String> {
     let needed = text::listed(section.required);
     (!needed.is_empty()).then(|| format!("To be created it needs {needed}."))
 }

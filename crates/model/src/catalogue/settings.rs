@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use super::{fork_of::FORK_OF, prelude::*};
 use crate::kind::{
     Spec,
-    forms::{self, enabled},
+    forms::{self, is_level_enabled},
 };
 
 /// What the subject of an ID token consists of.
@@ -120,7 +120,7 @@ fn deprecated_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
     if spec.schema["type"] != "boolean" || twin.is_boolean() {
         Some(twin.clone())
     } else if modern.ends_with("_access_level") {
-        enabled(twin).map(Json::from)
+        is_level_enabled(twin).map(Json::from)
     } else {
         twin.as_str().map(|role| (role != "developer").into())
     }
@@ -137,7 +137,7 @@ static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
 
 /// True if a feature is on; `None` if unknown.
 fn is_on(fields: &Object, (name, old): &(&str, Option<&str>)) -> Option<bool> {
-    let level = fields.get(*name).and_then(enabled);
+    let level = fields.get(*name).and_then(is_level_enabled);
     level.or_else(|| fields.get((*old)?).and_then(Json::as_bool))
 }
 

@@ -31,7 +31,7 @@ pub(super) fn calls(
     declared: &Fields,
 ) -> Option<Result<Vec<Call>, NoCalls>> {
     let fork = declared.text(FORK_OF);
-    let host = HOSTS.iter().find(|(prefix, _)| is_from(declared, prefix));
+    let host = HOSTS.iter().find(|(prefix, _)| has_field_below(declared, prefix));
     let calls = match (fork, host) {
         (Some(upstream), _) => fork_of(job, namespace, upstream, declared),
         (None, Some((prefix, op))) => import(job, namespace, prefix, *op, declared),
@@ -88,7 +88,10 @@ fn import(
 ///
 /// # Errors
 /// If the service does not have it.
-pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, NoCalls> {
+pub(super) fn import_members_call(
+    job: &Job<'_>,
+    declared: &Fields,
+) -> Result<Option<Call>, NoCalls> {
     let Some(from) = declared.text(MEMBERS_FROM) else { return Ok(None) };
     let id = job.names.require(Named::Project, from, MEMBERS_FROM)?;
     let request = job.target.request(operation::IMPORT_MEMBERS);
@@ -105,14 +108,14 @@ pub(super) fn has_undeclared_contents(declared: &Object) -> bool {
     [FORK_OF, MEMBERS_FROM].iter().any(|name| declared.contains_key(*name)) || is_imported(declared)
 }
 
-fn is_from(declared: &Fields, prefix: &str) -> bool {
+fn has_field_below(declared: &Fields, prefix: &str) -> bool {
     declared.keys().any(|name| name.starts_with(prefix))
 }
 
 /// Reports contents that exclude each other. `table` has the fields that only a create request
 /// accepts.
 pub(super) fn check(
-    table: &'static crate::kind::Table,
+    table: &'static crate::kind::FieldTable,
     declared: &Fields,
     report: &mut dyn FnMut(Fault),
 ) {
@@ -167,7 +170,9 @@ mod tests {
         let mut names = Names::default();
         names.insert(Named::Project, "acme/up", Some(4));
         names.insert(Named::Project, "acme/neo", None);
-        names.with(&[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<Created>())
+        names.with_created(
+            &[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<Created>(),
+        )
     }
 
     fn create_in(target: &Target, declared: Json) -> Result<Vec<Call>, NoCalls> {

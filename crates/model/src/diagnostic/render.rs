@@ -7,7 +7,7 @@ use annotate_snippets::{
 };
 
 use super::{Diagnostic, Place, Severity};
-use crate::text::{escape, wrapped};
+use crate::text::{escape, wrap_lines};
 
 /// How diagnostics are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
     };
     let wrap = |text: Cow<'_, str>, before: usize| {
         let most = style.width.max(40).saturating_sub(before);
-        if style.width < NARROW { wrapped(&text, most) } else { text.into_owned() }
+        if style.width < NARROW { wrap_lines(&text, most) } else { text.into_owned() }
     };
     let title = "warning[]: ".len() + diagnostic.code.len();
     let mut group = level

@@ -202,15 +202,15 @@ impl<'a> Job<'a> {
             Act::Remove(live) => vec![self.remove(live)?.into()],
             Act::Container(_) => return Err(NoCalls::NotNeeded),
             Act::Change(declared, live, changed) => match self.section.home.operations.edit {
-                Some(op) if self.renews(declared, changed) => {
+                Some(op) if self.needs_new_entry(declared, changed) => {
                     let mut others = changed.to_vec();
-                    others.retain(|name| !self.renews(declared, &[*name]));
+                    others.retain(|name| !self.needs_new_entry(declared, &[*name]));
                     // Until the old one is removed, only its hidden secret tells it from the new one.
                     let mut calls = match others[..] {
                         [] => Vec::new(),
                         _ => self.edit(op, declared, live, &others)?,
                     };
-                    calls.extend(self.renew(declared, live)?);
+                    calls.extend(self.add_again(declared, live)?);
                     calls
                 }
                 Some(op) => self.edit(op, declared, live, changed)?,
@@ -270,7 +270,7 @@ impl<'a> Job<'a> {
             }
             Act::Container(_) => None,
         };
-        self.names.before(parent.section, id?)
+        self.names.preceding_calls(parent.section, id?)
     }
 
     fn create_request(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
@@ -308,7 +308,7 @@ impl<'a> Job<'a> {
             Vec::new()
         } else {
             let repeated = self.encoder().repeated(declared, live)?;
-            let undone = limits::undone(self.section, &data, Some(live));
+            let undone = limits::switch_off_body(self.section, &data, Some(live));
             let edit = |data| {
                 self.annotate(self.addressed(op, live).fields(data).repeating(repeated.clone()))
             };
@@ -345,15 +345,15 @@ impl<'a> Job<'a> {
     }
 
     /// True if a secret has to be sent again that no edit can change.
-    fn renews(&self, declared: &Fields, changed: &[&str]) -> bool {
+    fn needs_new_entry(&self, declared: &Fields, changed: &[&str]) -> bool {
         changed.iter().any(|name: &&str| {
-            declared.get(name).is_some_and(|value| self.section.renews(name, value))
+            declared.get(name).is_some_and(|value| self.section.needs_new_entry(name, value))
         })
     }
 
     /// The requests that add the entry with its present secrets, and then remove the old one.
     /// Undeclared fields keep their live values.
-    fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, NoCalls> {
+    fn add_again(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, NoCalls> {
         let Some(raw) = &live.whole else { return Err(NoCalls::NotNeeded) };
         let whole = self.section.read(raw.raw(), Wanted::Known);
         let why = format!("which a new {} would not have", self.section.noun);

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::{Absence, AddressKey, Place, Removal, Rules, Shape, Table};
+use super::{Absence, AddressKey, FieldTable, Place, Removal, Rules, Shape};
 use crate::{
-    field::{Accepted, Available, Field, Only, Range, Required, Scope, Valid, leaked_list},
+    field::{Accepted, Available, Field, Only, Range, Required, Scope, ValidValues, leaked_list},
     level::Level,
     operation::{Answer, AnyOp, Method, Op, Read, Write},
     page::Rows,
@@ -62,7 +62,7 @@ pub struct Kind {
     pub grants: &'static [&'static str],
     /// What the service does differently here than with most collections.
     #[serde(default)]
-    pub traits: Vec<Trait>,
+    pub traits: Vec<CollectionTrait>,
     /// How an entry is created (default: `post`).
     #[serde(default)]
     pub create: Create,
@@ -127,7 +127,7 @@ impl Kind {
             about: self.about,
             aliases: self.aliases.clone(),
             keys,
-            valid: Valid { items: Range { min: least, max: None }, ..Valid::default() },
+            valid: ValidValues { items: Range { min: least, max: None }, ..ValidValues::default() },
             ..Field::default()
         }
     }
@@ -249,7 +249,7 @@ pub enum Edit {
 /// Something that the service does differently than with most collections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Trait {
+pub enum CollectionTrait {
     /// It refuses a second entry with the same identity.
     RefusesDuplicates,
     /// Its response to a write shows the entry as a GET does, so that it need not be read again.
@@ -315,7 +315,7 @@ pub struct Home {
     /// on, `kind=group` a field with this value, and `kind!=project` one that must have the other value
     /// in entries of the project or group itself.
     #[serde(default)]
-    pub inherited: Vec<Condition>,
+    pub inherited: Vec<ResponseCondition>,
     /// The message of the 404 with which the service answers if the list is empty.
     pub empty_as: Option<&'static str>,
     /// How the service shows that a single object is absent.
@@ -362,7 +362,7 @@ pub struct Home {
     pub names_people: bool,
     /// The fields of an entry here, made when they are first needed.
     #[serde(skip)]
-    pub table: OnceLock<&'static Table>,
+    pub table: OnceLock<&'static FieldTable>,
 }
 
 /// A test of a field of a response.
@@ -370,7 +370,7 @@ pub struct Home {
 #[serde(from = "String")]
 #[schemars(inline, description = "")]
 #[schemars(extend("pattern" = r"^[a-z][a-z0-9_]*(!?=\S+)?$", "examples" = ["kind!=project"]))]
-pub struct Condition {
+pub struct ResponseCondition {
     /// The name of the field in responses.
     pub field: &'static str,
     /// The value that it is compared with.
@@ -379,7 +379,7 @@ pub struct Condition {
     pub is_not: bool,
 }
 
-impl From<String> for Condition {
+impl From<String> for ResponseCondition {
     fn from(text: String) -> Self {
         let text: &'static str = text.leak();
         let (field, value) = text.split_once('=').unwrap_or((text, "true"));
@@ -389,7 +389,7 @@ impl From<String> for Condition {
     }
 }
 
-impl Condition {
+impl ResponseCondition {
     /// True if it holds of `raw`. A field that is missing has no value.
     pub fn holds(&self, raw: &Object) -> bool {
         (raw.get(self.field) == Some(&self.value)) != self.is_not

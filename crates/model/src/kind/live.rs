@@ -216,7 +216,7 @@ impl LiveEntry {
 
     /// The same entry without the grants to the users or groups with `ids`.
     #[must_use]
-    pub fn without_grants(&self, table: &super::Table, named: Named, ids: &[u64]) -> Self {
+    pub fn without_grants(&self, table: &super::FieldTable, named: Named, ids: &[u64]) -> Self {
         let mut entry = self.clone();
         for (name, value) in entry.fields.raw_mut() {
             if let Some(spec) = table.get(name) {

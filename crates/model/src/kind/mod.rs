@@ -2,7 +2,7 @@
 //!
 //! A [`Kind`] describes a section of manifests and names the fields that identify an entry. Each
 //! [`Home`] describes the kind in one scope: where the live entries are, which operations write
-//! them, and which fields they have (a [`Table`], read from YAML). [`Rules`] hold what data cannot
+//! them, and which fields they have (a [`FieldTable`], read from YAML). [`Rules`] hold what data cannot
 //! express; their defaults fit a plain collection. Everything else is derived: checks, diff, plan,
 //! apply, renderers, the published schema, the convergence tests.
 //!
@@ -46,7 +46,7 @@ use crate::{
 
 pub use crate::field::Risk;
 pub use calls::{Call, Job, NoCalls};
-pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
+pub use description::{CollectionTrait, Create, Detail, Edit, Home, Kind, Operations, Parent};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
 pub use fault::{Fault, Texts};
@@ -58,8 +58,8 @@ pub use live::{
 pub use names::{Created, Entries, Id, Names};
 pub use property::{property, row};
 pub use reader::{Reader, Wanted};
-pub use refs::{RefRule, Weaker, weaker};
-pub use table::{Spec, Table, Unsupported, is_list, several};
+pub use refs::{RefRule, WeakerProtection, weaker};
+pub use table::{FieldTable, Spec, Unsupported, is_list, replacement_advice};
 
 /// What guards check when an entry is removed, in addition to the number of removals. Descriptions
 /// may use the variants that are in the schema.
@@ -109,7 +109,7 @@ impl Home {
     }
 
     /// The settings that close the list, if they do ([`Self::closed_by`]).
-    pub fn closing(&self, facts: &Facts) -> Option<&[&'static str]> {
+    pub fn closing_settings(&self, facts: &Facts) -> Option<&[&'static str]> {
         let mut sets = self.closed_by.iter().map(Vec::as_slice);
         sets.find(|set| set.iter().all(|name| facts.disabled.contains(*name)))
     }
@@ -121,7 +121,7 @@ impl Home {
     }
 
     /// `request` for a single entry of the list, as [`Kind::detail`] reads it, unless it is inherited.
-    pub fn one(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
+    pub fn entry_request(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
         match self.handle[..] {
             [AddressKey { field, place: AddressKeyIn::Path(argument) }, ..] => {
@@ -205,7 +205,7 @@ pub enum Place {
 
 /// How a container is found and read.
 #[derive(Debug)]
-pub struct Lookup {
+pub struct ContainerLookup {
     /// The level of access that the creator of a container gets at least.
     pub creator: u8,
     /// The GET request, by path or id.
@@ -224,7 +224,7 @@ pub struct Lookup {
     pub level: Option<fn(u64, u64) -> Request<Read>>,
 }
 
-impl Lookup {
+impl ContainerLookup {
     /// The path in the object of a container; empty if it is not there.
     pub fn path_in<'o>(&self, object: &'o Object) -> &'o str {
         value::text(object, self.path).unwrap_or_default()
@@ -316,8 +316,8 @@ impl Kind {
 
 impl Section {
     /// The fields of an entry.
-    pub fn table(self) -> &'static Table {
-        self.home.table.get_or_init(|| Box::leak(Box::new(Table::new(self.entry(self.home)))))
+    pub fn table(self) -> &'static FieldTable {
+        self.home.table.get_or_init(|| Box::leak(Box::new(FieldTable::new(self.entry(self.home)))))
     }
 
     /// The fields of an entry, in the order of their description.
@@ -358,7 +358,7 @@ impl Section {
 
     /// True if only another entry can get the secret in `value`, the declared value of `name`: no
     /// edit changes it, and the service accepts the new entry beside the old one.
-    pub fn renews(self, name: &str, value: &Value) -> bool {
+    pub fn needs_new_entry(self, name: &str, value: &Value) -> bool {
         matches!(value, Value::Secret(_))
             && self.field(name).accepted == Accepted::OnCreate
             && self.may_come_twice()
@@ -471,7 +471,7 @@ pub struct Identity {
 }
 
 /// The comparable value of each field of an entry.
-pub type FieldOf<'a> = &'a dyn Fn(&str) -> Option<Cow<'a, Json>>;
+pub type FieldLookup<'a> = &'a dyn Fn(&str) -> Option<Cow<'a, Json>>;
 
 /// Behaviour that data cannot express. The defaults fit a plain collection.
 pub trait Rules: Sync {
@@ -481,7 +481,7 @@ pub trait Rules: Sync {
     }
 
     /// The identity of the entry with these comparable fields.
-    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
+    fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
         forms::identify(section, field)
     }
 
@@ -593,7 +593,7 @@ mod tests {
             ("shares", share(json!(4), json!(5), json!(30)), Some("group_full_path")),
             ("shares", share(json!(4), json!("acme"), json!("30")), Some("group_access_level")),
         ] {
-            assert_eq!(section(name).mistyped(&object(raw.clone())), expected, "{raw}");
+            assert_eq!(section(name).mistyped_key(&object(raw.clone())), expected, "{raw}");
         }
     }
 

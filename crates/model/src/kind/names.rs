@@ -181,7 +181,7 @@ impl Names {
     }
 
     /// With the groups and projects that the run creates.
-    pub fn with(&self, created: &Created) -> Self {
+    pub fn with_created(&self, created: &Created) -> Self {
         Self { created: created.clone(), ..self.clone() }
     }
 
@@ -204,12 +204,12 @@ impl Names {
     }
 
     /// Stores the calls that must precede a change below the entry of `section` with this `id`.
-    pub fn insert_before(&mut self, section: &str, id: u64, calls: Vec<Call>) {
+    pub fn insert_preceding_calls(&mut self, section: &str, id: u64, calls: Vec<Call>) {
         self.before.insert((section.to_owned(), id), calls);
     }
 
     /// The calls that must precede a change below the entry of `section` with this `id`.
-    pub(super) fn before(&self, section: &str, id: u64) -> Option<&[Call]> {
+    pub(super) fn preceding_calls(&self, section: &str, id: u64) -> Option<&[Call]> {
         self.before.get(&(section.to_owned(), id)).map(Vec::as_slice)
     }
 
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!((created.known_id("acme/team"), created.known_id("other")), (Some(7), None));
         assert_eq!(created.id(Scope::Group, "acme/team"), Some(Id::Known(7)));
         assert_eq!(created.id(Scope::Project, "acme/team"), None);
-        let names = Names::default().with(&created);
+        let names = Names::default().with_created(&created);
         assert_eq!(names.name(Named::Group, 7), Some("Acme/Team"));
         assert_eq!((names.name(Named::Project, 7), names.name(Named::Group, 4)), (None, None));
     }

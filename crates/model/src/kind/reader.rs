@@ -12,7 +12,7 @@ use crate::{
 impl Section {
     /// The first identifying key of `raw` whose value does not have the type of the schema. Such an
     /// entry counts as not read.
-    pub fn mistyped(self, raw: &Object) -> Option<&'static str> {
+    pub fn mistyped_key(self, raw: &Object) -> Option<&'static str> {
         let rows = self.home.rows;
         let named = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
@@ -59,7 +59,7 @@ impl Section {
         let read = |row: &Json| {
             Some(reader.read(row.as_object().filter(|row| {
                 rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
-                    && self.mistyped(row).is_none()
+                    && self.mistyped_key(row).is_none()
             })?))
         };
         match self.home.place {
@@ -73,7 +73,7 @@ impl Section {
     }
 
     /// `raw` with the fields that are nested in it (`nested` of a detail) beside the others.
-    pub fn flat(self, raw: &Object) -> Cow<'_, Object> {
+    pub fn flatten_detail(self, raw: &Object) -> Cow<'_, Object> {
         let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
         nested.map_or(Cow::Borrowed(raw), |nested| {
             let flattened = nested.iter().chain(raw);
@@ -150,7 +150,7 @@ impl Reader<'_> {
     /// The live entry in comparable form, from the service's object `raw`.
     pub fn read(&self, raw: &Object) -> LiveEntry {
         let section = self.section;
-        let raw = &*section.flat(raw);
+        let raw = &*section.flatten_detail(raw);
         // A field is decoded from others too: its replacement, for example.
         let mut shown_values = Cow::Borrowed(raw);
         if raw.values().any(is_withheld) {

@@ -73,7 +73,7 @@ impl RefRule {
 
 /// A weaker protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Weaker {
+pub struct WeakerProtection {
     /// The pattern of the rule that causes it, before or after.
     pub by: String,
     /// What becomes weaker, as the end of a sentence that starts with "would".
@@ -81,7 +81,7 @@ pub struct Weaker {
 }
 
 /// All the ways in which the rules `after` protect less than those `before`.
-pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
+pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<WeakerProtection> {
     let (rules, after) = (&RuleIndex::of(before), &RuleIndex::of(after));
     // Each pair of rules needs these, and there may be many pairs.
     let counted: Vec<_> = after.all.iter().map(|rule| rules.covering(rule)).collect();
@@ -138,7 +138,7 @@ struct BranchSet<'r> {
 }
 
 impl BranchSet<'_> {
-    fn weaker(&self) -> Vec<Weaker> {
+    fn weaker(&self) -> Vec<WeakerProtection> {
         let mut found = Vec::new();
         // The rules that still apply to all of them.
         let still = self.after.covering(self.was);
@@ -163,8 +163,8 @@ impl BranchSet<'_> {
         found
     }
 
-    fn weaker_by_itself(&self, how: &str) -> Weaker {
-        Weaker { by: self.was.pattern.clone(), how: how.to_owned() }
+    fn weaker_by_itself(&self, how: &str) -> WeakerProtection {
+        WeakerProtection { by: self.was.pattern.clone(), how: how.to_owned() }
     }
 
     /// Finds permissions of the rule `is` that none of `covering_before` gave for branches of both: the
@@ -173,7 +173,7 @@ impl BranchSet<'_> {
         &self,
         rule: &RefRule,
         covering_before: impl Iterator<Item = &'k &'k RefRule> + Clone,
-        found: &mut Vec<Weaker>,
+        found: &mut Vec<WeakerProtection>,
     ) {
         let (on, to) = if rule.pattern == self.was.pattern {
             Default::default()
@@ -181,7 +181,7 @@ impl BranchSet<'_> {
             let other = format!("what `{}` protects", crate::text::escape(&self.was.pattern));
             (format!(" {other}"), format!(" to {other}"))
         };
-        let mut add = |how| found.push(Weaker { by: rule.pattern.clone(), how });
+        let mut add = |how| found.push(WeakerProtection { by: rule.pattern.clone(), how });
         for (does, rows) in &rule.lets {
             if lets_more(covering_before.clone().flat_map(|rule| rule.lets(does)), rows) {
                 add(format!("let more people {does}{on}"));

@@ -26,8 +26,8 @@ pub fn change_risks(
             return None;
         }
         let how = match risk {
-            Risk::Shows => widening(name, old, new, is_private),
-            Risk::Weakens | Risk::Opens => weakening(field, name, old, new),
+            Risk::Shows => describe_widening(name, old, new, is_private),
+            Risk::Weakens | Risk::Opens => describe_weakening(field, name, old, new),
         };
         Some(Effect::Risk(risk, how?))
     };
@@ -76,7 +76,7 @@ fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bo
 }
 
 /// How the new value protects less, as the end of a sentence that starts with "would".
-fn weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option<String> {
+fn describe_weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option<String> {
     // What is not known may have been anything.
     let differs = old.is_none_or(|old| !forms::same(field.compare, new, old));
     let is_replaced = differs && old.is_none_or(|old| !is_unset(old));
@@ -95,9 +95,10 @@ fn weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Optio
             (is_outside(new) && differs, "load the pipeline from outside with")
         }
         Weakens::WhenMoreListed => (old.is_none_or(|old| is_wider(old, new)), "widen"),
-        Weakens::WhenLater | Weakens::WhenLaterIn(_) => {
-            (rank(field, new) > old.map_or(0, |old| rank(field, old)), "lower")
-        }
+        Weakens::WhenLater | Weakens::WhenLaterIn(_) => (
+            strictness_rank(field, new) > old.map_or(0, |old| strictness_rank(field, old)),
+            "lower",
+        ),
         _ => (is_replaced, "change"),
     };
     let more = match old {
@@ -111,7 +112,12 @@ fn weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Optio
 }
 
 /// How the new value shows more.
-fn widening(name: &str, old: Option<&Json>, new: &Json, is_private: bool) -> Option<String> {
+fn describe_widening(
+    name: &str,
+    old: Option<&Json>,
+    new: &Json,
+    is_private: bool,
+) -> Option<String> {
     // In a private container, others see only parts that are open to everybody.
     let least = access_rank(&Json::from(if is_private { "public" } else { "enabled" }));
     let now = access_rank(new);
@@ -154,7 +160,7 @@ fn is_wider(old: &Json, new: &Json) -> bool {
 
 /// The position of a value among those of `field`, from the one that protects most. An unknown
 /// value comes last.
-fn rank(field: &Field, value: &Json) -> usize {
+fn strictness_rank(field: &Field, value: &Json) -> usize {
     let (values, value) = (field.from_strictest(), plain_text(value));
     values.iter().position(|one| plain_text(one) == value).unwrap_or(values.len())
 }

@@ -90,7 +90,7 @@ impl Spec {
 }
 
 /// The advice for a field that several others replace, from its description.
-pub fn several(schema: &Json) -> Option<String> {
+pub fn replacement_advice(schema: &Json) -> Option<String> {
     let (_, instead) = schema["description"].as_str()?.split_once(": use ")?;
     Some(format!("use {}", instead.trim_end_matches('.')))
 }
@@ -114,7 +114,7 @@ pub fn is_list(schema: &Json) -> bool {
 
 /// Every field of a kind, built once from its schema.
 #[derive(Debug)]
-pub struct Table {
+pub struct FieldTable {
     specs: Vec<Spec>,
     by_name: BTreeMap<&'static str, usize>,
     /// The first field with each name in responses.
@@ -135,7 +135,7 @@ pub struct Table {
 static EXTRA: LazyLock<Field> =
     LazyLock::new(|| Field { read: Readback::IfPresent, nullable: true, ..Field::default() });
 
-impl Table {
+impl FieldTable {
     /// The table of `entry`, a mapping that is [complete](Field::complete).
     pub fn new(entry: Field) -> Self {
         let entry: &'static Field = Box::leak(Box::new(entry));
@@ -258,13 +258,18 @@ impl Table {
     }
 
     /// Why a service of `release` cannot do what `spec` and `value` declare, if so.
-    pub fn unfit(&self, spec: &Spec, value: &Value, release: Release) -> Option<Unsupported> {
+    pub fn unsupported_value(
+        &self,
+        spec: &Spec,
+        value: &Value,
+        release: Release,
+    ) -> Option<Unsupported> {
         let name = spec.name;
         if let Some((what, until)) =
             spec.removal_release(value).filter(|(_, until)| release >= *until)
         {
             let message = format!("`{what}` is gone from release {until} on");
-            let help = match several(&spec.schema) {
+            let help = match replacement_advice(&spec.schema) {
                 _ if what != name => {
                     let options = spec.schema["enum"].as_array().into_iter().flatten();
                     let options = options.filter_map(Json::as_str).filter(|other| *other != what);
@@ -354,11 +359,11 @@ mod tests {
     use crate::yaml;
 
     /// A table of these fields.
-    fn table(fields: &str) -> Table {
+    fn table(fields: &str) -> FieldTable {
         let fields = fields.replace("\n            ", "\n");
         let parsed = yaml::parse(&format!("- {fields}"));
         let keys = yaml::read_for_good(parsed.documents[0].to_json()).unwrap();
-        Table::new(Field { keys, ..Field::default() }.complete())
+        FieldTable::new(Field { keys, ..Field::default() }.complete())
     }
 
     #[test]
@@ -370,7 +375,8 @@ mod tests {
         );
         let unfit = |word: &str, major, minor| {
             let release = Release::new(major, minor);
-            let unfit = table.unfit(&table.specs()[0], &Value::from(Json::from(word)), release);
+            let unfit =
+                table.unsupported_value(&table.specs()[0], &Value::from(Json::from(word)), release);
             unfit.map(|unfit| unfit.message)
         };
         let needs = "`new` needs release 17.7 or later";

@@ -27,7 +27,7 @@ impl Section {
     }
 
     /// The fields that an entry with these `fields` needs in addition to those that all need.
-    pub fn needed(self, fields: &Object) -> &'static [&'static str] {
+    pub fn needed_fields(self, fields: &Object) -> &'static [&'static str] {
         self.variant(fields).map_or(&[], |variant| variant.needs)
     }
 

@@ -34,9 +34,9 @@ impl fmt::Debug for Body {
 
 /// Live values. Their `Debug` shows names only.
 #[derive(Clone, PartialEq)]
-struct Sealed(Vec<(String, Json)>);
+struct LiveValues(Vec<(String, Json)>);
 
-impl fmt::Debug for Sealed {
+impl fmt::Debug for LiveValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.iter().map(|(name, _)| name)).finish()
     }
@@ -62,7 +62,7 @@ pub struct Request<E> {
     pub body: Body,
     /// Live values that the body also contains, because the service would reset fields that an edit
     /// lacks. They become stale.
-    repeated: Sealed,
+    repeated: LiveValues,
     /// The fields of the body whose values must not be quoted, even plain ones.
     sensitive: Vec<String>,
     /// The fields of the body that contain an id which is not known yet.
@@ -86,7 +86,7 @@ impl<E> Request<E> {
             renamed: Vec::new(),
             query: Vec::new(),
             body: Body::None,
-            repeated: Sealed(Vec::new()),
+            repeated: LiveValues(Vec::new()),
             sensitive: Vec::new(),
             naming: Vec::new(),
             once: false,
@@ -181,7 +181,7 @@ impl<E> Request<E> {
 
     /// Also sends these live values. Values of [`fields`](Self::fields) take precedence.
     pub fn repeating(mut self, live: Object) -> Self {
-        self.repeated = Sealed(live.into_iter().collect());
+        self.repeated = LiveValues(live.into_iter().collect());
         self
     }
 
@@ -245,7 +245,7 @@ impl<E> Request<E> {
     }
 
     /// The id of the only thing that it reads, if it reads by id.
-    pub fn own_id(&self) -> Option<u64> {
+    pub fn requested_id(&self) -> Option<u64> {
         let name = self.operation.path.rsplit('/').next()?.strip_prefix(':')?;
         self.argument(name)?.parse().ok()
     }
@@ -297,7 +297,7 @@ impl<E> Request<E> {
 
     /// True if it becomes wrong when live state changes: it repeats live values, or it would create
     /// a duplicate of something that was created meanwhile.
-    pub fn goes_stale(&self) -> bool {
+    pub fn becomes_stale(&self) -> bool {
         self.again() == Again::Second || self.repeated().next().is_some()
     }
 
@@ -340,14 +340,14 @@ impl<E> Request<E> {
 
     /// The path below `/api/v4` with every argument, without the query.
     pub fn path(&self) -> String {
-        self.path_by(|name| {
+        self.path_with(|name| {
             let (_, id) = self.named.iter().find(|(argument, _)| *argument == name)?;
             id.map(|id| id.to_string())
         })
     }
 
     /// The path, with what `shown` has for an argument in its place.
-    fn path_by(&self, shown: impl Fn(&str) -> Option<String>) -> String {
+    fn path_with(&self, shown: impl Fn(&str) -> Option<String>) -> String {
         let segments = self.operation.path.split('/').map(|segment| {
             let Some(name) = segment.strip_prefix(':') else {
                 let renamed = self.renamed.iter().find(|(neutral, _)| *neutral == segment);
@@ -372,7 +372,7 @@ impl<E> Request<E> {
     /// is the same before and after the thing is created.
     pub fn shown_target(&self) -> String {
         // Entries of the same container are shown by name. Addresses contain it encoded.
-        self.path_by(|name| {
+        self.path_with(|name| {
             self.named.iter().find(|(argument, _)| *argument == name)?;
             let (_, entry) = self.argument(name)?.split_once('#')?.1.split_once('/')?;
             Some(entry.to_owned())

@@ -14,7 +14,7 @@ use crate::{
 
 /// The message for some errors of the parser.
 #[derive(Deserialize)]
-struct Message {
+struct SyntaxMessage {
     /// The names of the errors.
     errors: Vec<&'static str>,
     message: &'static str,
@@ -24,7 +24,7 @@ struct Message {
     text: Option<&'static str>,
 }
 
-static MESSAGES: LazyLock<Vec<Message>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
+static MESSAGES: LazyLock<Vec<SyntaxMessage>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
 
 /// True if the error is a tab. The parser reports it at the position of the token before, which may
 /// be a line earlier.

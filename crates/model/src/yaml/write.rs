@@ -3,7 +3,7 @@
 //! aligned, after it.
 
 use crate::{
-    text::{is_unsafe, wrapped},
+    text::{is_unsafe, wrap_lines},
     value::Json,
 };
 
@@ -155,7 +155,7 @@ fn write_line(out: &mut String, line: &Line, column: usize) {
 fn comment_lines(text: &str, indent: usize) -> Vec<Line> {
     let most = WIDTH.saturating_sub(indent + 2).max(40);
     let margin = " ".repeat(indent);
-    let text = wrapped(&crate::text::escape(text), most);
+    let text = wrap_lines(&crate::text::escape(text), most);
     text.split('\n').map(|line| plain(format!("{margin}# {line}"))).collect()
 }
 

@@ -278,7 +278,7 @@ fn shows_declared(section: &DeclaredSection, body: &Object) -> bool {
         _ => true,
     };
     has_keys
-        && section.of.mistyped(body).is_none()
+        && section.of.mistyped_key(body).is_none()
         && section.names().all(|name| {
             let may_lack =
                 matches!(section.of.field(name).read, Readback::Never | Readback::IfPresent);

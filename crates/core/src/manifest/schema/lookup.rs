@@ -118,7 +118,11 @@ pub fn with_last_name(name: &str) -> Vec<String> {
 fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<Known> {
     let known = find_in_schema(&kind.checker().schema, name)?;
     let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
-    Some(Known { kinds: vec![kind], needs: section.and_then(reference::needs), ..known })
+    Some(Known {
+        kinds: vec![kind],
+        needs: section.and_then(reference::needed_fields_sentence),
+        ..known
+    })
 }
 
 /// The description of `name` in the schema `root`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    fault::{DATA, DescriptionFault, Fit, fault},
+    fault::{DATA, DescriptionFault, KeyFit, fault},
     make,
 };
 use crate::{
@@ -234,7 +234,7 @@ impl Check<'_> {
 
     /// Keys that only fit certain types of fields.
     fn check_key_types(&mut self, at: &str, field: &Field, written: &Json) {
-        for Fit { key, values, types, help } in &DATA.keys {
+        for KeyFit { key, values, types, help } in &DATA.keys {
             let value = written.pointer(&format!("/{key}"));
             let is_about = value.is_some_and(|value| values.is_empty() || values.contains(value));
             if is_about && !types.contains(&field.value_type) {

@@ -73,7 +73,7 @@ fn sort_operations(kind: &Kind, operations: &mut Operations) {
 
 /// The parents of a collection, their section, and the request for one of them.
 #[derive(Clone, Copy)]
-pub(super) struct Parents {
+pub(super) struct ParentCollection {
     pub(super) parent: &'static Parent,
     pub(super) section: Section,
     pub(super) one: Option<Op<Read>>,
@@ -88,7 +88,7 @@ pub(super) fn parents_of(
     home: &Home,
     path: &EntryPath,
     registry: &Registry,
-) -> Result<Option<Parents>, NoPath> {
+) -> Result<Option<ParentCollection>, NoPath> {
     let Some((above, argument)) = path.parent() else { return Ok(None) };
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
     let section = sections
@@ -108,11 +108,16 @@ pub(super) fn parents_of(
         return Err("must be below entries that are read one by one");
     }
     let parent = Parent { section: section.section, field, argument };
-    Ok(Some(Parents { parent: Box::leak(Box::new(parent)), section, one }))
+    Ok(Some(ParentCollection { parent: Box::leak(Box::new(parent)), section, one }))
 }
 
 /// Resolves what follows from the keys of `home` and from its operations.
-fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Option<Parents>) {
+fn resolve(
+    kind: &Kind,
+    home: &mut Home,
+    path: Option<&EntryPath>,
+    parents: Option<ParentCollection>,
+) {
     home.place = match (kind.shape, home.operations.list, home.operations.get) {
         (Shape::Container, ..) => Place::Container,
         (Shape::List, Some(list), _) => Place::List(list),

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::{plain_text, rows};
 use crate::{
     field::Compare,
-    kind::{FieldOf, Identity, Section},
+    kind::{FieldLookup, Identity, Section},
     secret::judge,
     text,
     value::Json,
@@ -23,7 +23,7 @@ use crate::{
 /// The identity of an entry. Names are compared in any case, other texts by the comparison of their
 /// field. Values that may contain a credential are shown without it. An entry with a name that the
 /// service stores ([`Kind::name_field`](crate::kind::Kind::name_field)) is called by it.
-pub fn identify(section: Section, field: FieldOf<'_>) -> Identity {
+pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
     let part = |name: &&str| {
         let value = field(name).filter(|value| !value.is_null())?;
         let (field, text) = (section.field(name), plain_text(&value));

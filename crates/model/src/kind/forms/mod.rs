@@ -115,7 +115,7 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
 }
 
 /// Declared to declared: replaces deprecated keys of a mapping. Done after they were reported.
-pub fn modern(spec: &Spec, declared: &mut Value) {
+pub fn replace_deprecated_keys(spec: &Spec, declared: &mut Value) {
     let Value::Plain(Json::Object(object)) = declared else { return };
     for field in spec.parts {
         if let Some(modern) = field.replaced_by()
@@ -133,7 +133,7 @@ pub const CONDITION: [&str; 2] = ["at_least", "none_of"];
 /// Declared to declared: replaces each condition on a list by the list that meets it and is closest
 /// to the `live` one. An unknown list counts as empty. `None` if there are no conditions.
 pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
-    let met = |(name, value): (&String, &Value)| {
+    let resolve_condition = |(name, value): (&String, &Value)| {
         let condition = value.plain()?.as_object().filter(|object| {
             object.keys().all(|key| CONDITION.contains(&key.as_str())) && !object.is_empty()
         })?;
@@ -147,10 +147,10 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
         items.extend(at_least.into_iter().filter(|item| !present.contains(item)));
         Some((name.clone(), Value::Plain(Json::Array(items))))
     };
-    let met: Vec<_> = declared.iter().filter_map(met).collect();
-    (!met.is_empty()).then(|| {
+    let resolved_lists: Vec<_> = declared.iter().filter_map(resolve_condition).collect();
+    (!resolved_lists.is_empty()).then(|| {
         let mut fields = declared.clone();
-        fields.extend(met);
+        fields.extend(resolved_lists);
         fields
     })
 }
@@ -247,7 +247,7 @@ pub fn plain_text(value: &Json) -> String {
 
 /// The value of a deprecated boolean: `issues_enabled` is true unless `issues_access_level` is
 /// `disabled`.
-pub fn enabled(level: &Json) -> Option<bool> {
+pub fn is_level_enabled(level: &Json) -> Option<bool> {
     level.as_str().map(|level| level != "disabled")
 }
 

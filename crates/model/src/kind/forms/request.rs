@@ -65,7 +65,7 @@ impl Encoder<'_> {
         changed: &[&str],
     ) -> Result<Fields, NoCalls> {
         let Self { section, .. } = self;
-        let needed = section.needed(live.fields.raw());
+        let needed = section.needed_fields(live.fields.raw());
         let sent_fields = declared.iter().filter(|(name, _)| {
             let field = section.field(name);
             // A field that cannot be compared is not sent with other changes.

@@ -20,7 +20,7 @@ use crate::{
     },
     field::{Field, Secrecy},
     kind::Section,
-    text::{alternatives, joined, likely, listed, nearest},
+    text::{alternatives, joined, likely_candidates, listed, nearest},
     value::Json,
     yaml::{Data, Key, Node, write::scalar as quoted},
 };
@@ -128,7 +128,7 @@ impl<'d> Located<'d> {
         match (self.nearest_name(), self.other_homes().len()) {
             (Some(near), _) => vec![near],
             (None, 1 | 2) => Vec::new(),
-            (None, _) => likely(self.subject, &self.open_names()),
+            (None, _) => likely_candidates(self.subject, &self.open_names()),
         }
     }
 
@@ -167,7 +167,7 @@ impl<'d> Located<'d> {
             _ if fields.contains(&name) => name,
             Some(field) => field?,
             None => {
-                return match likely(name, fields)[..] {
+                return match likely_candidates(name, fields)[..] {
                     [only] => Some(only),
                     _ => None,
                 };
