@@ -90,9 +90,7 @@ fn document(kind: &str, schema: &Json) -> String {
 
 fn of_section(section: Section) -> String {
     let schema = &section.table().schema;
-    let needs = needed_fields_sentence(section)
-        .map(|needs| needs + "\n")
-        .unwrap_or_default();
+    let needs = needed_fields_sentence(section).map(|needs| needs + "\n").unwrap_or_default();
     format!(
         "\n## `{}`\n\n{}\n{needs}\n{}",
         section.section,

@@ -202,11 +202,14 @@ fn collections_of_projects(schema: &mut schemars::Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
         return;
     };
-    properties.extend(registry::seedable().map(|(name, _)| {
+    properties.extend(registry::seedable().map(|(name, collection)| {
         let about = format!("Entries of `{name}`, in the service's own field names.");
         let entry = serde_json::json!({"type": ["object", "string"]});
-        let entries =
-            serde_json::json!({"type": ["array", "object"], "items": entry, "description": about});
+        let mut entries =
+            serde_json::json!({"description": about, "type": "array", "items": entry});
+        if collection.is_single {
+            entries = serde_json::json!({"description": about, "type": "object"});
+        }
         (name.to_owned(), entries)
     }));
     schema.insert("additionalProperties".to_owned(), false.into());
@@ -242,7 +245,7 @@ pub struct SeedProject {
     #[serde(default)]
     pub archived: bool,
     /// Entries of collections by the ends of their paths, such as `hooks`, in the service's own field
-    /// names. A mapping is a single entry, a text an entry with this name.
+    /// names. A text is an entry with this name.
     #[serde(flatten)]
     pub collections: Map<String, Value>,
 }
