@@ -197,6 +197,13 @@ fn attributes_of_projects(schema: &mut schemars::Schema) {
     schema.insert("additionalProperties".to_owned(), false.into());
 }
 
+/// Examples of entries, by the ends of the paths of their collections.
+const EXAMPLES: [(&str, &str); 3] = [
+    ("variables", r#"[[{"key": "LOG_LEVEL", "value": "debug"}]]"#),
+    ("hooks", r#"[[{"url": "https://ci.example.org", "push_events": true}]]"#),
+    ("resource_groups", r#"[["production"]]"#),
+];
+
 /// Allows the collections of projects by the ends of their paths, and no other key.
 fn collections_of_projects(schema: &mut schemars::Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
@@ -207,6 +214,9 @@ fn collections_of_projects(schema: &mut schemars::Schema) {
         let entry = serde_json::json!({"type": ["object", "string"]});
         let mut entries =
             serde_json::json!({"description": about, "type": "array", "items": entry});
+        if let Some((_, example)) = EXAMPLES.iter().find(|(of, _)| *of == name) {
+            entries["examples"] = serde_json::from_str(example).unwrap_or_default();
+        }
         if collection.is_single {
             entries = serde_json::json!({"description": about, "type": "object"});
         }

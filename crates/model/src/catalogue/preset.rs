@@ -32,7 +32,7 @@ mod tests {
     #[test]
     fn every_preset_is_a_value_that_its_field_may_have() {
         let mut presets = 0;
-        for spec in catalogue::everywhere().flat_map(|of| of.specs()) {
+        for spec in catalogue::everywhere().flat_map(crate::kind::Section::specs) {
             let parts = spec.parts.iter().filter(|_| spec.is_mapping());
             let parts = parts.map(|part| (part, &spec.schema["properties"][part.name]));
             for (field, schema) in parts.chain([(spec.field, &spec.schema)]) {

@@ -109,7 +109,7 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
         (is_never_read, "cannot be verified: the service does not return it"),
         (field.read == Readback::IfPresent, "verified only where the service returns it"),
     ];
-    let last = last.into_iter().filter_map(|(applies, text)| applies.then(|| text.to_owned()));
+    let last = last.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text.to_owned());
     first.into_iter().flatten().chain(words).chain(last).chain(guard_remark(field)).collect()
 }
 

@@ -84,16 +84,16 @@ impl SecretMatcher {
         if self.forms.is_empty() || text.len() < SHORTEST {
             return Vec::new();
         }
-        let everything = vec![0..text.len()];
+        let everything = 0..text.len();
         let finder = self.finder.get_or_init(|| FormFinder::new(&self.forms));
-        let Some(automaton) = &finder.automaton else { return everything };
+        let Some(automaton) = &finder.automaton else { return [everything].into() };
         let mut found = Vec::new();
         let mut from = 0;
         while from < text.len() {
             let next = next_line(text, from.saturating_add(window));
             let end = next_line(text, next.saturating_add(overlap));
             if u32::try_from(end - from).is_err() {
-                return everything;
+                return [everything].into();
             }
             let mut search = Search { finder, automaton, found: Vec::new() };
             search.search_layers(&View::of(&text.as_bytes()[from..end]), 0);
