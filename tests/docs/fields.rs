@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use undrift::{
     catalogue::{
         self,
-        reference::{FieldReference, describe, needs},
+        reference::{FieldReference, describe, needed_fields_sentence},
     },
     field::Scope,
     kind::Section,
@@ -90,7 +90,7 @@ fn document(kind: &str, schema: &Json) -> String {
 
 fn of_section(section: Section) -> String {
     let schema = &section.table().schema;
-    let needs = needs(section).map(|needs| needs + "\n").unwrap_or_default();
+    let needs = needed_fields_sentence(section).map(|needs| needs + "\n").unwrap_or_default();
     format!(
         "\n## `{}`\n\n{}\n{needs}\n{}",
         section.section,

@@ -160,18 +160,17 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
             let other = pick("one".into(), "two".into());
             return json!([{"name": "kept", "value": value}, {"name": other}]);
         }
-        ("resource_groups", "process_mode") => {
-            return pick("oldest_first".into(), "newest_first".into());
-        }
         ("archived", _) => return first.into(),
         _ => {}
     }
     let schema = &spec.schema;
     if let Some(options) = schema["enum"].as_array() {
+        // What no request creates has the first word already.
+        let at = usize::from(!first) + usize::from(kind.only_edits());
         return options
             .iter()
             .filter(|option| !option.is_null())
-            .nth(usize::from(!first))
+            .nth(at)
             .unwrap_or(&options[0])
             .clone();
     }
@@ -588,13 +587,19 @@ async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
     assert_eq!(unseen, UNWATCHED.iter().map(|(name, _)| (*name).to_owned()).collect());
 }
 
-/// Adds what no request creates: the runner of the examples, which another project owns, and a resource
-/// group.
+/// Adds what no request creates: the runner of the examples, which another project owns, and an entry
+/// for each field of kinds that are only edited.
 fn add_what_is_there(seed: &mut Json) {
     let projects = seed["projects"].as_array_mut().unwrap();
     projects.push(json!({"path": "acme/machines"}));
-    let path = "acme/project-resource-groups-process-mode";
-    projects.push(json!({"path": path, "resource_groups": ["production"]}));
+    for section in catalogue::sections(Scope::Project).filter(|section| section.only_edits()) {
+        let (name, key) = (section.section, &base(section, 0)[section.identity[0]]);
+        let fields = section.specs().iter().map(|spec| spec.name);
+        for field in fields.filter(|name| !section.identity.contains(name)) {
+            let path = format!("acme/project-{name}-{field}").replace('_', "-");
+            projects.push(json!({"path": path, (name): [key]}));
+        }
+    }
     seed["runners"] = json!([{"description": "builder", "projects": ["acme/machines"]}]);
 }
 

@@ -363,7 +363,7 @@ impl Step<'_> {
             self.changes(spec.name)
                 || is_named
                 || live.zip(before.as_object()).is_some_and(|(live, before)| {
-                    let before = section.flat(before);
+                    let before = section.flatten_detail(before);
                     let now = before.get(live).unwrap_or(&Json::Null);
                     let is_nested = spec.field.is_nested();
                     plain(if is_nested { &now["value"] } else { now }) == plain(value)

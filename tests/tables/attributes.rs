@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use undrift::{
     catalogue,
     field::{Accepted, Readback, Route, Scope, Secrecy},
-    kind::{Spec, Table},
+    kind::{FieldTable, Spec},
     value::Json,
 };
 
@@ -22,12 +22,12 @@ const NO_FIELD: [(&str, &str); 3] = [
 ];
 
 /// The fields of `settings:`, including those of later releases.
-fn settings() -> &'static Table {
+fn settings() -> &'static FieldTable {
     catalogue::section(Scope::Project, "settings").unwrap().table()
 }
 
 /// The fields of `create:`.
-fn create() -> &'static Table {
+fn create() -> &'static FieldTable {
     catalogue::container(Scope::Project).0.table()
 }
 

@@ -7,8 +7,8 @@ use undrift::{
     catalogue::{self, description::FILES, everywhere},
     field::{Accepted, Compare, Field, Named, Relations, Route, Scope, Secrecy},
     kind::{
-        AddressKey, AddressKeyIn, Former, Id, Job, Names, Namespace, NamespaceOwner, Operations,
-        Place, Section, Shape, Spec, Table, Target, Wanted,
+        AddressKey, AddressKeyIn, FieldTable, Former, Id, Job, Names, Namespace, NamespaceOwner,
+        Operations, Place, Section, Shape, Spec, Target, Wanted,
         calls::{Act, Lifecycle},
         forms, plain_text,
     },
@@ -353,7 +353,7 @@ fn samples(schema: &Json) -> Vec<Json> {
 /// The answer of a service that stores what it gets, with the names of answers. Empty text becomes
 /// `null`, and a list of ids becomes a list of objects; the id of an entry of another section is
 /// its position in `entries`, which are names.
-fn echo(table: &Table, body: &Fields, absent: &Json, entries: &[Json]) -> Object {
+fn echo(table: &FieldTable, body: &Fields, absent: &Json, entries: &[Json]) -> Object {
     let live = |(sent, value): (&String, &Value)| {
         let spec = table.specs().iter().find(|spec| spec.field.sent_name() == sent)?;
         let value = match value.plain()? {
@@ -386,7 +386,7 @@ fn sent_values_read_back_as_declared() {
             for sample in samples(&spec.schema) {
                 let mut value = Value::Plain(sample);
                 forms::normalise(spec, &mut value);
-                forms::modern(spec, &mut value);
+                forms::replace_deprecated_keys(spec, &mut value);
                 let declared = Fields::from([(spec.name.to_owned(), value.clone())]);
                 let mut names = Names::default();
                 for (id, (_, named, name)) in (5..).zip(forms::referenced_names(section, &declared))
@@ -401,7 +401,8 @@ fn sent_values_read_back_as_declared() {
                     let id = |(id, name): (u64, &Json)| (plain_text(name), Some(Id::Known(id)));
                     names.insert_entries(other, Ok((0..).zip(&entries).map(id).collect()));
                 }
-                let body = forms::body(section, &declared, Route::Edit, &names).unwrap();
+                let body =
+                    forms::Encoder { section, names: &names }.body(&declared, Route::Edit).unwrap();
                 let wanted = forms::comparable(Some(spec), value.plain().unwrap(), &names);
                 for absent in [json!(null), json!("")] {
                     let raw = echo(table, &body, &absent, &entries);
@@ -436,7 +437,7 @@ fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {
         for key in keys.into_iter().filter(|key| !tells_inherited(key)) {
             let of = |value: Json| {
                 let row = Object::from_iter([(key.to_owned(), value)]);
-                section.mistyped(&row).is_none()
+                section.mistyped_key(&row).is_none()
             };
             let fits = [json!([]), json!({}), json!(true), json!(7), json!("x")].map(of);
             assert!(!fits[1], "{at}.{key}");
@@ -499,7 +500,7 @@ fn whole(section: Section) -> Vec<(Fields, Names)> {
         let mut samples = samples(&spec.schema);
         let mut value = Value::Plain(samples.swap_remove(at.min(samples.len().checked_sub(1)?)));
         forms::normalise(spec, &mut value);
-        forms::modern(spec, &mut value);
+        forms::replace_deprecated_keys(spec, &mut value);
         Some((spec.name.to_owned(), value))
     };
     let alone = specs().filter_map(|spec| Some(Fields::from([sample(spec, 1)?])));

@@ -84,7 +84,7 @@ impl JsonSchema for Level {
 }
 
 /// The schema of a level in a rule. It may also be nobody or administrators.
-pub fn in_rules() -> Schema {
+pub fn rule_level_schema() -> Schema {
     let [nobody, admin] = OF_RULES;
     let pushing =
         LEVELS.into_iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number));
@@ -95,9 +95,6 @@ pub fn in_rules() -> Schema {
 /// The schema of one of `levels`. Words come first because editors offer them. JSON schema patterns
 /// cannot ignore case, so each letter lists both cases.
 fn level_schema(levels: &[Level], examples: &[Json]) -> Schema {
-    let either_case = |c: char| {
-        if c.is_ascii_lowercase() { format!("[{}{c}]", c.to_ascii_uppercase()) } else { c.into() }
-    };
     let patterns: Vec<String> =
         levels.iter().map(|level| level.word.chars().map(either_case).collect()).collect();
     let words: Vec<_> = levels.iter().map(|level| level.word).collect();
@@ -111,6 +108,10 @@ fn level_schema(levels: &[Level], examples: &[Json]) -> Schema {
         ],
         "examples": examples,
     })
+}
+
+fn either_case(c: char) -> String {
+    if c.is_ascii_lowercase() { format!("[{}{c}]", c.to_ascii_uppercase()) } else { c.into() }
 }
 
 #[cfg(test)]

@@ -96,8 +96,9 @@ impl Deref for Origin {
 /// By file, line, column and layer.
 impl Ord for Origin {
     fn cmp(&self, other: &Self) -> Ordering {
-        let key = |origin: &Self| (origin.line, origin.column, origin.layer);
-        self.file.cmp(&other.file).then_with(|| key(self).cmp(&key(other)))
+        let [key, other_key] =
+            [self, other].map(|origin| (&origin.file, origin.line, origin.column, origin.layer));
+        key.cmp(&other_key)
     }
 }
 

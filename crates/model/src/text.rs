@@ -30,16 +30,18 @@ pub fn escape_lines(text: &str) -> Cow<'_, str> {
 }
 
 fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let escaped = |c: char| is_unsafe(c) && !keep(c);
-    if !text.contains(escaped) {
+    if !text.contains(|c| is_unsafe(c) && !keep(c)) {
         return Cow::Borrowed(text);
     }
-    let shown = |c: char| match c {
-        _ if !escaped(c) => c.to_string(),
-        '\n' | '\r' | '\t' => c.escape_default().to_string(),
-        _ => c.escape_unicode().to_string(),
-    };
-    Cow::Owned(text.chars().map(shown).collect())
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            _ if !is_unsafe(c) || keep(c) => escaped.push(c),
+            '\n' | '\r' | '\t' => escaped.extend(c.escape_default()),
+            _ => escaped.extend(c.escape_unicode()),
+        }
+    }
+    Cow::Owned(escaped)
 }
 
 /// True if `c` is a control character (C0, DEL, C1), a line separator, a direction control, or has
@@ -77,12 +79,6 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     let name = snake_case(name);
     let length = name.chars().count();
     let limit = (length / 3).max(1);
-    let is_near = |other: &str| {
-        name.split('_').count() != other.split('_').count()
-            || name.split('_').zip(other.split('_')).all(|(a, b): (&str, &str)| {
-                strsim::osa_distance(a, b) <= (a.len().max(b.len()) / 2).max(1)
-            })
-    };
     let candidates = candidates.into_iter().inspect(|_| crate::steps::step());
     let candidates = candidates.filter(|candidate| candidate.len() <= LONGEST);
     let rated = candidates.filter_map(|candidate| {
@@ -92,9 +88,17 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
             return None;
         }
         let slips = strsim::osa_distance(&name, &other);
-        (slips <= limit && is_near(&other)).then_some((slips, candidate))
+        (slips <= limit && has_near_words(&name, &other)).then_some((slips, candidate))
     });
     rated.min_by_key(|(slips, _)| *slips).map(|(_, candidate)| candidate)
+}
+
+/// True if two names have another number of words, or no word that is another one.
+fn has_near_words(name: &str, other: &str) -> bool {
+    name.split('_').count() != other.split('_').count()
+        || name.split('_').zip(other.split('_')).all(|(a, b): (&str, &str)| {
+            strsim::osa_distance(a, b) <= (a.len().max(b.len()) / 2).max(1)
+        })
 }
 
 /// A name in lower case, with `_` between its words.
@@ -104,29 +108,28 @@ pub fn snake_case(name: &str) -> String {
 
 /// The candidates that `name` may have been meant to be: the nearest one, or those that have all its
 /// words in them (`ssl_verification`, of `enable_ssl_verification`), or the longest that it has in it.
-pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
+pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
     if let Some(near) = nearest(name, candidates.iter().copied()) {
         return vec![near];
     }
     let name = split_words(name);
-    let within = |a: &[String], b: &[String]| {
-        a.iter().any(|word| word.len() > 2)
-            && a.iter().all(|a| b.iter().any(|b| is_same_word(a, b)))
-    };
-    let rated = |selects: &dyn Fn(&[String]) -> bool| -> Vec<(usize, &'c str)> {
-        let rated = candidates.iter().map(|candidate| (split_words(candidate), *candidate));
-        rated
-            .filter(|(words, _)| selects(words))
-            .map(|(words, candidate)| (words.len(), candidate))
-            .collect()
-    };
-    let mut found = rated(&|words| within(&name, words));
+    let candidates: Vec<_> =
+        candidates.iter().map(|candidate| (split_words(candidate), *candidate)).collect();
+    let mut found = candidates.clone();
+    found.retain(|(words, _)| are_words_within(&name, words));
     if found.is_empty() {
-        found = rated(&|words| within(words, &name));
-        let longest = found.iter().map(|(length, _)| *length).max();
-        found.retain(|(length, _)| Some(*length) == longest);
+        found = candidates;
+        found.retain(|(words, _)| are_words_within(words, &name));
+        let longest = found.iter().map(|(words, _)| words.len()).max();
+        found.retain(|(words, _)| Some(words.len()) == longest);
     }
     found.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// True if each word of a name, one of which is no abbreviation, is in the other name.
+fn are_words_within(words: &[String], others: &[String]) -> bool {
+    words.iter().any(|word| word.len() > 2)
+        && words.iter().all(|word| others.iter().any(|other| is_same_word(word, other)))
 }
 
 /// The words of a name, in lower case.
@@ -229,8 +232,9 @@ pub fn normal_url(url: &str) -> String {
     let mut rest = parsed.as_str();
     while let Some(at) = rest.find('%') {
         normal.push_str(&rest[..at]);
-        let is_hex = |hex: &&str| hex.bytes().all(|digit| digit.is_ascii_hexdigit());
-        let hex = rest.get(at + 1..at + 3).filter(is_hex);
+        let hex = rest
+            .get(at + 1..at + 3)
+            .filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let Some(code) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) else {
             normal.push('%');
             rest = &rest[at + 1..];
@@ -270,7 +274,7 @@ pub fn merged(mut ranges: Vec<Range<usize>>, touching: bool) -> Vec<Range<usize>
 
 /// `text` with each of `ranges` (ordered, not overlapping, on character boundaries) replaced by
 /// `mark`.
-pub fn marked<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) -> Cow<'t, str> {
+pub fn replace_ranges<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) -> Cow<'t, str> {
     if ranges.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -285,7 +289,7 @@ pub fn marked<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) -> Cow<'t,
 
 /// The same with [`MASK`].
 pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
-    marked(text, ranges, MASK)
+    replace_ranges(text, ranges, MASK)
 }
 
 /// Characters that are not encoded in a path segment or query part (RFC 3986, unreserved).
@@ -322,7 +326,7 @@ pub fn word_if_any<S: Serializer>(
 
 /// `text` with line feeds in place of spaces, so that its lines have at most `most` columns if their
 /// words allow it.
-pub fn wrapped(text: &str, most: usize) -> String {
+pub fn wrap_lines(text: &str, most: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
         lines.push(String::new());
@@ -386,7 +390,7 @@ mod tests {
             ("on", &[]),
             ("something", &[]),
         ] {
-            assert_eq!(likely(written, &known), meant, "{written}");
+            assert_eq!(likely_candidates(written, &known), meant, "{written}");
         }
     }
     use proptest::prelude::*;

@@ -16,6 +16,24 @@ pub type Json = serde_json::Value;
 /// A JSON object of the service.
 pub type Object = serde_json::Map<String, Json>;
 
+/// True if the field `name` of `object` is `true`.
+pub fn is_true(object: &Object, name: &str) -> bool {
+    object.get(name) == Some(&Json::Bool(true))
+}
+
+/// The field `name` of `object`, if it is a text.
+pub fn text<'o>(object: &'o Object, name: &str) -> Option<&'o str> {
+    object.get(name)?.as_str()
+}
+
+/// The items of the list `name` of `object`; none if it is no list.
+pub fn items<'o>(
+    object: &'o Object,
+    name: &str,
+) -> impl Iterator<Item = &'o Json> + Clone + use<'o> {
+    object.get(name).and_then(Json::as_array).into_iter().flatten()
+}
+
 /// All texts in `value`, with the names in mappings.
 pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
     let mut rest = vec![(None, value)];
@@ -44,28 +62,53 @@ impl Fields {
         Self(Vec::new())
     }
 
-    fn place(&self, name: &str) -> Result<usize, usize> {
+    fn search(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(other, _)| other.as_str().cmp(name))
     }
 
     /// The value of `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.place(name).ok().map(|at| &self.0[at].1)
+        self.search(name).ok().map(|at| &self.0[at].1)
+    }
+
+    /// The plain data of `name`.
+    pub fn plain(&self, name: &str) -> Option<&Json> {
+        self.get(name)?.plain()
+    }
+
+    /// The plain text of `name`.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name)?.text()
+    }
+
+    /// The plain boolean of `name`.
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        self.get(name)?.flag()
+    }
+
+    /// The plain list of `name`.
+    pub fn list(&self, name: &str) -> Option<&Vec<Json>> {
+        self.get(name)?.list()
+    }
+
+    /// True if `name` is `true`.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.flag(name) == Some(true)
     }
 
     /// The value of `name`, to be changed.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.place(name).ok().map(|at| &mut self.0[at].1)
+        self.search(name).ok().map(|at| &mut self.0[at].1)
     }
 
     /// True if there is a value of `name`.
     pub fn contains_key(&self, name: &str) -> bool {
-        self.place(name).is_ok()
+        self.search(name).is_ok()
     }
 
     /// Sets the value of `name`.
     pub fn insert(&mut self, name: String, value: Value) {
-        match self.place(&name) {
+        match self.search(&name) {
             Ok(at) => self.0[at].1 = value,
             Err(at) => self.0.insert(at, (name, value)),
         }
@@ -73,7 +116,7 @@ impl Fields {
 
     /// Removes and returns the value of `name`.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
-        self.place(name).ok().map(|at| self.0.remove(at).1)
+        self.search(name).ok().map(|at| self.0.remove(at).1)
     }
 
     /// Keeps the values for which `is_kept` is true.

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::access;
 use super::attributes::{Attribute, TABLE, Tier, WriteRoute};
+use super::routes::registry;
 use undrift_release::Release;
 
 /// The content of `sandbox.yaml`.
@@ -196,9 +197,37 @@ fn attributes_of_projects(schema: &mut schemars::Schema) {
     schema.insert("additionalProperties".to_owned(), false.into());
 }
 
+/// Examples of entries, by the ends of the paths of their collections.
+const EXAMPLES: [(&str, &str); 3] = [
+    ("variables", r#"[[{"key": "LOG_LEVEL", "value": "debug"}]]"#),
+    ("hooks", r#"[[{"url": "https://ci.example.org", "push_events": true}]]"#),
+    ("resource_groups", r#"[["production"]]"#),
+];
+
+/// Allows the collections of projects by the ends of their paths, and no other key.
+fn collections_of_projects(schema: &mut schemars::Schema) {
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
+    properties.extend(registry::seedable().map(|(name, collection)| {
+        let about = format!("Entries of `{name}`, in the service's own field names.");
+        let entry = serde_json::json!({"type": ["object", "string"]});
+        let mut entries =
+            serde_json::json!({"description": about, "type": "array", "items": entry});
+        if let Some((_, example)) = EXAMPLES.iter().find(|(of, _)| *of == name) {
+            entries["examples"] = serde_json::from_str(example).unwrap_or_default();
+        }
+        if collection.is_single {
+            entries = serde_json::json!({"description": about, "type": "object"});
+        }
+        (name.to_owned(), entries)
+    }));
+    schema.insert("additionalProperties".to_owned(), false.into());
+}
+
 /// A project of a seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(transform = collections_of_projects)]
 pub struct SeedProject {
     /// The full path.
     #[schemars(example = &"acme/shop")]
@@ -208,36 +237,27 @@ pub struct SeedProject {
     #[serde(default)]
     #[schemars(transform = attributes_of_projects)]
     pub settings: Map<String, Value>,
-    /// CI/CD variables, in the service's own field names.
-    #[serde(default)]
-    #[schemars(example = serde_json::json!([{"key": "LOG_LEVEL", "value": "debug"}]))]
-    pub variables: Vec<Map<String, Value>>,
     /// Direct members.
     #[serde(default)]
     pub members: Vec<SeedMember>,
-    /// Hooks, in the service's own field names.
-    #[serde(default)]
-    #[schemars(example = serde_json::json!([{"url": "https://ci.example.org", "push_events": true}]))]
-    pub hooks: Vec<Map<String, Value>>,
-    /// The push rule, in the service's own field names.
-    pub push_rule: Option<Map<String, Value>>,
     /// Protected branches, in the service's own field names; levels may be words.
     #[serde(default)]
     #[schemars(example = serde_json::json!([{"name": "main", "push_access_level": "maintainer"}]))]
-    pub protected_branches: Vec<Map<String, Value>>,
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    pub protected_branches: Vec<Value>,
     /// Branches of the repository; the first one is the default branch. None of them is protected.
     #[serde(default)]
     pub branches: Vec<String>,
     /// Merge requests, which get the numbers 1, 2 and so on.
     #[serde(default)]
     pub merge_requests: Vec<SeedMergeRequest>,
-    /// The keys of resource groups: nothing else makes one.
-    #[serde(default)]
-    #[schemars(example = &["production"])]
-    pub resource_groups: Vec<String>,
     /// Whether the project is archived.
     #[serde(default)]
     pub archived: bool,
+    /// Entries of collections by the ends of their paths, such as `hooks`, in the service's own field
+    /// names. A text is an entry with this name.
+    #[serde(flatten)]
+    pub collections: Map<String, Value>,
 }
 
 /// A merge request of a seed.
@@ -345,7 +365,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 44);
+        assert!(fields > 50, "{fields}");
     }
 
     #[test]

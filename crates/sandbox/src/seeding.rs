@@ -14,8 +14,7 @@ use super::call::{Call, Input};
 use super::params::Params;
 use super::routes::runners::Runner;
 use super::routes::{
-    collections, groups, hooks, members, project_rules, projects, protected_branches, push_rules,
-    registry, repository, variables,
+    collections, groups, members, project_rules, projects, protected_branches, registry, repository,
 };
 use super::scope::Scope;
 use super::seed::{
@@ -226,28 +225,40 @@ fn add_content(
 ) -> Result<(), SeedError> {
     let scope = Scope::Project(Box::new(project.clone()));
     add_members(call, &scope, place, &seed.members)?;
-    for key in &seed.resource_groups {
-        collections::plant_resource_group(call, project, key)
-            .at(&format!("{place}, resource group {key}"))?;
-    }
-    const RULE: &str = "push rule";
-    type Plant = fn(&Call<'_>, &Scope) -> Result<()>;
-    let lists: [(_, &[Map<String, Value>], Plant); 4] = [
-        ("variable", &seed.variables, variables::plant),
-        ("hook", &seed.hooks, hooks::plant),
-        (RULE, seed.push_rule.as_slice(), push_rules::plant),
-        ("protected branch", &seed.protected_branches, protected_branches::plant),
-    ];
-    for (what, entries, plant) in lists {
-        for (number, fields) in entries.iter().enumerate() {
-            let caller = (call.caller.clone(), None);
-            let number = if what == RULE { String::new() } else { format!(" {}", number + 1) };
-            let added = seed_params(fields).and_then(|params| {
-                let input = Input::post(params);
-                plant(&Call::new(call.service, call.db, caller, call.time, input), &scope)
-            });
-            added.at(&format!("{place}, {what}{number}"))?;
+    for (name, entries) in &seed.collections {
+        let found = registry::seedable().find(|(known, _)| known == name);
+        let unknown = || Failure::refused(format!("there is no collection `{name}`"));
+        let (_, collection) = found.ok_or_else(unknown).at(place)?;
+        if collections::is_empty(call, collection, &scope).at(place)? {
+            let key = collection.key_field().map_or("id", |field| field.name);
+            let entries = entries.as_array().map_or(std::slice::from_ref(entries), Vec::as_slice);
+            add_entries(call, place, (name, key), entries, |call| {
+                collections::plant(call, collection, &scope)
+            })?;
         }
+    }
+    add_entries(call, place, ("protected_branches", "name"), &seed.protected_branches, |call| {
+        protected_branches::plant(call, &scope)
+    })
+}
+
+/// Adds entries of a seed: mappings, or values of the field `key`.
+fn add_entries(
+    call: &Call<'_>,
+    place: &str,
+    (list, key): (&str, &str),
+    entries: &[Value],
+    plant: impl Fn(&Call<'_>) -> Result<()>,
+) -> Result<(), SeedError> {
+    let noun = list.trim_end_matches('s').replace('_', " ");
+    for (number, entry) in entries.iter().enumerate() {
+        let named = || Map::from_iter([(key.to_owned(), entry.clone())]);
+        let added =
+            seed_params(&entry.as_object().cloned().unwrap_or_else(named)).and_then(|params| {
+                let caller = (call.caller.clone(), None);
+                plant(&Call::new(call.service, call.db, caller, call.time, Input::post(params)))
+            });
+        added.at(&format!("{place}, {noun} {}", number + 1))?;
     }
     Ok(())
 }

@@ -473,7 +473,7 @@ mod tests {
             tested_sections().map(|kind| (kind.home.scope, kind.section)).collect();
         let left_out: BTreeSet<_> =
             left_out.into_iter().map(|(left, _)| left.scope_and_section()).collect();
-        let is_there = |of: &Section| of.only_edits() || of.section == "runners";
+        let is_there = |of: &Section| of.only_edits() || of.names(Named::Runner);
         let there = tested_sections().filter(is_there).map(|kind| (kind.home.scope, kind.section));
         assert_eq!(left_out, there.collect());
         let all: BTreeSet<_> = all.into_iter().map(Trial::scope_and_section).collect();
@@ -543,7 +543,7 @@ mod tests {
     fn a_change_changes_something_of_most_kinds() {
         let setup = setup(Some("alice"), Tier::Ultimate);
         let value = |section, phase| setup.value(section, phase).expect("a value");
-        let tried = || tested_sections().filter(|of| of.section != "runners" && !of.only_edits());
+        let tried = || tested_sections().filter(|of| !of.names(Named::Runner) && !of.only_edits());
         let changed = tried()
             .filter(|section| value(*section, Phase::Create) != value(*section, Phase::Change))
             .count();

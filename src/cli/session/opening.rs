@@ -53,7 +53,7 @@ impl<'a> SessionBuilder<'a> {
         if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
             loaded.apply_base_lints(&content.config.lints);
             let paths = loaded.paths_below_root();
-            loaded.diagnostics.since(&paths, &content.diagnostics, &content.paths);
+            loaded.diagnostics.replace_old_warnings(&paths, &content.diagnostics, &content.paths);
         }
         let manifests = into_manifests(loaded, cx)?;
         let mut outline = Outline::default();

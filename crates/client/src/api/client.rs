@@ -192,7 +192,7 @@ impl ReadClient {
     ) -> Result<Answer> {
         let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
-        let (requested, found) = (request.own_id(), answer.body["id"].as_u64());
+        let (requested, found) = (request.requested_id(), answer.body["id"].as_u64());
         if requested.is_some() && found.is_some() && requested != found {
             return Err(self.core.malformed(&request, &answer, "an object of another id"));
         }

@@ -61,7 +61,7 @@ impl WriteClient {
         freshness: Freshness,
     ) -> Result<Answer> {
         let request = request.borrow();
-        let goes_stale = request.goes_stale()
+        let goes_stale = request.becomes_stale()
             && !Bug::KeepStaleValues.is_planted()
             && !Bug::RepeatCreates.is_planted();
         self.deliver(request, goes_stale.then_some(freshness), Some(freshness.read_at)).await

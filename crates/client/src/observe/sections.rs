@@ -12,8 +12,8 @@ use crate::{
     desired::{Container, DeclaredSection, State, Unlisted},
     field::Tier,
     kind::{
-        Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Trait, Wanted, calls,
-        risk,
+        Absence, CollectionTrait, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted,
+        calls, risk,
     },
     live::{Collection, Live, Presence, ReadTime, entry_ids, without_copies},
     operation::{Op, Read, Request},
@@ -57,7 +57,7 @@ impl Observer {
         for entry in without_copies(kind, container, all) {
             let Some(id) = kind.id_of(entry) else { continue };
             let before = calls::preparatory_calls(kind, entry, &target, self.caller.id);
-            live.names.insert_before(parent.section, id, before);
+            live.names.insert_preceding_calls(parent.section, id, before);
             parents.entry(kind.name(entry.fields.raw())).or_default().push(id);
         }
         parents.retain(|name, _| names.contains(&**name) || names.is_empty());
@@ -90,7 +90,7 @@ impl Observer {
         let reader =
             SectionReader { observer: self, kind: section.of, section, names, target, sees_all };
         let result = reader.read(facts, parents).await;
-        let off = home.closing(facts).map(|off| switched_off(section.of, off));
+        let off = home.closing_settings(facts).map(|off| switched_off(section.of, off));
         match (result, off) {
             (Err(error), _) if is_fatal(&error) => Err(error),
             (Err(error), Some(off)) if error.is_forbidden() => Ok(Collection::Unreadable(off)),
@@ -152,7 +152,7 @@ impl SectionReader<'_> {
 
     /// Why `rows` cannot be used, if a value in them has the wrong type.
     fn mistyped<'r>(&self, rows: impl IntoIterator<Item = &'r Object>) -> Option<Collection> {
-        let key = rows.into_iter().find_map(|raw| self.kind.mistyped(raw))?;
+        let key = rows.into_iter().find_map(|raw| self.kind.mistyped_key(raw))?;
         let noun = self.kind.noun;
         let cause =
             Cause::new(format!("the service shows a {noun} whose `{key}` has the wrong type"));
@@ -217,7 +217,7 @@ impl SectionReader<'_> {
         if let Some(mistyped) = self.mistyped(all.iter()) {
             return Ok(mistyped);
         }
-        let itself = self.target.id.filter(|_| kind.traits.contains(&Trait::ListsItself));
+        let itself = self.target.id.filter(|_| kind.traits.contains(&CollectionTrait::ListsItself));
         let mut details = match kind.detail.zip(home.operations.get) {
             Some((detail, get)) => self.details(detail, get, &all).await?,
             None => BTreeMap::new(),
@@ -298,7 +298,7 @@ impl SectionReader<'_> {
                     || (goes
                         && risk::protective_fields(self.kind).any(|name| self.kind.has(raw, name)))
             };
-            let request = home.one(self.request(get), raw).filter(|_| is_wanted)?;
+            let request = home.entry_request(self.request(get), raw).filter(|_| is_wanted)?;
             Some(async move {
                 let answer = self.observer.client.get_object(request, home.rows.keys).await?;
                 Ok::<_, ApiError>((at, answer.object().cloned().unwrap_or_default()))

@@ -242,7 +242,7 @@ impl Reducer {
     /// The kept part of an entry of `section`.
     fn entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, String> {
         let mut reduced = Object::new();
-        let (home, raw) = (section.home, &*section.flat(raw));
+        let (home, raw) = (section.home, &*section.flatten_detail(raw));
         let extra = self.literals.extra.get(&(home.scope, section.section));
         let extra = extra.into_iter().flatten().map(String::as_str);
         for name in extra.filter(|_| !matches!(home.place, Place::Container)) {

@@ -405,7 +405,8 @@ impl Recorder {
                     (None, Some(get)) => {
                         let one = get.request().arg("id", id);
                         let rows = recorded_entries(&contents, section, id).into_iter();
-                        let one = rows.filter_map(|row| home.one(one.clone(), row.as_object()?));
+                        let one = rows
+                            .filter_map(|row| home.entry_request(one.clone(), row.as_object()?));
                         requests.extend(one);
                     }
                     (Some(parent), _) if are_nested => {

@@ -288,7 +288,7 @@ pub fn fit(section: Section, name: &str, declared: &Value, release: Known) -> Su
         Known::NotAsked => Support::Depends,
         _ if spec.field.available.local_before && !is_there => Support::Local,
         Known::Hidden => Support::Fits,
-        Known::Is(release) => match table.unfit(spec, declared, release) {
+        Known::Is(release) => match table.unsupported_value(spec, declared, release) {
             Some(unfit) => {
                 let message = format!("{}; the service has release {release}", unfit.message);
                 Support::Unfit(Limit::Refused("release", message, unfit.help))

@@ -9,7 +9,7 @@ use crate::{
     catalogue,
     desired::testing::{section as declared_section, shop},
     field::Scope,
-    kind::{FieldOf, Identity, Kind, Rules, Wanted, testing},
+    kind::{FieldLookup, Identity, Kind, Rules, Wanted, testing},
     live::testing::{CALLER, caller, collection},
     release,
     secret::Reference,
@@ -377,7 +377,7 @@ static IDENTIFIED: AtomicUsize = AtomicUsize::new(0);
 struct Counting;
 
 impl Rules for Counting {
-    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
+    fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
         IDENTIFIED.fetch_add(1, Ordering::Relaxed);
         forms::identify(section, field)
     }

@@ -259,7 +259,7 @@ impl DocumentBuilder<'_> {
 /// A field without which there is no entry, and whose live value may be secret where a manifest must
 /// have plain text.
 fn secret_required_field(section: Section, live: &LiveEntry) -> Option<&'static str> {
-    let needed = section.needed(live.fields.raw());
+    let needed = section.needed_fields(live.fields.raw());
     section.identity.iter().chain(section.required).chain(needed).copied().find(|name| {
         let value = live.fields.raw().get(*name);
         section.field(name).secrecy() == Secrecy::Open

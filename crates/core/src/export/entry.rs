@@ -58,7 +58,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 let value = raw.get(spec.name);
                 value.is_some_and(|value| !is_preset(section, spec.name, value, to.path))
             });
-        let (needed, omitted) = (section.needed(raw), Vec::new());
+        let (needed, omitted) = (section.needed_fields(raw), Vec::new());
         let entry = DocEntry { key: section.name(raw), ..DocEntry::default() };
         let mut writer = Self { to, section, live, is_edited, needed, entry, omitted };
         let settings = writer.to.settings;

@@ -1,5 +1,6 @@
 //! A seed with which the manifests can be applied to the embedded service: the users, groups,
-//! projects and runners that they name, branches, resource groups, and stand-ins for secrets.
+//! projects and runners that they name, branches, entries that no request creates, and stand-ins for
+//! secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +22,6 @@ use crate::{
 
 /// The project that owns the runners of a seed.
 const OWNER: &str = "rehearsal/runners";
-/// The section whose entries only jobs create.
-const RESOURCE_GROUPS: &str = "resource_groups";
 /// The seed for `documents`, whose values are not in `Defaults` yet, and values for their secrets.
 pub(super) fn seed_files(documents: &[Document], release: Known) -> Vec<File> {
     let text = write::document(&seed_items(documents, release));
@@ -197,15 +196,15 @@ fn seed_groups(
 }
 
 /// A project that apply cannot create alone, with its path: an archived one, since groups for those
-/// often allow nobody to create projects, one with a field that waits for a branch or with resource
-/// groups, or one with a path that is no longer valid for new projects. Where a guard would ask about
-/// something in a project that is not new, resource groups are left to wait.
+/// often allow nobody to create projects, one with a field that waits for a branch or with entries that
+/// no request creates, or one with a path that is no longer valid for new projects. Where a guard would
+/// ask about something in a project that is not new, these entries are left to wait.
 fn seed_project(document: &Document) -> Option<(String, Vec<Item>)> {
     let branch = document.sections.iter().find_map(required_branch);
-    let of_jobs = document.sections.iter().find(|content| content.name() == RESOURCE_GROUPS);
-    let of_jobs = of_jobs.filter(|content| !content.entries.is_empty() && !is_guarded(document));
+    let mut planted: Vec<_> = document.sections.iter().filter(|content| content.section.only_edits()).collect();
+    planted.retain(|content| !content.entries.is_empty() && !is_guarded(document));
     let is_made =
-        branch.is_none() && of_jobs.is_none() && !document.is_archived && document.is_created();
+        branch.is_none() && planted.is_empty() && !document.is_archived && document.is_created();
     if document.scope != Scope::Project || is_made {
         return None;
     }
@@ -215,9 +214,9 @@ fn seed_project(document: &Document) -> Option<(String, Vec<Item>)> {
         items.push(Item::value("settings", Json::Object(settings)));
     }
     items.extend(branch.map(|branch| Item::value("branches", vec![branch])));
-    items.extend(of_jobs.map(|content| {
+    items.extend(planted.into_iter().map(|content| {
         let names = content.entries.iter().map(|entry| Json::from(&*entry.key));
-        Item::value(RESOURCE_GROUPS, names.collect::<Vec<_>>())
+        Item::value(content.name(), names.collect::<Vec<_>>())
     }));
     items.extend(document.is_archived.then(|| Item::value("archived", true)));
     Some((document.path.to_string(), items))

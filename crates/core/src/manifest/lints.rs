@@ -15,7 +15,7 @@ use super::{
 use crate::{
     address::Glob,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, codes},
-    text::likely,
+    text::likely_candidates,
     yaml::Node,
 };
 
@@ -180,7 +180,7 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
     if codes::of(code).is_none() {
         let names: Vec<_> = codes::CODES.iter().map(|code| code.name).collect();
         let fault = findings.report(texts::NO_CODE, span, &[]);
-        if let Some(near) = likely(code, &names).first() {
+        if let Some(near) = likely_candidates(code, &names).first() {
             fault.help(format!("did you mean `{near}`?"));
         }
     } else if level == "allow" && FIRM.contains(&code) {

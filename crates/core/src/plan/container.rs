@@ -75,7 +75,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
 
 /// The ids of what the declarations name.
 fn collect_names(declared: &Container, live: &Live, settings: &Settings) -> Names {
-    let mut names = live.names.with(&settings.created).with_caller(settings.caller.id);
+    let mut names = live.names.with_created(&settings.created).with_caller(settings.caller.id);
     for section in catalogue::sections(declared.scope) {
         let Some(found) = live.sections.get(section.section) else { continue };
         // Rules have the ids of members and of groups that it is shared with.

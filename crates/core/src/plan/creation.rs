@@ -96,7 +96,7 @@ impl ContainerPlanner<'_> {
             .collect();
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
-            match section.waits(name, &values, None, true) {
+            match section.missing_switch(name, &values, None, true) {
                 Some(reason) => notes.push(self.waiting_note(*section, name, field, reason)),
                 None => changes.push(diff::creation_change(section.field(name), name, field)),
             }

@@ -17,7 +17,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, Guard},
     diff::{Action, Context, Findings, Incomplete, Refusal, Step},
-    kind::{Effect, RefRule, Risk, Weaker, weaker},
+    kind::{Effect, RefRule, Risk, WeakerProtection, weaker},
     level::{Level, MAINTAINER, OWNER},
     live::{Caller, Inherited, Live, Question},
     origin::Origin,
@@ -323,7 +323,7 @@ impl<'a> Guards<'a> {
             let stays = before.iter().filter(|rule| !changed.contains(rule.pattern.as_str()));
             let new = changes.iter().filter_map(|(_, is)| *is);
             let after: Vec<RefRule> = stays.chain(new).cloned().collect();
-            for Weaker { by, how } in weaker(&before, &after) {
+            for WeakerProtection { by, how } in weaker(&before, &after) {
                 found.entry((name, by)).or_default().push(how);
             }
         }

@@ -22,7 +22,7 @@ pub const BEFORE_MERGE: &str = "approvals_before_merge";
 
 /// True if an entry is the rule for any approver. A project has at most one.
 pub fn is_any(declared: &Fields) -> bool {
-    declared.get("rule_type").and_then(Value::text) == Some(ANY)
+    declared.text("rule_type") == Some(ANY)
 }
 
 /// The name of the section.
@@ -36,13 +36,13 @@ impl Rules for ApprovalRules {
         let is_whole = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
         // For a rule that applies to all protected branches, the service lists all of them. The
         // list is then not a setting.
-        if spec.name == BRANCHES && raw.get(ALL) == Some(&Json::Bool(true)) {
+        if spec.name == BRANCHES && is_true(raw, ALL) {
             return Some(Json::Array(Vec::new()));
         }
         forms::decode(spec, raw).filter(|_| spec.name != "groups" || is_whole)
     }
 
-    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
+    fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
         let mut identity = forms::identify(section, field);
         if field("rule_type").is_some_and(|kind| *kind == ANY) {
             // No name contains a NUL.
@@ -54,13 +54,11 @@ impl Rules for ApprovalRules {
     // Without a type, the service creates a rule without users and groups as the rule for any
     // approver.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
-        let with_type = |call: Call| Call { request: with_rule_type(call.request), ..call };
         let calls = match job.act {
-            Act::Change(declared, live, changed) if names_branches(declared) => {
+            Act::Change(declared, live, changed) if has_items(declared, BRANCHES) => {
                 // An edit repeats the live value, so the rule would still apply to all of them.
                 let mut declared = declared.clone();
-                let narrows = !declared.contains_key(ALL)
-                    && live.fields.raw().get(ALL) == Some(&Json::Bool(true));
+                let narrows = !declared.contains_key(ALL) && is_true(live.fields.raw(), ALL);
                 let side_effect = narrows.then_some(NARROWS);
                 declared.insert(ALL.to_owned(), Json::Bool(false).into());
                 let calls = Job { act: Act::Change(&declared, live, changed), ..*job }.plain()?;
@@ -68,12 +66,13 @@ impl Rules for ApprovalRules {
             }
             _ => job.plain()?,
         };
-        Ok(calls.into_iter().map(with_type).collect())
+        let typed =
+            calls.into_iter().map(|call| Call { request: with_rule_type(call.request), ..call });
+        Ok(typed.collect())
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let users = after.get("users").and_then(Json::as_array).into_iter().flatten();
-        let users = users.filter_map(Json::as_u64);
+        let users = value::items(after, "users").filter_map(Json::as_u64);
         let users = users.map(|user| Effect::needs_access(Named::User, Id::Known(user)));
         let weaker = weaknesses(before, after).into_iter();
         let weaker = weaker.map(|how| Effect::Risk(Risk::Weakens, how.to_owned()));
@@ -81,17 +80,11 @@ impl Rules for ApprovalRules {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let has_names = |list: &&str| {
-            let names = declared.get(list).and_then(Value::list);
-            names.is_some_and(|names| !names.is_empty())
-        };
-        if let Some(list) =
-            ["users", "groups"].into_iter().find(has_names).filter(|_| is_any(declared))
-        {
+        let mut lists = ["users", "groups"].into_iter().filter(|_| is_any(declared));
+        if let Some(list) = lists.find(|list| has_items(declared, list)) {
             report(Fault::of(texts::APPROVERS_OF_ANY, list));
         }
-        let is_for_all = declared.get(ALL).and_then(Value::flag) == Some(true);
-        if names_branches(declared) && is_for_all {
+        if has_items(declared, BRANCHES) && declared.is_on(ALL) {
             report(Fault::of(texts::BRANCHES_OF_ALL, BRANCHES));
         }
     }
@@ -100,9 +93,8 @@ impl Rules for ApprovalRules {
 const ALL: &str = "applies_to_all_protected_branches";
 const BRANCHES: &str = "protected_branches";
 
-fn names_branches(declared: &Fields) -> bool {
-    let named = declared.get(BRANCHES).and_then(Value::list);
-    named.is_some_and(|all| !all.is_empty())
+fn has_items(declared: &Fields, list: &str) -> bool {
+    declared.list(list).is_some_and(|items| !items.is_empty())
 }
 
 /// How `after` protects less than `before`, apart from the number of approvals: each as the end of
@@ -119,48 +111,46 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     if covers_less(before, after) {
         found.push("make it cover fewer branches");
     }
-    let named = |fields: &Object| {
-        ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array).cloned())
-    };
-    let (old, new) = (named(before), named(after));
+    let [old, new] = [before, after]
+        .map(|fields| ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array)));
     // The service treats a rule without possible approvers as approved.
-    let is_empty = |list: &Option<Vec<Json>>| list.as_ref().is_some_and(Vec::is_empty);
-    let is_nobody = |lists: &[Option<Vec<Json>>; 2]| lists.iter().all(is_empty);
-    if is_nobody(&old) {
+    let is_nobody =
+        |lists: [Option<&Vec<Json>>; 2]| lists.iter().all(|list| list.is_some_and(Vec::is_empty));
+    if is_nobody(old) {
         return found;
     }
-    let mut lists = old.iter().zip(&new).filter_map(|(old, new)| old.as_ref().zip(new.as_ref()));
+    let mut lists = old.into_iter().zip(new).filter_map(|(old, new)| old.zip(new));
     if lists.any(|(old, new)| new.iter().any(|approver| !old.contains(approver))) {
         found.push("let more people approve");
     }
-    if is_nobody(&new) {
+    if is_nobody(new) {
         found.push("leave nobody who may approve");
     }
     found
 }
 
 /// The branches that a rule applies to.
-enum Covered<'r> {
+enum CoveredBranches<'r> {
     All,
     Protected,
     These(&'r [Json]),
 }
 
 /// `None` if unknown.
-fn covered_branches(rule: &Object) -> Option<Covered<'_>> {
-    if rule.get(ALL) == Some(&Json::Bool(true)) {
-        return Some(Covered::Protected);
+fn covered_branches(rule: &Object) -> Option<CoveredBranches<'_>> {
+    if is_true(rule, ALL) {
+        return Some(CoveredBranches::Protected);
     }
     let named = rule.get(BRANCHES)?.as_array()?;
-    Some(if named.is_empty() { Covered::All } else { Covered::These(named) })
+    Some(if named.is_empty() { CoveredBranches::All } else { CoveredBranches::These(named) })
 }
 
 /// True if a rule no longer applies to a branch.
 fn covers_less(before: &Object, after: &Object) -> bool {
     match (covered_branches(before), covered_branches(after)) {
-        (Some(Covered::All), Some(new)) => !matches!(new, Covered::All),
-        (Some(Covered::Protected), Some(Covered::These(_))) => true,
-        (Some(Covered::These(old)), Some(Covered::These(new))) => {
+        (Some(CoveredBranches::All), Some(new)) => !matches!(new, CoveredBranches::All),
+        (Some(CoveredBranches::Protected), Some(CoveredBranches::These(_))) => true,
+        (Some(CoveredBranches::These(old)), Some(CoveredBranches::These(new))) => {
             old.iter().any(|name| !new.contains(name))
         }
         _ => false,
@@ -249,8 +239,7 @@ mod tests {
             };
             let body = |calls: Vec<Call>| {
                 let body = calls[0].request.body_fields().unwrap().clone();
-                ["protected_branch_ids", ALL]
-                    .map(|name| body.get(name).and_then(Value::plain).cloned())
+                ["protected_branch_ids", ALL].map(|name| body.plain(name).cloned())
             };
             ApprovalRules.calls(&job).map(body)
         };

@@ -9,13 +9,14 @@ pub(super) struct Archived;
 impl Rules for Archived {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let op = match job.act {
-            Act::Create(declared) if is_on(declared) => operation::PROJECT_ARCHIVE,
-            Act::Change(declared, ..) if is_on(declared) => operation::PROJECT_ARCHIVE,
+            Act::Create(declared) | Act::Change(declared, ..) if declared.is_on("archived") => {
+                operation::PROJECT_ARCHIVE
+            }
             Act::Change(..) => operation::PROJECT_UNARCHIVE,
             // A new project is not archived.
             Act::Create(_) | Act::Remove(_) | Act::Container(_) => return Err(NoCalls::NotNeeded),
         };
-        Ok(vec![job.target.addressed(op.request()).into()])
+        Ok(vec![job.target.request(op).into()])
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
@@ -24,10 +25,6 @@ impl Rules for Archived {
             Effect::capability(Capability::Writable, is_writable(before), is_writable(after));
         effect.into_iter().collect()
     }
-}
-
-fn is_on(declared: &Fields) -> bool {
-    declared.get("archived").and_then(Value::flag) == Some(true)
 }
 
 #[cfg(test)]

@@ -17,15 +17,15 @@ pub struct Constraint {
     /// The setting that decides.
     pub by: Setting,
     /// What it decides about.
-    pub over: Scoped,
+    pub over: ConstrainedField,
     /// What the service does.
     pub how: How,
     /// The values that contradict each other.
     #[serde(default)]
-    when: Vec<Case>,
+    when: Vec<ConstraintCase>,
     /// The values that a change of the group gives what is below.
     #[serde(default)]
-    gives: Vec<Case>,
+    gives: Vec<ConstraintCase>,
     /// Whether it counts in each group above, not only in the nearest one that decides.
     #[serde(default)]
     pub every: bool,
@@ -56,7 +56,7 @@ pub struct Setting {
 /// A field of a section, or the creation of its entries.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scoped {
+pub struct ConstrainedField {
     /// The section.
     pub section: String,
     /// The field, unless it is about creations.
@@ -80,7 +80,7 @@ pub enum How {
 /// Values of both sides.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
+struct ConstraintCase {
     by: Vec<Json>,
     /// Any, if it is empty.
     #[serde(default)]
@@ -115,15 +115,16 @@ impl Constraint {
 
     /// True if the group's value `by` contradicts the value `over`.
     pub fn contradicts(&self, by: &Json, over: &Json) -> bool {
-        let applies = |case: &&Case| case.over.is_empty() || case.over.contains(over);
+        let applies = |case: &&ConstraintCase| case.over.is_empty() || case.over.contains(over);
         self.when.iter().filter(applies).any(|case| case.by.contains(by))
     }
 
     /// The value that a change of the group to `by` gives the field below.
     pub fn value_below<'j>(&'j self, by: &'j Json) -> Option<&'j Json> {
         let given = self.gives.iter().find(|case| case.by.contains(by));
-        let same = || (self.how == How::Sets && self.gives.is_empty()).then_some(by);
-        given.and_then(|case| case.over.first()).or_else(same)
+        given
+            .and_then(|case| case.over.first())
+            .or_else(|| (self.how == How::Sets && self.gives.is_empty()).then_some(by))
     }
 
     /// The value that a change of the group to `by` gives the same setting in the groups below it.
@@ -188,12 +189,12 @@ mod tests {
     fn every_row_names_fields_and_values_that_they_may_have() {
         for row in all() {
             let by = catalogue::section(Scope::Group, &row.by.section).unwrap();
-            let by = by.table().get(&row.by.field).unwrap_or_else(|| panic!("{row:?}"));
+            let by = by.spec(&row.by.field).unwrap_or_else(|| panic!("{row:?}"));
             let over: Vec<_> = Scope::ALL
                 .into_iter()
                 .filter_map(|scope| {
                     let of = catalogue::section(scope, &row.over.section)?;
-                    of.table().get(row.over.field.as_deref()?)
+                    of.spec(row.over.field.as_deref()?)
                 })
                 .collect();
             assert_eq!(over.is_empty(), row.how == How::Forbids, "{row:?}");

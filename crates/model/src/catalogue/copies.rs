@@ -10,7 +10,7 @@ use crate::{
     field::{Accepted, Readback},
     kind::{LiveEntry, LiveFields, Parent, Section, Spec, is_withheld},
     text,
-    value::{Json, Object},
+    value::{self, Json, Object},
 };
 
 /// Two live entries created within this many seconds may come from one create whose answer was lost
@@ -54,20 +54,21 @@ impl<'l> Copies<'l> {
         }
         let parts: Vec<_> = parts(section).map(|(part, _)| part.section).collect();
         copies.sort_by_key(|entry| (Reverse(count_parts(&parts, entry)), entry.id()));
-        let hidden = copies.first().map_or(Hidden::Nothing, |first| hidden_values(section, first));
+        let hidden =
+            copies.first().map_or(HiddenValues::Nothing, |first| hidden_values(section, first));
         for other in copies.iter().skip(1) {
             if let Some(difference) = find_difference(hidden, &parts, copies[0], other) {
                 return Err(difference);
             }
         }
-        let at = if hidden == Hidden::OfNew { copies.len() - 1 } else { 0 };
+        let at = if hidden == HiddenValues::OfNew { copies.len() - 1 } else { 0 };
         Ok(Self { stays: copies.remove(at), copies })
     }
 }
 
 /// What the service hides of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Hidden {
+enum HiddenValues {
     Nothing,
     /// Only what an entry gets when it is created and never later.
     OfNew,
@@ -100,7 +101,7 @@ fn has_part(name: &str, first: &Object, other: &Object) -> bool {
 
 /// How `other` differs from `first`.
 fn find_difference(
-    hidden: Hidden,
+    hidden: HiddenValues,
     parts: &[&str],
     first: &LiveEntry,
     other: &LiveEntry,
@@ -110,42 +111,38 @@ fn find_difference(
     };
     let (one, two) = (one.raw(), two.raw());
     let mut names = one.keys().chain(two.keys()).filter(|name| !COMPUTED.contains(&name.as_str()));
-    let is_same = |name: &str| {
-        if parts.contains(&name) {
-            has_part(name, one, two)
-        } else {
-            one.get(name) == two.get(name)
-        }
-    };
-    if let Some(name) = names.find(|name| !is_same(name)) {
+    if let Some(name) = names.find(|name| {
+        let is_part = parts.contains(&name.as_str()) && has_part(name, one, two);
+        !is_part && one.get(*name) != two.get(*name)
+    }) {
         return Some(format!("differ in `{}`", text::escape(name)));
     }
-    match (hidden, made_at(one), made_at(two)) {
-        (Hidden::Nothing, ..) => None,
+    match (hidden, creation_time(one), creation_time(two)) {
+        (HiddenValues::Nothing, ..) => None,
         (_, Some(one), Some(two)) => {
             let is_soon = (one.as_second() - two.as_second()).abs() <= COPY_WITHIN;
             (!is_soon).then(|| "were created more than 15 minutes apart".to_owned())
         }
-        (Hidden::OfNew, ..) => None,
-        (Hidden::More, ..) => Some("do not show when they were created".to_owned()),
+        (HiddenValues::OfNew, ..) => None,
+        (HiddenValues::More, ..) => Some("do not show when they were created".to_owned()),
     }
 }
 
 /// The values that the service hides of an entry: write-only fields, credentials in URLs, and entries
 /// of other sections that belong to it.
-fn hidden_values(section: Section, entry: &LiveEntry) -> Hidden {
-    let Some(whole) = entry.whole.as_ref().map(LiveFields::raw) else { return Hidden::More };
-    let specs = section.table().specs();
+fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
+    let Some(whole) = entry.whole.as_ref().map(LiveFields::raw) else { return HiddenValues::More };
+    let specs = section.specs();
     let is_spec = |name: &str| specs.iter().any(|spec| spec.field.live_name() == Some(name));
     if parts(section).next().is_some()
         || whole.iter().any(|(name, value)| is_masked(value) && !is_spec(name))
     {
-        return Hidden::More;
+        return HiddenValues::More;
     }
     let hidden = specs.iter().filter(|spec| is_hidden(spec, whole));
-    hidden.fold(Hidden::Nothing, |all, spec| match (all, spec.field.accepted) {
-        (Hidden::Nothing | Hidden::OfNew, Accepted::OnCreate) => Hidden::OfNew,
-        _ => Hidden::More,
+    hidden.fold(HiddenValues::Nothing, |all, spec| match (all, spec.field.accepted) {
+        (HiddenValues::Nothing | HiddenValues::OfNew, Accepted::OnCreate) => HiddenValues::OfNew,
+        _ => HiddenValues::More,
     })
 }
 
@@ -162,6 +159,6 @@ fn is_masked(value: &Json) -> bool {
     value.as_str().is_some_and(|text| text.contains("***")) || is_withheld(value)
 }
 
-fn made_at(whole: &Object) -> Option<Timestamp> {
-    whole.get("created_at").and_then(Json::as_str)?.parse().ok()
+fn creation_time(whole: &Object) -> Option<Timestamp> {
+    value::text(whole, "created_at")?.parse().ok()
 }

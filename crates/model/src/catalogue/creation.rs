@@ -2,7 +2,7 @@
 //! accepts, a PUT with those that only an edit accepts, and a request for each file.
 
 use crate::{
-    kind::{Former, Spec, calls::split_files, forms, limits},
+    kind::{Former, calls::split_files, forms::Encoder, limits},
     operation::Request,
 };
 
@@ -33,9 +33,9 @@ impl Creation<'_> {
         let mut then = Fields::new();
         let settings = super::section(job.target.scope, super::settings::SECTION);
         for (name, value) in declared {
-            let container = job.section.table().get(name).map(|_| job.section);
+            let container = job.section.spec(name).map(|_| job.section);
             let Some(section) = container.or(settings) else { continue };
-            let waits = section.waits(name, declared, None, true).is_some();
+            let waits = section.missing_switch(name, declared, None, true).is_some();
             if waits || equals_default(job.section, section, name, value) {
                 continue;
             }
@@ -49,20 +49,21 @@ impl Creation<'_> {
             } else {
                 continue;
             };
-            body.extend([forms::sent(section, name, value, job.names)?]);
+            body.extend([Encoder { section, names: job.names }.field(name, value)?]);
         }
         if let Some(settings) = settings {
-            let declared_value = |name: &str| declared.get(name).cloned();
-            forms::add_needed(settings, &mut then, declared_value, job.names)?;
+            let encoder = Encoder { section: settings, names: job.names };
+            encoder.add_needed(&mut then, declared, None)?;
         }
         let mut calls = Vec::new();
         let post = self.post.fields(first).naming(naming);
-        for request in std::iter::once(post).chain(edits(job, self.edit, then)) {
+        for request in std::iter::once(post).chain(edit_requests(job, self.edit, then)) {
             let body = request.body_fields();
-            let undone =
-                settings.zip(body).map(|(section, body)| limits::undone(section, body, None));
+            let undone = settings
+                .zip(body)
+                .map(|(section, body)| limits::switch_off_body(section, body, None));
             calls.push(Call::from(request));
-            for undo in edits(job, self.edit, undone.unwrap_or_default()) {
+            for undo in edit_requests(job, self.edit, undone.unwrap_or_default()) {
                 calls.push(Call { undoes: true, ..undo.into() });
             }
         }
@@ -73,10 +74,12 @@ impl Creation<'_> {
     fn takes(&self, section: Section, name: &str, declared: &Fields) -> bool {
         let takes =
             |name: &str| (self.takes)(name, section.field(name), section.table().sent_name(name));
-        let limits = limits::of(section, name).filter(|limit| declared.contains_key(limit.name));
-        let is_later =
-            |limit: &Spec| !takes(limit.name) && section.field(name).accepted.on(Route::Edit);
-        takes(name) && !limits.into_iter().any(is_later)
+        let limits = limits::limiting_fields(section, name)
+            .filter(|limit| declared.contains_key(limit.name));
+        takes(name)
+            && !limits
+                .into_iter()
+                .any(|limit| !takes(limit.name) && section.field(name).accepted.on(Route::Edit))
     }
 }
 
@@ -92,12 +95,12 @@ pub(super) fn relocate(
     let renamed = former.renames.then(|| {
         let path = Some(("path".to_owned(), job.target.slug().into()));
         let name = former.name.as_deref().map(|name| ("name".to_owned(), name.into()));
-        job.target.addressed(edit.request()).fields(path.into_iter().chain(name).collect())
+        job.target.request(edit).fields(path.into_iter().chain(name).collect())
     });
     let moved = former.transfers.then(|| {
         let namespace = job.target.namespace.as_ref();
         let to = namespace.map(|namespace| (field.to_owned(), namespace.id.sent().into()));
-        let transfer = job.target.addressed(transfer.request());
+        let transfer = job.target.request(transfer);
         transfer.fields(to.into_iter().collect()).naming([field.to_owned()])
     });
     renamed.into_iter().chain(moved).map(Call::from).collect()
@@ -113,9 +116,9 @@ fn equals_default(container: Section, section: Section, name: &str, value: &Valu
 }
 
 /// The edits with `body`: one for the data, and one for each file.
-fn edits(job: &Job<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
+fn edit_requests(job: &Job<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
     let (files, data) = split_files(body);
     let files = files.into_iter().map(|file| Fields::from([file]));
     let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);
-    bodies.map(|body| job.target.addressed(edit.request()).fields(body)).collect()
+    bodies.map(|body| job.target.request(edit).fields(body)).collect()
 }

@@ -2,10 +2,7 @@
 //!
 //! A new project is created as a fork: see [`source`](super::source).
 
-use crate::{
-    kind::{forms, plain_text},
-    operation::Request,
-};
+use crate::{kind::plain_text, operation::Request};
 
 use super::prelude::*;
 
@@ -19,41 +16,46 @@ pub(super) struct ForkRelation;
 impl Rules for ForkRelation {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         match job.act {
-            Act::Create(declared) => Ok(vec![relate(job, declared)?.into()]),
+            Act::Create(declared) => Ok(vec![relation_request(job, declared)?.into()]),
             Act::Remove(live) => Ok(vec![job.remove(live)?.into()]),
             // The service refuses a second relation.
             Act::Change(declared, live, _) => Ok(vec![
                 job.remove(live)?.once().into(),
-                relate(job, declared)?.into(),
-                Call { restores: true, ..relate_again(job, live).into() },
+                relation_request(job, declared)?.into(),
+                Call { restores: true, ..former_relation_request(job, live).into() },
             ]),
             Act::Container(_) => Err(NoCalls::NotNeeded),
         }
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let upstream =
-            |fields: &Object| fields.get(FORK_OF).and_then(Json::as_str).map(str::to_owned);
-        let lost = upstream(before).filter(|lost| upstream(after).as_ref() != Some(lost));
-        let closes = |lost: String| {
-            format!("closes the open merge requests from here into `{}`", text::escape(&lost))
-        };
-        lost.map(closes).map(Effect::SideEffect).into_iter().collect()
+        let lost =
+            value::text(before, FORK_OF).filter(|_| before.get(FORK_OF) != after.get(FORK_OF));
+        let effect = lost.map(|lost| {
+            let upstream = text::escape(lost);
+            Effect::SideEffect(format!(
+                "closes the open merge requests from here into `{upstream}`"
+            ))
+        });
+        effect.into_iter().collect()
     }
 }
 
 /// The request that makes the project a fork of the declared parent.
-pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>, NoCalls> {
-    let path = declared.get(FORK_OF).and_then(Value::text).unwrap_or_default();
-    let id = forms::named_id(Named::Project, path, job.names, FORK_OF)?;
-    let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
+pub(super) fn relation_request(
+    job: &Job<'_>,
+    declared: &Fields,
+) -> Result<Request<Write>, NoCalls> {
+    let path = declared.text(FORK_OF).unwrap_or_default();
+    let id = job.names.require(Named::Project, path, FORK_OF)?;
+    let request = job.target.request(operation::FORK_RELATION_CREATE);
     Ok(request.arg_of(UPSTREAM, path, id.known()))
 }
 
 /// The request that restores the former parent.
-fn relate_again(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
+fn former_relation_request(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.raw().get(FORK_OF).map(plain_text).unwrap_or_default();
-    let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
+    let request = job.target.request(operation::FORK_RELATION_CREATE);
     request.arg_of(UPSTREAM, &path, live.id())
 }
 

@@ -2,7 +2,7 @@
 //! (A.7). undrift never deletes a group.
 
 use crate::{
-    kind::{Facts, Lookup, calls::Lifecycle},
+    kind::{ContainerLookup, Facts, calls::Lifecycle},
     level::OWNER,
     operation,
 };
@@ -13,7 +13,7 @@ use super::{
 };
 
 /// How a group is found and read.
-pub(super) static LOOKUP: Lookup = Lookup {
+pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator: OWNER,
     // Projects have a list of their own; in this response they would be slow and useless.
     get: |path| operation::GROUP_GET.request().arg("id", path).query("with_projects", false),
@@ -38,8 +38,7 @@ impl Rules for Group {
                 return Ok(creation::relocate(job, former, edit, to, "group_id"));
             }
             Act::Container(Lifecycle::Restore) => {
-                let restore = job.target.addressed(operation::GROUP_RESTORE.request());
-                return Ok(vec![restore.into()]);
+                return Ok(vec![job.target.request(operation::GROUP_RESTORE).into()]);
             }
             Act::Container(Lifecycle::Delete) | Act::Change(..) | Act::Remove(_) => {
                 return Err(NoCalls::NotNeeded);
@@ -49,9 +48,9 @@ impl Rules for Group {
         let parent = parent.map(|parent| ("parent_id".to_owned(), parent.id.sent().into()));
         let within = job.target.naming().into_iter().chain(parent).collect();
         let post = operation::GROUP_CREATE.request();
-        let takes = |_: &str, field: &Field, _: &str| field.accepted.on(Route::Create);
+        let takes = &|_: &str, field: &Field, _: &str| field.accepted.on(Route::Create);
         let edit = operation::GROUP_UPDATE;
-        Creation { post, takes: &takes, edit, within }.calls(job, declared)
+        Creation { post, takes, edit, within }.calls(job, declared)
     }
 }
 
@@ -68,7 +67,7 @@ fn facts(raw: &Object) -> Facts {
     let mark = raw.get("marked_for_deletion_on").filter(|mark| !mark.is_null());
     Facts {
         id: raw.get("id").and_then(Json::as_u64),
-        name: raw.get("name").and_then(Json::as_str).map(str::to_owned),
+        name: value::text(raw, "name").map(str::to_owned),
         level: raw.contains_key(RUNNERS_TOKEN).then_some(OWNER),
         tier: if raw.contains_key(LICENSED) { Tier::Premium } else { Tier::Free },
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),

@@ -36,11 +36,10 @@ pub(super) struct Hooks;
 impl Rules for Hooks {
     // Without stored names, the service cannot distinguish two hooks with one URL, so manifests
     // must not list a URL twice.
-    fn identify(&self, _section: Section, field: FieldOf<'_>) -> Identity {
-        let text = |name| field(name).and_then(|value| value.as_str().map(str::to_owned));
-        let url = text("url");
-        let name = text("name").filter(|name| !name.is_empty());
-        let masked = || url.as_deref().map(|url| judge::mask_url(url).into_owned());
+    fn identify(&self, _section: Section, field: FieldLookup<'_>) -> Identity {
+        let [url, name] = ["url", "name"].map(|name| Some(field(name)?.as_str()?.to_owned()));
+        let name = name.filter(|name| !name.is_empty());
+        let masked = url.as_deref().map(|url| judge::mask_url(url).into_owned());
         let previously = field("previously");
         let previously = previously.as_ref().and_then(|urls| urls.as_array()).into_iter().flatten();
         let urls: Vec<_> = url
@@ -50,8 +49,8 @@ impl Rules for Hooks {
             .map(text::normal_url)
             .collect();
         Identity {
-            name: name.as_deref().map(judge::masked_name).or_else(masked).unwrap_or_default(),
-            also_called: name.as_ref().and_then(|_| masked()),
+            also_called: masked.clone().filter(|_| name.is_some()),
+            name: name.as_deref().map(judge::masked_name).or(masked).unwrap_or_default(),
             service_name: name,
             near: urls.iter().map(|url| toggle_final_slash(url)).collect(),
             keys: urls,
@@ -59,9 +58,9 @@ impl Rules for Hooks {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let previously = declared.get("previously").and_then(Value::list).into_iter().flatten();
+        let previously = declared.list("previously").into_iter().flatten();
         let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
-        let url = declared.get("url").and_then(Value::text).map(|url| ("url", url));
+        let url = declared.text("url").map(|url| ("url", url));
         for (field, url) in url.into_iter().chain(previously) {
             check_url("the URL of a hook", field, url.trim(), report);
             if url.chars().count() > LONGEST {
@@ -227,14 +226,12 @@ mod tests {
     #[test]
     fn an_edit_contains_every_flag() {
         let carried: Vec<_> = section("hooks")
-            .table()
             .specs()
             .iter()
             .map(|spec| spec.name)
             .filter(|name| section("hooks").field(name).with_every_edit)
             .collect();
         let rest: Vec<_> = section("hooks")
-            .table()
             .specs()
             .iter()
             .map(|spec| spec.name)

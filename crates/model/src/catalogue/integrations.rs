@@ -50,22 +50,22 @@ impl Rules for Integrations {
     }
 
     fn protected(&self, raw: &Object) -> Option<&'static str> {
-        let is_inherited = raw.get("inherited") == Some(&Json::Bool(true));
+        let is_inherited = is_true(raw, "inherited");
         is_inherited.then_some("inherited from a group above or from the service")
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let Some(slug) = declared.get(SLUG).and_then(Value::text) else { return };
+        let Some(slug) = declared.text(SLUG) else { return };
         // Projects have all integrations that there are.
         let Some(section) = super::section(Scope::Project, SECTION) else { return };
         let Some(variant) = section.table().variant(slug) else { return };
         // A value that is wrong may be meant as 1.
-        let with_token = declared.get("jira_auth_type").and_then(Value::plain);
+        let with_token = declared.plain("jira_auth_type");
         let with_token = with_token.is_some_and(|kind| *kind != 0);
         let user = user(slug).filter(|_| !with_token);
         let needed = variant.needs.iter().chain(user);
         let missing: Vec<_> = needed.filter(|name| !declared.contains_key(name)).collect();
-        let specs = section.table().specs().iter().filter(|spec| declared.contains_key(spec.name));
+        let specs = section.specs().iter().filter(|spec| declared.contains_key(spec.name));
         let strange = specs.filter(|spec| spec.name != SLUG && !variant.fields.contains(spec.name));
         let strange: Vec<_> = strange.collect();
         let fault_of = |texts, field| Fault::of(texts, field).fill("slug", slug);
@@ -85,7 +85,7 @@ impl Rules for Integrations {
         }
         check_recipients(slug, variant, declared, report);
         // Its value is known in a plan, if the environment has it.
-        if let Some(url) = declared.get(WEBHOOK).and_then(Value::text) {
+        if let Some(url) = declared.text(WEBHOOK) {
             hooks::check_url("the URL of a webhook", WEBHOOK, url, report);
         }
         check_channels(variant, declared, report);
@@ -193,10 +193,10 @@ mod tests {
         let of_project = section(SECTION);
         for (slug, variant) in of_project.field(SLUG).variants() {
             for name in &variant.fields {
-                assert!(of_project.table().get(name).is_some(), "{slug}: {name}");
+                assert!(of_project.spec(name).is_some(), "{slug}: {name}");
             }
         }
-        assert_eq!(of_project.table().specs().len(), of_project.fields.len());
+        assert_eq!(of_project.specs().len(), of_project.fields.len());
         let of_group = catalogue::section(Scope::Group, SECTION).unwrap().table();
         assert!(of_group.get("jenkins_url").is_none() && of_group.get("recipients").is_some());
     }
@@ -269,7 +269,7 @@ mod tests {
             };
             let calls = Integrations.calls(&job).unwrap();
             let body = calls[0].request.body_fields().unwrap();
-            assert_eq!(body.get(INHERITS).and_then(Value::flag), expected, "{release:?}");
+            assert_eq!(body.flag(INHERITS), expected, "{release:?}");
         }
     }
 

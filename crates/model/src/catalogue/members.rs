@@ -18,14 +18,12 @@ pub(super) static PENDING: SideList = SideList {
     // Invited people without an account have no username.
     rows: Rows::with_id(&["approved"]),
     value: |member, pending| {
-        let is_it = |row: &&Object| {
-            let name = row.get("username").and_then(Json::as_str).unwrap_or_default();
-            let username =
-                member.fields.raw().get("user").and_then(Json::as_str).unwrap_or_default();
+        let username = value::text(member.fields.raw(), "user").unwrap_or_default().to_lowercase();
+        let is_pending = pending.iter().any(|row| {
             row.get("approved") == Some(&Json::Bool(false))
-                && name.to_lowercase() == username.to_lowercase()
-        };
-        if pending.iter().any(|row| is_it(&row)) { "awaiting".into() } else { "active".into() }
+                && value::text(row, "username").unwrap_or_default().to_lowercase() == username
+        });
+        if is_pending { "awaiting".into() } else { "active".into() }
     },
 };
 
@@ -35,7 +33,7 @@ impl Rules for Members {
     // Bot users of access tokens are listed as members. The service removes them only with their
     // token.
     fn protected(&self, raw: &Object) -> Option<&'static str> {
-        let name = raw.get("username").and_then(Json::as_str)?;
+        let name = value::text(raw, "username")?;
         let rest = name.strip_prefix("project_").or_else(|| name.strip_prefix("group_"))?;
         let bot = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
@@ -44,7 +42,7 @@ impl Rules for Members {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
         let by_separate_calls = ["override", "membership"];
         if let Act::Create(declared) | Act::Change(declared, ..) = job.act
-            && let Some(level) = declared.get("access_level").and_then(Value::plain)
+            && let Some(level) = declared.plain("access_level")
             && Level::parse(level).is_some_and(|level| level.number == MINIMAL)
             && (job.target.scope == Scope::Project || job.target.path.contains('/'))
         {
@@ -54,7 +52,7 @@ impl Rules for Members {
         let (declared, user, changed) = match job.act {
             Act::Remove(_) | Act::Container(_) => return job.plain(),
             Act::Create(declared) => {
-                let name = declared.get("user").and_then(Value::text).unwrap_or_default();
+                let name = declared.text("user").unwrap_or_default();
                 (declared, job.names.known_id(Named::User, name), None)
             }
             Act::Change(declared, live, changed) => (declared, live.id(), Some(changed)),
@@ -70,12 +68,9 @@ impl Rules for Members {
             }
             _ => job.plain()?,
         };
-        let to = |op: Op<Write>| {
-            job.target.addressed(op.request()).arg("user_id", user.unwrap_or_default())
-        };
+        let to = |op: Op<Write>| job.target.request(op).arg("user_id", user.unwrap_or_default());
         if is_wanted("override") {
-            let is_on = declared.get("override").and_then(Value::flag) == Some(true);
-            match (is_on, changed) {
+            match (declared.is_on("override"), changed) {
                 (true, _) => calls.push(to(operation::GROUP_MEMBER_OVERRIDE).into()),
                 (false, Some(_)) => {
                     calls.push(to(operation::GROUP_MEMBER_OVERRIDE_DELETE).into());
@@ -93,13 +88,12 @@ impl Rules for Members {
     }
 
     fn effects(&self, user: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let level = |fields| level_number(fields, "access_level");
         let ends = gets_end_date(before, after);
         let [old_role, new_role] = [before, after].map(|fields| fields.get("member_role"));
         let lost_role =
             old_role.and_then(Json::as_str).filter(|_| new_role.is_some() && new_role != old_role);
         let lost_role = lost_role.map(str::to_owned);
-        let (before, after) = (level(before), level(after));
+        let [before, after] = [before, after].map(|fields| level_number(fields, "access_level"));
         vec![Effect::Access { user, before, after, ends, lost_role }]
     }
 }
@@ -112,13 +106,16 @@ fn check_role_level(job: &Job<'_>) -> Result<(), NoCalls> {
         Act::Change(declared, live, _) => (declared, Some(live.fields.raw())),
         Act::Remove(_) | Act::Container(_) => return Ok(()),
     };
-    let Some(role) = declared.get("member_role").and_then(Value::text) else { return Ok(()) };
-    let before = |name: &str| live.and_then(|live| live.get(name));
-    let old_level = before("access_level").and_then(Level::parse);
-    let new_level = declared.get("access_level").and_then(Value::plain).and_then(Level::parse);
-    let stays = before("member_role").and_then(Json::as_str) == Some(role);
-    let of_role = || Level::parse(&job.names.level_of_role(role)?.into());
-    let needed = if stays { old_level } else { of_role() };
+    let Some(role) = declared.text("member_role") else { return Ok(()) };
+    let [old_level, old_role] =
+        ["access_level", "member_role"].map(|name| live.and_then(|live| live.get(name)));
+    let old_level = old_level.and_then(Level::parse);
+    let new_level = declared.plain("access_level").and_then(Level::parse);
+    let needed = if old_role.is_some_and(|old| old == role) {
+        old_level
+    } else {
+        job.names.level_of_role(role).and_then(|level| Level::parse(&level.into()))
+    };
     let (Some(needed), Some(new_level)) = (needed, new_level.or(old_level)) else { return Ok(()) };
     if needed == new_level {
         return Ok(());
@@ -134,11 +131,9 @@ pub(super) fn level_number(fields: &Object, name: &str) -> u8 {
 
 /// True if access gets an end date that it did not have.
 pub(super) fn gets_end_date(before: &Object, after: &Object) -> bool {
-    let day = |fields: &Object| {
-        let day = fields.get("expires_at").and_then(Json::as_str);
-        day.filter(|day| !day.is_empty()).map(str::to_owned)
-    };
-    day(after).is_some() && day(after) != day(before)
+    let [old, new] = [before, after]
+        .map(|fields| value::text(fields, "expires_at").filter(|day| !day.is_empty()));
+    new.is_some() && new != old
 }
 
 #[cfg(test)]

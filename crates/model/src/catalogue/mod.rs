@@ -36,7 +36,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     field::Scope,
-    kind::{Kind, Lookup, Rules, Section, Shape, SideList},
+    kind::{ContainerLookup, Kind, Rules, Section, Shape, SideList},
     operation::{AnyOp, OPERATIONS, Op, Parameter, Read},
     text,
     value::Json,
@@ -155,14 +155,14 @@ pub fn section(scope: Scope, name: &str) -> Option<Section> {
 }
 
 /// The kind of the containers of `scope`.
-pub fn container(scope: Scope) -> (Section, &'static Lookup) {
+pub fn container(scope: Scope) -> (Section, &'static ContainerLookup) {
     let itself = sections(scope).find(|section| section.shape == Shape::Container);
     let itself = itself.expect("every scope has a kind for its containers, as a test holds");
     (itself, lookup(scope))
 }
 
 /// How the containers of `scope` are found and read.
-pub fn lookup(scope: Scope) -> &'static Lookup {
+pub fn lookup(scope: Scope) -> &'static ContainerLookup {
     scope.of(&group::LOOKUP, &project::LOOKUP)
 }
 
@@ -186,7 +186,7 @@ static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     let mut names = BTreeSet::new();
     for section in everywhere() {
         of_schema(&section.table().schema, &mut names);
-        names.extend(section.table().specs().iter().map(|spec| spec.name));
+        names.extend(section.specs().iter().map(|spec| spec.name));
     }
     let parameters = operations::all().flat_map(|op| operations::parameters(op.row()));
     parameters.for_each(|parameter| of_parameter(parameter, &mut names));

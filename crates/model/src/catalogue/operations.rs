@@ -27,16 +27,16 @@ pub fn find(id: &str) -> Option<AnyOp> {
 }
 
 /// The fields of a section that a route accepts, as parameters.
-struct FieldParameters {
+struct BodyParameters {
     section: (Scope, &'static str),
     route: Route,
     parameters: Vec<Parameter>,
 }
 
-static BODIES: LazyLock<Vec<FieldParameters>> = LazyLock::new(|| {
+static BODIES: LazyLock<Vec<BodyParameters>> = LazyLock::new(|| {
     let named = all().filter_map(|op| op.row().fields);
     named
-        .map(|(section, route)| FieldParameters {
+        .map(|(section, route)| BodyParameters {
             section,
             route,
             parameters: accepted_parameters(section, route),
@@ -47,14 +47,14 @@ static BODIES: LazyLock<Vec<FieldParameters>> = LazyLock::new(|| {
 /// All parameters of a request for `operation`: first those of the path, then of the query, then of
 /// the body.
 pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
-    let row_parameters = || operation.parameters();
+    let mut all: Vec<_> = operation.parameters().collect();
     let body = BODIES.iter().find(|body| operation.fields == Some((body.section, body.route)));
     // Parameters of the row win: a key in the path is not in the body.
     let fields = body
         .into_iter()
         .flat_map(|body| &body.parameters)
-        .filter(|field| row_parameters().all(|p| p.name != field.name));
-    let mut all: Vec<_> = row_parameters().chain(fields).collect();
+        .filter(|field| operation.parameters().all(|parameter| parameter.name != field.name));
+    all.extend(fields);
     all.sort_by_key(|parameter| parameter.place);
     all
 }
@@ -65,20 +65,19 @@ fn accepted_parameters((scope, section): (Scope, &str), route: Route) -> Vec<Par
     let Some(section) = super::section(scope, section) else { return Vec::new() };
     let container = section.comes_with_container().then(|| super::container(scope).0);
     let sections = [Some(section), container].into_iter().flatten();
-    let specs = sections
-        .flat_map(|section| section.table().specs().iter().map(move |spec| (section, spec)));
-    let alone = |(_, spec): &(_, &'static Spec)| {
+    let specs =
+        sections.flat_map(|section| section.specs().iter().map(move |spec| (section, spec)));
+    let singles = specs.clone().filter_map(|(_, spec)| {
         let name = spec.field.grants.single_level_as.filter(|_| route == Route::Create)?;
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
         Some(Parameter::new(Place::Body, name, Type::Integer, about))
-    };
-    let singles: Vec<_> = specs.clone().filter_map(|pair| alone(&pair)).collect();
+    });
     specs
         .filter(|(_, spec)| spec.field.accepted.on(route))
         .map(|(section, spec)| {
             let all = parameter(spec.field);
             // The replacing field may not be part of this request.
-            let modern = all.replaced_by.and_then(|name| section.table().get(name));
+            let modern = all.replaced_by.and_then(|name| section.spec(name));
             let is_replaced = modern.is_none_or(|modern| modern.field.accepted.on(route));
             Parameter {
                 required: is_required(section, spec, route),

@@ -19,7 +19,7 @@ pub(super) struct PipelineSchedules;
 
 impl Rules for PipelineSchedules {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let inputs = declared.get("inputs").and_then(Value::list).into_iter().flatten();
+        let inputs = declared.list("inputs").into_iter().flatten();
         let mut names = BTreeSet::new();
         for name in inputs.filter_map(|input| input.get("name")?.as_str()) {
             if !names.insert(name) {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn inputs_are_texts_and_lists_and_an_edit_sends_what_differs() {
         let of = section("pipeline_schedules");
-        let spec = of.table().get("inputs").unwrap();
+        let spec = of.spec("inputs").unwrap();
         let declared = |written: Json| {
             let mut value = Value::Plain(written);
             forms::normalise(spec, &mut value);

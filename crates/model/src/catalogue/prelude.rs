@@ -3,10 +3,10 @@
 pub(super) use crate::{
     field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier},
     kind::{
-        Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, NoCalls, Risk, Rules, Section,
-        calls::Act, texts,
+        Call, Capability, Effect, Fault, FieldLookup, Job, LiveEntry, NoCalls, Risk, Rules,
+        Section, calls::Act, texts,
     },
     operation::{self, Op, Write},
     text,
-    value::{Fields, Json, Object, Value},
+    value::{self, Fields, Json, Object, Value, is_true},
 };

@@ -3,7 +3,8 @@
 
 use crate::{
     kind::{
-        Arrival, Facts, Lookup, Namespace, NamespaceOwner, calls::Lifecycle, needs, plain_text,
+        Arrival, ContainerLookup, Facts, Namespace, NamespaceOwner, calls::Lifecycle, needs,
+        plain_text,
     },
     level::MAINTAINER,
 };
@@ -16,7 +17,7 @@ use super::{
 };
 
 /// How a project is found and read.
-pub(super) static LOOKUP: Lookup = Lookup {
+pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator: MAINTAINER,
     get: |path| operation::PROJECT_GET.request().arg("id", path),
     path: "path_with_namespace",
@@ -37,10 +38,10 @@ impl Rules for Project {
                 Ok(creation::relocate(job, former, edit, to, "namespace"))
             }
             Act::Container(Lifecycle::Delete) => {
-                Ok(vec![container_call(job, operation::PROJECT_DELETE)])
+                Ok(vec![job.target.request(operation::PROJECT_DELETE).into()])
             }
             Act::Container(Lifecycle::Restore) => {
-                Ok(vec![container_call(job, operation::PROJECT_RESTORE)])
+                Ok(vec![job.target.request(operation::PROJECT_RESTORE).into()])
             }
             Act::Change(..) | Act::Remove(_) => Err(NoCalls::NotNeeded),
         }
@@ -50,14 +51,15 @@ impl Rules for Project {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         check_create(declared, report);
         // An undeclared setting gets the service's default.
-        let declared_or_default = |name: &str| match declared.get(name) {
-            Some(value) => value.plain().cloned(),
-            None => Some("enabled".into()),
-        };
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
             return;
         };
-        for (name, _, most, limit) in needs::fields_above_limit(settings, declared_or_default) {
+        for (name, _, most, limit) in
+            needs::fields_above_limit(settings, |name| match declared.get(name) {
+                Some(value) => value.plain().cloned(),
+                None => Some("enabled".into()),
+            })
+        {
             if declared.contains_key(most) && !declared.contains_key(name) {
                 let fault = Fault::of(texts::TOO_VISIBLE, most).fill("name", name);
                 report(fault.fill("limit", &plain_text(&limit)));
@@ -70,7 +72,7 @@ impl Rules for Project {
         if source::has_undeclared_contents(after) {
             effects.push(Effect::Fills);
         }
-        if after.get("initialize_with_readme") == Some(&Json::Bool(true)) {
+        if is_true(after, "initialize_with_readme") {
             effects.push(Effect::provides(Capability::Branch));
         }
         if source::is_imported(after)
@@ -94,9 +96,9 @@ fn facts(raw: &Object) -> Facts {
     let is_licensed = LICENSED.iter().any(|name| raw.contains_key(*name));
     Facts {
         id: raw.get("id").and_then(Json::as_u64),
-        name: raw.get("name").and_then(Json::as_str).map(str::to_owned),
+        name: value::text(raw, "name").map(str::to_owned),
         archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
-        is_empty: raw.get("empty_repo") == Some(&Json::Bool(true)),
+        is_empty: is_true(raw, "empty_repo"),
         personal_owner: owner.and_then(|owner| owner["id"].as_u64()),
         level: raw.get("permissions").map(caller_level),
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
@@ -117,14 +119,13 @@ const LICENSED: [&str; 2] = ["mirror", "approvals_before_merge"];
 /// The state of an import. The reference names two words of `import_status` (1, 3); unknown words
 /// count as running. A pull mirror uses the same field for its regular updates.
 fn arrival(raw: &Object) -> Option<Arrival> {
-    let text_of = |name| raw.get(name).and_then(Json::as_str);
-    if raw.get("mirror") == Some(&Json::Bool(true)) {
+    if is_true(raw, "mirror") {
         return None;
     }
-    match text_of("import_status")? {
+    match value::text(raw, "import_status")? {
         "none" | "finished" => None,
         "failed" => {
-            let why = text_of("import_error").map(crate::secret::judge::mask_url);
+            let why = value::text(raw, "import_error").map(crate::secret::judge::mask_url);
             Some(Arrival::Failed(why.map(|why| text::escape(&why).into_owned())))
         }
         "canceled" => Some(Arrival::Failed(Some("it was canceled".to_owned()))),
@@ -147,7 +148,7 @@ fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, NoCalls> {
         Some(calls) => calls?,
         None => create_plain(job, namespace, declared)?,
     };
-    calls.extend(source::members(job, declared)?);
+    calls.extend(source::import_members_call(job, declared)?);
     Ok(calls)
 }
 
@@ -170,21 +171,15 @@ fn create_plain(
     if route == Route::Create {
         within.insert("namespace_id".to_owned(), namespace.id.sent().into());
     }
-    let takes = |_: &str, field: &Field, _: &str| field.accepted.on(route);
-    Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
-}
-
-fn container_call(job: &Job<'_>, op: Op<Write>) -> Call {
-    job.target.addressed(op.request()).into()
+    let takes = &|_: &str, field: &Field, _: &str| field.accepted.on(route);
+    Creation { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
 /// Faults of `settings:` and `create:` of one project together (reference 2, 4.3).
 fn check_create(declared: &Fields, report: &mut dyn FnMut(Fault)) {
     source::check(super::container(Scope::Project).0.table(), declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
-        if declared.contains_key(name)
-            && declared.get("use_custom_template").and_then(Value::flag) != Some(true)
-        {
+        if declared.contains_key(name) && declared.flag("use_custom_template") != Some(true) {
             report(Fault::of(texts::TEMPLATE, name));
         }
     }

@@ -17,12 +17,10 @@ pub(super) struct ProtectedBranches;
 
 impl Rules for ProtectedBranches {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let rows = declared.get("allowed_to_unprotect").and_then(Value::plain);
-        let is_nobody = |row: &Json| {
-            row.get("access_level").and_then(Level::parse).is_some_and(|level| level.number == 0)
-        };
-        if rows.and_then(Json::as_array).is_some_and(|rows| rows.iter().any(is_nobody)) {
-            report(Fault::of(texts::NOBODY_UNPROTECTS, "allowed_to_unprotect"));
+        let rows = declared.list(UNPROTECT).into_iter().flatten();
+        let mut levels = rows.filter_map(|row| Level::parse(row.get("access_level")?));
+        if levels.any(|level| level.number == 0) {
+            report(Fault::of(texts::NOBODY_UNPROTECTS, UNPROTECT));
         }
     }
 
@@ -49,12 +47,12 @@ impl ProtectedBranches {
     /// # Errors
     /// If the declared or live rows certainly exclude the user of the token.
     fn check_right_to_unprotect(&self, job: &Job<'_>) -> Result<(), NoCalls> {
-        let spec = job.section.table().get(UNPROTECT);
-        let declared = |declared: &Fields| {
-            Some(forms::comparable(spec, declared.get(UNPROTECT)?.plain()?, job.names))
-        };
+        let spec = job.section.spec(UNPROTECT);
         let (rows, what) = match job.act {
-            Act::Create(new) => (declared(new), "would"),
+            Act::Create(new) => {
+                let rows = new.plain(UNPROTECT);
+                (rows.map(|rows| forms::comparable(spec, rows, job.names)), "would")
+            }
             Act::Change(_, live, _) | Act::Remove(live) => {
                 (live.fields.raw().get(UNPROTECT).cloned(), "do")
             }
@@ -95,21 +93,18 @@ pub(super) fn effects(
     is_edited: bool,
 ) -> Vec<Effect> {
     let is_new = before.is_empty();
-    let access_needs = |named: Named, key: &'static str| {
-        let ids = move |fields: &Object, list: &str| -> Vec<Id> {
-            let rows = fields.get(list).and_then(Json::as_array).into_iter().flatten();
-            rows.filter_map(|row| Id::of(row.get(key)?)).collect()
-        };
-        let new = lists.iter().flat_map(move |list| {
-            let known_ids = if is_edited { ids(before, list) } else { Vec::new() };
-            ids(after, list).into_iter().filter(move |id| !known_ids.contains(id))
-        });
-        new.map(move |id| Effect::needs_access(named, id)).collect::<Vec<_>>()
-    };
-    let people = access_needs(Named::User, "user_id");
-    let groups = access_needs(Named::Group, "group_id");
-    let [before, rule] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
-    std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
+    let [old, new] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
+    let mut effects = vec![Effect::Rule { before: old, after: new }];
+    for (named, key) in [(Named::User, "user_id"), (Named::Group, "group_id")] {
+        for list in lists {
+            let [old, new] = [before, after].map(|fields| -> Vec<_> {
+                value::items(fields, list).filter_map(|row| Id::of(row.get(key)?)).collect()
+            });
+            let added = new.into_iter().filter(|id| !is_edited || !old.contains(id));
+            effects.extend(added.map(|id| Effect::needs_access(named, id)));
+        }
+    }
+    effects
 }
 
 #[cfg(test)]

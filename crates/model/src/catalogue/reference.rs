@@ -10,7 +10,7 @@ use crate::{
 use super::prelude::*;
 
 /// The fields that creating an entry of `section` needs, as a sentence.
-pub fn needs(section: Section) -> Option<String> {
+pub fn needed_fields_sentence(section: Section) -> Option<String> {
     let needed = text::listed(section.required);
     (!needed.is_empty()).then(|| format!("To be created it needs {needed}."))
 }
@@ -57,8 +57,15 @@ fn allowed_values(schema: &Json) -> String {
     if schema["oneOf"].is_array() {
         return "reference to a secret".to_owned();
     }
-    let types = schema["type"].as_array().cloned().unwrap_or_else(|| vec![schema["type"].clone()]);
-    let of_type = |kind: &Json| match kind.as_str() {
+    let types = schema["type"]
+        .as_array()
+        .map_or_else(|| std::slice::from_ref(&schema["type"]), Vec::as_slice);
+    types.iter().map(|kind| values_of_type(kind, schema)).collect::<Vec<_>>().join(" or ")
+}
+
+/// The allowed values of the type `kind`, one of those in `schema`.
+fn values_of_type(kind: &Json, schema: &Json) -> String {
+    match kind.as_str() {
         Some("boolean") => "`true`, `false`".to_owned(),
         Some("integer") => match (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
             (Some(least), Some(most)) if least == most => most.to_string(),
@@ -70,13 +77,11 @@ fn allowed_values(schema: &Json) -> String {
         Some("object") => "mapping".to_owned(),
         Some("null") => "`null`".to_owned(),
         _ => "text".to_owned(),
-    };
-    types.iter().map(of_type).collect::<Vec<_>>().join(" or ")
+    }
 }
 
 /// Short remarks about restrictions of the field.
 fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<String> {
-    let when = |applies: bool, text: &str| applies.then(|| text.to_owned());
     let default = schema.get("default");
     let from = replaced.map(|release| format!(" from release {release} on")).unwrap_or_default();
     let instead = field.replaced_by();
@@ -98,14 +103,14 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
     });
     let is_never_read = field.read == Readback::Never && field.accepted.on(Route::Edit);
     let last = [
-        when(field.available.is_for_administrators(), "administrators only"),
-        when(field.accepted == Accepted::OnEdit, "set right after creation"),
-        when(field.secrecy() == Secrecy::Sensitive, "plans hide its live value"),
-        when(is_never_read, "cannot be verified: the service does not return it"),
-        when(field.read == Readback::IfPresent, "verified only where the service returns it"),
-        guard_remark(field),
+        (field.available.is_for_administrators(), "administrators only"),
+        (field.accepted == Accepted::OnEdit, "set right after creation"),
+        (field.secrecy() == Secrecy::Sensitive, "plans hide its live value"),
+        (is_never_read, "cannot be verified: the service does not return it"),
+        (field.read == Readback::IfPresent, "verified only where the service returns it"),
     ];
-    first.into_iter().flatten().chain(words).chain(last.into_iter().flatten()).collect()
+    let last = last.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text.to_owned());
+    first.into_iter().flatten().chain(words).chain(last).chain(guard_remark(field)).collect()
 }
 
 /// The guard that asks about a field, and the changes that it asks about.

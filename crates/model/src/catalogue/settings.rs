@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
-use super::prelude::*;
+use super::{fork_of::FORK_OF, prelude::*};
 use crate::kind::{
     Spec,
-    forms::{self, enabled},
+    forms::{self, is_level_enabled},
 };
 
 /// What the subject of an ID token consists of.
@@ -57,11 +57,10 @@ impl Rules for Settings {
         let waits = || match live.map(|live| live.fields.raw().get(name)) {
             Some(None) => false,
             Some(Some(Json::Null)) => true,
-            Some(shown) => is_empty && declared.get(name).and_then(Value::plain) != shown,
+            Some(shown) => is_empty && declared.plain(name) != shown,
             None => !makes_a_branch(declared),
         };
-        let is_fork = || declared.keys().any(|name| name == "fork_of");
-        if live.is_none() && name == "mr_default_target_self" && !is_fork() {
+        if live.is_none() && name == "mr_default_target_self" && !declared.contains_key(FORK_OF) {
             return Some("until the project is a fork");
         }
         let is_of_repository = section.home.scope == Scope::Project && name == "default_branch";
@@ -69,27 +68,25 @@ impl Rules for Settings {
     }
 
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
-        let config = declared.get("ci_config_path").and_then(Value::text);
+        let config = declared.text("ci_config_path");
         if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
             report(Fault::of(texts::CONFIG_PATH, "ci_config_path"));
         }
-        let claims = declared.get(CLAIMS).and_then(Value::list);
+        let claims = declared.list(CLAIMS);
         if claims.and_then(|claims| claims.first()).is_some_and(|first| first != "project_path") {
             report(Fault::of(texts::FIRST_CLAIM, CLAIMS));
         }
-        let import = declared.get("import_url").and_then(Value::text);
+        let import = declared.text("import_url");
         if written && import.is_some_and(has_user) {
             report(Fault::of(texts::IMPORT_WITH_USER, "import_url"));
         }
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let text =
-            |fields: &Object, name| fields.get(name).and_then(Json::as_str).map(str::to_owned);
         let mut effects = Vec::new();
-        if let Some(after) = text(after, "visibility") {
-            effects.push(Effect::Visibility { before: text(before, "visibility"), after });
-        }
+        let [old, new] =
+            [before, after].map(|fields| value::text(fields, "visibility").map(str::to_owned));
+        effects.extend(new.map(|after| Effect::Visibility { before: old, after }));
         effects.extend(FEATURES.iter().filter_map(|feature| {
             let [before, after] = [before, after].map(|fields| is_on(fields, feature));
             Effect::capability(Capability::Feature(feature.0), before, after)
@@ -107,7 +104,7 @@ impl Rules for Settings {
 /// True if the create request also creates the first branch. A fork, an import or a template
 /// creates it later, in the background.
 fn makes_a_branch(declared: &Fields) -> bool {
-    declared.get("initialize_with_readme").and_then(Value::flag) == Some(true)
+    declared.is_on("initialize_with_readme")
 }
 
 /// Settings of a group that affect new projects and groups below, or who may create them.
@@ -123,7 +120,7 @@ fn deprecated_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
     if spec.schema["type"] != "boolean" || twin.is_boolean() {
         Some(twin.clone())
     } else if modern.ends_with("_access_level") {
-        enabled(twin).map(Json::from)
+        is_level_enabled(twin).map(Json::from)
     } else {
         twin.as_str().map(|role| (role != "developer").into())
     }
@@ -134,14 +131,13 @@ static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     let closing = super::sections(Scope::Project).flat_map(|section| &section.home.closed_by);
     let names: BTreeSet<&str> = closing.flatten().copied().collect();
     let table = super::section(Scope::Project, SECTION).map(Section::table);
-    let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by() == Some(name);
-    let old = |name| table?.specs().iter().find(|spec| is_old(spec, name));
+    let old = |name| table?.specs().iter().find(|spec| spec.field.replaced_by() == Some(name));
     names.into_iter().map(|name| (name, old(name).map(|spec| spec.name))).collect()
 });
 
 /// True if a feature is on; `None` if unknown.
 fn is_on(fields: &Object, (name, old): &(&str, Option<&str>)) -> Option<bool> {
-    let level = fields.get(*name).and_then(enabled);
+    let level = fields.get(*name).and_then(is_level_enabled);
     level.or_else(|| fields.get((*old)?).and_then(Json::as_bool))
 }
 
@@ -158,14 +154,14 @@ fn has_user(url: &str) -> bool {
 fn cleanup_policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
     let settings = super::section(Scope::Project, SECTION);
-    let parts = settings.and_then(|section| section.table().get("container_expiration_policy"));
+    let parts = settings.and_then(|section| section.spec("container_expiration_policy"));
     let parts = parts.map(|spec| spec.parts);
     let mut policy = Object::new();
     for part in parts.into_iter().flatten() {
         let name = part.replaced_by().unwrap_or(part.name);
-        let shown = |name: &str| live.get(name).filter(|value| !value.is_null());
-        let twin = || shown("name_regex_delete").filter(|_| name == "name_regex");
-        if let Some(value) = shown(name).or_else(twin).or_else(|| live.get(name)) {
+        let twin = (name == "name_regex").then_some("name_regex_delete");
+        let mut values = [name].into_iter().chain(twin).filter_map(|name| live.get(name));
+        if let Some(value) = values.find(|value| !value.is_null()).or_else(|| live.get(name)) {
             policy.insert(name.to_owned(), value.clone());
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::{
     address::group_of,
-    kind::{Id, Namespace, forms},
+    kind::{Id, Namespace},
     operation::Place,
 };
 
@@ -30,8 +30,8 @@ pub(super) fn calls(
     namespace: &Namespace,
     declared: &Fields,
 ) -> Option<Result<Vec<Call>, NoCalls>> {
-    let fork = declared.get(FORK_OF).and_then(Value::text);
-    let host = HOSTS.iter().find(|(prefix, _)| is_from(declared, prefix));
+    let fork = declared.text(FORK_OF);
+    let host = HOSTS.iter().find(|(prefix, _)| has_field_below(declared, prefix));
     let calls = match (fork, host) {
         (Some(upstream), _) => fork_of(job, namespace, upstream, declared),
         (None, Some((prefix, op))) => import(job, namespace, prefix, *op, declared),
@@ -52,18 +52,17 @@ fn fork_of(
     upstream: &str,
     declared: &Fields,
 ) -> Result<Vec<Call>, NoCalls> {
-    let id = forms::named_id(Named::Project, upstream, job.names, FORK_OF)?;
+    let id = job.names.require(Named::Project, upstream, FORK_OF)?;
     let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.known());
     let parameters = post.operation.parameters();
     let body: Vec<_> =
         parameters.filter(|parameter| parameter.place == Place::Body).map(|p| p.name).collect();
-    let takes = |_: &str, field: &Field, sent: &str| {
+    let takes = &|_: &str, field: &Field, sent: &str| {
         field.accepted != Accepted::Never && body.contains(&sent)
     };
-    let slug = || Value::from(job.target.slug());
-    let within = [("name", slug()), ("path", slug()), ("namespace_id", namespace.id.sent().into())];
-    let within = within.map(|(name, value)| (name.to_owned(), value)).into();
-    Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+    let mut within = job.target.naming();
+    within.insert("namespace_id".to_owned(), namespace.id.sent().into());
+    Creation { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
 /// The request has no visibility: an edit sets it right after.
@@ -79,20 +78,23 @@ fn import(
         Id::Known(_) => op.request(),
         Id::OfStep(group) => op.request().after(group),
     };
-    let takes = |name: &str, _: &Field, _: &str| name.starts_with(prefix);
+    let takes = &|name: &str, _: &Field, _: &str| name.starts_with(prefix);
     let within = [("new_name", job.target.slug()), ("target_namespace", parent)];
     let within = within.map(|(name, value)| (name.to_owned(), value.into())).into();
-    Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+    Creation { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
 /// The call that copies the members of another project, if `declared` names one.
 ///
 /// # Errors
 /// If the service does not have it.
-pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, NoCalls> {
-    let Some(from) = declared.get(MEMBERS_FROM).and_then(Value::text) else { return Ok(None) };
-    let id = forms::named_id(Named::Project, from, job.names, MEMBERS_FROM)?;
-    let request = job.target.addressed(operation::IMPORT_MEMBERS.request());
+pub(super) fn import_members_call(
+    job: &Job<'_>,
+    declared: &Fields,
+) -> Result<Option<Call>, NoCalls> {
+    let Some(from) = declared.text(MEMBERS_FROM) else { return Ok(None) };
+    let id = job.names.require(Named::Project, from, MEMBERS_FROM)?;
+    let request = job.target.request(operation::IMPORT_MEMBERS);
     Ok(Some(request.arg_of("project_id", from, id.known()).into()))
 }
 
@@ -103,18 +105,17 @@ pub(super) fn is_imported(declared: &Object) -> bool {
 
 /// True if a new project contains things that no field declares.
 pub(super) fn has_undeclared_contents(declared: &Object) -> bool {
-    let is_there = |name: &str| declared.contains_key(name);
-    is_there(FORK_OF) || is_there(MEMBERS_FROM) || is_imported(declared)
+    [FORK_OF, MEMBERS_FROM].iter().any(|name| declared.contains_key(*name)) || is_imported(declared)
 }
 
-fn is_from(declared: &Fields, prefix: &str) -> bool {
+fn has_field_below(declared: &Fields, prefix: &str) -> bool {
     declared.keys().any(|name| name.starts_with(prefix))
 }
 
 /// Reports contents that exclude each other. `table` has the fields that only a create request
 /// accepts.
 pub(super) fn check(
-    table: &'static crate::kind::Table,
+    table: &'static crate::kind::FieldTable,
     declared: &Fields,
     report: &mut dyn FnMut(Fault),
 ) {
@@ -169,7 +170,9 @@ mod tests {
         let mut names = Names::default();
         names.insert(Named::Project, "acme/up", Some(4));
         names.insert(Named::Project, "acme/neo", None);
-        names.with(&[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<Created>())
+        names.with_created(
+            &[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<Created>(),
+        )
     }
 
     fn create_in(target: &Target, declared: Json) -> Result<Vec<Call>, NoCalls> {

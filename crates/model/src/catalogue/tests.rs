@@ -52,7 +52,7 @@ fn change(section: Section, name: &str, was: Option<&Json>, is: &Json) -> Vec<Ef
 #[test]
 fn a_weaker_value_is_seen_in_one_direction_only() {
     for section in catalogue::everywhere() {
-        for spec in section.table().specs() {
+        for spec in section.specs() {
             let values = from_strict_to_lax(spec.field, &spec.schema);
             let name = format!("{section:?}.{}", spec.name);
             let weakens = &spec.field.weakens;
@@ -129,7 +129,7 @@ fn fields_that_sound_like_protections_are_guarded() {
     ];
     let mut found = Vec::new();
     for section in catalogue::everywhere() {
-        for spec in section.table().specs() {
+        for spec in section.specs() {
             let sounds = SOUNDS.iter().any(|word| spec.name.contains(word));
             if sounds && !HARMLESS.contains(&spec.name) && spec.field.weakens == Weakens::Never {
                 found.push(format!("{section:?}.{}", spec.name));
@@ -185,9 +185,7 @@ fn an_empty_entry_has_nothing_confidential() {
 #[test]
 fn requests_contain_the_comparable_form_of_every_limit() {
     for section in catalogue::everywhere() {
-        for spec in
-            section.table().specs().iter().filter(|spec| spec.field.relations.limits.is_some())
-        {
+        for spec in section.specs().iter().filter(|spec| spec.field.relations.limits.is_some()) {
             let Field { compare, names, relations, .. } = spec.field;
             let is_plain = names.is_none() && relations.names_entries.is_none();
             assert!(*compare != Compare::Rows && is_plain, "{} {}", section.section, spec.name);

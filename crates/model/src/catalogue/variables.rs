@@ -18,17 +18,16 @@ pub(super) struct Variables;
 
 impl Rules for Variables {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
-        let is_hidden = |fields: &Fields| fields.get(HIDDEN).and_then(Value::flag) == Some(true);
         let (declared, live, changed) = match job.act {
             Act::Change(declared, live, changed) => (declared, live, changed),
             // An older service would store the value visibly.
-            Act::Create(declared) if is_hidden(declared) && job.release == Known::Hidden => {
+            Act::Create(declared) if declared.is_on(HIDDEN) && job.release == Known::Hidden => {
                 return Err(Fault::of(texts::MAY_BE_SHOWN, HIDDEN).into());
             }
             Act::Create(_) | Act::Remove(_) | Act::Container(_) => return job.plain(),
         };
         // Only a create request can hide a variable, and no request can make it visible again.
-        if live.fields.raw().get(HIDDEN) == Some(&Json::Bool(true)) {
+        if is_true(live.fields.raw(), HIDDEN) {
             if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {
                 return Err(Fault::of(texts::STAYS_HIDDEN, field).into());
             }
@@ -50,41 +49,35 @@ impl Rules for Variables {
 
     // Variables of type file hold long values: keys, certificates, configurations with passwords.
     fn confidential(&self, live: &Object) -> Option<&'static str> {
-        let equals = |name: &str, value: Json| live.get(name) == Some(&value);
-        let why = [
-            (equals("masked", true.into()), "masked"),
-            (equals("protected", true.into()), "protected"),
-            (equals("variable_type", "file".into()), "a file"),
-        ];
-        why.into_iter().find_map(|(holds, why)| holds.then_some(why))
+        let is_file = value::text(live, "variable_type") == Some("file");
+        let flag = ["masked", "protected"].into_iter().find(|flag| is_true(live, flag));
+        flag.or_else(|| is_file.then_some("a file"))
     }
 
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
-        let flag = |name| declared.get(name).and_then(Value::flag).unwrap_or(false);
-        let value = declared.get("value").and_then(Value::text);
-        let masked = value.filter(|_| flag("masked") || flag(HIDDEN));
+        let value = declared.text("value");
+        let masked = value.filter(|_| declared.is_on("masked") || declared.is_on(HIDDEN));
         let is_quoted = value.is_some_and(|value| Reference::in_quotes(value).is_some());
         let masked = masked.filter(|_| !is_quoted);
-        let why = masked.and_then(|value| maskable(value, flag("raw")).err());
+        let why = masked.and_then(|value| maskable(value, declared.is_on("raw")).err());
         if let Some(why) = &why {
-            let flag = if flag("masked") { "masked" } else { HIDDEN };
+            let flag = if declared.is_on("masked") { "masked" } else { HIDDEN };
             let is_expression = value.is_some_and(|value| {
                 value.contains("{{") || value.contains("${var.") || value.contains("${local.")
             });
             let name = if is_expression { texts::MASKED_EXPRESSION } else { texts::MASKED };
             report(Fault::of(name, "value").with(flag).fill("why", why));
         }
-        let is_off = |name| declared.get(name).and_then(Value::flag) == Some(false);
-        if flag(HIDDEN) && is_off("masked") {
+        if declared.is_on(HIDDEN) && declared.flag("masked") == Some(false) {
             report(Fault::of(texts::HIDDEN_UNMASKED, "masked").with(HIDDEN));
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
-        let last = declared.get("key").and_then(Value::text).and_then(|key| key.rsplit('_').next());
+        let last = declared.text("key").and_then(|key| key.rsplit('_').next());
         let is_named_so = last.is_some_and(judge::is_named_like_secret);
         // Many protected values are no secrets, such as the hosts of an environment.
         let is_likely = is_named_so || value.is_some_and(judge::has_random);
         let flags = ["masked", HIDDEN].into_iter().chain(is_likely.then_some("protected"));
-        let named = flags.into_iter().find(|name| flag(name));
+        let named = flags.into_iter().find(|name| declared.is_on(name));
         // What a reference in quotes is, is said of every field.
         let is_certain = is_quoted || value.is_some_and(|value| judge::credential(value).is_some());
         // One that cannot be masked is mended first, and may be no secret at all.

@@ -50,10 +50,11 @@ type Place = BTreeMap<&'static str, Json>;
 /// Meanings of words by place: of those that are no alias of a field.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::new(|| {
     let places: BTreeMap<&str, Place> = yaml::built_in!("catalogue/tables/words");
-    let words = |place_words: Place| {
-        place_words.into_iter().flat_map(|(sort, words)| words_with_meaning(sort, words)).collect()
-    };
-    places.into_iter().map(|(place, place_words)| (place, words(place_words))).collect()
+    let by_place = places.into_iter().map(|(place, sorts)| {
+        let words = sorts.into_iter().flat_map(|(sort, words)| words_with_meaning(sort, words));
+        (place, words.collect())
+    });
+    by_place.collect()
 });
 
 /// The words of one sort, each with its meaning.
@@ -64,12 +65,15 @@ fn words_with_meaning(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'st
         }
         words => vec![(json!(sort), words)],
     };
-    let read = |(meaning, words): (Json, Json)| {
-        let meaning = yaml::read_for_good(meaning).ok()?;
-        let words: Vec<&'static str> = yaml::read_for_good(words).ok()?;
-        Some(words.into_iter().map(move |word| (word, meaning)))
-    };
-    by_meaning.into_iter().filter_map(read).flatten().collect()
+    let mut all = Vec::new();
+    for (meaning, words) in by_meaning {
+        if let (Ok(meaning), Ok(words)) = (yaml::read_for_good(meaning), yaml::read_for_good(words))
+        {
+            let words: Vec<&'static str> = words;
+            all.extend(words.into_iter().map(|word| (word, meaning)));
+        }
+    }
+    all
 }
 
 /// The place of words that are meant at the top of any document.
@@ -91,8 +95,8 @@ pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> 
 /// All values that `written` may mean.
 pub fn options(written: &str) -> impl Iterator<Item = &'static str> {
     let written = written.trim().to_lowercase().replace(['_', '-'], " ");
-    let means = move |(_, words): &(_, &Vec<&str>)| words.contains(&&*written);
-    VALUES.iter().filter(means).map(|(option, _)| *option)
+    let meant = VALUES.iter().filter(move |(_, words)| words.contains(&&*written));
+    meant.map(|(option, _)| *option)
 }
 
 /// The field of `section`, whose `schema` is given, that an unknown `word` most likely means.
@@ -104,7 +108,7 @@ pub fn suggest_field<'k>(
 ) -> Option<&'k str> {
     match alias_in(schema, &[section, ANY], word).map(Meaning::field) {
         Some(field) => fields.iter().copied().find(|name| Some(*name) == field),
-        None => match text::likely(word, fields)[..] {
+        None => match text::likely_candidates(word, fields)[..] {
             [only] => Some(only),
             _ => None,
         },
@@ -118,7 +122,7 @@ pub fn suggest_by_position<'k>(
     keys: impl Iterator<Item = &'k str>,
 ) -> Option<(&'k str, &'static str)> {
     let (fields, unknown): (Vec<_>, Vec<_>) =
-        keys.partition(|key| section.table().get(key).is_some() || OF_ENTRIES.contains(key));
+        keys.partition(|key| section.spec(key).is_some() || OF_ENTRIES.contains(key));
     let [only] = unknown[..] else { return None };
     let required = section.table().schema["required"].as_array()?;
     let mut missing = section.identity.iter().copied().filter(|field: &&str| {
@@ -148,15 +152,17 @@ pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
 /// describes what is there, or in the next of `places`.
 pub fn alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Meaning<'s>> {
     let (first, others) = places.split_at(places.len().min(1));
-    let of_schema = || {
-        let plain = text::snake_case(word);
-        let properties = schema.get("properties").or_else(|| schema["items"].get("properties"))?;
-        let is_it = |(_, property): &(&String, &Json)| {
-            aliases(property).any(|alias| alias == word || alias == plain)
-        };
-        properties.as_object()?.iter().find(is_it).map(|(name, _)| Field(name))
-    };
-    alias(first, word).or_else(of_schema).or_else(|| alias(others, word))
+    alias(first, word).or_else(|| alias_in_schema(schema, word)).or_else(|| alias(others, word))
+}
+
+/// The property of `schema` that has the alias `word`.
+fn alias_in_schema<'s>(schema: &'s Json, word: &str) -> Option<Meaning<'s>> {
+    let plain = text::snake_case(word);
+    let properties = schema.get("properties").or_else(|| schema["items"].get("properties"))?;
+    let mut properties = properties.as_object()?.iter();
+    let (name, _) = properties
+        .find(|(_, property)| aliases(property).any(|alias| alias == word || alias == plain))?;
+    Some(Field(name))
 }
 
 impl<'m> Meaning<'m> {

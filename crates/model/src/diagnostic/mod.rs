@@ -164,7 +164,7 @@ impl Diagnostics {
 
     /// Replaces the warnings that `base` has too by their number. The files of each have these paths
     /// below their roots: the folder has another name at the base. Lines move.
-    pub fn since(&mut self, paths: &FilePaths, base: &Self, base_paths: &FilePaths) {
+    pub fn replace_old_warnings(&mut self, paths: &FilePaths, base: &Self, base_paths: &FilePaths) {
         let about = |one: &Diagnostic, paths: &FilePaths| {
             let path = one.place.as_ref().and_then(|at| paths.get(&at.file));
             (one.code, one.message.clone(), path.cloned())

@@ -7,7 +7,7 @@ use annotate_snippets::{
 };
 
 use super::{Diagnostic, Place, Severity};
-use crate::text::{escape, wrapped};
+use crate::text::{escape, wrap_lines};
 
 /// How diagnostics are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
     };
     let wrap = |text: Cow<'_, str>, before: usize| {
         let most = style.width.max(40).saturating_sub(before);
-        if style.width < NARROW { wrapped(&text, most) } else { text.into_owned() }
+        if style.width < NARROW { wrap_lines(&text, most) } else { text.into_owned() }
     };
     let title = "warning[]: ".len() + diagnostic.code.len();
     let mut group = level
@@ -82,12 +82,12 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
         group = group.element(Level::HELP.message(wrap(escape(help), NOTE)));
     }
     let mut more = rest.len();
-    let is_same = |a: &&Diagnostic, b: &&Diagnostic| {
-        (&a.place, &a.message, &a.help) == (&b.place, &b.message, &b.help)
-    };
     let mut also = Vec::new();
     let most = if diagnostic.code == GUARD { usize::MAX } else { SHOWN - 1 };
-    for same in rest.chunk_by(is_same).take(most) {
+    for same in rest
+        .chunk_by(|a, b| (&a.place, &a.message, &a.help) == (&b.place, &b.message, &b.help))
+        .take(most)
+    {
         let times = if let [_] = same { String::new() } else { format!(" ({} times)", same.len()) };
         also.push(short_form(same[0], diagnostic) + &times);
         more -= same.len();
@@ -148,6 +148,7 @@ fn with_true_column(text: String, place: &Place) -> String {
     if shown == spot.column as usize {
         return text;
     }
-    let at = |column: usize| format!("{}:{}:{column}", escape(&place.file), spot.line);
-    text.replacen(&at(shown), &at(spot.column as usize), 1)
+    let [shown, true_place] = [shown, spot.column as usize]
+        .map(|column| format!("{}:{}:{column}", escape(&place.file), spot.line));
+    text.replacen(&shown, &true_place, 1)
 }

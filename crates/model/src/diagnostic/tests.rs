@@ -306,7 +306,7 @@ fn warnings_of_the_base_are_those_of_the_same_file() {
         (&["x.yaml", "a/x.yaml", "a/x.yaml"], &["type", "type", "base"]),
     ] {
         let (mut found, paths) = all("", here);
-        found.since(&paths, &base, &base_paths);
+        found.replace_old_warnings(&paths, &base, &base_paths);
         let codes: Vec<_> = found.0.iter().map(|one| one.code).collect();
         assert_eq!(codes, expected, "{here:?}");
     }

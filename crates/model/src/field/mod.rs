@@ -74,7 +74,7 @@ pub struct Field {
     pub words: Vec<Word>,
     /// Which values are valid, beyond the type.
     #[serde(default)]
-    pub valid: Valid,
+    pub valid: ValidValues,
     /// What its value names: a user by username, a group or project by path, or a runner by its
     /// description or id. Requests contain the id. Responses contain the id under the same name
     /// (`send_as`), or under the name in `read` the name, or the URL of the page of a group.
@@ -136,7 +136,7 @@ pub struct Field {
 /// Which values are valid.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Valid {
+pub struct ValidValues {
     /// A regular expression that the text must match.
     pub pattern: Option<&'static str>,
     /// The limits of an integer, or of the number of characters of a text or of each text of a list.
@@ -172,11 +172,11 @@ impl TryFrom<String> for Range {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let wrong = "a range has two numbers, such as `1..255`; either may be missing";
         let (min, max) = text.split_once("..").ok_or(wrong)?;
-        let limit = |text: &str| match text {
+        let [min, max] = [min, max].map(|text| match text {
             "" => Ok(None),
             number => number.parse().map(Some).map_err(|_| wrong),
-        };
-        Ok(Self { min: limit(min)?, max: limit(max)? })
+        });
+        Ok(Self { min: min?, max: max? })
     }
 }
 

@@ -4,7 +4,11 @@
 //! [`Rules::calls`](super::Rules::calls). The result is at least one call, or the reason why there
 //! are none.
 
-use super::{Fault, Former, LiveEntry, Names, Section, Spec, Target, Wanted, forms, limits, texts};
+use super::{
+    Fault, Former, LiveEntry, Names, Section, Spec, Target, Wanted,
+    forms::{self, Encoder},
+    limits, texts,
+};
 use crate::{
     address::Address,
     cause::Cause,
@@ -71,6 +75,12 @@ pub enum NoCalls {
     DependsOnEntries(String),
     /// It is impossible, because of a fault of the entry or of one of its fields.
     Impossible(Fault),
+}
+
+impl From<Cause> for NoCalls {
+    fn from(cause: Cause) -> Self {
+        Self::LiveUnknown(cause)
+    }
 }
 
 impl From<Fault> for NoCalls {
@@ -176,7 +186,12 @@ pub fn preparatory_calls(
     section.rules().calls(&job).unwrap_or_default()
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// The encoder of entries.
+    const fn encoder(&self) -> Encoder<'a> {
+        Encoder { section: self.section, names: self.names }
+    }
+
     /// The calls of a plain collection.
     ///
     /// # Errors
@@ -187,15 +202,15 @@ impl Job<'_> {
             Act::Remove(live) => vec![self.remove(live)?.into()],
             Act::Container(_) => return Err(NoCalls::NotNeeded),
             Act::Change(declared, live, changed) => match self.section.home.operations.edit {
-                Some(op) if self.renews(declared, changed) => {
-                    let is_other = |name: &&&str| !self.renews(declared, &[**name]);
-                    let others: Vec<_> = changed.iter().filter(is_other).copied().collect();
+                Some(op) if self.needs_new_entry(declared, changed) => {
+                    let mut others = changed.to_vec();
+                    others.retain(|name| !self.needs_new_entry(declared, &[*name]));
                     // Until the old one is removed, only its hidden secret tells it from the new one.
                     let mut calls = match others[..] {
                         [] => Vec::new(),
                         _ => self.edit(op, declared, live, &others)?,
                     };
-                    calls.extend(self.renew(declared, live)?);
+                    calls.extend(self.add_again(declared, live)?);
                     calls
                 }
                 Some(op) => self.edit(op, declared, live, changed)?,
@@ -224,8 +239,7 @@ impl Job<'_> {
     /// As [`Self::plain`].
     pub fn create(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
-        let new = self
-            .create_request(op, forms::body(self.section, declared, Route::Create, self.names)?);
+        let new = self.create_request(op, self.encoder().body(declared, Route::Create)?);
         self.with_parent_id(new, declared)
     }
 
@@ -236,8 +250,8 @@ impl Job<'_> {
         fields: &Fields,
     ) -> Result<Request<Write>, NoCalls> {
         let Some(parent) = self.section.home.parent else { return Ok(request) };
-        let name = fields.get(parent.field).and_then(Value::text).unwrap_or_default();
-        let id = forms::entry_id(parent.section, name, self.names, parent.field)?;
+        let name = fields.text(parent.field).unwrap_or_default();
+        let id = self.names.require_entry(parent.section, name, parent.field)?;
         let container = Address::container(self.target.path.clone());
         let address = container.section(parent.section).entry(name).to_string();
         Ok(request.arg_of(parent.argument, &address, id.known()))
@@ -249,22 +263,21 @@ impl Job<'_> {
         let id = match self.act {
             Act::Create(declared) => {
                 let name = declared.get(parent.field)?.text()?;
-                forms::entry_id(parent.section, name, self.names, parent.field).ok()?.known()
+                self.names.require_entry(parent.section, name, parent.field).ok()?.known()
             }
             Act::Change(_, live, _) | Act::Remove(live) => {
-                let mut handles = self.section.home.handle.iter().zip(&live.handle);
-                handles.find(|(handle, _)| handle.field == parent.argument)?.1.as_u64()
+                self.section.address_of(live, parent.argument)?.as_u64()
             }
             Act::Container(_) => None,
         };
-        self.names.before(parent.section, id?)
+        self.names.preceding_calls(parent.section, id?)
     }
 
     fn create_request(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
         forms::send_single_level(self.section, &mut body);
-        let mut request = self.target.addressed(op.request());
+        let mut request = self.target.request(op);
         // An entry that is added at its own path has its name there, and not in the body.
-        let specs = self.section.table().specs();
+        let specs = self.section.specs();
         for handle in &self.section.home.handle {
             if let AddressKeyIn::Path(argument) = handle.place
                 && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
@@ -289,13 +302,13 @@ impl Job<'_> {
         live: &LiveEntry,
         changed: &[&str],
     ) -> Result<Vec<Call>, NoCalls> {
-        let body = forms::edit_body(self.section, declared, live, changed, self.names)?;
+        let body = self.encoder().edit_body(declared, live, changed)?;
         let (files, data) = split_files(body);
         let data: Vec<_> = if data.is_empty() {
             Vec::new()
         } else {
-            let repeated = forms::repeated(self.section, declared, live, self.names)?;
-            let undone = limits::undone(self.section, &data, Some(live));
+            let repeated = self.encoder().repeated(declared, live)?;
+            let undone = limits::switch_off_body(self.section, &data, Some(live));
             let edit = |data| {
                 self.annotate(self.addressed(op, live).fields(data).repeating(repeated.clone()))
             };
@@ -317,13 +330,11 @@ impl Job<'_> {
         let mut new = current_body.clone();
         // The live entry has the id of what its identity names. It may not have been looked up by
         // name.
-        let is_named = |name: &str| {
-            self.section.identity.contains(&name) && self.section.field(name).names.is_some()
-        };
-        let declared = declared.iter().filter(|(name, _)| !is_named(name));
-        let declared: Fields =
-            declared.map(|(name, value)| (name.clone(), value.clone())).collect();
-        new.extend(forms::body(self.section, &declared, Route::Create, self.names)?);
+        let mut declared = declared.clone();
+        declared.retain(|name, _| {
+            !self.section.identity.contains(&name) || self.section.field(name).names.is_none()
+        });
+        new.extend(self.encoder().body(&declared, Route::Create)?);
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
         let add = |body| self.with_parent_id(self.create_request(op, body), &declared);
         Ok(vec![
@@ -334,23 +345,21 @@ impl Job<'_> {
     }
 
     /// True if a secret has to be sent again that no edit can change.
-    fn renews(&self, declared: &Fields, changed: &[&str]) -> bool {
+    fn needs_new_entry(&self, declared: &Fields, changed: &[&str]) -> bool {
         changed.iter().any(|name: &&str| {
-            declared.get(name).is_some_and(|value| self.section.renews(name, value))
+            declared.get(name).is_some_and(|value| self.section.needs_new_entry(name, value))
         })
     }
 
     /// The requests that add the entry with its present secrets, and then remove the old one.
     /// Undeclared fields keep their live values.
-    fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, NoCalls> {
+    fn add_again(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, NoCalls> {
         let Some(raw) = &live.whole else { return Err(NoCalls::NotNeeded) };
         let whole = self.section.read(raw.raw(), Wanted::Known);
-        if let Some(lacking) = forms::lacking(self.section, &whole, |spec: &&Spec| {
+        let why = format!("which a new {} would not have", self.section.noun);
+        forms::require_shown(self.section, &whole, &why, |spec| {
             spec.field.accepted.on(Route::Create) && !declared.contains_key(spec.name)
-        }) {
-            let cause = format!("{lacking}, which a new {} would not have", self.section.noun);
-            return Err(NoCalls::LiveUnknown(Cause::new(cause)));
-        }
+        })?;
         let live_values = whole.fields.raw().iter().filter(|(_, value)| !value.is_null());
         let mut new: Fields =
             live_values.map(|(name, value)| (name.clone(), value.clone().into())).collect();
@@ -367,18 +376,14 @@ impl Job<'_> {
 
     /// The body that would create the live entry again.
     fn current_body(&self, live: &LiveEntry) -> Result<Fields, NoCalls> {
-        let is_created = |spec: &&Spec| spec.field.accepted.on(Route::Create);
-        if let Some(lacking) = forms::lacking(self.section, live, is_created) {
-            return Err(NoCalls::LiveUnknown(Cause::new(format!(
-                "{lacking}, which cannot be put back"
-            ))));
-        }
-        let mut specs = self.section.table().specs().iter();
+        forms::require_shown(self.section, live, "which cannot be put back", |spec| {
+            spec.field.accepted.on(Route::Create)
+        })?;
+        let mut specs = self.section.specs().iter();
         if let Some(hidden) = specs.find(|spec| forms::is_hidden(spec.field, live)) {
             let cause = format!("the service hides `{}`, which cannot be put back", hidden.name);
-            return Err(NoCalls::LiveUnknown(Cause::new(cause)));
+            return Err(Cause::new(cause).into());
         }
-        let handles = self.section.home.handle.iter().zip(&live.handle);
         let mut body = Fields::new();
         for (name, value) in live.fields.raw() {
             let field = self.section.field(name);
@@ -386,18 +391,12 @@ impl Job<'_> {
                 continue;
             }
             // The id of a named thing is one of the values that address the live entry.
-            let id = field.names.and_then(|_| {
-                handles
-                    .clone()
-                    .find(|(handle, _)| handle.field == self.section.table().sent_name(name))
-            });
-            match id {
-                Some((_, id)) => {
-                    body.insert(self.section.table().sent_name(name).to_owned(), id.clone().into());
-                }
+            let sent_name = self.section.table().sent_name(name);
+            match field.names.and_then(|_| self.section.address_of(live, sent_name)) {
+                Some(id) => body.insert(sent_name.to_owned(), id.clone().into()),
                 None => {
                     let value = Value::from(forms::without_ids(value));
-                    let (name, value) = forms::sent(self.section, name, &value, self.names)?;
+                    let (name, value) = self.encoder().field(name, &value)?;
                     body.insert(name, value);
                 }
             }
@@ -420,7 +419,7 @@ impl Job<'_> {
 
     /// A request for `live`.
     pub fn addressed(&self, op: Op<Write>, live: &LiveEntry) -> Request<Write> {
-        let request = self.target.addressed(op.request());
+        let request = self.target.request(op);
         let handles = self.section.home.handle.iter().zip(&live.handle);
         handles.fold(request, |request, (handle, value)| match handle.place {
             AddressKeyIn::Path(name) => request.arg(name, forms::plain_text(value)),

@@ -32,7 +32,7 @@ impl Section {
     /// [rules](super::Rules::check) of its kind.
     pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         for (name, value) in declared {
-            let Some(spec) = self.table().get(name) else { continue };
+            let Some(spec) = self.spec(name) else { continue };
             if written {
                 self.check_expressions(spec, value, report);
             }
@@ -67,7 +67,7 @@ impl Section {
                     texts::EXPRESSION_IN_SLASHES
                 } else if text.starts_with('*') || text.contains("|*") || text.contains("/*") {
                     texts::EXPRESSION_OF_GLOB
-                } else if text.contains("(?!") && self.table().get(&negative).is_some() {
+                } else if text.contains("(?!") && self.spec(&negative).is_some() {
                     texts::EXPRESSION_WITH_NEGATIVE
                 } else if text.contains("(?!") {
                     texts::EXPRESSION_WITH_LOOK_AROUND
@@ -88,7 +88,7 @@ impl Section {
         report: &mut dyn FnMut(Fault),
     ) {
         for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
-            let Some(spec) = self.table().get(name) else { continue };
+            let Some(spec) = self.spec(name) else { continue };
             let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
             let name = match spec.field.secrecy() {
                 Secrecy::Open if spec.field.names.is_some() => texts::CREDENTIAL_AS_NAME,
@@ -212,12 +212,11 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
         "link_url" | "image_url" => OF_BADGES,
         _ => return None,
     };
-    let names = || all.split(' ');
     text.match_indices('{').find_map(|(at, _)| {
         let name = text[at + 1..].split('}').next()?;
-        let exact = names().find(|one| *one == name);
+        let exact = all.split(' ').find(|one| *one == name);
         if text[..at].ends_with('%') {
-            text::nearest(name, names()).filter(|_| exact.is_none())
+            text::nearest(name, all.split(' ')).filter(|_| exact.is_none())
         } else {
             exact
         }
@@ -228,13 +227,12 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
 /// have no such characters, or hardly any, and only `*` stands for others. `v1.*` is a wildcard after a
 /// dot.
 fn looks_like_expression(text: &str) -> bool {
-    let is_choice = |text: &str| text.contains('{') && text.contains(',');
     let is_after_text = |at: usize| text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '*');
     text.starts_with('^')
         || text.ends_with('$')
         || text.match_indices(".*").any(|(at, _)| !is_after_text(at))
         || text.contains(['\\', '[', '?', '|'])
-        || is_choice(text)
+        || text.contains('{') && text.contains(',')
 }
 
 /// True if the scope of a variable is a word for all environments.
@@ -258,8 +256,8 @@ fn cron_fault(text: &str) -> Option<String> {
     if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
         return Some("must have five fields".to_owned());
     }
-    let is_cron_char = |c: char| c.is_ascii_alphanumeric() || " */,-#?@".contains(c);
-    if let Some(odd) = text.chars().find(|c| !is_cron_char(*c)) {
+    let mut odd = text.chars().filter(|c| !c.is_ascii_alphanumeric());
+    if let Some(odd) = odd.find(|c| !" */,-#?@".contains(*c)) {
         return Some(format!("must not have `{}`", odd.escape_debug()));
     }
     let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
@@ -299,18 +297,17 @@ fn is_scp_address(text: &str) -> bool {
 /// True if `rows` lets nobody, and others.
 fn is_nobody_beside_others(rows: &Json) -> bool {
     let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
-    let level = |row: &Json| row.get("access_level").and_then(Level::parse);
-    rows.len() > 1 && rows.iter().filter_map(level).any(|level| level.number == 0)
+    let mut levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
+    rows.len() > 1 && levels.any(|level| level.number == 0)
 }
 
 /// The fault for an unknown time zone. The part after the last `/` is a name that people use.
 fn unknown_zone(field: &'static str, zone: &str) -> Fault {
-    let last = |name: &'static str| name.rsplit('/').next().unwrap_or(name);
-    let city = zone.rsplit('/').next().unwrap_or(zone);
+    let city = city_of(zone);
     let near = time_zone::names()
-        .find(|name| last(name).eq_ignore_ascii_case(city))
+        .find(|name| city_of(name).eq_ignore_ascii_case(city))
         .or_else(|| text::nearest(zone, time_zone::names()))
-        .filter(|near| strsim::osa_distance(last(near), city) <= city.len() / 4);
+        .filter(|near| strsim::osa_distance(city_of(near), city) <= city.len() / 4);
     // The names of `Etc` count hours behind UTC, and people write hours ahead of it.
     let is_offset = zone.contains(['+', '-']);
     let name = match near {
@@ -320,6 +317,11 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
     };
     let fault = Fault::of(name, field).fill("near", near.unwrap_or_default());
     fault.fill("zone", &text::escape(zone))
+}
+
+/// The last part of the name of a time zone.
+fn city_of(zone: &str) -> &str {
+    zone.rsplit('/').next().unwrap_or(zone)
 }
 
 /// Why `text` is not a valid regular expression. The parser's grammar is close to RE2 but not the

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::{Absence, AddressKey, Place, Removal, Rules, Shape, Table};
+use super::{Absence, AddressKey, FieldTable, Place, Removal, Rules, Shape};
 use crate::{
-    field::{Accepted, Available, Field, Only, Range, Required, Scope, Valid, leaked_list},
+    field::{Accepted, Available, Field, Only, Range, Required, Scope, ValidValues, leaked_list},
     level::Level,
     operation::{Answer, AnyOp, Method, Op, Read, Write},
     page::Rows,
@@ -62,7 +62,7 @@ pub struct Kind {
     pub grants: &'static [&'static str],
     /// What the service does differently here than with most collections.
     #[serde(default)]
-    pub traits: Vec<Trait>,
+    pub traits: Vec<CollectionTrait>,
     /// How an entry is created (default: `post`).
     #[serde(default)]
     pub create: Create,
@@ -118,39 +118,38 @@ impl Kind {
 
     /// An entry in `home` as a mapping.
     pub(super) fn entry(&self, home: &Home) -> Field {
-        let here = |field: &Field| {
-            // The path contains the id of the parent.
-            let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
-            // An entry may lack a part of its identity that has a default.
-            let is_always = self.required_identity().any(|name| name == field.name)
-                && !field.nullable
-                && field.default.manifest.is_none();
-            let only = match field.available.only {
-                Only::All | Only::Group if home.available.only == Only::TopLevel => Only::TopLevel,
-                only => only,
-            };
-            Field {
-                accepted: if is_parent { Accepted::Never } else { field.accepted },
-                available: Available {
-                    since: field.available.since.or(home.available.since),
-                    only,
-                    ..field.available
-                },
-                required: if is_always { Required::Always } else { field.required },
-                ..field.clone()
-            }
-        };
-        let is_here =
-            |field: &&Field| field.is_in(home.scope) && field.accepted != Accepted::ByCall;
         let least = matches!(home.place, Place::Optional(_)).then_some(1);
-        let mut keys: Vec<_> = self.fields.iter().filter(is_here).map(here).collect();
+        let fields = self.fields.iter().filter(|field| field.is_in(home.scope));
+        let declarable = fields.filter(|field| field.accepted != Accepted::ByCall);
+        let mut keys: Vec<_> = declarable.map(|field| self.field_in(home, field)).collect();
         describe_variants(&mut keys, home.scope);
         Field {
             about: self.about,
             aliases: self.aliases.clone(),
             keys,
-            valid: Valid { items: Range { min: least, max: None }, ..Valid::default() },
+            valid: ValidValues { items: Range { min: least, max: None }, ..ValidValues::default() },
             ..Field::default()
+        }
+    }
+
+    /// `field` with what `home` says about all fields.
+    fn field_in(&self, home: &Home, field: &Field) -> Field {
+        // The path contains the id of the parent.
+        let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
+        // An entry may lack a part of its identity that has a default.
+        let is_always = self.required_identity().any(|name| name == field.name)
+            && !field.nullable
+            && field.default.manifest.is_none();
+        let only = match field.available.only {
+            Only::All | Only::Group if home.available.only == Only::TopLevel => Only::TopLevel,
+            only => only,
+        };
+        let since = field.available.since.or(home.available.since);
+        Field {
+            accepted: if is_parent { Accepted::Never } else { field.accepted },
+            available: Available { since, only, ..field.available },
+            required: if is_always { Required::Always } else { field.required },
+            ..field.clone()
         }
     }
 }
@@ -164,28 +163,32 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
         return;
     };
     first.words.retain(|word| word.available.is_in(scope));
-    let listed = |about: &str, what: &str, names: &[&str]| match names {
-        [] => about.to_owned(),
-        _ => format!("{about} {what} {}.", text::listed(names)),
-    };
     for field in others {
         let having = first.variants().filter(|(_, variant)| variant.fields.contains(field.name));
         let (needing, having): (Vec<_>, Vec<_>) =
             having.partition(|(_, variant)| variant.needs.contains(&field.name));
         let [needing, having] = [needing, having]
             .map(|variant| variant.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
-        let about = listed(field.about, "Required for", &needing);
-        field.about = listed(&about, "For", &having).leak();
+        field.about = with_list(field.about, "Required for", &needing);
+        field.about = with_list(field.about, "For", &having);
     }
     for word in &mut first.words {
         let needs = word.entry.as_ref().map_or(&[][..], |variant| variant.needs);
-        word.about = listed(word.about, "Needs", needs).leak();
+        word.about = with_list(word.about, "Needs", needs);
     }
     let variants: Vec<_> = first.words.iter().filter_map(|word| word.entry.clone()).collect();
     let identity = first.name;
     keys.retain(|field| {
         field.name == identity || variants.iter().any(|variant| variant.fields.contains(field.name))
     });
+}
+
+/// The description `about` with a sentence that starts with `what` and lists `names`, if there are some.
+fn with_list(about: &'static str, what: &str, names: &[&str]) -> &'static str {
+    match names {
+        [] => about,
+        _ => format!("{about} {what} {}.", text::listed(names)).leak(),
+    }
 }
 
 /// An action before a removal, as `stop?force=true`.
@@ -246,7 +249,7 @@ pub enum Edit {
 /// Something that the service does differently than with most collections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Trait {
+pub enum CollectionTrait {
     /// It refuses a second entry with the same identity.
     RefusesDuplicates,
     /// Its response to a write shows the entry as a GET does, so that it need not be read again.
@@ -312,7 +315,7 @@ pub struct Home {
     /// on, `kind=group` a field with this value, and `kind!=project` one that must have the other value
     /// in entries of the project or group itself.
     #[serde(default)]
-    pub inherited: Vec<Condition>,
+    pub inherited: Vec<ResponseCondition>,
     /// The message of the 404 with which the service answers if the list is empty.
     pub empty_as: Option<&'static str>,
     /// How the service shows that a single object is absent.
@@ -359,7 +362,7 @@ pub struct Home {
     pub names_people: bool,
     /// The fields of an entry here, made when they are first needed.
     #[serde(skip)]
-    pub table: OnceLock<&'static Table>,
+    pub table: OnceLock<&'static FieldTable>,
 }
 
 /// A test of a field of a response.
@@ -367,7 +370,7 @@ pub struct Home {
 #[serde(from = "String")]
 #[schemars(inline, description = "")]
 #[schemars(extend("pattern" = r"^[a-z][a-z0-9_]*(!?=\S+)?$", "examples" = ["kind!=project"]))]
-pub struct Condition {
+pub struct ResponseCondition {
     /// The name of the field in responses.
     pub field: &'static str,
     /// The value that it is compared with.
@@ -376,7 +379,7 @@ pub struct Condition {
     pub is_not: bool,
 }
 
-impl From<String> for Condition {
+impl From<String> for ResponseCondition {
     fn from(text: String) -> Self {
         let text: &'static str = text.leak();
         let (field, value) = text.split_once('=').unwrap_or((text, "true"));
@@ -386,7 +389,7 @@ impl From<String> for Condition {
     }
 }
 
-impl Condition {
+impl ResponseCondition {
     /// True if it holds of `raw`. A field that is missing has no value.
     pub fn holds(&self, raw: &Object) -> bool {
         (raw.get(self.field) == Some(&self.value)) != self.is_not

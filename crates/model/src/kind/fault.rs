@@ -1,6 +1,6 @@
 //! Faults of entries that are found without the service. Their texts are data, in `faults.yaml`.
 
-use crate::diagnostic::Severity;
+use crate::{diagnostic::Severity, text};
 
 /// The severity, the code, the message and the help of a fault.
 pub type Texts = [&'static str; 4];
@@ -49,9 +49,8 @@ impl Fault {
 
     /// The fault with `text` for this name in braces.
     pub fn fill(self, name: &str, text: &str) -> Self {
-        let place = format!("{{{name}}}");
         let [message, help] =
-            [self.message, self.help].map(|template| template.replace(&place, text));
+            [&self.message, &self.help].map(|template| text::fill(template, &[(name, &text)]));
         Self { message, help, ..self }
     }
 }

@@ -17,13 +17,13 @@ pub fn is_on(value: &Value) -> bool {
 }
 
 /// The fields of an entry of `section` that limit `switch`.
-pub fn of(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec> {
-    let specs = section.table().specs().iter();
+pub fn limiting_fields(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec> {
+    let specs = section.specs().iter();
     specs.filter(move |spec| spec.field.relations.limits == Some(switch))
 }
 
 /// The keys of a mapping that limit another key of it, each with that key.
-fn limits_within(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn limited_keys(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
     spec.parts.iter().filter_map(|field| Some((field.name, field.relations.limits?)))
 }
 
@@ -36,61 +36,57 @@ pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
 
 /// The body that turns off the limited switches that an edit with `body` turns on; empty if there
 /// are none.
-pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
-    let was_on = |value: Option<&Json>| value.is_some_and(field::is_on);
-    let now = |name: &str| live.and_then(|live| live.fields.raw().get(name));
-    let off = |spec: &Spec| {
+pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
+    let switched_off = section.specs().iter().filter_map(|spec| {
         let sent = spec.field.sent_name();
         let value = body.get(sent)?;
+        let before = live.and_then(|live| live.fields.raw().get(spec.name));
         if spec.schema["type"] == "boolean" {
-            let is_limited =
-                of(section, spec.name).any(|spec: &Spec| body.contains_key(spec.field.sent_name()));
-            let turns_on = is_limited && is_on(value) && !was_on(now(spec.name));
+            let is_limited = limiting_fields(section, spec.name)
+                .any(|spec: &Spec| body.contains_key(spec.field.sent_name()));
+            let turns_on = is_limited && is_on(value) && !before.is_some_and(field::is_on);
             return turns_on.then(|| (sent.to_owned(), Value::from(Json::Bool(false))));
         }
         let object = value.plain()?.as_object()?;
         let mut off = Object::new();
-        for (limit, switch) in limits_within(spec) {
-            let before = now(spec.name).and_then(|live| live.get(switch));
-            if object.contains_key(limit) && was_on(object.get(switch)) && !was_on(before) {
+        for (limit, switch) in limited_keys(spec) {
+            let [before, after] = [before.and_then(|live| live.get(switch)), object.get(switch)]
+                .map(|value| value.is_some_and(field::is_on));
+            if object.contains_key(limit) && after && !before {
                 off.insert(switch.to_string(), false.into());
             }
         }
         (!off.is_empty()).then(|| (sent.to_owned(), Value::from(Json::Object(off))))
-    };
-    section.table().specs().iter().filter_map(off).collect()
+    });
+    switched_off.collect()
 }
 
 /// The switches that `body` turns on and that are on in the response `raw` without the limit that
 /// was sent, each with that limit.
-pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
+pub fn unlimited_switches(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
     let mut open = Vec::new();
-    for spec in section.table().specs() {
-        let sent = body.get(spec.field.sent_name()).and_then(Value::plain);
-        let Some(sent) = sent else { continue };
-        let shown = || section.rules().decode(spec, raw);
+    for spec in section.specs() {
+        let Some(sent) = body.plain(spec.field.sent_name()) else { continue };
+        let shown = section.rules().decode(spec, raw);
         if let Some(switch) = spec.field.relations.limits
             // A limit that is `false` limits nothing.
             && *sent != Json::Bool(false)
             && is_switched_on(section, switch, body, raw)
             && spec.field.live_name().is_some()
-            && !is_shown(spec.field, sent, shown().as_ref())
+            && !is_shown(spec.field, sent, shown.as_ref())
         {
             open.push((switch.to_string(), spec.name.to_owned()));
         }
         let Some(sent) = sent.as_object() else { continue };
-        let shown = shown();
         let shown = shown.as_ref().and_then(Json::as_object);
-        for (limit, switch) in limits_within(spec) {
-            let is_on = |object: &Object| object.get(switch).is_some_and(field::is_on);
+        for (limit, switch) in limited_keys(spec) {
             // A mapping that the response lacks was not accepted, or the caller cannot see it.
             if let (Some(value), Some(shown)) = (sent.get(limit), shown)
-                && is_on(sent)
-                && is_on(shown)
+                && [sent, shown].iter().all(|object| object.get(switch).is_some_and(field::is_on))
                 && !is_shown(&Field::default(), value, shown.get(limit))
             {
-                let name = |key: &str| format!("{}.{key}", spec.name);
-                open.push((name(switch), name(limit)));
+                let [switch, limit] = [switch, limit].map(|key| format!("{}.{key}", spec.name));
+                open.push((switch, limit));
             }
         }
     }
@@ -99,7 +95,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
 
 /// True if a request with `body` turns `switch` on and the response shows that.
 fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
-    let Some(spec) = section.table().get(switch) else { return false };
+    let Some(spec) = section.spec(switch) else { return false };
     let sent = body.get(spec.field.sent_name()).is_some_and(is_on);
     sent && section.rules().decode(spec, raw).is_none_or(|shown| field::is_on(&shown))
 }
@@ -134,7 +130,7 @@ mod tests {
         ] {
             let was = was
                 .map(|was| live(hooks, json!({"id": 1, "url": "https://h", "push_events": was})));
-            let found = undone(hooks, &fields(body.clone()), was.as_ref());
+            let found = switch_off_body(hooks, &fields(body.clone()), was.as_ref());
             let was = was.map(|was| was.fields);
             let expected = if is_undone { json!({"push_events": false}) } else { json!({}) };
             assert_eq!(found, fields(expected), "{was:?} {body}");
@@ -155,8 +151,11 @@ mod tests {
             (json!({policy: {"enabled": false}}), json!({"enabled": false, "keep_n": 10}), false),
             (json!({policy: {"enabled": false}}), json!({"enabled": true, "cadence": "1d"}), false),
         ] {
-            let found =
-                undone(settings, &fields(json!({sent: body})), Some(&live(settings, was.clone())));
+            let found = switch_off_body(
+                settings,
+                &fields(json!({sent: body})),
+                Some(&live(settings, was.clone())),
+            );
             let off = json!({sent: {"enabled": false}});
             assert_eq!(found, fields(if is_undone { off } else { json!({}) }), "{was} {body}");
         }
@@ -231,7 +230,7 @@ mod tests {
             ("settings", attributes(json!({"keep_n": 10})), policy(json!({"enabled": true})), None),
         ] {
             let raw = crate::kind::testing::object(shown.clone());
-            let found = unlimited(section(name), &fields(body.clone()), &raw);
+            let found = unlimited_switches(section(name), &fields(body.clone()), &raw);
             let open = open.map(|(switch, limit)| (switch.to_owned(), limit.to_owned()));
             assert_eq!(found, Vec::from_iter(open), "{name} {body} {shown}");
         }
@@ -239,7 +238,7 @@ mod tests {
 
     #[test]
     fn only_an_active_switch_needs_its_limit() {
-        let spec = section("settings").table().get("container_expiration_policy").unwrap();
+        let spec = section("settings").spec("container_expiration_policy").unwrap();
         for (key, mapping, required) in [
             ("name_regex", json!({"enabled": true}), true),
             ("name_regex", json!({"enabled": false}), false),

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 use super::Id;
 use crate::{
     field::{Named, Scope, Tier},
-    operation::Request,
+    operation::{Op, Request},
     value::{Fields, Json, Object},
 };
 
@@ -55,6 +55,11 @@ impl Target {
     /// The path for a create request and, unless another one is declared, the name.
     pub fn naming(&self) -> Fields {
         ["name", "path"].map(|name| (name.to_owned(), self.slug().into())).into()
+    }
+
+    /// A request of `op` for this container.
+    pub fn request<E: Copy>(&self, op: Op<E>) -> Request<E> {
+        self.addressed(op.request())
     }
 
     /// `request` for this container. It contains the id, which survives a rename, or the path if
@@ -211,7 +216,7 @@ impl LiveEntry {
 
     /// The same entry without the grants to the users or groups with `ids`.
     #[must_use]
-    pub fn without_grants(&self, table: &super::Table, named: Named, ids: &[u64]) -> Self {
+    pub fn without_grants(&self, table: &super::FieldTable, named: Named, ids: &[u64]) -> Self {
         let mut entry = self.clone();
         for (name, value) in entry.fields.raw_mut() {
             if let Some(spec) = table.get(name) {

@@ -2,7 +2,7 @@
 //!
 //! A [`Kind`] describes a section of manifests and names the fields that identify an entry. Each
 //! [`Home`] describes the kind in one scope: where the live entries are, which operations write
-//! them, and which fields they have (a [`Table`], read from YAML). [`Rules`] hold what data cannot
+//! them, and which fields they have (a [`FieldTable`], read from YAML). [`Rules`] hold what data cannot
 //! express; their defaults fit a plain collection. Everything else is derived: checks, diff, plan,
 //! apply, renderers, the published schema, the convergence tests.
 //!
@@ -37,16 +37,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    field::{Accepted, Compare, Field, Readback, Route, Scope, Tier},
+    field::{Accepted, Compare, Field, Named, Readback, Route, Scope, Tier},
     level::MAINTAINER,
     operation::{Again, Op, Read, Request},
     page::Rows,
-    value::{Fields, Json, Object, Value},
+    value::{self, Fields, Json, Object, Value},
 };
 
 pub use crate::field::Risk;
 pub use calls::{Call, Job, NoCalls};
-pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
+pub use description::{CollectionTrait, Create, Detail, Edit, Home, Kind, Operations, Parent};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
 pub use fault::{Fault, Texts};
@@ -58,8 +58,8 @@ pub use live::{
 pub use names::{Created, Entries, Id, Names};
 pub use property::{property, row};
 pub use reader::{Reader, Wanted};
-pub use refs::{RefRule, Weaker, weaker};
-pub use table::{Spec, Table, Unsupported, is_list, several};
+pub use refs::{RefRule, WeakerProtection, weaker};
+pub use table::{FieldTable, Spec, Unsupported, is_list, replacement_advice};
 
 /// What guards check when an entry is removed, in addition to the number of removals. Descriptions
 /// may use the variants that are in the schema.
@@ -109,9 +109,9 @@ impl Home {
     }
 
     /// The settings that close the list, if they do ([`Self::closed_by`]).
-    pub fn closing(&self, facts: &Facts) -> Option<&[&'static str]> {
-        let is_off = |set: &&Vec<&str>| set.iter().all(|name| facts.disabled.contains(*name));
-        self.closed_by.iter().find(is_off).map(Vec::as_slice)
+    pub fn closing_settings(&self, facts: &Facts) -> Option<&[&'static str]> {
+        let mut sets = self.closed_by.iter().map(Vec::as_slice);
+        sets.find(|set| set.iter().all(|name| facts.disabled.contains(*name)))
     }
 
     /// Everything that the container needs before the entries can be changed.
@@ -121,7 +121,7 @@ impl Home {
     }
 
     /// `request` for a single entry of the list, as [`Kind::detail`] reads it, unless it is inherited.
-    pub fn one(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
+    pub fn entry_request(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
         match self.handle[..] {
             [AddressKey { field, place: AddressKeyIn::Path(argument) }, ..] => {
@@ -205,7 +205,7 @@ pub enum Place {
 
 /// How a container is found and read.
 #[derive(Debug)]
-pub struct Lookup {
+pub struct ContainerLookup {
     /// The level of access that the creator of a container gets at least.
     pub creator: u8,
     /// The GET request, by path or id.
@@ -224,10 +224,10 @@ pub struct Lookup {
     pub level: Option<fn(u64, u64) -> Request<Read>>,
 }
 
-impl Lookup {
+impl ContainerLookup {
     /// The path in the object of a container; empty if it is not there.
     pub fn path_in<'o>(&self, object: &'o Object) -> &'o str {
-        object.get(self.path).and_then(Json::as_str).unwrap_or_default()
+        value::text(object, self.path).unwrap_or_default()
     }
 }
 
@@ -297,6 +297,11 @@ impl Kind {
         self.unmanaged.iter().map(|text| text.split_once('=').unwrap_or((text, "")))
     }
 
+    /// True if entries name such a thing.
+    pub fn names(&self, thing: Named) -> bool {
+        self.fields.iter().any(|field| field.names == Some(thing))
+    }
+
     /// The fields of the identity that every entry has.
     pub fn required_identity(&self) -> impl Iterator<Item = &'static str> {
         self.identity.iter().copied().filter(|name| !self.either.contains(name))
@@ -311,8 +316,18 @@ impl Kind {
 
 impl Section {
     /// The fields of an entry.
-    pub fn table(self) -> &'static Table {
-        self.home.table.get_or_init(|| Box::leak(Box::new(Table::new(self.entry(self.home)))))
+    pub fn table(self) -> &'static FieldTable {
+        self.home.table.get_or_init(|| Box::leak(Box::new(FieldTable::new(self.entry(self.home)))))
+    }
+
+    /// The fields of an entry, in the order of their description.
+    pub fn specs(self) -> &'static [Spec] {
+        self.table().specs()
+    }
+
+    /// A field of an entry by name.
+    pub fn spec(self, name: &str) -> Option<&'static Spec> {
+        self.table().get(name)
     }
 
     /// The treatment of a field.
@@ -322,7 +337,7 @@ impl Section {
 
     /// True if only top-level groups have the section.
     pub fn is_of_top(self) -> bool {
-        self.table().specs().first().is_some_and(|spec| spec.field.available.is_of_top())
+        self.specs().first().is_some_and(|spec| spec.field.available.is_of_top())
     }
 
     /// True if the live entries are parts of the container's own object.
@@ -343,7 +358,7 @@ impl Section {
 
     /// True if only another entry can get the secret in `value`, the declared value of `name`: no
     /// edit changes it, and the service accepts the new entry beside the old one.
-    pub fn renews(self, name: &str, value: &Value) -> bool {
+    pub fn needs_new_entry(self, name: &str, value: &Value) -> bool {
         matches!(value, Value::Secret(_))
             && self.field(name).accepted == Accepted::OnCreate
             && self.may_come_twice()
@@ -375,13 +390,18 @@ impl Section {
 
     /// The id by which entries of other sections refer to `live`.
     pub fn id_of(self, live: &LiveEntry) -> Option<u64> {
-        let mut handles = self.home.handle.iter().zip(&live.handle);
-        handles.find(|(handle, _)| handle.field == "id")?.1.as_u64()
+        self.address_of(live, "id")?.as_u64()
+    }
+
+    /// The value of the response field `name` by which requests address `live`.
+    pub(super) fn address_of<'l>(self, live: &'l LiveEntry, name: &str) -> Option<&'l Json> {
+        let place = self.home.handle.iter().position(|key| key.field == name)?;
+        live.handle.get(place)
     }
 
     /// True if `raw` shows any field of the section.
     pub fn shows_any_field(self, raw: &Object) -> bool {
-        let mut names = self.table().specs().iter().filter_map(|spec| spec.field.live_name());
+        let mut names = self.specs().iter().filter_map(|spec| spec.field.live_name());
         names.any(|name| raw.contains_key(name))
     }
 
@@ -414,7 +434,7 @@ impl Section {
 
     /// The release that has the first of its fields, if it is not the oldest.
     pub fn since(self) -> Option<crate::release::Release> {
-        let specs = self.table().specs().iter().filter(|spec| !spec.field.available.local_before);
+        let specs = self.specs().iter().filter(|spec| !spec.field.available.local_before);
         specs.map(|spec| spec.field.available.since).min().flatten()
     }
 
@@ -451,7 +471,7 @@ pub struct Identity {
 }
 
 /// The comparable value of each field of an entry.
-pub type FieldOf<'a> = &'a dyn Fn(&str) -> Option<Cow<'a, Json>>;
+pub type FieldLookup<'a> = &'a dyn Fn(&str) -> Option<Cow<'a, Json>>;
 
 /// Behaviour that data cannot express. The defaults fit a plain collection.
 pub trait Rules: Sync {
@@ -461,7 +481,7 @@ pub trait Rules: Sync {
     }
 
     /// The identity of the entry with these comparable fields.
-    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
+    fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
         forms::identify(section, field)
     }
 
@@ -573,7 +593,7 @@ mod tests {
             ("shares", share(json!(4), json!(5), json!(30)), Some("group_full_path")),
             ("shares", share(json!(4), json!("acme"), json!("30")), Some("group_access_level")),
         ] {
-            assert_eq!(section(name).mistyped(&object(raw.clone())), expected, "{raw}");
+            assert_eq!(section(name).mistyped_key(&object(raw.clone())), expected, "{raw}");
         }
     }
 

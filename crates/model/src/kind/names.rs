@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::Call;
+use super::{Call, NoCalls};
 use crate::{
     cause::Cause,
     field::{Named, Scope},
@@ -152,11 +152,6 @@ impl Names {
         }
     }
 
-    /// The ids of the things called `name`, if there are several.
-    pub(super) fn several(&self, named: Named, name: &str) -> Option<&[u64]> {
-        self.several.get(&(named, key(named, name))).map(Vec::as_slice)
-    }
-
     /// Stores the level of access to which the custom role with `id` belongs.
     pub fn insert_level(&mut self, id: u64, level: u8) {
         self.levels.insert(id, level);
@@ -192,7 +187,7 @@ impl Names {
     }
 
     /// With the groups and projects that the run creates.
-    pub fn with(&self, created: &Created) -> Self {
+    pub fn with_created(&self, created: &Created) -> Self {
         Self { created: created.clone(), ..self.clone() }
     }
 
@@ -209,18 +204,18 @@ impl Names {
 
     /// The name of the entry of a section whose id is `sent` in requests.
     pub(super) fn entry_name(&self, section: &str, sent: &Json) -> Option<&str> {
-        let mut all = self.entries(section)?.as_ref().ok()?.iter();
-        let is_it = |id: &Option<Id>| id.as_ref().is_some_and(|id| id.sent() == *sent);
-        all.find(|(_, id)| is_it(id)).map(|(name, _)| name.as_str())
+        let ids = self.entries(section)?.as_ref().ok()?.iter();
+        let mut ids = ids.filter_map(|(name, id)| Some((name, id.as_ref()?)));
+        ids.find(|(_, id)| id.sent() == *sent).map(|(name, _)| name.as_str())
     }
 
     /// Stores the calls that must precede a change below the entry of `section` with this `id`.
-    pub fn insert_before(&mut self, section: &str, id: u64, calls: Vec<Call>) {
+    pub fn insert_preceding_calls(&mut self, section: &str, id: u64, calls: Vec<Call>) {
         self.before.insert((section.to_owned(), id), calls);
     }
 
     /// The calls that must precede a change below the entry of `section` with this `id`.
-    pub(super) fn before(&self, section: &str, id: u64) -> Option<&[Call]> {
+    pub(super) fn preceding_calls(&self, section: &str, id: u64) -> Option<&[Call]> {
         self.before.get(&(section.to_owned(), id)).map(Vec::as_slice)
     }
 
@@ -238,6 +233,37 @@ impl Names {
     pub fn id(&self, named: Named, name: &str) -> Option<Id> {
         let found = self.found.get(&(named, key(named, name)))?.map(Id::Known);
         found.or_else(|| self.created.id(named.scope()?, name))
+    }
+
+    /// The id of the thing that `field` calls `name`.
+    ///
+    /// # Errors
+    /// If the service does not have it, or has several.
+    pub fn require(&self, named: Named, name: &str, field: &'static str) -> Result<Id, NoCalls> {
+        self.id(named, name).ok_or_else(|| match self.several.get(&(named, key(named, name))) {
+            Some(ids) => NoCalls::several(named, name, ids, field),
+            None => NoCalls::unknown(named, name, field),
+        })
+    }
+
+    /// The id of the entry of another `section` that `field` names.
+    ///
+    /// # Errors
+    /// If it was not looked up yet, or no such entry exists or is declared.
+    pub(super) fn require_entry(
+        &self,
+        section: &str,
+        name: &str,
+        field: &'static str,
+    ) -> Result<&Id, NoCalls> {
+        match self.entries(section) {
+            None => Err(NoCalls::DependsOnEntries(section.to_owned())),
+            Some(Err(cause)) => Err(cause.clone().into()),
+            Some(Ok(ids)) => match ids.get(name) {
+                Some(Some(id)) => Ok(id),
+                found => Err(NoCalls::entry(section, name, field, found.is_some())),
+            },
+        }
     }
 
     /// The id of `name`, if it exists.
@@ -266,7 +292,7 @@ mod tests {
         assert_eq!((created.known_id("acme/team"), created.known_id("other")), (Some(7), None));
         assert_eq!(created.id(Scope::Group, "acme/team"), Some(Id::Known(7)));
         assert_eq!(created.id(Scope::Project, "acme/team"), None);
-        let names = Names::default().with(&created);
+        let names = Names::default().with_created(&created);
         assert_eq!(names.name(Named::Group, 7), Some("Acme/Team"));
         assert_eq!((names.name(Named::Project, 7), names.name(Named::Group, 4)), (None, None));
     }

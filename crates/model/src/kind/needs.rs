@@ -4,7 +4,7 @@
 use super::{LiveEntry, Section};
 use crate::{
     field::{self, Field},
-    value::{Fields, Json, Value},
+    value::{Fields, Json},
 };
 
 /// True if `value` means off.
@@ -40,7 +40,7 @@ pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) 
 impl Section {
     /// Why the declared field `name` is neither sent nor compared yet: by the [rules](super::Rules::waits),
     /// or because a field that it needs is off. The end of a sentence that starts with "waits".
-    pub fn waits(
+    pub fn missing_switch(
         self,
         name: &str,
         declared: &Fields,
@@ -60,7 +60,7 @@ fn waits(
     declared: &Fields,
     live: Option<&LiveEntry>,
 ) -> Option<&'static str> {
-    let is_on = declared.get(name).and_then(Value::plain).is_some_and(|value| !is_off(value));
+    let is_on = declared.plain(name).is_some_and(|value| !is_off(value));
     let waits = is_on && switch_state(field, declared, live) == SwitchState::Off;
     field.relations.switch().filter(|_| waits)
 }
@@ -70,8 +70,8 @@ pub(super) const LEVELS: [&str; 4] = ["disabled", "private", "enabled", "public"
 
 /// True if one level of access shows more than another.
 pub fn exceeds(level: &Json, other: &Json) -> bool {
-    let rank = |level: &Json| LEVELS.iter().position(|name| *level == **name);
-    rank(level) > rank(other) && rank(other).is_some()
+    let [rank, limit] = [level, other].map(|level| LEVELS.iter().position(|name| *level == **name));
+    limit.is_some() && rank > limit
 }
 
 /// The fields that show more than their limit: each with its level, and the limiting field with its
@@ -80,7 +80,7 @@ pub fn fields_above_limit<'s>(
     section: Section,
     value_of: impl Fn(&str) -> Option<Json> + 's,
 ) -> impl Iterator<Item = (&'static str, Json, &'static str, Json)> + 's {
-    section.table().specs().iter().filter_map(move |spec| {
+    section.specs().iter().filter_map(move |spec| {
         let most = spec.field.relations.at_most?;
         let (value, limit) = (value_of(spec.name)?, value_of(most)?);
         exceeds(&value, &limit).then_some((spec.name, value, most, limit))

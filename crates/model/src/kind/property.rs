@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde_json::json;
 
 use crate::{
-    field::{ALIASES, Compare, Field, Named, Required, Valid, ValueType},
+    field::{ALIASES, Compare, Field, Named, Required, ValidValues, ValueType},
     level::{self, Level},
     schema::{self, TextOrSecret},
     secret::Reference,
@@ -81,7 +81,7 @@ pub fn property(field: &'static Field) -> Json {
     if matches!(field.value_type, ValueType::Grants | ValueType::Approvals) && examples.is_empty() {
         examples.push(json!([{"access_level": "maintainer"}]));
     }
-    let Valid { pattern, size, items, numbers, .. } = &field.valid;
+    let ValidValues { pattern, size, items, numbers, .. } = &field.valid;
     let is_number = field.value_type == ValueType::Integer;
     let is_list = !matches!(field.value_type, ValueType::Mapping | ValueType::Spread);
     let [least, most] = [size.min, size.max].map(|limit| limit.map(Json::from));
@@ -153,7 +153,7 @@ fn type_schema(field: &'static Field) -> Json {
             "required": ["file"],
         }),
         ValueType::Level => level_schema(field, schema::of::<Level>().to_value()),
-        ValueType::RuleLevel => level::in_rules().to_value(),
+        ValueType::RuleLevel => level::rule_level_schema().to_value(),
         ValueType::Mapping | ValueType::Spread => rows(),
         ValueType::Rows => {
             // The description of the list says what a row is.

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{AddressKey, Edit, LiveEntry, LiveFields, Place, Section, Spec, is_withheld, risk};
+use super::{Edit, LiveEntry, LiveFields, Place, Section, Spec, is_withheld, risk};
 use crate::{
     field::Named,
     page::tells_apart,
@@ -12,24 +12,18 @@ use crate::{
 impl Section {
     /// The first identifying key of `raw` whose value does not have the type of the schema. Such an
     /// entry counts as not read.
-    pub fn mistyped(self, raw: &Object) -> Option<&'static str> {
+    pub fn mistyped_key(self, raw: &Object) -> Option<&'static str> {
         let rows = self.home.rows;
         let named = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
         let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
-        let tells_inherited = |key: &&str| {
-            self.home
-                .inherited
-                .iter()
-                .any(|condition| condition.is_not && *condition.field == **key)
-        };
+        let inherited = &self.home.inherited;
         let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
         keys.find(|key| {
-            if tells_inherited(key) {
-                return false;
-            }
-            let Some(value) = raw.get(*key) else { return false };
-            !tells_apart(key, value) || !self.is_typed(key, value)
+            let tells_inherited =
+                inherited.iter().any(|condition| condition.is_not && condition.field == *key);
+            let value = raw.get(*key).filter(|_| !tells_inherited);
+            value.is_some_and(|value| !tells_apart(key, value) || !self.is_typed(key, value))
         })
     }
 
@@ -49,19 +43,11 @@ impl Section {
         if spec.field.names == Some(Named::Runner) {
             return value.is_string();
         }
-        let is_of = |kind: &Json| match kind.as_str() {
-            Some("string") => value.is_string(),
-            Some("integer") => value.is_i64(),
-            Some("boolean") => value.is_boolean(),
-            Some("array") => value.is_array(),
-            Some("null") => value.is_null(),
-            _ => true,
-        };
         match &spec.schema["type"] {
             // Text, or a reference to a secret.
             Json::Null => value.is_string(),
-            Json::Array(kinds) => kinds.iter().any(is_of),
-            kind => is_of(kind),
+            Json::Array(types) => types.iter().any(|kind| has_type(value, kind)),
+            kind => has_type(value, kind),
         }
     }
 
@@ -69,12 +55,13 @@ impl Section {
     /// show them, or if an entry lacks a key that every entry has.
     pub fn read_within(self, object: &Object, wanted: Wanted<'_>) -> Option<Vec<LiveEntry>> {
         let rows = self.home.rows;
-        let is_whole = |row: &&Object| {
-            rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
-                && self.mistyped(row).is_none()
-        };
         let reader = self.reader(wanted);
-        let read = |row: &Json| Some(reader.read(row.as_object().filter(is_whole)?));
+        let read = |row: &Json| {
+            Some(reader.read(row.as_object().filter(|row| {
+                rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
+                    && self.mistyped_key(row).is_none()
+            })?))
+        };
         match self.home.place {
             Place::In(field) => object.get(field)?.as_array()?.iter().map(read).collect(),
             Place::Part { field, sign } => match object.get(field).filter(|part| !part.is_null()) {
@@ -86,7 +73,7 @@ impl Section {
     }
 
     /// `raw` with the fields that are nested in it (`nested` of a detail) beside the others.
-    pub fn flat(self, raw: &Object) -> Cow<'_, Object> {
+    pub fn flatten_detail(self, raw: &Object) -> Cow<'_, Object> {
         let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
         nested.map_or(Cow::Borrowed(raw), |nested| {
             let flattened = nested.iter().chain(raw);
@@ -114,13 +101,26 @@ impl Section {
             }
             _ => table.specs().iter().collect(),
         };
-        let is_extra = |name: &&str| table.get(name).is_none();
         let extra = match wanted {
             Wanted::All => None,
             Wanted::Known => Some(Vec::new()),
-            Wanted::Only(names) => Some(names.iter().copied().filter(is_extra).collect()),
+            Wanted::Only(names) => {
+                Some(names.iter().copied().filter(|name| table.get(name).is_none()).collect())
+            }
         };
         Reader { section: self, specs, extra }
+    }
+}
+
+/// True if `value` has the type `kind` of JSON schema.
+fn has_type(value: &Json, kind: &Json) -> bool {
+    match kind.as_str() {
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64(),
+        Some("boolean") => value.is_boolean(),
+        Some("array") => value.is_array(),
+        Some("null") => value.is_null(),
+        _ => true,
     }
 }
 
@@ -150,7 +150,7 @@ impl Reader<'_> {
     /// The live entry in comparable form, from the service's object `raw`.
     pub fn read(&self, raw: &Object) -> LiveEntry {
         let section = self.section;
-        let raw = &*section.flat(raw);
+        let raw = &*section.flatten_detail(raw);
         // A field is decoded from others too: its replacement, for example.
         let mut shown_values = Cow::Borrowed(raw);
         if raw.values().any(is_withheld) {
@@ -177,14 +177,13 @@ impl Reader<'_> {
                 }
             }
             None => {
-                let extra =
-                    shown_values.iter().filter(|(name, _)| section.table().get(name).is_none());
+                let extra = shown_values.iter().filter(|(name, _)| section.spec(name).is_none());
                 fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
             }
         }
-        let part = |handle: &AddressKey| raw.get(handle.field).cloned().unwrap_or_default();
+        let handle = section.home.handle.iter();
         LiveEntry {
-            handle: section.home.handle.iter().map(part).collect(),
+            handle: handle.map(|key| raw.get(key.field).cloned().unwrap_or_default()).collect(),
             fields: LiveFields::new(fields, withheld),
             protected: section.rules().protected(raw),
             tier: section.tier_of(raw),

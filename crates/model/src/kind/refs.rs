@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     level::Level,
     steps,
-    value::{Json, Object},
+    value::{Json, Object, is_true},
 };
 
 /// A rule for the branches, or tags, that its pattern matches.
@@ -46,14 +46,13 @@ impl RefRule {
         let rows = |list: &str| fields.get(list).and_then(Json::as_array).cloned();
         let grants = |list| rows(list).or_else(|| is_new.then(default)).unwrap_or_default();
         let unprotect = rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
-        let flag = |name| fields.get(name) == Some(&Json::Bool(true));
         Some(Box::new(Self {
             pattern,
             lets: lists.iter().map(|(list, does)| (*does, grants(list))).collect(),
             // Without rows, maintainers may.
             unprotect: unprotect.unwrap_or_else(default),
-            force: flag("allow_force_push"),
-            code_owners: flag("code_owner_approval_required"),
+            force: is_true(fields, "allow_force_push"),
+            code_owners: is_true(fields, "code_owner_approval_required"),
         }))
     }
 
@@ -74,7 +73,7 @@ impl RefRule {
 
 /// A weaker protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Weaker {
+pub struct WeakerProtection {
     /// The pattern of the rule that causes it, before or after.
     pub by: String,
     /// What becomes weaker, as the end of a sentence that starts with "would".
@@ -82,7 +81,7 @@ pub struct Weaker {
 }
 
 /// All the ways in which the rules `after` protect less than those `before`.
-pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
+pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<WeakerProtection> {
     let (rules, after) = (&RuleIndex::of(before), &RuleIndex::of(after));
     // Each pair of rules needs these, and there may be many pairs.
     let counted: Vec<_> = after.all.iter().map(|rule| rules.covering(rule)).collect();
@@ -139,7 +138,7 @@ struct BranchSet<'r> {
 }
 
 impl BranchSet<'_> {
-    fn weaker(&self) -> Vec<Weaker> {
+    fn weaker(&self) -> Vec<WeakerProtection> {
         let mut found = Vec::new();
         // The rules that still apply to all of them.
         let still = self.after.covering(self.was);
@@ -156,15 +155,16 @@ impl BranchSet<'_> {
         if self.was.code_owners && !still.iter().any(|rule| rule.code_owners) {
             found.push(self.weaker_by_itself("no longer require the approval of code owners"));
         }
-        let holds = |rule: &&RefRule| !lets_more(self.was.unprotect.iter(), &rule.unprotect);
-        if !still.is_empty() && !still.iter().any(holds) {
+        if !still.is_empty()
+            && !still.iter().any(|rule| !lets_more(self.was.unprotect.iter(), &rule.unprotect))
+        {
             found.push(self.weaker_by_itself("let more people unprotect"));
         }
         found
     }
 
-    fn weaker_by_itself(&self, how: &str) -> Weaker {
-        Weaker { by: self.was.pattern.clone(), how: how.to_owned() }
+    fn weaker_by_itself(&self, how: &str) -> WeakerProtection {
+        WeakerProtection { by: self.was.pattern.clone(), how: how.to_owned() }
     }
 
     /// Finds permissions of the rule `is` that none of `covering_before` gave for branches of both: the
@@ -173,7 +173,7 @@ impl BranchSet<'_> {
         &self,
         rule: &RefRule,
         covering_before: impl Iterator<Item = &'k &'k RefRule> + Clone,
-        found: &mut Vec<Weaker>,
+        found: &mut Vec<WeakerProtection>,
     ) {
         let (on, to) = if rule.pattern == self.was.pattern {
             Default::default()
@@ -181,7 +181,7 @@ impl BranchSet<'_> {
             let other = format!("what `{}` protects", crate::text::escape(&self.was.pattern));
             (format!(" {other}"), format!(" to {other}"))
         };
-        let mut add = |how| found.push(Weaker { by: rule.pattern.clone(), how });
+        let mut add = |how| found.push(WeakerProtection { by: rule.pattern.clone(), how });
         for (does, rows) in &rule.lets {
             if lets_more(covering_before.clone().flat_map(|rule| rule.lets(does)), rows) {
                 add(format!("let more people {does}{on}"));

@@ -26,8 +26,8 @@ pub fn change_risks(
             return None;
         }
         let how = match risk {
-            Risk::Shows => widening(name, old, new, is_private),
-            Risk::Weakens | Risk::Opens => weakening(field, name, old, new),
+            Risk::Shows => describe_widening(name, old, new, is_private),
+            Risk::Weakens | Risk::Opens => describe_weakening(field, name, old, new),
         };
         Some(Effect::Risk(risk, how?))
     };
@@ -61,14 +61,14 @@ pub fn removal_risks(section: Section, before: &Object) -> Vec<Effect> {
 /// The fields of an entry that are a protection each, so that a removal needs their live values.
 pub fn protective_fields(section: Section) -> impl Iterator<Item = &'static str> {
     let each = section.shape == Shape::List && section.removal == Removal::Nothing;
-    let specs = section.table().specs().iter().filter(move |_| each);
+    let specs = section.specs().iter().filter(move |_| each);
     let specs = specs.filter(|spec| spec.field.weakens.risk() == Some(Risk::Weakens));
     specs.map(|spec| spec.name)
 }
 
 /// True if an entry with the fields `after` may have a secret that is not written with `changed`.
 fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bool {
-    section.table().specs().iter().any(|spec| {
+    section.specs().iter().any(|spec| {
         spec.field.secrecy() == Secrecy::Reference
             && section.has(after, spec.name)
             && !changed.contains(&spec.name)
@@ -76,39 +76,48 @@ fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bo
 }
 
 /// How the new value protects less, as the end of a sentence that starts with "would".
-fn weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option<String> {
-    let flag = |value: &Json| value.as_bool().unwrap_or(false);
-    let number = |value: &Json| value.as_u64().unwrap_or(0);
-    let unknown_or = |weaker: &dyn Fn(&Json) -> bool| old.is_none_or(weaker);
-    let differs = |old: &Json| !forms::same(field.compare, new, old);
-    let replaces = |old: &Json| !is_unset(old) && differs(old);
+fn describe_weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option<String> {
+    // What is not known may have been anything.
+    let differs = old.is_none_or(|old| !forms::same(field.compare, new, old));
+    let is_replaced = differs && old.is_none_or(|old| !is_unset(old));
     let (is_weaker, how) = match field.weakens {
-        Weakens::WhenOff | Weakens::OpensWhenOff => (!flag(new) && unknown_or(&flag), "switch off"),
+        Weakens::WhenOff | Weakens::OpensWhenOff => {
+            (*new != true && old.is_none_or(|old| *old == true), "switch off")
+        }
         Weakens::WhenOn | Weakens::OpensWhenOn => {
-            (flag(new) && unknown_or(&|old| !flag(old)), "switch on")
+            (*new == true && old.is_none_or(|old| *old != true), "switch on")
         }
-        Weakens::WhenLower => (unknown_or(&|old| number(new) < number(old)), "lower"),
+        Weakens::WhenLower => (old.is_none_or(|old| number(new) < number(old)), "lower"),
         Weakens::WhenHigher => (number(new) > old.map_or(0, number), "raise"),
-        Weakens::WhenCleared => (is_unset(new) && unknown_or(&|old| !is_unset(old)), "clear"),
-        Weakens::OpensWhenMoved => (unknown_or(&replaces), "send a stored secret to a new"),
+        Weakens::WhenCleared => (is_unset(new) && old.is_none_or(|old| !is_unset(old)), "clear"),
+        Weakens::OpensWhenMoved => (is_replaced, "send a stored secret to a new"),
         Weakens::OpensWhenOutside => {
-            (is_outside(new) && unknown_or(&differs), "load the pipeline from outside with")
+            (is_outside(new) && differs, "load the pipeline from outside with")
         }
-        Weakens::WhenMoreListed => (unknown_or(&|old| is_wider(old, new)), "widen"),
-        Weakens::WhenLater | Weakens::WhenLaterIn(_) => {
-            (rank(field, new) > old.map_or(0, |old| rank(field, old)), "lower")
-        }
-        _ => (unknown_or(&replaces), "change"),
+        Weakens::WhenMoreListed => (old.is_none_or(|old| is_wider(old, new)), "widen"),
+        Weakens::WhenLater | Weakens::WhenLaterIn(_) => (
+            strictness_rank(field, new) > old.map_or(0, |old| strictness_rank(field, old)),
+            "lower",
+        ),
+        _ => (is_replaced, "change"),
     };
-    let shows_values = matches!(how, "lower" | "raise");
-    let values = |old: &Json| format!(" from {} to {}", value_text(old), value_text(new));
-    let more = old.filter(|_| shows_values).map(values).unwrap_or_default();
+    let more = match old {
+        Some(old) if matches!(how, "lower" | "raise") => {
+            format!(" from {} to {}", value_text(old), value_text(new))
+        }
+        _ => String::new(),
+    };
     let how = if is_unset(new) && how == "change" { "clear" } else { how };
     is_weaker.then(|| format!("{how} `{name}`{more}"))
 }
 
 /// How the new value shows more.
-fn widening(name: &str, old: Option<&Json>, new: &Json, is_private: bool) -> Option<String> {
+fn describe_widening(
+    name: &str,
+    old: Option<&Json>,
+    new: &Json,
+    is_private: bool,
+) -> Option<String> {
     // In a private container, others see only parts that are open to everybody.
     let least = access_rank(&Json::from(if is_private { "public" } else { "enabled" }));
     let now = access_rank(new);
@@ -127,6 +136,10 @@ fn access_rank(level: &Json) -> usize {
     }
 }
 
+fn number(value: &Json) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
 fn is_unset(value: &Json) -> bool {
     value.is_null() || value == ""
 }
@@ -138,17 +151,16 @@ fn is_outside(path: &Json) -> bool {
 
 /// True if the list `new` contains an item that `old` does not. An empty list means everything.
 fn is_wider(old: &Json, new: &Json) -> bool {
-    let items = |list: &Json| -> Vec<String> {
+    let [old, new] = [old, new].map(|list| -> Vec<_> {
         let items = list.as_str().unwrap_or_default().split(',').map(str::trim);
         items.filter(|item| !item.is_empty()).map(str::to_lowercase).collect()
-    };
-    let (old, new) = (items(old), items(new));
+    });
     !old.is_empty() && (new.is_empty() || new.iter().any(|item| !old.contains(item)))
 }
 
 /// The position of a value among those of `field`, from the one that protects most. An unknown
 /// value comes last.
-fn rank(field: &Field, value: &Json) -> usize {
+fn strictness_rank(field: &Field, value: &Json) -> usize {
     let (values, value) = (field.from_strictest(), plain_text(value));
     values.iter().position(|one| plain_text(one) == value).unwrap_or(values.len())
 }

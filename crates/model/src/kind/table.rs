@@ -46,26 +46,25 @@ impl Spec {
 
     /// The keys of the rows in the declared `value`, each with its tier.
     pub fn row_tiers(&self, value: &Value) -> Vec<(&'static str, Tier)> {
-        let rows = || value.list().into_iter().flatten();
-        let used = self.parts.iter().filter(|part| rows().any(|row| row.get(part.name).is_some()));
+        let rows = value.list().map_or(&[][..], Vec::as_slice);
+        let used =
+            self.parts.iter().filter(|part| rows.iter().any(|row| row.get(part.name).is_some()));
         used.map(|part| (part.name, part.available.tier)).collect()
     }
 
     /// The part of the declared `value` that needs a certain release, and that release: a level or
     /// word, a key of a row, or the field itself.
     pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {
-        let level = value.plain().filter(|_| self.field.is_level());
-        let level = level.and_then(Level::parse);
-        let of_level = level.and_then(|level| Some((level.word, level.since?)));
-        let of_word = || self.word(value).and_then(|word| Some((word.word, word.available.since?)));
-        let rows = value.plain().filter(|_| self.has_rows()).and_then(Json::as_array);
-        let is_there =
-            |part: &str| rows.is_some_and(|rows| rows.iter().any(|row| !row[part].is_null()));
-        let mut parts =
-            self.parts.iter().filter(|part| part.available.since.is_some() && is_there(part.name));
-        let of_row = || parts.next().and_then(|part| Some((part.name, part.available.since?)));
-        let of_field = || Some((self.name, self.field.available.since?));
-        of_level.or_else(of_word).or_else(of_row).or_else(of_field)
+        let level = value.plain().filter(|_| self.field.is_level()).and_then(Level::parse);
+        let level = level.map(|level| (level.word, level.since));
+        let word = self.word(value).map(|word| (word.word, word.available.since));
+        let rows = value.list().filter(|_| self.has_rows()).map_or(&[][..], Vec::as_slice);
+        let parts = self.parts.iter().filter(|part| part.available.since.is_some());
+        let parts = parts.filter(|part| rows.iter().any(|row| !row[part.name].is_null()));
+        let parts = parts.map(|part| (part.name, part.available.since));
+        let field = (self.name, self.field.available.since);
+        let mut all = level.into_iter().chain(word).chain(parts).chain([field]);
+        all.find_map(|(what, since)| Some((what, since?)))
     }
 
     /// The part of the declared `value` that a release removed, and that release: the field itself,
@@ -91,7 +90,7 @@ impl Spec {
 }
 
 /// The advice for a field that several others replace, from its description.
-pub fn several(schema: &Json) -> Option<String> {
+pub fn replacement_advice(schema: &Json) -> Option<String> {
     let (_, instead) = schema["description"].as_str()?.split_once(": use ")?;
     Some(format!("use {}", instead.trim_end_matches('.')))
 }
@@ -115,7 +114,7 @@ pub fn is_list(schema: &Json) -> bool {
 
 /// Every field of a kind, built once from its schema.
 #[derive(Debug)]
-pub struct Table {
+pub struct FieldTable {
     specs: Vec<Spec>,
     by_name: BTreeMap<&'static str, usize>,
     /// The first field with each name in responses.
@@ -136,7 +135,7 @@ pub struct Table {
 static EXTRA: LazyLock<Field> =
     LazyLock::new(|| Field { read: Readback::IfPresent, nullable: true, ..Field::default() });
 
-impl Table {
+impl FieldTable {
     /// The table of `entry`, a mapping that is [complete](Field::complete).
     pub fn new(entry: Field) -> Self {
         let entry: &'static Field = Box::leak(Box::new(entry));
@@ -259,13 +258,18 @@ impl Table {
     }
 
     /// Why a service of `release` cannot do what `spec` and `value` declare, if so.
-    pub fn unfit(&self, spec: &Spec, value: &Value, release: Release) -> Option<Unsupported> {
+    pub fn unsupported_value(
+        &self,
+        spec: &Spec,
+        value: &Value,
+        release: Release,
+    ) -> Option<Unsupported> {
         let name = spec.name;
         if let Some((what, until)) =
             spec.removal_release(value).filter(|(_, until)| release >= *until)
         {
             let message = format!("`{what}` is gone from release {until} on");
-            let help = match several(&spec.schema) {
+            let help = match replacement_advice(&spec.schema) {
                 _ if what != name => {
                     let options = spec.schema["enum"].as_array().into_iter().flatten();
                     let options = options.filter_map(Json::as_str).filter(|other| *other != what);
@@ -355,11 +359,11 @@ mod tests {
     use crate::yaml;
 
     /// A table of these fields.
-    fn table(fields: &str) -> Table {
+    fn table(fields: &str) -> FieldTable {
         let fields = fields.replace("\n            ", "\n");
         let parsed = yaml::parse(&format!("- {fields}"));
         let keys = yaml::read_for_good(parsed.documents[0].to_json()).unwrap();
-        Table::new(Field { keys, ..Field::default() }.complete())
+        FieldTable::new(Field { keys, ..Field::default() }.complete())
     }
 
     #[test]
@@ -371,7 +375,8 @@ mod tests {
         );
         let unfit = |word: &str, major, minor| {
             let release = Release::new(major, minor);
-            let unfit = table.unfit(&table.specs()[0], &Value::from(Json::from(word)), release);
+            let unfit =
+                table.unsupported_value(&table.specs()[0], &Value::from(Json::from(word)), release);
             unfit.map(|unfit| unfit.message)
         };
         let needs = "`new` needs release 17.7 or later";

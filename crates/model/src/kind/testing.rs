@@ -54,7 +54,7 @@ pub fn with_flags(section: Section, mut raw: Object) -> Object {
             && spec.field.available.tier == Tier::Free
             && spec.schema["type"] == "boolean"
     };
-    for spec in section.table().specs().iter().filter(is_flag) {
+    for spec in section.specs().iter().filter(is_flag) {
         let name = spec.field.live_name().unwrap_or(spec.name);
         raw.entry(name).or_insert(false.into());
     }

@@ -27,7 +27,7 @@ impl Section {
     }
 
     /// The fields that an entry with these `fields` needs in addition to those that all need.
-    pub fn needed(self, fields: &Object) -> &'static [&'static str] {
+    pub fn needed_fields(self, fields: &Object) -> &'static [&'static str] {
         self.variant(fields).map_or(&[], |variant| variant.needs)
     }
 
@@ -60,9 +60,8 @@ impl Section {
     /// fewest secrets. Empty if every entry can have the field.
     pub fn beside(self, name: &str) -> Object {
         let is_secret = |name: &str| self.field(name).secrecy() == Secrecy::Reference;
-        let example = |name: &str| {
-            &self.table().get(name).map_or(&Json::Null, |spec| &spec.schema)["examples"][0]
-        };
+        let example =
+            |name: &str| &self.spec(name).map_or(&Json::Null, |spec| &spec.schema)["examples"][0];
         let Some(first) = self.identity.first() else { return Object::new() };
         let variants = self.field(first).variants().filter(|(word, variant)| {
             let is_example = name == *first && example(name) == word;
@@ -72,8 +71,8 @@ impl Section {
             .min_by_key(|(_, variant)| variant.needs.iter().filter(|name| is_secret(name)).count());
         let Some((word, variant)) = variant else { return Object::new() };
         let needed = variant.needs.iter().map(|name| {
-            let secret = || json!({"env": name.to_uppercase()});
-            ((*name).to_owned(), if is_secret(name) { secret() } else { example(name).clone() })
+            let secret = is_secret(name).then(|| json!({"env": name.to_uppercase()}));
+            ((*name).to_owned(), secret.unwrap_or_else(|| example(name).clone()))
         });
         let mut all: Object =
             [((*first).to_owned(), word.into())].into_iter().chain(needed).collect();

@@ -34,9 +34,9 @@ impl fmt::Debug for Body {
 
 /// Live values. Their `Debug` shows names only.
 #[derive(Clone, PartialEq)]
-struct Sealed(Vec<(String, Json)>);
+struct LiveValues(Vec<(String, Json)>);
 
-impl fmt::Debug for Sealed {
+impl fmt::Debug for LiveValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.iter().map(|(name, _)| name)).finish()
     }
@@ -62,7 +62,7 @@ pub struct Request<E> {
     pub body: Body,
     /// Live values that the body also contains, because the service would reset fields that an edit
     /// lacks. They become stale.
-    repeated: Sealed,
+    repeated: LiveValues,
     /// The fields of the body whose values must not be quoted, even plain ones.
     sensitive: Vec<Cow<'static, str>>,
     /// The fields of the body that contain an id which is not known yet.
@@ -86,7 +86,7 @@ impl<E> Request<E> {
             renamed: Vec::new(),
             query: Vec::new(),
             body: Body::None,
-            repeated: Sealed(Vec::new()),
+            repeated: LiveValues(Vec::new()),
             sensitive: Vec::new(),
             naming: Vec::new(),
             once: false,
@@ -136,16 +136,13 @@ impl<E> Request<E> {
     /// 1, 1).
     pub fn rename(mut self, neutral: &'static str, name: &str) -> Self {
         if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
-            let renamed = |field: &String| {
-                field
-                    .strip_prefix(neutral)
-                    .filter(|rest| rest.starts_with('_'))
-                    .map(|rest| format!("{name}{rest}"))
-            };
-            *fields = std::mem::take(fields)
-                .into_iter()
-                .map(|(field, value)| (renamed(&field).unwrap_or(field), value))
-                .collect();
+            let renamed = std::mem::take(fields).into_iter().map(|(field, value)| {
+                match field.strip_prefix(neutral).filter(|rest| rest.starts_with('_')) {
+                    Some(rest) => (format!("{name}{rest}"), value),
+                    None => (field, value),
+                }
+            });
+            *fields = renamed.collect();
         }
         self.renamed.push((neutral, name.to_owned()));
         self
@@ -184,7 +181,7 @@ impl<E> Request<E> {
 
     /// Also sends these live values. Values of [`fields`](Self::fields) take precedence.
     pub fn repeating(mut self, live: Object) -> Self {
-        self.repeated = Sealed(live.into_iter().collect());
+        self.repeated = LiveValues(live.into_iter().collect());
         self
     }
 
@@ -251,7 +248,7 @@ impl<E> Request<E> {
     }
 
     /// The id of the only thing that it reads, if it reads by id.
-    pub fn own_id(&self) -> Option<u64> {
+    pub fn requested_id(&self) -> Option<u64> {
         let name = self.operation.path.rsplit('/').next()?.strip_prefix(':')?;
         self.argument(name)?.parse().ok()
     }
@@ -306,7 +303,7 @@ impl<E> Request<E> {
 
     /// True if it becomes wrong when live state changes: it repeats live values, or it would create
     /// a duplicate of something that was created meanwhile.
-    pub fn goes_stale(&self) -> bool {
+    pub fn becomes_stale(&self) -> bool {
         self.again() == Again::Second || self.repeated().next().is_some()
     }
 
@@ -328,13 +325,9 @@ impl<E> Request<E> {
 
     /// The live values that it repeats, without those that its fields replace.
     pub fn repeated(&self) -> impl Iterator<Item = (&str, &Json)> {
-        let replaced =
-            |name: &str| self.body_fields().is_some_and(|fields| fields.contains_key(name));
-        self.repeated
-            .0
-            .iter()
-            .filter(move |(name, _)| !replaced(name))
-            .map(|(name, value)| (name.as_str(), value))
+        let fields = self.body_fields();
+        let repeated = self.repeated.0.iter().map(|(name, value)| (name.as_str(), value));
+        repeated.filter(move |(name, _)| fields.is_none_or(|fields| !fields.contains_key(name)))
     }
 
     /// The names of everything in its body.
@@ -353,14 +346,14 @@ impl<E> Request<E> {
 
     /// The path below `/api/v4` with every argument, without the query.
     pub fn path(&self) -> String {
-        self.path_by(|name| {
+        self.path_with(|name| {
             let (_, id) = self.named.iter().find(|(argument, _)| *argument == name)?;
             id.map(|id| id.to_string())
         })
     }
 
     /// The path, with what `shown` has for an argument in its place.
-    fn path_by(&self, shown: impl Fn(&str) -> Option<String>) -> String {
+    fn path_with(&self, shown: impl Fn(&str) -> Option<String>) -> String {
         let mut path = String::with_capacity(2 * self.operation.path.len());
         for (at, segment) in self.operation.path.split('/').enumerate() {
             path.push_str(if at == 0 { "" } else { "/" });
@@ -389,12 +382,12 @@ impl<E> Request<E> {
     /// is the same before and after the thing is created.
     pub fn shown_target(&self) -> String {
         // Entries of the same container are shown by name. Addresses contain it encoded.
-        let entry = |name: &str| {
+        let path = self.path_with(|name| {
             self.named.iter().find(|(argument, _)| *argument == name)?;
             let (_, entry) = self.argument(name)?.split_once('#')?.1.split_once('/')?;
             Some(entry.to_owned())
-        };
-        self.with_query(self.path_by(entry))
+        });
+        self.with_query(path)
     }
 
     /// `path` and the query.

@@ -243,8 +243,8 @@ fn private_key_range(text: &str, at: usize) -> Option<Range<usize>> {
 
 /// The value after the `=` at `equals`, if its name is that of a secret.
 fn secret_parameter(text: &str, equals: usize) -> Option<Range<usize>> {
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_-.%[]".contains(c);
-    let name = text[..equals].rsplit(|c| !is_of_name(c)).next().unwrap_or_default();
+    let ends_name = |c: char| !c.is_ascii_alphanumeric() && !"_-.%[]".contains(c);
+    let name = text[..equals].rsplit(ends_name).next().unwrap_or_default();
     let ends = |c: char| c.is_whitespace() || "&;#\"'`<>()|,".contains(c);
     let value = text[equals + 1..].split(ends).next().unwrap_or_default();
     is_secret_parameter(&percent_decode_str(name).decode_utf8_lossy(), value)
@@ -272,8 +272,9 @@ fn is_placeholder(text: &str) -> bool {
 
 /// Adds the parts of the URL whose authority begins at `start`.
 fn add_url_parts(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) {
-    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
-    let end = text[start..].find(ends).map_or(text.len(), |length| start + length);
+    let end = text[start..]
+        .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`'))
+        .map_or(text.len(), |length| start + length);
     let path = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
     let authority = &text[start..path];
     let mut host = start;
@@ -309,11 +310,11 @@ fn add_url_parts(text: &str, start: usize, found: &mut Vec<(Credential, Range<us
 fn classify_user(text: &str, start: usize, length: usize) -> Credential {
     let information = &text[start..start + length];
     let is_ssh = text[..start].ends_with("ssh://");
-    let is_token =
-        |user: &str| user.len() >= SHORTEST[0] && user.contains(|c: char| c.is_numeric());
     let (user, password) = information.split_once(':').unwrap_or((information, ""));
     match password {
-        "" if !is_ssh && is_token(user) => Credential::Token,
+        "" if !is_ssh && user.len() >= SHORTEST[0] && user.contains(char::is_numeric) => {
+            Credential::Token
+        }
         "" => Credential::Doubt,
         _ if is_placeholder(password) => Credential::Doubt,
         _ => Credential::Password,

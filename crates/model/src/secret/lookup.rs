@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use crate::{
     field::Secrecy,
-    text::{encode, marked},
+    text::{encode, replace_ranges},
 };
 
 use super::{
@@ -192,7 +192,7 @@ impl Secrets {
     /// The value of a reference whose parts were resolved, as it is sent: text, or data.
     pub fn value(&self, reference: &Reference) -> Option<Json> {
         let resolved = self.found.get(reference).cloned();
-        let secret = resolved.unwrap_or_else(|| self.compose(reference)).ok()?;
+        let secret = resolved.unwrap_or_else(|| self.compose_value(reference)).ok()?;
         match reference {
             Reference::Data(_) => serde_json::from_str(secret.expose()).ok(),
             _ => Some(secret.expose().into()),
@@ -238,10 +238,10 @@ impl Secrets {
 
     /// A text or data, made of secrets that were resolved. Inside a URL, they are percent-encoded where
     /// it needs that.
-    fn compose(&self, reference: &Reference) -> Result<Secret, Missing> {
+    fn compose_value(&self, reference: &Reference) -> Result<Secret, Missing> {
         let found = |source: &Reference| match self.found.get(source) {
             Some(found) => Ok(found.clone()?),
-            None => self.compose(source),
+            None => self.compose_value(source),
         };
         let text = match reference {
             Reference::Env(name) => return Err(Missing::Env(name.clone())),
@@ -252,16 +252,17 @@ impl Secrets {
             Reference::Data(data) => {
                 data.to_json(&mut |reference| Ok(found(reference)?.expose().into()))?.to_string()
             }
-            Reference::Text(pieces) => {
-                let piece = |(at, piece): (usize, &Piece)| match piece {
+            Reference::Text(pieces) => pieces
+                .iter()
+                .enumerate()
+                .map(|(at, piece): (usize, &Piece)| match piece {
                     Piece::Shown(shown) => Ok(shown.clone()),
                     Piece::Secret(reference) if is_encoded(pieces, at) => {
                         Ok(encode(found(reference)?.expose()).to_string())
                     }
                     Piece::Secret(reference) => Ok(found(reference)?.expose().to_owned()),
-                };
-                pieces.iter().enumerate().map(piece).collect::<Result<String, _>>()?
-            }
+                })
+                .collect::<Result<String, _>>()?,
         };
         let is_token = self.contains_token(reference, text.as_bytes());
         if is_token { Err(Missing::OwnToken(reference.clone())) } else { Ok(Secret(text)) }
@@ -283,7 +284,7 @@ impl Secrets {
             }
             Reference::Text(_) | Reference::Data(_) => {
                 self.resolve(reference.sources());
-                self.compose(reference)
+                self.compose_value(reference)
             }
         }
     }
@@ -344,7 +345,7 @@ impl Secrets {
     /// `text` with every known secret redacted: unchanged, escaped or encoded. Without a copy if
     /// there is none.
     pub fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        marked(text, &self.find(text), MARK)
+        replace_ranges(text, &self.find(text), MARK)
     }
 }
 

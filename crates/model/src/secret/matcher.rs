@@ -47,7 +47,7 @@ const LONGER: usize = 64;
 pub(super) struct SecretMatcher {
     forms: BTreeSet<Arc<[u8]>>,
     /// Built when first needed, because secrets are added one by one.
-    finder: OnceLock<Finder>,
+    finder: OnceLock<FormFinder>,
 }
 
 impl SecretMatcher {
@@ -61,8 +61,8 @@ impl SecretMatcher {
 
     /// Adds each run of `length` characters of `secret` that has at least [`SHORTEST`] bytes.
     pub(super) fn add_pieces(&mut self, secret: &str, length: usize) {
-        let folded =
-            String::from_utf8_lossy(View::of(secret.as_bytes()).folded().bytes()).into_owned();
+        let folded = String::from_utf8_lossy(View::of(secret.as_bytes()).without_escapes().bytes())
+            .into_owned();
         for whole in [secret, &folded] {
             let chars: Vec<char> = whole.chars().collect();
             let pieces = chars.windows(length).map(|piece| String::from_iter(piece).into_bytes());
@@ -84,20 +84,16 @@ impl SecretMatcher {
         if self.forms.is_empty() || text.len() < SHORTEST {
             return Vec::new();
         }
-        let everything = || std::iter::once(0..text.len()).collect();
-        let finder = self.finder.get_or_init(|| Finder::new(&self.forms));
-        let Some(automaton) = &finder.automaton else { return everything() };
-        let next_line = |from: usize| {
-            let rest = text.as_bytes().get(from..).unwrap_or_default();
-            rest.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| from + at + 1)
-        };
+        let everything = 0..text.len();
+        let finder = self.finder.get_or_init(|| FormFinder::new(&self.forms));
+        let Some(automaton) = &finder.automaton else { return [everything].into() };
         let mut found = Vec::new();
         let mut from = 0;
         while from < text.len() {
-            let next = next_line(from.saturating_add(window));
-            let end = next_line(next.saturating_add(overlap));
+            let next = next_line(text, from.saturating_add(window));
+            let end = next_line(text, next.saturating_add(overlap));
             if u32::try_from(end - from).is_err() {
-                return everything();
+                return [everything].into();
             }
             let mut search = Search { finder, automaton, found: Vec::new() };
             search.search_layers(&View::of(&text.as_bytes()[from..end]), 0);
@@ -114,10 +110,16 @@ impl SecretMatcher {
     }
 }
 
+/// The start of the first line of `text` after the byte `from`, or its end.
+fn next_line(text: &str, from: usize) -> usize {
+    let rest = text.as_bytes().get(from..).unwrap_or_default();
+    rest.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| from + at + 1)
+}
+
 /// The forms of `secret`: unchanged, without escapes, and without line breaks.
 fn search_forms(secret: &str) -> Vec<Vec<u8>> {
     let raw = View::of(secret.as_bytes());
-    let mut folded = raw.folded().bytes().to_vec();
+    let mut folded = raw.without_escapes().bytes().to_vec();
     // Together with following text, this could be an escape.
     while folded.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
     let with_plus = folded.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
@@ -154,7 +156,7 @@ fn merge_whole_chars(whole: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usi
 /// Finds forms by their beginnings. If the automaton cannot be built because it is too large,
 /// everything counts as secret.
 #[derive(Clone)]
-struct Finder {
+struct FormFinder {
     automaton: Option<AhoCorasick>,
     /// The forms by their beginning, in any case.
     forms: Vec<Vec<Arc<[u8]>>>,
@@ -162,7 +164,7 @@ struct Finder {
     shortest: usize,
 }
 
-impl Finder {
+impl FormFinder {
     fn new(forms: &BTreeSet<Arc<[u8]>>) -> Self {
         let mut by_beginning: BTreeMap<Vec<u8>, Vec<Arc<[u8]>>> = BTreeMap::new();
         for form in forms {
@@ -236,7 +238,7 @@ impl Encoding {
 
 /// The search for the secrets of one text.
 struct Search<'f> {
-    finder: &'f Finder,
+    finder: &'f FormFinder,
     automaton: &'f AhoCorasick,
     /// The ranges found so far.
     found: Vec<Range<usize>>,
@@ -264,7 +266,7 @@ impl Search<'_> {
         if !view.has_escapes() {
             return None;
         }
-        let folded = view.folded();
+        let folded = view.without_escapes();
         self.search_plain(folded.bytes(), |range| folded.source(range));
         let below = view.unescaped().filter(|_| layer < DEEPEST)?;
         Some(self.search_escaped(&below, layer + 1).unwrap_or(below))
@@ -361,7 +363,7 @@ mod tests {
     }
 
     fn struck(known: &SecretMatcher, text: &str) -> String {
-        text::marked(text, &known.find(text), MARK).into_owned()
+        text::replace_ranges(text, &known.find(text), MARK).into_owned()
     }
 
     #[test]

@@ -45,7 +45,6 @@ impl<'t> View<'t> {
     }
 
     fn span(&self, at: usize) -> (u32, u32) {
-        let offset = |at| u32::try_from(at).unwrap_or(u32::MAX);
         self.spans.as_ref().map_or((offset(at), offset(at + 1)), |spans| spans[at])
     }
 
@@ -67,7 +66,7 @@ impl<'t> View<'t> {
     /// Removes all levels of escapes, for comparing. The result of an escape may be part of another
     /// escape. All backslashes are removed, because their number depends on the levels, and a
     /// control character becomes the letter of its escape.
-    pub(super) fn folded(&self) -> View<'static> {
+    pub(super) fn without_escapes(&self) -> View<'static> {
         let mut plain = ViewBuilder::default();
         for (at, byte) in self.bytes.iter().enumerate() {
             plain.push(*byte, self.span(at));
@@ -97,13 +96,16 @@ impl<'t> View<'t> {
 
 impl From<Vec<(u8, Range<usize>)>> for View<'static> {
     fn from(parts: Vec<(u8, Range<usize>)>) -> Self {
-        let offset = |at| u32::try_from(at).unwrap_or(u32::MAX);
         let mut view = ViewBuilder::default();
         for (byte, source) in parts {
             view.push(byte, (offset(source.start), offset(source.end)));
         }
         view.into()
     }
+}
+
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 impl From<ViewBuilder> for View<'static> {
@@ -267,7 +269,7 @@ mod tests {
     }
 
     fn folded(escaped: &str) -> String {
-        text(&View::of(escaped.as_bytes()).folded())
+        text(&View::of(escaped.as_bytes()).without_escapes())
     }
 
     #[test]
@@ -328,7 +330,7 @@ mod tests {
     #[test]
     fn each_byte_keeps_its_position() {
         let text = r"a%25252Fb\u00e9";
-        let view = View::of(text.as_bytes()).folded();
+        let view = View::of(text.as_bytes()).without_escapes();
         assert_eq!(view.bytes(), "a/bé".as_bytes());
         let sources: Vec<_> = (0..5).map(|at| &text[view.source(at..at + 1)]).collect();
         assert_eq!(sources, ["a", "%25252F", "b", r"\u00e9", r"\u00e9"]);

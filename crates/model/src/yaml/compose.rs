@@ -56,7 +56,7 @@ pub fn parse(text: &str) -> Parsed {
 }
 
 /// A node with the costs of copying it.
-struct Counted {
+struct CountedNode {
     node: Node,
     nodes: usize,
     bytes: usize,
@@ -64,7 +64,7 @@ struct Counted {
     depth: usize,
 }
 
-impl Counted {
+impl CountedNode {
     /// A collection without its children.
     const fn collection(span: Range<usize>) -> Self {
         Self { node: Node { data: Data::Null, span }, nodes: 1, bytes: 0, depth: 1 }
@@ -90,7 +90,7 @@ struct FoundKey<'t> {
 /// Builds trees from events of the parser.
 pub(super) struct Composer<'t, I: BorrowedInput<'t>> {
     events: Parser<'t, I>,
-    anchors: HashMap<usize, Counted>,
+    anchors: HashMap<usize, CountedNode>,
     pub(super) faults: Vec<YamlFault>,
     dropped: Vec<Range<usize>>,
     nodes_budget: usize,
@@ -129,7 +129,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         event: Event<'t>,
         span: Range<usize>,
         depth: usize,
-    ) -> Result<Counted, YamlFault> {
+    ) -> Result<CountedNode, YamlFault> {
         if depth > MAX_DEPTH {
             return Err(YamlFault::of(texts::TOO_DEEP, span));
         }
@@ -138,7 +138,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             Event::Scalar(text, style, anchor, tag) => {
                 let (bytes, data) =
                     (text.len(), self.read_scalar(text, style, tag.as_deref(), &span));
-                (anchor, Counted { node: Node { data, span }, nodes: 1, bytes, depth: 0 })
+                (anchor, CountedNode { node: Node { data, span }, nodes: 1, bytes, depth: 0 })
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), "seq", &span);
@@ -155,7 +155,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         if anchor != 0 {
             // The copy for aliases counts too, because anchors may be nested.
             self.spend(counted.nodes, counted.bytes, &counted.node.span)?;
-            self.anchors.insert(anchor, Counted { node: counted.node.clone(), ..counted });
+            self.anchors.insert(anchor, CountedNode { node: counted.node.clone(), ..counted });
         }
         Ok(counted)
     }
@@ -165,7 +165,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         id: usize,
         span: Range<usize>,
         depth: usize,
-    ) -> Result<Counted, YamlFault> {
+    ) -> Result<CountedNode, YamlFault> {
         let Some(target) = self.anchors.get(&id) else {
             return Err(YamlFault::of(texts::ALIAS_OF_ITSELF, span));
         };
@@ -175,11 +175,11 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
         self.spend(nodes, bytes, &span)?;
         let data = self.anchors[&id].node.data.clone();
-        Ok(Counted { node: Node { data, span }, nodes, bytes, depth: deeper })
+        Ok(CountedNode { node: Node { data, span }, nodes, bytes, depth: deeper })
     }
 
-    fn read_list(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
-        let mut list = Counted::collection(start);
+    fn read_list(&mut self, start: Range<usize>, depth: usize) -> Result<CountedNode, YamlFault> {
+        let mut list = CountedNode::collection(start);
         let mut items = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -192,8 +192,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    fn read_map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, YamlFault> {
-        let mut map = Counted::collection(start);
+    fn read_map(&mut self, start: Range<usize>, depth: usize) -> Result<CountedNode, YamlFault> {
+        let mut map = CountedNode::collection(start);
         let (mut entries, mut merged) = (Vec::new(), Vec::new());
         let dropped = self.dropped.len();
         let mut seen: BTreeMap<Cow<'t, str>, Range<usize>> = BTreeMap::new();

@@ -217,8 +217,9 @@ impl From<Json> for Node {
             Json::String(text) => Data::Text(text),
             Json::Array(items) => Data::List(items.into_iter().map(Self::from).collect()),
             Json::Object(object) => {
-                let entry = |(name, value)| (Key { name, span: 0..0 }, Self::from(value));
-                Data::Map(object.into_iter().map(entry).collect())
+                let entries = object.into_iter();
+                let entries = entries.map(|(name, value)| (Key { name, span: 0..0 }, value.into()));
+                Data::Map(entries.collect())
             }
         };
         Self { data, span: 0..0 }

@@ -7,11 +7,14 @@ use granit_parser::{BorrowedInput, ErrorKind, ScanError};
 use serde::Deserialize;
 
 use super::{Data, Node, YamlFault, compose::Composer, texts};
-use crate::text;
+use crate::{
+    text::{self, fill},
+    words,
+};
 
 /// The message for some errors of the parser.
 #[derive(Deserialize)]
-struct Message {
+struct SyntaxMessage {
     /// The names of the errors.
     errors: Vec<&'static str>,
     message: &'static str,
@@ -21,7 +24,7 @@ struct Message {
     text: Option<&'static str>,
 }
 
-static MESSAGES: LazyLock<Vec<Message>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
+static MESSAGES: LazyLock<Vec<SyntaxMessage>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
 
 /// True if the error is a tab. The parser reports it at the position of the token before, which may
 /// be a line earlier.
@@ -43,12 +46,9 @@ fn describe_error(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>)
         return (kind.to_string().into(), None);
     };
     let message = match kind {
-        ErrorKind::UnclosedFlowCollection { open } => {
-            text.message.replace("{open}", &open.to_string()).into()
-        }
+        ErrorKind::UnclosedFlowCollection { open } => fill(text.message, words![open]).into(),
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
-            let message = text.message.replace("{open}", &open.to_string());
-            message.replace("{close}", &close.to_string()).into()
+            fill(text.message, words![open, close]).into()
         }
         _ => text.message.into(),
     };

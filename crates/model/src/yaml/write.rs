@@ -3,7 +3,7 @@
 //! aligned, after it.
 
 use crate::{
-    text::{is_unsafe, wrapped},
+    text::{is_unsafe, wrap_lines},
     value::Json,
 };
 
@@ -155,7 +155,7 @@ fn write_line(out: &mut String, line: &Line, column: usize) {
 fn comment_lines(text: &str, indent: usize) -> Vec<Line> {
     let most = WIDTH.saturating_sub(indent + 2).max(40);
     let margin = " ".repeat(indent);
-    let text = wrapped(&crate::text::escape(text), most);
+    let text = wrap_lines(&crate::text::escape(text), most);
     text.split('\n').map(|line| plain(format!("{margin}# {line}"))).collect()
 }
 
@@ -187,14 +187,15 @@ fn write_item(out: &mut Vec<Line>, item: &Item, indent: usize) {
     out.push(head);
     match &item.node {
         Node::Value(Json::String(text)) => {
-            let margin = " ".repeat(indent + 2);
-            let line =
-                |line: &str| if line.is_empty() { line.into() } else { format!("{margin}{line}") };
-            out.extend(text.lines().map(|text| plain(line(text))));
+            out.extend(text.lines().map(|line| match line {
+                "" => plain(String::new()),
+                line => plain(format!("{margin}  {line}")),
+            }));
         }
         Node::Value(Json::Array(items)) => {
-            let item = |value| plain(format!("{margin}  - {}", inline(value, false)));
-            out.extend(items.iter().map(item));
+            out.extend(
+                items.iter().map(|value| plain(format!("{margin}  - {}", inline(value, false)))),
+            );
         }
         Node::Value(Json::Object(object)) => {
             for (key, value) in object {
@@ -258,12 +259,12 @@ fn flow(node: &Node, within: bool) -> Option<Line> {
 }
 
 fn flow_map(items: &[Item]) -> Option<Line> {
-    let item = |item: &Item| {
+    let (mut texts, mut besides) = (Vec::new(), Vec::new());
+    for item in items {
         let value = flow(&item.node, true).filter(|_| item.above.is_empty())?.with(item)?;
-        Some((format!("{}: {}", scalar(&item.key, true), value.text), value.beside))
-    };
-    let (texts, besides): (Vec<_>, Vec<_>) =
-        items.iter().map(item).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        texts.push(format!("{}: {}", scalar(&item.key, true), value.text));
+        besides.push(value.beside);
+    }
     let is_one = besides.windows(2).all(|pair| pair[0] == pair[1]);
     let beside = besides.into_iter().next().flatten();
     is_one.then(|| Line { text: format!("{{{}}}", texts.join(", ")), beside })
@@ -288,10 +289,10 @@ pub fn inline(value: &Json, within: bool) -> String {
             format!("[{}]", items.join(", "))
         }
         Json::Object(object) => {
-            let item = |(key, value): (&String, &Json)| {
-                format!("{}: {}", scalar(key, true), inline(value, true))
-            };
-            format!("{{{}}}", object.iter().map(item).collect::<Vec<_>>().join(", "))
+            let items = object.iter();
+            let items =
+                items.map(|(key, value)| [scalar(key, true), inline(value, true)].join(": "));
+            format!("{{{}}}", items.collect::<Vec<_>>().join(", "))
         }
         value => value.to_string(),
     }
@@ -378,16 +379,16 @@ fn is_number(text: &str) -> bool {
     if unsigned == ".inf" {
         return true;
     }
-    let of_base = |prefix: &str, base: u32| {
+    if [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().any(|(prefix, base)| {
         let digits = unsigned.strip_prefix(prefix);
         digits.is_some_and(|digits| digits.chars().all(|c| c == '_' || c.is_digit(base)))
-    };
-    if of_base("0x", 16) || of_base("0o", 8) || of_base("0b", 2) {
+    }) {
         return true;
     }
-    let is_part = |c: char| c.is_ascii_digit() || "_.:e+-tz ".contains(c);
     let starts = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    starts && unsigned.contains(|c: char| c.is_ascii_digit()) && unsigned.chars().all(is_part)
+    starts
+        && unsigned.contains(|c: char| c.is_ascii_digit())
+        && unsigned.chars().all(|c: char| c.is_ascii_digit() || "_.:e+-tz ".contains(c))
 }
 
 #[cfg(test)]

@@ -352,15 +352,24 @@ const RESOURCE_GROUPS: Collection = Collection {
     ],
     only_edited: true,
     closed_by: &[&["builds_access_level"]],
+    // From 18.4 on a setting of the project has the mode of new ones.
+    complete: |call, row| {
+        if row.id == 0 && !row.settings.contains_key(MODE) {
+            let attributes = call.project()?.attributes(call.db)?;
+            let mode = attributes.get("resource_group_default_process_mode").cloned();
+            row.set(MODE, mode.filter(Value::is_string).unwrap_or_else(|| MODES[0].into()));
+        }
+        Ok(())
+    },
     ..Collection::new("/projects/{id}/resource_groups")
 };
 
-/// Stores a resource group of a seed. From 18.4 on a setting of the project has the mode of new ones.
-pub(crate) fn plant_resource_group(call: &Call<'_>, project: &Project, key: &str) -> Result<()> {
-    let mode = project.attributes(call.db)?.get("resource_group_default_process_mode").cloned();
-    let mut row = Record::new(call.now());
-    row.set(KEY, key);
-    row.set(MODE, mode.filter(Value::is_string).unwrap_or_else(|| MODES[0].into()));
-    let holder = Holder::Project(project.id);
-    Ok(RESOURCE_GROUPS.rows.save(call, holder, &mut row)?)
+/// True if a project or group has no entry.
+pub(crate) fn is_empty(call: &Call<'_>, collection: &Collection, scope: &Scope) -> Result<bool> {
+    Ok(collection.rows.count(call, scope.holder())? == 0)
+}
+
+/// Adds the entry of a seed that has the fields of the call.
+pub(crate) fn plant(call: &Call<'_>, collection: &Collection, scope: &Scope) -> Result<()> {
+    CollectionCall { collection, scope, call }.save(&mut Record::new(call.now()))
 }

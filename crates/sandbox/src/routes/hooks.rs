@@ -193,15 +193,6 @@ fn check_filter(hook: &mut Record) -> bool {
     }
 }
 
-/// Adds a hook of a seed, unless there is one with its URL.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
-    let url = call.params.text("url")?.unwrap_or_default();
-    if !HOOKS.rows.with(call, scope.holder(), "url", &url)?.is_empty() {
-        return Ok(());
-    }
-    CollectionCall { collection: &HOOKS, scope, call }.save(&mut Record::new(call.now()))
-}
-
 /// The secret of a hook.
 pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>> {
     let found = db

@@ -95,15 +95,6 @@ fn regex_complaints(call: &Call<'_>, longest: usize, regex: &str) -> Vec<String>
     length_fault(regex, longest).into_iter().chain(invalid).collect()
 }
 
-/// Adds a push rule of a seed, unless there is one.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
-    let call = &CollectionCall { collection: &RULES, scope, call };
-    match find(call)? {
-        Some(_) => Ok(()),
-        None => call.save(&mut Record::new(call.now())),
-    }
-}
-
 /// Copies the rule of the nearest group above to a new project, if there is one.
 pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
     let is_licensed = call.tier() >= Tier::Premium;

@@ -22,6 +22,16 @@ fn built_in() -> impl Iterator<Item = &'static Collection> {
     COLLECTIONS.iter().copied().flatten()
 }
 
+/// The collections of projects that a seed may fill, by the end of their paths.
+pub(crate) fn seedable() -> impl Iterator<Item = (&'static str, &'static Collection)> {
+    built_in()
+        .filter(|collection| !collection.is_document && !collection.is_put)
+        .filter_map(|collection| {
+            Some((collection.path.strip_prefix("/projects/{id}/")?, collection))
+        })
+        .filter(|(name, _)| !name.contains('{'))
+}
+
 /// True if the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
 /// not only read it.
 pub fn serves(path: &str) -> bool {

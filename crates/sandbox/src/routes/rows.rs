@@ -199,7 +199,7 @@ impl Collection {
     }
 
     /// The field in the path of an entry.
-    fn key_field(&self) -> Option<&Field> {
+    pub(crate) fn key_field(&self) -> Option<&Field> {
         self.fields.iter().find(|field| match field.form {
             Form::Named(_) => field.name == self.key,
             _ => field.shown == self.key,

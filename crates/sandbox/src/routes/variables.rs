@@ -120,14 +120,6 @@ fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
     Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == scope))
 }
 
-/// Adds a variable of a seed; an existing one stays unchanged.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
-    let call = &CollectionCall { collection: &VARIABLES, scope, call };
-    let mut variable = Record::new(call.now());
-    call.take(&mut variable)?;
-    if is_key_taken(call, &variable)? { Ok(()) } else { call.save(&mut variable) }
-}
-
 /// The project or group, for callers who manage it. A project is closed while its CI/CD is
 /// disabled, also for reads.
 fn scope(call: &Call<'_>) -> Result<Scope> {

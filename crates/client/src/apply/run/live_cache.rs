@@ -275,7 +275,7 @@ fn shows_declared(section: &DeclaredSection, body: &Object, names: &BTreeSet<&st
         _ => true,
     };
     has_keys
-        && section.of.mistyped(body).is_none()
+        && section.of.mistyped_key(body).is_none()
         && names.iter().filter_map(|name| section.of.table().get(name)).all(|spec| {
             spec.field.read == Readback::IfPresent
                 || spec.field.live_name().is_none_or(|live| body.contains_key(live))

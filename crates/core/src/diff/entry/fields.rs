@@ -129,7 +129,7 @@ impl EntryDiff<'_> {
             match compared {
                 FieldDiff::Same
                     if resend
-                        && (self.section.renews(name, value)
+                        && (self.section.needs_new_entry(name, value)
                             || self.section.can_send_credential(name, value)) =>
                 {
                     changes.push(self.change(name, Some(live)));

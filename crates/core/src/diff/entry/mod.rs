@@ -204,7 +204,7 @@ impl<'a> EntryDiff<'a> {
 
     /// Why a field cannot be set yet.
     fn waits(&self, name: &str, live: Option<&LiveEntry>) -> Option<String> {
-        self.section.waits(name, &self.values, live, self.context.is_empty)
+        self.section.missing_switch(name, &self.values, live, self.context.is_empty)
     }
 
     fn note(&self, reason: Reason, fields: Vec<String>) -> Note {

@@ -366,7 +366,7 @@ fn use_current_names(section: Section, fields: Declared) -> Declared {
     }
     let renamed = fields.iter().map(|(name, mut field)| {
         if let Some(spec) = is_mapping(name) {
-            forms::modern(spec, &mut field.value);
+            forms::replace_deprecated_keys(spec, &mut field.value);
         }
         (name.to_owned(), field)
     });

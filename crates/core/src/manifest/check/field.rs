@@ -8,7 +8,7 @@ use super::{Check, is_below, path};
 use crate::{
     desired::Declared,
     field::{Field, Named, Required, Tier, ValueType, is_on},
-    kind::{Section, Spec, needs, several},
+    kind::{Section, Spec, needs, replacement_advice},
     manifest::{
         config,
         faults::{Part, Spot, texts, words},
@@ -73,7 +73,7 @@ impl Check<'_> {
     fn check_release(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
         let Some(release) = self.context.release else { return };
         // A section that the release lacks is reported once.
-        let unfit = section.table().unfit(spec, &field.value, release);
+        let unfit = section.table().unsupported_value(spec, &field.value, release);
         if let Some(unfit) = unfit
             && section.since().is_none_or(|since| since <= release)
         {
@@ -269,7 +269,7 @@ fn find_deprecated(
 ) {
     if schema["deprecated"] == true {
         let modern = Field::of(schema).replaced_by().map(|modern| format!("use `{modern}`"));
-        let modern = modern.or_else(|| several(schema));
+        let modern = modern.or_else(|| replacement_advice(schema));
         found.push((name.to_owned(), modern, keys.clone()));
     }
     for (name, value) in value.and_then(Json::as_object).into_iter().flatten() {

@@ -29,7 +29,7 @@ use crate::{
         self, Container, Creation, DeclaredSection, Desired, Entry, Life, PROJECTS, Unlisted,
     },
     field::{Scope, Tier},
-    kind::{self, Fault, Shape, Spec, Trait},
+    kind::{self, CollectionTrait, Fault, Shape, Spec},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
@@ -326,7 +326,7 @@ impl Check<'_> {
     /// projects may name one of them.
     fn drop_self_entry(&mut self, path: &str, sections: &mut [DeclaredSection]) {
         for section in sections {
-            if !section.of.traits.contains(&Trait::ListsItself) {
+            if !section.of.traits.contains(&CollectionTrait::ListsItself) {
                 continue;
             }
             let entries = &mut section.entries;

@@ -29,7 +29,7 @@ use crate::{
     },
     origin::{Layer, Origin, Sourced},
     secret::{Data, Piece, Reference, written},
-    text::{is_name, likely, nearest},
+    text::{is_name, likely_candidates, nearest},
     value::{self, Json, Value},
 };
 
@@ -180,7 +180,7 @@ impl<'w> Filler<'w> {
             near = Some(alias);
             texts::PARAM_ALIAS
         } else {
-            near = near.or_else(|| match likely(name, &candidates)[..] {
+            near = near.or_else(|| match likely_candidates(name, &candidates)[..] {
                 [only] => Some(only),
                 _ => None,
             });

@@ -186,7 +186,7 @@ impl Walk<'_> {
             return false;
         }
         let names: Vec<_> = properties.keys().map(String::as_str).collect();
-        let likely = text::likely(&key.name, &names);
+        let likely = text::likely_candidates(&key.name, &names);
         if !likely.is_empty() {
             return likely.iter().all(|name| !may_be_secret(&properties[*name]));
         }

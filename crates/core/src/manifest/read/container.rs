@@ -13,7 +13,7 @@ use crate::{
     catalogue::{self, words},
     desired::{self, Declared, Life, PROJECTS, Unlisted},
     field::{Scope, Secrecy},
-    kind::{self, Shape, Spec, Table, forms},
+    kind::{self, FieldTable, Shape, Spec, forms},
     manifest::faults::texts,
     origin::Sourced,
     secret::{Reference, has_reference},
@@ -192,7 +192,7 @@ impl Reader<'_, '_> {
     /// Adds the fields of a mapping that are in the table, with `prefix` before each name.
     fn add_fields<'n>(
         &self,
-        table: &'static Table,
+        table: &'static FieldTable,
         prefix: &str,
         node: &Node,
         found: &mut FoundFields<'n>,

@@ -104,7 +104,7 @@ fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<Known> {
     let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
     let of_groups = if kind.rule_scope() == Some(Scope::Group) { " with `for: Group`" } else { "" };
     let homes = vec![format!("`kind: {}`{of_groups}", kind.name())];
-    Some(Known { homes, needs: section.and_then(reference::needs), ..description })
+    Some(Known { homes, needs: section.and_then(reference::needed_fields_sentence), ..description })
 }
 
 /// The description of `name` in the schema `root`.

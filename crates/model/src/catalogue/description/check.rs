@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    fault::{DATA, DescriptionFault, Fit, fault},
+    fault::{DATA, DescriptionFault, KeyFit, fault},
     make,
 };
 use crate::{
@@ -55,15 +55,15 @@ impl Check<'_> {
     }
 
     fn check_section(&mut self, registry: &Registry, reserved: &[String]) {
-        let is_section = |name: &str| registry.kinds().iter().any(|kind| kind.section == name);
-        let is_reserved = |name: &str| reserved.iter().any(|other| other == name);
+        let sections: BTreeSet<_> = registry.kinds().iter().map(|kind| kind.section).collect();
+        let reserved: BTreeSet<_> = reserved.iter().map(String::as_str).collect();
         let Kind { section, aliases, removal, .. } = self.description;
-        if is_section(section) {
+        if sections.contains(section) {
             self.report_about("section", "section_twice", section);
-        } else if is_reserved(section) {
+        } else if reserved.contains(section) {
             self.report_about("section", "section_of_documents", section);
         }
-        if let Some(alias) = aliases.iter().find(|name| is_section(name) || is_reserved(name)) {
+        if let Some(alias) = aliases.iter().find(|name| (&sections | &reserved).contains(*name)) {
             self.report_about("aliases", "alias_of_documents", alias);
         }
         if *removal == Removal::Access && !self.has_type(ValueType::Level) {
@@ -234,7 +234,7 @@ impl Check<'_> {
 
     /// Keys that only fit certain types of fields.
     fn check_key_types(&mut self, at: &str, field: &Field, written: &Json) {
-        for Fit { key, values, types, help } in &DATA.keys {
+        for KeyFit { key, values, types, help } in &DATA.keys {
             let value = written.pointer(&format!("/{key}"));
             let is_about = value.is_some_and(|value| values.is_empty() || values.contains(value));
             if is_about && !types.contains(&field.value_type) {
@@ -333,8 +333,9 @@ impl Check<'_> {
             return self.report(format!("{at}/examples"), "no_example");
         }
         let defaults = [("create", &field.default.create), ("service", &field.default.service)];
-        let is_wrong = |value: &Json| !validator.is_valid(value);
-        let wrong = defaults.into_iter().find(|(_, value)| value.as_ref().is_some_and(is_wrong));
+        let wrong = defaults
+            .into_iter()
+            .find(|(_, value)| value.as_ref().is_some_and(|value| !validator.is_valid(value)));
         if let Some((key, _)) = wrong {
             self.report(format!("{at}/default/{key}"), "no_default");
         }
@@ -394,8 +395,7 @@ impl Check<'_> {
         operations: &[&'o Operation],
     ) -> Option<(&'static str, &'o str)> {
         let names_any = |name: &str| path.names().any(|part| DATA.paths[name].contains(&part));
-        let names_runners = |field: &Field| field.names == Some(Named::Runner);
-        if names_any("shown_once") && !self.description.fields.iter().any(names_runners) {
+        if names_any("shown_once") && !self.description.names(Named::Runner) {
             return Some(("shown_once", ""));
         }
         let is_document = self.description.shape == Shape::Mapping;

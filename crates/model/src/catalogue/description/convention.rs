@@ -2,12 +2,12 @@
 //!
 //! The method and the effect of each follow from its purpose.
 
-use super::make::{self, Parents};
+use super::make::{self, ParentCollection};
 use crate::{
     field::{Accepted, Field, Route, Scope},
     kind::{
         Home, Kind, Shape,
-        description::{Create, Edit, Operations, RemovalAction, Trait},
+        description::{CollectionTrait, Create, Edit, Operations, RemovalAction},
     },
     operation::{
         Again, Answer, AnyOp, List, Method, Op, Operation, Parameter, Place, Read, Type, Write,
@@ -22,7 +22,7 @@ pub(super) fn derive_operations(
     kind: &Kind,
     home: &mut Home,
     path: &EntryPath,
-    parents: Option<Parents>,
+    parents: Option<ParentCollection>,
 ) -> Vec<AnyOp> {
     let made = Collection { kind, home, path, parents }.operations();
     let is_shared = parents.is_some_and(|parents| parents.one.is_some());
@@ -40,7 +40,7 @@ struct Collection<'k> {
     kind: &'k Kind,
     home: &'k Home,
     path: &'k EntryPath,
-    parents: Option<Parents>,
+    parents: Option<ParentCollection>,
 }
 
 impl Collection<'_> {
@@ -51,14 +51,16 @@ impl Collection<'_> {
             Edit::Patch => Some(self.edit(Method::Patch)),
             Edit::Replace => None,
         };
-        let get = || read(self.row("get", Method::Get, Answer::One, []));
-        if kind.shape == Shape::Mapping {
-            return Operations { get: Some(get()), create: edit, edit, ..Operations::default() };
-        }
         let shared = self.parents.and_then(|parents| parents.one);
+        let is_document = kind.shape == Shape::Mapping;
+        let has_get = is_document || (shared.is_none() && !self.has(CollectionTrait::HasNoGet));
+        let get = has_get.then(|| read(self.row("get", Method::Get, Answer::One, [])));
+        if is_document {
+            return Operations { get, create: edit, edit, ..Operations::default() };
+        }
         Operations {
             list: Some(shared.unwrap_or_else(|| self.list())),
-            get: (shared.is_none() && !self.has(Trait::HasNoGet)).then(get),
+            get,
             create: match kind.create {
                 Create::Put => edit,
                 Create::Never => None,
@@ -70,7 +72,7 @@ impl Collection<'_> {
         }
     }
 
-    fn has(&self, difference: Trait) -> bool {
+    fn has(&self, difference: CollectionTrait) -> bool {
         self.kind.traits.contains(&difference)
     }
 
@@ -78,12 +80,12 @@ impl Collection<'_> {
         let query = self.path.listing.iter().map(|(name, value)| list_query(name, value));
         let row = self.row("list", Method::Get, Answer::List, query);
         let parameters = [row.parameters, &[List::Named("paging")]].concat().leak();
-        let unpaged = self.has(Trait::ListsWithoutPages);
+        let unpaged = self.has(CollectionTrait::ListsWithoutPages);
         read(Operation { parameters, unpaged, empty_as: self.home.empty_as, ..row })
     }
 
     fn create(&self) -> Op<Write> {
-        let refuses = self.has(Trait::RefusesDuplicates);
+        let refuses = self.has(CollectionTrait::RefusesDuplicates);
         let again = if refuses { Again::Refused } else { Again::Second };
         let row = self.row("create", Method::Post, Answer::One, []);
         self.with_fields(Operation { again, ..row }, Route::Create)
@@ -107,12 +109,9 @@ impl Collection<'_> {
     }
 
     fn delete(&self) -> Op<Write> {
-        let about = |field: &str| {
-            let field = self.kind.fields.iter().find(|candidate| candidate.name == field);
-            field.map_or("", |field| field.about)
-        };
-        let by_query = self.path.addresses.iter().map(|(name, field): &(&'static str, &str)| {
-            Parameter::new(Place::Query, name, Type::Text, about(field))
+        let by_query = self.path.addresses.iter().map(|(name, field)| {
+            let field = self.kind.fields.iter().find(|candidate| candidate.name == *field);
+            Parameter::new(Place::Query, name, Type::Text, field.map_or("", |field| field.about))
         });
         write(self.row("delete", Method::Delete, Answer::Nothing, by_query))
     }
@@ -120,7 +119,7 @@ impl Collection<'_> {
     /// The operation with the fields of the section in its body.
     fn with_fields(&self, row: Operation, route: Route) -> Op<Write> {
         let fields = Some(((self.path.scope, self.kind.section), route));
-        write(Operation { fields, shows: self.has(Trait::ReturnsEntry), ..row })
+        write(Operation { fields, shows: self.has(CollectionTrait::ReturnsEntry), ..row })
     }
 
     /// The row of the operation that does `verb`, with `more` parameters. It lives as long as the
@@ -158,7 +157,7 @@ impl Collection<'_> {
             parameters: parameters.leak(),
             tier: self.home.available.tier,
             since: self.home.available.since,
-            denies_with_401: self.has(Trait::DeniesWith401),
+            denies_with_401: self.has(CollectionTrait::DeniesWith401),
             ..Operation::usual(method)
         }
     }

@@ -22,7 +22,7 @@ pub struct DescriptionFault {
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
 pub(super) struct FaultTable {
-    pub(super) keys: Vec<Fit>,
+    pub(super) keys: Vec<KeyFit>,
     /// Names in paths, by the fault that they mean.
     pub(super) paths: BTreeMap<&'static str, Vec<&'static str>>,
     /// The message and the help of each fault.
@@ -32,7 +32,7 @@ pub(super) struct FaultTable {
 /// The types that a key fits.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Fit {
+pub(super) struct KeyFit {
     pub(super) key: &'static str,
     /// The values that it is about; all, if it names none.
     #[serde(default)]

@@ -49,8 +49,8 @@ pub(super) fn make(mut kind: Kind, registry: &Registry) -> Result<DescribedKind,
     if kind.fields.iter().any(|field| field.value_type == ValueType::Grants) {
         kind.removal = Removal::ByKind;
     }
-    let rules = |name| catalogue::rules(name).expect("a test reads every file");
-    kind.rules_in_rust = kind.hooks.map(rules);
+    kind.rules_in_rust =
+        kind.hooks.map(|name| catalogue::rules(name).expect("a test reads every file"));
     kind.homes = homes;
     Ok(DescribedKind { kind: Box::leak(Box::new(kind)), operations })
 }
@@ -73,7 +73,7 @@ fn sort_operations(kind: &Kind, operations: &mut Operations) {
 
 /// The parents of a collection, their section, and the request for one of them.
 #[derive(Clone, Copy)]
-pub(super) struct Parents {
+pub(super) struct ParentCollection {
     pub(super) parent: &'static Parent,
     pub(super) section: Section,
     pub(super) one: Option<Op<Read>>,
@@ -88,13 +88,11 @@ pub(super) fn parents_of(
     home: &Home,
     path: &EntryPath,
     registry: &Registry,
-) -> Result<Option<Parents>, NoPath> {
+) -> Result<Option<ParentCollection>, NoPath> {
     let Some((above, argument)) = path.parent() else { return Ok(None) };
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
-    let lists_parents =
-        |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == above);
     let section = sections
-        .find(lists_parents)
+        .find(|of| matches!(of.home.place, Place::List(list) if list.row().path == above))
         .ok_or("must start with that of a section, for the parent entry")?;
     let is_id = |handle: &AddressKey| {
         handle.field == "id" && matches!(handle.place, AddressKeyIn::Path(name) if name == argument)
@@ -110,11 +108,16 @@ pub(super) fn parents_of(
         return Err("must be below entries that are read one by one");
     }
     let parent = Parent { section: section.section, field, argument };
-    Ok(Some(Parents { parent: Box::leak(Box::new(parent)), section, one }))
+    Ok(Some(ParentCollection { parent: Box::leak(Box::new(parent)), section, one }))
 }
 
 /// Resolves what follows from the keys of `home` and from its operations.
-fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Option<Parents>) {
+fn resolve(
+    kind: &Kind,
+    home: &mut Home,
+    path: Option<&EntryPath>,
+    parents: Option<ParentCollection>,
+) {
     home.place = match (kind.shape, home.operations.list, home.operations.get) {
         (Shape::Container, ..) => Place::Container,
         (Shape::List, Some(list), _) => Place::List(list),
@@ -154,13 +157,14 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
     }
     // A row of the list must have these fields; without them it counts as not read. A runner may
     // have no description.
-    let is_needed = |field: &&Field| {
-        (field.names != Some(Named::Runner)
-            && kind.required_identity().any(|name| name == field.name)
-            && home.parent.is_none_or(|parent| parent.field != field.name))
-            || (requires_members(field) && is_available_with(field, home))
-    };
-    let named = here.filter(is_needed).filter_map(Field::live_name);
+    let named = here
+        .filter(|field| {
+            (field.names != Some(Named::Runner)
+                && kind.required_identity().any(|name| name == field.name)
+                && home.parent.is_none_or(|parent| parent.field != field.name))
+                || (requires_members(field) && is_available_with(field, home))
+        })
+        .filter_map(Field::live_name);
     let shown =
         home.inherited.iter().filter(|condition| condition.is_not).map(|condition| condition.field);
     // The entries that only the query addresses may lack a part of it.

@@ -27,9 +27,10 @@ impl Rules for Kind {
         }
         for (list, _) in self.lists_of(ValueType::Approvals) {
             let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
-            let has_one =
-                |row: &Json| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1;
-            if !rows.clone().all(has_one) {
+            if !rows
+                .clone()
+                .all(|row| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1)
+            {
                 let names = text::alternatives(&WHO);
                 report(Fault::of(texts::ROWS_NAME_ONE, list).fill("names", &names));
             }
@@ -42,18 +43,16 @@ impl Rules for Kind {
             before.is_empty() && after.get(name).is_some_and(|value| !value.is_boolean())
         };
         // A new project has to say whose job tokens it accepts, but not whose code runs its jobs.
-        let takes_jobs = || self.fields.iter().any(|field| field.names == Some(Named::Runner));
         let given = self.grants.iter().filter(|name| is_given(name)).map(|_| {
-            let risk = if takes_jobs() { Risk::Opens } else { Risk::Weakens };
+            let risk = if self.names(Named::Runner) { Risk::Opens } else { Risk::Weakens };
             Effect::Risk(risk, format!("add a {}", self.noun))
         });
         let (lets, approves) =
             (self.lists_of(ValueType::Grants), self.lists_of(ValueType::Approvals));
-        let list = |fields: &Object, name: &str| fields.get(name).and_then(Json::as_array).cloned();
         let fewer = approves.iter().filter(|(name, _)| {
-            list(before, name)
-                .zip(list(after, name))
-                .is_some_and(|(old, new)| are_fewer(&old, &new))
+            let [old, new] =
+                [before, after].map(|fields| fields.get(*name).and_then(Json::as_array));
+            old.zip(new).is_some_and(|(old, new)| are_fewer(old, new))
         });
         let fewer = fewer.map(|(_, does)| {
             Effect::Risk(Risk::Weakens, format!("require fewer approvals to {does}"))
@@ -70,10 +69,9 @@ impl Rules for Kind {
             after: members::level_number(after, level.name),
             ends: false,
         });
-        let grants_some =
-            |fields: &Object, name: &str| fields.get(name).is_some_and(|value| *value != false);
-        let [had_grants, has_grants] =
-            [before, after].map(|fields| self.grants.iter().any(|name| grants_some(fields, name)));
+        let [had_grants, has_grants] = [before, after].map(|fields| {
+            self.grants.iter().any(|name| fields.get(*name).is_some_and(|value| *value != false))
+        });
         // Rules name its entries, which must grant something by then.
         let people =
             (self.called_by.is_some() && had_grants != has_grants).then_some(Effect::Capability {
@@ -91,11 +89,16 @@ const WHO: [&str; 3] = ["access_level", "user", "group"];
 
 /// True if an approval that `before` requires is no longer required, or can be given by others too.
 fn are_fewer(before: &[Json], after: &[Json]) -> bool {
-    let number = |row: &Json, name: &str| row[name].as_u64().unwrap_or_default();
-    let still = |old: &Json, new: &Json| {
-        ["access_level", "user_id", "group_id"].iter().all(|name| old[*name] == new[*name])
-            && number(new, "required_approvals") >= number(old, "required_approvals")
-            && number(new, "group_inheritance_type") <= number(old, "group_inheritance_type")
-    };
-    before.iter().any(|old| !after.iter().any(|new| still(old, new)))
+    before.iter().any(|old| !after.iter().any(|new| requires_as_much(old, new)))
+}
+
+/// True if the approval `new` is by the same people as `old`, and requires no less.
+fn requires_as_much(old: &Json, new: &Json) -> bool {
+    let [[old_number, old_type], [new_number, new_type]] = [old, new].map(|row| {
+        ["required_approvals", "group_inheritance_type"]
+            .map(|name| row[name].as_u64().unwrap_or_default())
+    });
+    ["access_level", "user_id", "group_id"].iter().all(|name| old[*name] == new[*name])
+        && new_number >= old_number
+        && new_type <= old_type
 }

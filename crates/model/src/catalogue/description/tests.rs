@@ -100,8 +100,7 @@ fn everything_that_is_described_is_in_the_kind() {
     let (kind, of) = (toys.kind, in_scope(&toys, Scope::Project));
     assert_eq!((kind.section, kind.noun, kind.identity), ("toys", "toy", &["url", "size"][..]));
     assert_eq!(kind.required, ["kind"]);
-    let names =
-        |of: Section| -> Vec<_> { of.table().specs().iter().map(|spec| spec.name).collect() };
+    let names = |of: Section| -> Vec<_> { of.specs().iter().map(|spec| spec.name).collect() };
     let all = ["url", "size", "title", "kind", "colours", "nick", "key", "note", "until", "loud"];
     assert_eq!(names(of), all);
     assert_eq!(names(in_scope(&toys, Scope::Group)), all[..9]);

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::{plain_text, rows};
 use crate::{
     field::Compare,
-    kind::{FieldOf, Identity, Section},
+    kind::{FieldLookup, Identity, Section},
     secret::judge,
     text,
     value::Json,
@@ -23,7 +23,7 @@ use crate::{
 /// The identity of an entry. Names are compared in any case, other texts by the comparison of their
 /// field. Values that may contain a credential are shown without it. An entry with a name that the
 /// service stores ([`Kind::name_field`](crate::kind::Kind::name_field)) is called by it.
-pub fn identify(section: Section, field: FieldOf<'_>) -> Identity {
+pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
     let part = |name: &&str| {
         let value = field(name).filter(|value| !value.is_null())?;
         let (field, text) = (section.field(name), plain_text(&value));
@@ -76,11 +76,8 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
             normalized_topics(declared) == normalized_topics(live)
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
-            let is_in = |row: &Json, rows: &[Json]| {
-                rows.iter().any(|other| rows::without_id(other) == rows::without_id(row))
-            };
-            declared.iter().all(|row| is_in(row, live))
-                && live.iter().all(|row| is_in(row, declared))
+            declared.iter().all(|row| has_row(live, row))
+                && live.iter().all(|row| has_row(declared, row))
         }
         (Json::Array(declared), Json::Array(live)) => {
             declared.len() == live.len()
@@ -92,6 +89,11 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
         }
         _ => declared == live,
     }
+}
+
+/// True if `rows` has `row`, apart from the ids.
+fn has_row(rows: &[Json], row: &Json) -> bool {
+    rows.iter().any(|other| rows::without_id(other) == rows::without_id(row))
 }
 
 /// Topics in the form in which the service compares them.
@@ -113,9 +115,10 @@ fn public_key(text: &str) -> String {
 /// The fingerprint of an SSH key, as SSH tools show it; the key itself if it is not valid.
 fn fingerprint(key: &str) -> String {
     let material = key.split_once(' ').and_then(|(_, material)| STANDARD.decode(material).ok());
-    let digest =
-        |bytes: Vec<u8>| format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(bytes)));
-    material.map_or_else(|| key.to_owned(), digest)
+    material.map_or_else(
+        || key.to_owned(),
+        |bytes| format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(bytes))),
+    )
 }
 
 #[cfg(test)]

@@ -17,13 +17,13 @@ use crate::{
     field::{Field, Named, ValueType},
     level::Level,
     operation::created_at,
-    value::{Fields, Json, Object, Value},
+    value::{self, Fields, Json, Object, Value},
 };
 
 pub use compare::{identify, same};
 pub use request::{
-    add_needed, body, credential, edit_body, entry_id, is_hidden, is_masked_in_logs, is_reset,
-    is_secret, lacking, named_id, naming, repeated, send_single_level, sensitive, sent,
+    Encoder, credential, is_hidden, is_masked_in_logs, is_reset, is_secret, naming, require_shown,
+    send_single_level, sensitive,
 };
 pub use rows::without_ids;
 
@@ -49,7 +49,7 @@ fn things_named<'v>(
 pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Named, String)> {
     let mut names = Vec::new();
     for (name, value) in declared {
-        let Some((spec, value)) = section.table().get(name).zip(value.plain()) else { continue };
+        let Some((spec, value)) = section.spec(name).zip(value.plain()) else { continue };
         names.extend(things_named(spec, value, |part| part.name).filter_map(
             |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned())),
         ));
@@ -62,7 +62,7 @@ pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Nam
 pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
     let mut ids = Vec::new();
     for (name, value) in comparable {
-        let Some(spec) = section.table().get(name) else { continue };
+        let Some(spec) = section.spec(name) else { continue };
         let references = things_named(spec, value, Field::sent_name);
         ids.extend(references.filter_map(|(named, id)| Some((named, id.as_u64()?))));
     }
@@ -75,10 +75,9 @@ pub fn referenced_entries(
     section: Section,
     fields: &Object,
 ) -> impl Iterator<Item = (&'static str, &Json)> {
-    let specs = section.table().specs().iter().filter(|spec| spec.has_rows());
+    let specs = section.specs().iter().filter(|spec| spec.has_rows());
     specs.flat_map(move |spec| {
-        let rows = fields.get(spec.name).and_then(Json::as_array).into_iter().flatten();
-        rows.flat_map(|row| {
+        value::items(fields, spec.name).flat_map(|row| {
             spec.parts.iter().filter_map(|part| {
                 let named = [part.name, part.sent_name()].map(|name| &row[name]);
                 let named = named.into_iter().find(|named| !named.is_null());
@@ -104,8 +103,10 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
         for field in spec.parts {
             let is_text = field.value_type == ValueType::Plain;
             // A template is filled in first.
-            let is_scalar = |value: &&mut Json| !value.is_array() && !value.is_object();
-            if let Some(value) = row.get_mut(field.name).filter(|value| is_text && is_scalar(value))
+            if let Some(value) = row.get_mut(field.name)
+                && is_text
+                && !value.is_array()
+                && !value.is_object()
             {
                 *value = plain_text(value).into();
             }
@@ -114,7 +115,7 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
 }
 
 /// Declared to declared: replaces deprecated keys of a mapping. Done after they were reported.
-pub fn modern(spec: &Spec, declared: &mut Value) {
+pub fn replace_deprecated_keys(spec: &Spec, declared: &mut Value) {
     let Value::Plain(Json::Object(object)) = declared else { return };
     for field in spec.parts {
         if let Some(modern) = field.replaced_by()
@@ -132,11 +133,11 @@ pub const CONDITION: [&str; 2] = ["at_least", "none_of"];
 /// Declared to declared: replaces each condition on a list by the list that meets it and is closest
 /// to the `live` one. An unknown list counts as empty. `None` if there are no conditions.
 pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
-    let met = |(name, value): (&String, &Value)| {
+    let resolve_condition = |(name, value): (&String, &Value)| {
         let condition = value.plain()?.as_object().filter(|object| {
             object.keys().all(|key| CONDITION.contains(&key.as_str())) && !object.is_empty()
         })?;
-        section.table().get(name).filter(|spec| is_list(&spec.schema))?;
+        section.spec(name).filter(|spec| is_list(&spec.schema))?;
         let list = |list: Option<&Json>| list.and_then(Json::as_array).cloned().unwrap_or_default();
         let [at_least, none_of] = CONDITION.map(|key| list(condition.get(key)));
         let mut items = list(live.get(name));
@@ -146,10 +147,10 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
         items.extend(at_least.into_iter().filter(|item| !present.contains(item)));
         Some((name.clone(), Value::Plain(Json::Array(items))))
     };
-    let met: Vec<_> = declared.iter().filter_map(met).collect();
-    (!met.is_empty()).then(|| {
+    let resolved_lists: Vec<_> = declared.iter().filter_map(resolve_condition).collect();
+    (!resolved_lists.is_empty()).then(|| {
         let mut fields = declared.clone();
-        fields.extend(met);
+        fields.extend(resolved_lists);
         fields
     })
 }
@@ -194,12 +195,12 @@ pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
         let by_id = named.map(|named| comparable_name(named, declared, names));
         return by_id.unwrap_or_else(|| declared.clone());
     };
-    let item = |item: &Json| match spec.field.names {
+    let items = items.iter().map(|item| match spec.field.names {
         _ if spec.has_rows() => spec.comparable_row(item, names),
         Some(named) => comparable_name(named, item, names),
         None => item.clone(),
-    };
-    items.iter().map(item).collect()
+    });
+    items.collect()
 }
 
 /// True if responses contain the id of the named thing under the same name as requests.
@@ -216,26 +217,27 @@ fn comparable_name(named: Named, name: &Json, names: &Names) -> Json {
 /// Comparable to the form that people read: names where they are known, and rows without their ids.
 pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return comparable.clone() };
-    let called = |named, value: &Json| {
-        let called = created_at(value).or_else(|| names.name(named, value.as_u64()?));
-        called.map(Json::from)
-    };
     let Json::Array(items) = comparable else {
-        let name = spec.field.names.and_then(|named| called(named, comparable));
+        let name = spec.field.names.and_then(|named| shown_name(named, comparable, names));
         return name.unwrap_or_else(|| comparable.clone());
     };
-    let item = |item: &Json| match spec.field.names {
-        Some(named) => called(named, item).unwrap_or_else(|| item.clone()),
+    let items = items.iter().map(|item| match spec.field.names {
+        Some(named) => shown_name(named, item, names).unwrap_or_else(|| item.clone()),
         None if spec.has_rows() => spec.shown_row(item, |field, value| {
             match (field.names, field.relations.names_entries) {
-                (Some(named), _) => called(named, value),
+                (Some(named), _) => shown_name(named, value, names),
                 (None, Some(section)) => names.entry_name(section, value).map(Json::from),
                 (None, None) => None,
             }
         }),
         None => item.clone(),
-    };
-    items.iter().map(item).collect()
+    });
+    items.collect()
+}
+
+/// The name of the thing with this id, if known.
+fn shown_name(named: Named, id: &Json, names: &Names) -> Option<Json> {
+    created_at(id).or_else(|| names.name(named, id.as_u64()?)).map(Json::from)
 }
 
 /// A scalar as plain text.
@@ -245,14 +247,15 @@ pub fn plain_text(value: &Json) -> String {
 
 /// The value of a deprecated boolean: `issues_enabled` is true unless `issues_access_level` is
 /// `disabled`.
-pub fn enabled(level: &Json) -> Option<bool> {
+pub fn is_level_enabled(level: &Json) -> Option<bool> {
     level.as_str().map(|level| level != "disabled")
 }
 
 /// The plain fields among `fields`.
 pub fn plain(fields: &Fields) -> Object {
-    let plain = |(name, value): (&String, &Value)| Some((name.clone(), value.plain()?.clone()));
-    fields.iter().filter_map(plain).collect()
+    let plain =
+        fields.iter().filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
+    plain.collect()
 }
 
 #[cfg(test)]
@@ -284,7 +287,7 @@ mod tests {
     }
 
     fn pushers() -> &'static Spec {
-        section("protected_branches").table().get("allowed_to_push").unwrap()
+        section("protected_branches").spec("allowed_to_push").unwrap()
     }
 
     #[test]
@@ -302,7 +305,7 @@ mod tests {
             ("labels", "description", json!("Maintainer"), json!("Maintainer")),
         ] {
             let mut value = Value::Plain(written);
-            normalise(section(of).table().get(name).unwrap(), &mut value);
+            normalise(section(of).spec(name).unwrap(), &mut value);
             assert_eq!(value, Value::Plain(normal), "{name}");
         }
     }

@@ -3,108 +3,184 @@
 use super::plain_text;
 use crate::{
     cause::Cause,
-    field::{Compare, Field, Named, Route, Secrecy},
+    field::{Compare, Field, Route, Secrecy},
     kind::{Id, LiveEntry, Names, NoCalls, Section, Spec, limits::is_on},
     level::Level,
     planted::Bug,
     secret::judge::{self, Credential},
     text,
-    value::{self, Fields, Json, Object, Value},
+    value::{self, Fields, Json, Object, Value, is_true},
 };
 
-/// Declared to sent: the fields that `route` accepts, with the names and the form that requests
-/// use.
-///
-/// # Errors
-/// If a field names something that the service does not have.
-pub fn body(
-    section: Section,
-    declared: &Fields,
-    route: Route,
-    names: &Names,
-) -> Result<Fields, NoCalls> {
-    let accepted = declared.iter().filter(|(name, _)| section.field(name).accepted.on(route));
-    let accepted = drop_unset_conflicts(section, accepted.collect());
-    accepted.into_iter().map(|(name, value)| sent(section, name, value, names)).collect()
+/// Declared to sent: values with the names and in the form of requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Encoder<'n> {
+    /// The section of the entry.
+    pub section: Section,
+    /// The ids of the things that it names.
+    pub names: &'n Names,
 }
 
-/// `fields` without those that are unset and that the service would refuse together with another
-/// field ([`Relations::not_with`](crate::field::Relations::not_with)).
-fn drop_unset_conflicts<'d>(
-    section: Section,
-    fields: Vec<(&'d String, &'d Value)>,
-) -> Vec<(&'d String, &'d Value)> {
-    let excludes = |one: &str, other: &str| section.field(one).relations.not_with == Some(other);
-    let twins =
-        |name: &str| fields.iter().any(|(other, _)| excludes(name, other) || excludes(other, name));
-    let is_sendable = |(name, value): &(&String, &Value)| is_on(value) || !twins(name);
-    fields.iter().copied().filter(is_sendable).collect()
-}
+impl Encoder<'_> {
+    /// The fields of an entry that `route` accepts.
+    ///
+    /// # Errors
+    /// If a field names something that the service does not have.
+    pub fn body(self, declared: &Fields, route: Route) -> Result<Fields, NoCalls> {
+        let accepted =
+            declared.iter().filter(|(name, _)| self.section.field(name).accepted.on(route));
+        let accepted = self.drop_unset_conflicts(accepted.collect());
+        accepted.into_iter().map(|(name, value)| self.field(name, value)).collect()
+    }
 
-/// The body of an edit: the changed fields, and the declared values of fields that the service
-/// would reset.
-///
-/// # Errors
-/// As [`body`].
-pub fn edit_body(
-    section: Section,
-    declared: &Fields,
-    live: &LiveEntry,
-    changed: &[&str],
-    names: &Names,
-) -> Result<Fields, NoCalls> {
-    let needed = section.needed(live.fields.raw());
-    let sent_fields = declared.iter().filter(|(name, _)| {
+    /// `fields` without those that are unset and that the service would refuse together with another
+    /// field ([`Relations::not_with`](crate::field::Relations::not_with)).
+    fn drop_unset_conflicts<'d>(
+        self,
+        fields: Vec<(&'d String, &'d Value)>,
+    ) -> Vec<(&'d String, &'d Value)> {
+        let mut kept = fields.clone();
+        kept.retain(|(name, value)| {
+            is_on(value) || !fields.iter().any(|(other, _)| self.are_exclusive(name, other))
+        });
+        kept
+    }
+
+    /// True if the service refuses a request with both fields.
+    fn are_exclusive(self, one: &str, other: &str) -> bool {
+        [(one, other), (other, one)]
+            .iter()
+            .any(|(name, other)| self.section.field(name).relations.not_with == Some(other))
+    }
+
+    /// The body of an edit: the changed fields, and the declared values of fields that the service
+    /// would reset.
+    ///
+    /// # Errors
+    /// As [`Self::body`].
+    pub fn edit_body(
+        self,
+        declared: &Fields,
+        live: &LiveEntry,
+        changed: &[&str],
+    ) -> Result<Fields, NoCalls> {
+        let Self { section, .. } = self;
+        let needed = section.needed_fields(live.fields.raw());
+        let sent_fields = declared.iter().filter(|(name, _)| {
+            let field = section.field(name);
+            // A field that cannot be compared is not sent with other changes.
+            field.accepted.on(Route::Edit)
+                && (changed.contains(&name.as_str())
+                    || needed.contains(&name.as_str())
+                    || (field.with_every_edit && !is_hidden(field, live))
+                    || is_reset(field, changed)
+                    || (is_sent_with_switch(field, declared, changed)
+                        && !section.identity.contains(&name.as_str())))
+        });
+        let mut body = Fields::new();
+        for (name, value) in self.drop_unset_conflicts(sent_fields.collect()) {
+            let (sent_name, mut value) = self.field(name, value)?;
+            if let Some(spec) = section.spec(name).filter(|spec| spec.has_rows())
+                && let Value::Plain(rows) = &value
+            {
+                value = Value::Plain(spec.row_changes(rows, live.fields.raw().get(name)));
+            }
+            body.insert(sent_name, value);
+        }
+        self.add_needed(&mut body, declared, Some(live))?;
+        Ok(body)
+    }
+
+    /// Adds to the body of an edit the fields that the service requires with its fields: as declared, or
+    /// as they are.
+    ///
+    /// # Errors
+    /// As [`Self::body`].
+    pub fn add_needed(
+        self,
+        body: &mut Fields,
+        declared: &Fields,
+        live: Option<&LiveEntry>,
+    ) -> Result<(), NoCalls> {
+        for spec in self.section.specs() {
+            let switch = spec
+                .field
+                .relations
+                .sent_with
+                .filter(|_| body.contains_key(spec.field.sent_name()));
+            let Some(switch) = switch.and_then(|name| self.section.spec(name)) else { continue };
+            if body.contains_key(switch.field.sent_name()) {
+                continue;
+            }
+            // A live URL has lost its credentials.
+            let live = live.filter(|_| switch.field.secrecy() == Secrecy::Open);
+            let live = live.and_then(|live| live.fields.raw().get(switch.name));
+            let value =
+                declared.get(switch.name).cloned().or_else(|| live.cloned().map(Value::Plain));
+            if let Some(value) = value {
+                body.extend([self.field(switch.name, &value)?]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The fields of `live` that an edit must repeat, because the service would reset them.
+    ///
+    /// # Errors
+    /// If the response lacks such a field and it is not declared.
+    pub fn repeated(self, declared: &Fields, live: &LiveEntry) -> Result<Object, NoCalls> {
+        if Bug::RepeatNothing.is_planted() {
+            return Ok(Object::new());
+        }
+        require_shown(self.section, live, "which this edit would reset", |spec| {
+            spec.field.with_every_edit && !declared.contains_key(spec.name)
+        })
+        .map_err(|cause| cause.help("declare it, and the edit sends what is declared"))?;
+        let repeated = self.section.specs().iter().filter(|spec| spec.field.with_every_edit);
+        let repeated = repeated.filter_map(|spec| {
+            let value = live.fields.raw().get(spec.name).filter(|value| !value.is_null())?;
+            let (name, sent) = self.field(spec.name, &value.clone().into()).ok()?;
+            Some((name, sent.plain()?.clone()))
+        });
+        Ok(repeated.collect())
+    }
+
+    /// One field: its name and its value in requests.
+    ///
+    /// # Errors
+    /// As [`Self::body`].
+    pub fn field(self, name: &str, value: &Value) -> Result<(String, Value), NoCalls> {
+        let Self { section, names } = self;
         let field = section.field(name);
-        // A field that cannot be compared is not sent with other changes.
-        field.accepted.on(Route::Edit)
-            && (changed.contains(&name.as_str())
-                || needed.contains(&name.as_str())
-                || (field.with_every_edit && !is_hidden(field, live))
-                || is_reset(field, changed)
-                || (is_sent_with_switch(field, declared, changed)
-                    && !section.identity.contains(&name.as_str())))
-    });
-    let mut body = Fields::new();
-    for (name, value) in drop_unset_conflicts(section, sent_fields.collect()) {
-        let (sent_name, mut value) = sent(section, name, value, names)?;
-        if let Some(spec) = section.table().get(name).filter(|spec| spec.has_rows())
-            && let Value::Plain(rows) = &value
-        {
-            value = Value::Plain(spec.row_changes(rows, live.fields.raw().get(name)));
-        }
-        body.insert(sent_name, value);
-    }
-    let value_of = |name: &str| {
-        // A live URL has lost its credentials.
-        let found = || {
-            live.fields.raw().get(name).filter(|_| section.field(name).secrecy() == Secrecy::Open)
+        let sent_name = section.table().sent_name(name).to_owned();
+        let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
+        let sent = match (field.names, plain) {
+            (Some(named), Json::String(text)) => names.require(named, text, field.name)?.sent(),
+            (Some(named), Json::Array(items)) => items
+                .iter()
+                .map(|item| match item {
+                    Json::String(text) => Ok(names.require(named, text, field.name)?.sent()),
+                    id => Ok(id.clone()),
+                })
+                .collect::<Result<_, NoCalls>>()?,
+            (None, Json::Array(items)) => {
+                match (field.relations.names_entries, section.spec(name)) {
+                    (Some(section), _) => items
+                        .iter()
+                        .map(|name| {
+                            let id = names.require_entry(section, &plain_text(name), field.name);
+                            id.map(Id::sent)
+                        })
+                        .collect::<Result<_, _>>()?,
+                    (None, Some(spec)) if spec.has_rows() => spec.rows_sent(items, names)?,
+                    _ => plain.clone(),
+                }
+            }
+            _ if field.is_level() => Level::number_of(plain),
+            _ => null_as_empty(plain),
         };
-        declared.get(name).cloned().or_else(|| found().map(|value| Value::Plain(value.clone())))
-    };
-    add_needed(section, &mut body, value_of, names)?;
-    Ok(body)
-}
-
-/// Adds to the body of an edit the fields that `value_of` knows and that the service requires with its fields.
-pub fn add_needed(
-    section: Section,
-    body: &mut Fields,
-    value_of: impl Fn(&str) -> Option<Value>,
-    names: &Names,
-) -> Result<(), NoCalls> {
-    for spec in section.table().specs() {
-        let is_carried = |_: &&str| body.contains_key(spec.field.sent_name());
-        let switch = spec.field.relations.sent_with.filter(is_carried);
-        let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
-        if body.contains_key(switch.field.sent_name()) {
-            continue;
-        }
-        if let Some(value) = value_of(switch.name) {
-            body.extend([sent(section, switch.name, &value, names)?]);
-        }
+        Ok((sent_name, Value::Plain(sent)))
     }
-    Ok(())
 }
 
 /// True if the service resets `field` when `changed` fields change.
@@ -121,16 +197,14 @@ fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bo
 
 /// True if responses contain `null` instead of the value of the field.
 pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
-    let hides = |flag| live.fields.raw().get(flag) == Some(&Json::Bool(true));
-    field.relations.hidden_by.is_some_and(hides)
+    field.relations.hidden_by.is_some_and(|flag| is_true(live.fields.raw(), flag))
 }
 
 /// True if a literal value of `field` is not shown although it is in Git: a value that is masked in
 /// job logs must not appear in undrift's output either.
 pub fn is_masked_in_logs(field: &Field, values: &Fields) -> bool {
-    let is_on = |flag: &str| values.get(flag).and_then(Value::flag) == Some(true);
     field.secrecy() == Secrecy::Sensitive
-        && (is_on("masked") || field.relations.hidden_by.is_some_and(is_on))
+        && ["masked"].into_iter().chain(field.relations.hidden_by).any(|flag| values.is_on(flag))
 }
 
 /// The credential that is certainly in `value` or below it.
@@ -141,49 +215,23 @@ pub fn credential(value: &Json) -> Option<Credential> {
 /// True if a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
 /// spread from Git into reports.
 pub fn is_secret(field: &Field, value: &Json, values: &Fields) -> bool {
-    let is_protected = || values.get("protected").and_then(Value::flag) == Some(true);
     is_masked_in_logs(field, values)
-        || field.secrecy() == Secrecy::Sensitive && is_protected()
+        || field.secrecy() == Secrecy::Sensitive && values.is_on("protected")
         || field.secrecy() != Secrecy::Address && credential(value).is_some()
 }
 
-/// The fields of `live` that an edit must repeat, because the service would reset them.
-///
-/// # Errors
-/// If the response lacks such a field and it is not declared.
-pub fn repeated(
-    section: Section,
-    declared: &Fields,
-    live: &LiveEntry,
-    names: &Names,
-) -> Result<Object, NoCalls> {
-    if Bug::RepeatNothing.is_planted() {
-        return Ok(Object::new());
-    }
-    let is_repeated = |spec: &&Spec| spec.field.with_every_edit;
-    let open = |spec: &&Spec| is_repeated(spec) && !declared.contains_key(spec.name);
-    if let Some(lacking) = lacking(section, live, open) {
-        let cause = Cause::new(format!("{lacking}, which this edit would reset"));
-        return Err(NoCalls::LiveUnknown(
-            cause.help("declare it, and the edit sends what is declared"),
-        ));
-    }
-    let repeated = section.table().specs().iter().filter(is_repeated).filter_map(|spec| {
-        let value = live.fields.raw().get(spec.name).filter(|value| !value.is_null())?;
-        let (name, sent) = sent(section, spec.name, &value.clone().into(), names).ok()?;
-        Some((name, sent.plain()?.clone()))
-    });
-    Ok(repeated.collect())
-}
-
-/// The fields that `is_relevant` selects, that the service has, and that the response lacks. A
+/// Requires that the response shows the fields that `is_relevant` selects and that the service has. A
 /// nullable field may be left out, and so may a field that is newer than the release of the
 /// reference. See also [`LiveEntry::tier`].
-pub fn lacking(
+///
+/// # Errors
+/// If it lacks some: `why` they matter, as a relative clause.
+pub fn require_shown(
     section: Section,
     live: &LiveEntry,
+    why: &str,
     is_relevant: impl Fn(&&'static Spec) -> bool,
-) -> Option<String> {
+) -> Result<(), Cause> {
     let is_shown = |spec: &&Spec| {
         spec.field.is_always_shown()
             && !spec.field.nullable
@@ -191,104 +239,27 @@ pub fn lacking(
             && spec.field.available.tier <= live.tier
             && section.has(live.fields.raw(), spec.name)
     };
-    let specs = section.table().specs().iter().filter(is_shown).filter(is_relevant);
+    let specs = section.specs().iter().filter(is_shown).filter(is_relevant);
     let lacking = specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
     let lacking: Vec<_> = lacking.map(|spec| spec.name).collect();
-    (!lacking.is_empty()).then(|| format!("the service's answer lacks {}", text::listed(&lacking)))
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    Err(Cause::new(format!("the service's answer lacks {}, {why}", text::listed(&lacking))))
 }
 
 /// Replaces each list of a new entry that is a single level by the parameter for a single level,
 /// which also works without tiers.
 pub fn send_single_level(section: Section, body: &mut Fields) {
-    for Spec { field, .. } in section.table().specs() {
+    for Spec { field, .. } in section.specs() {
         if let Some(alone) = field.grants.single_level_as
             && let Some([row]) =
-                body.get(field.sent_name()).and_then(Value::list).map(Vec::as_slice)
+                body.list(field.sent_name()).map(Vec::as_slice)
             && let Some(level) = row.get("access_level").cloned()
         {
             body.remove(field.sent_name());
             body.insert(alone.to_owned(), level.into());
         }
-    }
-}
-
-/// One field in the form of requests.
-pub fn sent(
-    section: Section,
-    name: &str,
-    value: &Value,
-    names: &Names,
-) -> Result<(String, Value), NoCalls> {
-    let field = section.field(name);
-    let sent_name = section.table().sent_name(name).to_owned();
-    let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
-    let sent = match (field.names, plain) {
-        (Some(named), Json::String(text)) => named_id(named, text, names, field.name)?.sent(),
-        (Some(named), Json::Array(items)) => items
-            .iter()
-            .map(|item| match item {
-                Json::String(text) => named_id(named, text, names, field.name).map(|id| id.sent()),
-                id => Ok(id.clone()),
-            })
-            .collect::<Result<_, _>>()?,
-        (None, Json::Array(items)) => {
-            match (field.relations.names_entries, section.table().get(name)) {
-                (Some(section), _) => entries_sent(section, items, names, field.name)?,
-                (None, Some(spec)) if spec.has_rows() => spec.rows_sent(items, names)?,
-                _ => plain.clone(),
-            }
-        }
-        _ if field.is_level() => Level::number_of(plain),
-        _ => null_as_empty(plain),
-    };
-    Ok((sent_name, Value::Plain(sent)))
-}
-
-/// The id of the thing that `field` calls `name`.
-///
-/// # Errors
-/// If the service does not have it, or has several.
-pub fn named_id(
-    named: Named,
-    name: &str,
-    names: &Names,
-    field: &'static str,
-) -> Result<Id, NoCalls> {
-    names.id(named, name).ok_or_else(|| match names.several(named, name) {
-        Some(ids) => NoCalls::several(named, name, ids, field),
-        None => NoCalls::unknown(named, name, field),
-    })
-}
-
-/// The ids of entries of another section.
-fn entries_sent(
-    section: &str,
-    named: &[Json],
-    names: &Names,
-    field: &'static str,
-) -> Result<Json, NoCalls> {
-    let id = |name: &Json| entry_id(section, &plain_text(name), names, field).map(Id::sent);
-    named.iter().map(id).collect::<Result<Vec<_>, _>>().map(Json::Array)
-}
-
-/// The id of the entry of another `section` that `field` names.
-///
-/// # Errors
-/// If it was not looked up yet, or no such entry exists or is declared.
-pub fn entry_id<'n>(
-    section: &str,
-    name: &str,
-    names: &'n Names,
-    field: &'static str,
-) -> Result<&'n Id, NoCalls> {
-    match names.entries(section) {
-        None => Err(NoCalls::DependsOnEntries(section.to_owned())),
-        Some(Err(cause)) => Err(NoCalls::LiveUnknown(cause.clone())),
-        Some(Ok(ids)) => match ids.get(name) {
-            Some(Some(id)) => Ok(id),
-            Some(None) => Err(NoCalls::entry(section, name, field, true)),
-            None => Err(NoCalls::entry(section, name, field, false)),
-        },
     }
 }
 
@@ -306,14 +277,14 @@ fn null_as_empty(value: &Json) -> Json {
 
 /// The fields of a body whose values must not be quoted.
 pub fn sensitive(section: Section) -> impl Iterator<Item = &'static str> {
-    let specs = section.table().specs().iter();
+    let specs = section.specs().iter();
     let secret = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
     secret.map(|spec| spec.field.sent_name())
 }
 
 /// The fields of a body that contain ids of named things.
 pub fn naming(section: Section) -> Vec<String> {
-    let specs = section.table().specs().iter();
+    let specs = section.specs().iter();
     let naming = specs.filter(|Spec { field, .. }| {
         field.names.is_some()
             || field.relations.names_entries.is_some()

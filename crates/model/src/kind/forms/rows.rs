@@ -2,7 +2,6 @@
 //! input of a schedule has a name. Some rows have further values, each with a default:
 //! [`Defaults::service`](crate::field::Defaults::service).
 
-use super::{entry_id, named_id};
 use crate::{
     field::{Compare, Field, Named, Secrecy, Tier},
     kind::{Id, Names, NoCalls, Spec, is_readable},
@@ -71,7 +70,7 @@ impl Spec {
             let id = match field.names {
                 Some(named) => Some(super::comparable_name(named, value, names)),
                 None => field.relations.names_entries.and_then(|section: &str| {
-                    entry_id(section, value.as_str()?, names, field.name).ok().map(Id::sent)
+                    names.require_entry(section, value.as_str()?, field.name).ok().map(Id::sent)
                 }),
             };
             Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
@@ -102,40 +101,38 @@ impl Spec {
     /// Declared rows without the further values that are defaults; other values as they are.
     pub fn without_defaults(&self, declared: &Json) -> Json {
         let mut declared = declared.clone();
-        let is_more = |name: &str, value: &Json| {
-            self.part(name).is_none_or(|part| part.default.service.as_ref() != Some(value))
-        };
         let rows = declared.as_array_mut().into_iter().flatten();
-        rows.filter_map(Json::as_object_mut)
-            .for_each(|row| row.retain(|name, value| is_more(name, value)));
+        for row in rows.filter_map(Json::as_object_mut) {
+            row.retain(|name, value| {
+                self.part(name).is_none_or(|part| part.default.service.as_ref() != Some(value))
+            });
+        }
         declared
     }
 
     /// Rows in the form of requests.
     pub(super) fn rows_sent(&self, rows: &[Json], names: &Names) -> Result<Json, NoCalls> {
-        let row = |row: &Json| {
-            let mut fields = Object::new();
-            for field in self.parts {
-                let sent_name = field.sent_name();
-                let value = row.get(field.name).or_else(|| row.get(sent_name));
-                let Some(value) = value.or(field.default.create.as_ref()) else { continue };
-                let value = match (field.names, value) {
-                    (Some(named), Json::String(text)) => {
-                        named_id(named, text, names, self.name)?.sent()
-                    }
-                    (None, Json::String(text))
-                        if let Some(section) = field.relations.names_entries =>
-                    {
-                        entry_id(section, text, names, self.name)?.sent()
-                    }
-                    _ if field.is_level() => Level::number_of(value),
-                    _ => value.clone(),
-                };
-                fields.insert(sent_name.to_owned(), value);
-            }
-            Ok(Json::Object(fields))
-        };
-        rows.iter().map(row).collect::<Result<Vec<_>, _>>().map(Json::Array)
+        rows.iter().map(|row| self.row_sent(row, names)).collect()
+    }
+
+    /// A row in the form of requests.
+    fn row_sent(&self, row: &Json, names: &Names) -> Result<Json, NoCalls> {
+        let mut fields = Object::new();
+        for field in self.parts {
+            let sent_name = field.sent_name();
+            let value = row.get(field.name).or_else(|| row.get(sent_name));
+            let Some(value) = value.or(field.default.create.as_ref()) else { continue };
+            let value = match (field.names, value) {
+                (Some(named), Json::String(text)) => names.require(named, text, self.name)?.sent(),
+                (None, Json::String(text)) if let Some(section) = field.relations.names_entries => {
+                    names.require_entry(section, text, self.name)?.sent()
+                }
+                _ if field.is_level() => Level::number_of(value),
+                _ => value.clone(),
+            };
+            fields.insert(sent_name.to_owned(), value);
+        }
+        Ok(Json::Object(fields))
     }
 
     /// The rows that change the live list to the `wanted` one: rows to add or to change, and ids of
@@ -143,24 +140,24 @@ impl Spec {
     /// changed in place, and a removal repeats who is named: the service refuses it otherwise.
     pub(super) fn row_changes(&self, wanted: &Json, live: Option<&Json>) -> Json {
         let live = live.and_then(Json::as_array).into_iter().flatten();
-        let numbered = |row: &Json| {
-            let mut row = row.clone();
-            for field in self.level_keys() {
-                if let Some(level) = row.get_mut(field.sent_name()) {
-                    *level = Level::number_of(level);
+        let mut live: Vec<Json> = live
+            .map(|row| {
+                let mut row = row.clone();
+                for field in self.level_keys() {
+                    if let Some(level) = row.get_mut(field.sent_name()) {
+                        *level = Level::number_of(level);
+                    }
                 }
-            }
-            row
-        };
-        let mut live: Vec<Json> = live.map(numbered).collect();
+                row
+            })
+            .collect();
         let wanted = wanted.as_array().into_iter().flatten();
         let mut added: Vec<_> = wanted
             .map(|row| self.with_defaults(row, row.as_object().cloned().unwrap_or_default()))
             .collect();
-        let is_unchanged = |live: &Json, added: &[Json]| {
-            added.iter().any(|row| without_id(live) == without_id(row))
-        };
-        let unchanged: Vec<_> = live.extract_if(.., |live| is_unchanged(live, &added)).collect();
+        let unchanged: Vec<_> = live
+            .extract_if(.., |live| added.iter().any(|row| without_id(live) == without_id(row)))
+            .collect();
         added.retain(|row| !unchanged.iter().any(|live| without_id(live) == without_id(row)));
         let who = |row: &Json| {
             let mut who = without_id(row);
@@ -193,9 +190,11 @@ impl Spec {
     pub fn remove_rows_naming(&self, comparable: &mut Json, named: Named, ids: &[u64]) {
         let of_named = self.parts.iter().filter(|field| field.names == Some(named));
         let keys: Vec<_> = of_named.map(Field::sent_name).collect();
-        let id = |row: &Json| keys.iter().find_map(|key| row.get(key)?.as_u64());
         if let Some(rows) = comparable.as_array_mut().filter(|_| self.has_rows()) {
-            rows.retain(|row| id(row).is_none_or(|id| !ids.contains(&id)));
+            rows.retain(|row| {
+                let id = keys.iter().find_map(|key| row.get(key)?.as_u64());
+                id.is_none_or(|id| !ids.contains(&id))
+            });
         }
     }
 
@@ -203,9 +202,10 @@ impl Spec {
     pub fn highest_row_tier(&self, raw: &Object) -> Option<Tier> {
         let rows = self.field.live_name().and_then(|name| raw.get(name)?.as_array());
         let rows = rows.filter(|_| self.has_rows())?;
-        let is_set =
-            |name: &str| rows.iter().any(|row| row.get(name).is_some_and(|value| !value.is_null()));
-        let parts = self.parts.iter().filter(|field| is_set(field.sent_name()));
+        let parts = self.parts.iter().filter(|field| {
+            let mut values = rows.iter().filter_map(|row| row.get(field.sent_name()));
+            values.any(|value| !value.is_null())
+        });
         parts.map(|field| field.available.tier).max()
     }
 }

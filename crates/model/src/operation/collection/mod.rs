@@ -42,8 +42,8 @@ impl EntryPath {
     /// If the path is not below a group or project, or contains anything but plain names and arguments.
     pub fn parse(path: &'static str) -> Result<Self, NoPath> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let below = |scope: Scope| path.strip_prefix(&root(scope));
-        let found = Scope::ALL.into_iter().find_map(|scope| Some((scope, below(scope)?)));
+        let mut scopes = Scope::ALL.into_iter();
+        let found = scopes.find_map(|scope| Some((scope, path.strip_prefix(&root(scope))?)));
         let (scope, rest) = found.ok_or("must start with `/projects/:id/` or `/groups/:id/`")?;
         let rest = rest.strip_prefix('/').filter(|rest| !rest.is_empty());
         let rest = rest.ok_or("must name a collection after `:id`")?;

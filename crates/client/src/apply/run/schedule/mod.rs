@@ -324,7 +324,7 @@ impl<'a> ContainerRun<'a> {
         let section = task.step.address.section.unwrap_or(settings::SECTION);
         let of = catalogue::section(self.container.scope, section)?;
         let shown = answer.as_object().filter(|_| request.operation.shows)?;
-        let missing = limits::unlimited(of, request.body_fields()?, shown);
+        let missing = limits::unlimited_switches(of, request.body_fields()?, shown);
         let (switch, _) = missing.first()?;
         let limits = missing.iter().filter(|(on, _)| on == switch);
         let limits: Vec<_> = limits.map(|(_, limit)| limit.as_str()).collect();

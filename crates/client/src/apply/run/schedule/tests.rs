@@ -149,7 +149,7 @@ fn the_live_state_decides_after_a_lost_answer() {
         let before = here(&case.container, &case.before);
         let first = task(&reading(&case.container, &before, case.resend));
         let request = &first.step.sends[0].request;
-        assert_eq!((request.again(), request.goes_stale()), (case.again, case.goes_stale));
+        assert_eq!((request.again(), request.becomes_stale()), (case.again, case.goes_stale));
         for found in [Applied, NotApplied, Other, Unread, Failed, Ended] {
             for rereads in 1..=REREAD_AFTER.len() {
                 for (resent, attempt) in

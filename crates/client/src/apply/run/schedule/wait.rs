@@ -248,14 +248,14 @@ impl ContainerRun<'_> {
             Err(unread) => CallState::Unknown(Cause::from(unread)),
         };
         // The client has already retried calls that do not go stale.
-        let is_repeatable = request.goes_stale() && task.attempt <= MAX_RETRIES;
+        let is_repeatable = request.becomes_stale() && task.attempt <= MAX_RETRIES;
         let history = History { rereads, is_resent: task.is_resent, is_repeatable };
         match lost::decide(&request, state, history) {
             Verdict::Next => self.continue_with_next(task),
             Verdict::Resend => {
                 task.attempt += 1;
                 task.is_resent |= request.again() != Again::Same;
-                let reading = reading.ok().filter(|_| request.goes_stale());
+                let reading = reading.ok().filter(|_| request.becomes_stale());
                 reading.and_then(|reading| self.rebuild(task, reading))
             }
             Verdict::Reread(after) => {

@@ -18,7 +18,7 @@ use crate::{
     },
     field::{Field, Secrecy},
     kind::{Section, is_list},
-    text::{alternatives, likely, listed, nearest},
+    text::{alternatives, likely_candidates, listed, nearest},
     value::Json,
     yaml::{Data, Key, Node, write::scalar as quoted},
 };
@@ -143,10 +143,10 @@ impl<'d> Located<'d> {
             (None, 1 | 2) => Vec::new(),
             (None, _) => {
                 let open = self.open_names();
-                let mut names = likely(self.subject, &open);
+                let mut names = likely_candidates(self.subject, &open);
                 if names.is_empty() {
                     let name = without_words(self.subject, NEGATIONS);
-                    names = likely(&without_words(&name, PERMISSIONS), &open);
+                    names = likely_candidates(&without_words(&name, PERMISSIONS), &open);
                 }
                 names.retain(|name| self.may_take(name));
                 names
@@ -188,7 +188,7 @@ impl<'d> Located<'d> {
             _ if fields.contains(&name) => name,
             Some(field) => field?,
             None => {
-                return match likely(name, fields)[..] {
+                return match likely_candidates(name, fields)[..] {
                     [only] => Some(only),
                     _ => None,
                 };
