@@ -64,7 +64,11 @@ fn documentation(subject: &Subject<'_>) -> Option<schema::Known> {
 }
 
 /// The declaration at `path` and, after the `#`, at `rest`.
-fn find_subject<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subject<'d>, Failure> {
+fn find_subject<'d>(
+    desired: &'d Desired,
+    path: &str,
+    rest: Option<&str>,
+) -> Result<Subject<'d>, Failure> {
     let container = desired.container(path).ok_or_else(|| undeclared(path, desired))?;
     let Some(rest) = rest else {
         return Ok(Subject { container, section: None, entry: None, field: Vec::new() });

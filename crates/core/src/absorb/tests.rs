@@ -25,7 +25,7 @@ impl World {
         let name: FileName = "all.yaml".into();
         let text = edited.get(&name).unwrap_or(&self.text).clone();
         let today = jiff::civil::date(2030, 1, 1);
-        manifest::of_texts([(name, text)], today, &Config::default())
+        manifest::load_texts([(name, text)], today, &Config::default())
             .map_err(|faults| format!("{faults:?}"))
     }
 

@@ -201,7 +201,8 @@ fn seed_groups(
 /// ask about something in a project that is not new, these entries are left to wait.
 fn seed_project(document: &Document) -> Option<(String, Vec<Item>)> {
     let branch = document.sections.iter().find_map(required_branch);
-    let mut planted: Vec<_> = document.sections.iter().filter(|content| content.section.only_edits()).collect();
+    let mut planted: Vec<_> =
+        document.sections.iter().filter(|content| content.section.only_edits()).collect();
     planted.retain(|content| !content.entries.is_empty() && !is_guarded(document));
     let is_made =
         branch.is_none() && planted.is_empty() && !document.is_archived && document.is_created();

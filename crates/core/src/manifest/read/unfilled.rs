@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use jsonschema::is_valid;
 use serde::Deserialize;
 
-use super::{Reader, container::reference, templates::template};
+use super::{Reader, container::parse_reference, templates::template_text};
 use crate::{
     field::Secrecy,
     kind::Spec,
@@ -89,7 +89,7 @@ fn find<'t>(place: Place, key: &Key, text: &'t str) -> Option<(&'static Row, &'t
 
 /// The texts in `value`, without those of templates and references.
 fn texts(value: &Node) -> Vec<&str> {
-    if template(value).is_some() || reference(value).is_some() {
+    if template_text(value).is_some() || parse_reference(value).is_some() {
         return Vec::new();
     }
     let inner = value.entries().iter().map(|(_, value)| value).chain(value.items());

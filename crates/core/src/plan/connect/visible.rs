@@ -1,4 +1,4 @@
-//! Visibility across containers: nothing is more visible than the group that it is in.
+//! Visibility across containers: nothing may be more visible than its parent group.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -59,11 +59,11 @@ pub(super) fn order_visibility(steps: &[Step]) -> Vec<LaterStep> {
     let narrowed = changes(|before, after| before.is_some_and(|before| before > after));
     let mut edges: Vec<(usize, usize, &'static str)> = Vec::new();
     for (path, at) in &widened {
-        let reason = "nothing is more visible than the group that it is in";
+        let reason = "nothing may be more visible than its parent group";
         edges.extend(above(&widened, path).next().map(|group| (*at, *group, reason)));
     }
     for (path, at) in &narrowed {
-        let reason = "what is in a group is never more visible than it";
+        let reason = "nothing may be more visible than its parent group";
         edges.extend(above(&narrowed, path).next().map(|group| (*group, *at, reason)));
     }
     edges.sort_unstable();

@@ -253,8 +253,7 @@ pub fn require_shown(
 pub fn send_single_level(section: Section, body: &mut Fields) {
     for Spec { field, .. } in section.specs() {
         if let Some(alone) = field.grants.single_level_as
-            && let Some([row]) =
-                body.list(field.sent_name()).map(Vec::as_slice)
+            && let Some([row]) = body.list(field.sent_name()).map(Vec::as_slice)
             && let Some(level) = row.get("access_level").cloned()
         {
             body.remove(field.sent_name());
