@@ -255,7 +255,7 @@ impl<'a> ManifestTexts<'a> {
     pub(super) fn load(dir: &'a Path, cx: &'a Context) -> Result<(Self, Manifests), Failure> {
         let surroundings = Surroundings::of_process();
         let loaded = manifest::load(dir, &surroundings);
-        let (paths, old) = (loaded.paths(), BTreeMap::new());
+        let (paths, old) = (loaded.paths.clone(), BTreeMap::new());
         let texts = Self { dir, surroundings, cx, paths, old, new: Contents::new() };
         Ok((texts, into_manifests(loaded, cx)?))
     }
