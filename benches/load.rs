@@ -24,7 +24,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use undrift::sandbox::{self, Config, Data, Seed};
+use undrift::sandbox::{self, DataLocation, SandboxConfig, Seed};
 
 mod process;
 use process::{Sandbox, TOKEN, say};
@@ -290,8 +290,11 @@ async fn fill(file: &Path, projects: usize) -> Fallible<()> {
     let users: Vec<_> = (0..3).map(|i| json!({"username": format!("user{i}")})).collect();
     let projects: Vec<_> = (0..projects).map(project).collect();
     let seed = Seed::from_json(json!({ "users": users, "projects": projects }))?;
-    let config =
-        Config { data: Data::File(file.to_owned()), seed: Some(seed), ..Config::default() };
+    let config = SandboxConfig {
+        data: DataLocation::File(file.to_owned()),
+        seed: Some(seed),
+        ..SandboxConfig::default()
+    };
     sandbox::start(config).await?.stop().await;
     Ok(())
 }

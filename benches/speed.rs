@@ -27,7 +27,7 @@ use std::{
 
 use clap::Parser;
 use serde_json::{Value as Json, json};
-use undrift::sandbox::{self, Config, Data, Seed};
+use undrift::sandbox::{self, DataLocation, SandboxConfig, Seed};
 
 mod bare;
 mod process;
@@ -258,7 +258,11 @@ impl Row {
         let projects: Vec<_> = self.projects().map(there).collect();
         let seed = json!({"tier": "premium", "users": users, "projects": projects});
         let seed = Some(Seed::from_json(seed)?);
-        let config = Config { data: Data::File(data.to_owned()), seed, ..Config::default() };
+        let config = SandboxConfig {
+            data: DataLocation::File(data.to_owned()),
+            seed,
+            ..SandboxConfig::default()
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             sandbox::start(config).await?.stop().await;

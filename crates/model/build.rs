@@ -67,13 +67,13 @@ fn property(key: &str, value: &Value) -> String {
     let word = value.as_str().unwrap_or_default();
     match (key, parts) {
         ("method", _) => format!("method: Method::{word}"),
-        ("answer", _) => format!("answer: Answer::{word}"),
-        ("again", _) => format!("again: Again::{word}"),
+        ("answer", _) => format!("answer: ResponseBody::{word}"),
+        ("again", _) => format!("again: RetrySafety::{word}"),
         ("tier", _) => format!("tier: Tier::{word}"),
         ("a_minute", _) => format!("a_minute: Some({value})"),
         ("since", [major, minor]) => format!("since: Some(Release::new({major}, {minor}))"),
         ("fields", [Value::String(scope), section, Value::String(route)]) => {
-            format!("fields: Some(((Scope::{scope}, {section}), Route::{route}))")
+            format!("fields: Some(((Scope::{scope}, {section}), WriteRequest::{route}))")
         }
         ("takes", lists) => {
             let lists: String = lists.iter().map(|list| format!("List::Named({list}), ")).collect();

@@ -10,11 +10,11 @@ use std::{
 };
 
 use super::{
-    CommandResult, ConnectArgs, Context, Exit, Failure, Manifests, Progress, Session, SessionArgs,
-    SessionBuilder, into_manifests, require_match, write_files,
+    CommandError, CommandResult, ConnectArgs, Exit, Manifests, Progress, RunContext, Session,
+    SessionArgs, SessionBuilder, into_manifests, require_match, write_files,
 };
 use crate::{
-    absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
+    absorb::{self, AbsorbError, AbsorbRefusal, Absorbed, Compared, Contents, Goal, Mode},
     address::{Address, Selector, is_literal},
     api::ApiError,
     apply,
@@ -23,9 +23,9 @@ use crate::{
     diff::Reason,
     export::{self, Excerpt, ExportBuilder},
     live::Live,
-    manifest::{self, Options, Surroundings},
+    manifest::{self, LoadEnvironment, Options},
     report::{
-        Style,
+        TextStyle,
         terminal::{self, SCREEN_LINES},
     },
     selection::Selection,
@@ -62,9 +62,9 @@ pub(super) struct Args {
 
 /// The result of reading and planning.
 #[derive(Default)]
-struct Drift {
+struct PlannedAbsorb {
     goals: Vec<Goal>,
-    refused: Vec<Refusal>,
+    refused: Vec<AbsorbRefusal>,
     /// The selected entries that no manifest lists and that are not absorbed.
     unlisted: Vec<Address>,
     addresses: Vec<Address>,
@@ -76,7 +76,7 @@ struct Drift {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let (mut texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
@@ -121,10 +121,10 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
     let absorbed = texts.absorb(&before, &drift.goals, mode).map_err(|failed| match failed {
-        Failed::Refused(refused) => refuse(&refused, cx),
-        Failed::Wrong(why) => {
+        AbsorbError::Refused(refused) => refuse(&refused, cx),
+        AbsorbError::Wrong(why) => {
             cx.output.eprint(&why);
-            Failure::usage("nothing was edited: the edited manifests would be wrong")
+            CommandError::usage("nothing was edited: the edited manifests would be wrong")
                 .help("edit them by hand, or absorb less")
         }
     })?;
@@ -139,7 +139,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
 }
 
 /// The selected containers.
-fn select(args: &Args, mut desired: Desired) -> Result<Desired, Failure> {
+fn select(args: &Args, mut desired: Desired) -> Result<Desired, CommandError> {
     for selector in &args.addresses {
         if !desired.containers.iter().any(|container| selector.touches(&container.path)) {
             require_match(selector, &desired)?;
@@ -153,12 +153,17 @@ fn select(args: &Args, mut desired: Desired) -> Result<Desired, Failure> {
 }
 
 /// Reads the containers of `session`, and finds their selected differences.
-async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drift, Failure> {
+async fn find_drift(
+    args: &Args,
+    session: &Session,
+    cx: &RunContext,
+) -> Result<PlannedAbsorb, CommandError> {
     let observer = &session.observer;
-    let settings = export::Settings::plain(observer.caller().clone(), observer.release().await?);
+    let settings =
+        export::ExportSettings::plain(observer.caller().clone(), observer.release().await?);
     let containers: Vec<_> = session.desired.containers.iter().collect();
     let selection = Selection { only: args.addresses.clone(), exclude: args.exclude.clone() };
-    let mut drift = Drift::default();
+    let mut drift = PlannedAbsorb::default();
     let each = |seen: &Compared<'_>| {
         let (goals, refused) = absorb::find_drift(seen, &selection);
         let (path, container) = (&seen.container.path, seen.container.address());
@@ -197,8 +202,11 @@ async fn find_drift(args: &Args, session: &Session, cx: &Context) -> Result<Drif
 pub(super) async fn compare(
     session: &Session,
     containers: &[&Container],
-    (widened, settings): (fn(&Container, &export::Settings) -> Container, &export::Settings),
-    cx: &Context,
+    (widened, settings): (
+        fn(&Container, &export::ExportSettings) -> Container,
+        &export::ExportSettings,
+    ),
+    cx: &RunContext,
     each: impl FnMut(&Compared<'_>),
 ) -> Result<(), ApiError> {
     let observer = &session.observer;
@@ -220,7 +228,7 @@ pub(super) async fn compare(
 }
 
 /// Reports what cannot be absorbed, and why.
-fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
+fn refuse(refused: &[AbsorbRefusal], cx: &RunContext) -> CommandError {
     let diagnostics = refused.iter().map(|refusal| {
         let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.why);
         let diagnostic = Diagnostic::error("absorb", message);
@@ -234,14 +242,14 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
     let exit = if is_unread { Exit::Incomplete } else { Exit::Usage };
     let addresses = count(refused.len(), "address");
     let error = anyhow::anyhow!("nothing was edited: {addresses} cannot be absorbed");
-    Failure::new(exit, error).help("edit the manifest by hand, or name only the others")
+    CommandError::new(exit, error).help("edit the manifest by hand, or name only the others")
 }
 
 /// The texts of the manifests while they are edited.
 pub(super) struct ManifestTexts<'a> {
     pub(super) dir: &'a Path,
-    surroundings: Surroundings,
-    pub(super) cx: &'a Context,
+    surroundings: LoadEnvironment,
+    pub(super) cx: &'a RunContext,
     /// The paths of the files.
     pub(super) paths: FilePaths,
     /// The old texts of changed files; new files have none.
@@ -252,8 +260,11 @@ pub(super) struct ManifestTexts<'a> {
 
 impl<'a> ManifestTexts<'a> {
     /// Loads the manifests in `dir`. Their texts are unchanged.
-    pub(super) fn load(dir: &'a Path, cx: &'a Context) -> Result<(Self, Manifests), Failure> {
-        let surroundings = Surroundings::of_process();
+    pub(super) fn load(
+        dir: &'a Path,
+        cx: &'a RunContext,
+    ) -> Result<(Self, Manifests), CommandError> {
+        let surroundings = LoadEnvironment::of_process();
         let loaded = manifest::load(dir, &surroundings);
         let (paths, old) = (loaded.paths.clone(), BTreeMap::new());
         let texts = Self { dir, surroundings, cx, paths, old, new: Contents::new() };
@@ -266,7 +277,7 @@ impl<'a> ManifestTexts<'a> {
         manifests: Manifests,
         allow_env: &[String],
         connect: &ConnectArgs,
-    ) -> Result<Session, Failure> {
+    ) -> Result<Session, CommandError> {
         let manifests = Manifests { includes: None, ..manifests };
         let args = SessionArgs::selecting(self.dir, allow_env, connect, Vec::new());
         SessionBuilder::new(&args).with(manifests, self.surroundings.today, self.cx).await
@@ -295,7 +306,7 @@ impl<'a> ManifestTexts<'a> {
         before: &Desired,
         goals: &[Goal],
         mode: Mode,
-    ) -> Result<Absorbed, Failed> {
+    ) -> Result<Absorbed, AbsorbError> {
         absorb::absorb(before, goals, mode, &|file| self.read(file), &|edited| self.reload(edited))
     }
 
@@ -308,7 +319,7 @@ impl<'a> ManifestTexts<'a> {
     }
 
     /// Writes all changed files, or none.
-    pub(super) fn write(&self) -> Result<(), Failure> {
+    pub(super) fn write(&self) -> Result<(), CommandError> {
         let files = self.new.iter().map(|(name, new)| {
             let (path, old) = (self.paths[name].clone(), self.old[name].clone());
             write_files::FileEdit { path, old, new: new.clone() }
@@ -323,7 +334,7 @@ pub(super) fn render_edits(
     files: &BTreeMap<FileName, (String, String)>,
     plain: &BTreeSet<String>,
     max_lines: usize,
-    style: Style,
+    style: TextStyle,
 ) -> String {
     let files = files.iter().map(|(name, (old, new))| {
         (name.clone(), [old, new].map(|text| manifest::hide_secrets(text, plain)))

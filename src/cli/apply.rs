@@ -7,21 +7,22 @@ use std::{
 };
 
 use super::{
-    BaseArgs, BaseUse, ChangeArgs, Context, Exit, Failure, ManifestFolder, Progress, ReportArgs,
-    Reported, RunRecord, Session, SessionArgs, SessionBuilder, may_write, saved, signal,
+    BaseArgs, BaseUse, ChangeArgs, CommandError, Exit, ManifestFolder, Progress, ReportArgs,
+    Reported, RunContext, RunRecord, Session, SessionArgs, SessionBuilder, may_write, saved,
+    signal,
 };
 use crate::{
     address::Address,
     apply::{Applied, Event},
-    diagnostic::{Diagnostic, Diagnostics, Place},
+    diagnostic::{Diagnostic, Diagnostics, SourceLocation},
     diff::{Shown, Step, shown_secret},
-    digest::Key,
+    digest::DigestKey,
     origin::Origin,
     plan::{
-        Approved, Blocked, Drift, LeftOut, Plan, Policy,
-        saved::{Comparison, Recording, SavedPlan, Sealed},
+        Approved, Blocked, DriftPolicy, LeftOut, Plan, Policy,
+        saved::{PlanComparison, Recording, SavedPlan, Sealed},
     },
-    report::{Canvas, Content, Outcomes, Planned, ReportKind, Sink, terminal},
+    report::{Canvas, Outcomes, Planned, ReportContent, ReportKind, Sink, terminal},
     secret::Reference,
     text::count,
     value::Value,
@@ -96,7 +97,7 @@ impl Args {
     ///
     /// # Errors
     /// If the folder is named twice, or that of the plan is not below the working directory.
-    pub(super) fn resolve_folder(&mut self) -> Result<(), Failure> {
+    pub(super) fn resolve_folder(&mut self) -> Result<(), CommandError> {
         let dir = &mut self.session.dir;
         if dir.is_named_twice() {
             let named = dir.named.take();
@@ -118,7 +119,7 @@ impl Args {
     }
 
     /// The saved plan to apply, if one is named.
-    fn saved(&self, cx: &Context) -> Result<Option<PlanToApply>, Failure> {
+    fn saved(&self, cx: &RunContext) -> Result<Option<PlanToApply>, CommandError> {
         let path = &self.session.dir;
         if self.beside.is_none() {
             return Ok(None);
@@ -142,19 +143,19 @@ impl Args {
 struct PlanToApply {
     plan: Arc<SavedPlan>,
     id: String,
-    key: Option<Key>,
+    key: Option<DigestKey>,
 }
 
 impl PlanToApply {
     /// Compares it with `plan`, which was made now.
-    fn compare(&self, plan: &Plan, session: &Session) -> Comparison {
+    fn compare(&self, plan: &Plan, session: &Session) -> PlanComparison {
         let recording = Recording { secrets: &session.settings.secrets, key: self.key.as_ref() };
         self.plan.compare(&self.id, plan, &session.desired.containers, recording)
     }
 }
 
 /// Shows, asks, applies and reports. Every exit states whether anything was changed.
-pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
+pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, CommandError> {
     cx.reports.record.watch(&cx.output)?;
     let saved = args.saved(cx)?;
     let (of_session, changes) = match &saved {
@@ -166,11 +167,11 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     };
     let base = args.base.named();
     if saved.is_some() && base.is_some() {
-        return Err(Failure::usage("`--base` cannot be combined with a saved plan")
+        return Err(CommandError::usage("`--base` cannot be combined with a saved plan")
             .help("leave it out, or save another plan"));
     }
     let used = BaseUse {
-        drift: if args.heal { Drift::Write } else { Drift::Exclude },
+        drift: if args.heal { DriftPolicy::Write } else { DriftPolicy::Exclude },
         only_changed: false,
     };
     let base = base.map(|base| (base, used));
@@ -214,10 +215,10 @@ struct Proposal<'a> {
     session: &'a Session,
     plan: &'a Plan,
     /// The comparison with the saved plan, if there is one.
-    saved: Option<&'a Comparison>,
+    saved: Option<&'a PlanComparison>,
     /// The exit code for what blocks it.
     exit: Exit,
-    cx: &'a Context,
+    cx: &'a RunContext,
 }
 
 impl Proposal<'_> {
@@ -233,7 +234,7 @@ impl Proposal<'_> {
     fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> Reported {
         let planned = Planned::new(&self.session.run, self.plan);
         let planned = Planned { saved_plan: self.saved, ..planned };
-        self.cx.reports.finish(ReportKind::Plan, exit, Content::Planned(&planned), text, None)
+        self.cx.reports.finish(ReportKind::Plan, exit, ReportContent::Planned(&planned), text, None)
     }
 
     /// Reports it, and then `why` nothing was changed.
@@ -249,8 +250,8 @@ impl Proposal<'_> {
         approved: &Approved<'_>,
         left_out: &[LeftOut],
         is_confirmed: bool,
-    ) -> Result<Reported, Failure> {
-        let Self { session, plan, saved, exit, cx: Context { output, reports, .. } } = self;
+    ) -> Result<Reported, CommandError> {
+        let Self { session, plan, saved, exit, cx: RunContext { output, reports, .. } } = self;
         let (style, secrets) = (output.style, &*session.settings.secrets);
         if reports.replaces_text() {
             self.text(&mut |part| output.eprint(part));
@@ -263,7 +264,7 @@ impl Proposal<'_> {
             return Ok(self.finish(Exit::Interrupted, |_| {}));
         }
         let (applied, signalled) = carry_out(session, approved, &reports.record, self.cx).await?;
-        let ended_by = applied.ended_by.clone().map(Failure::from);
+        let ended_by = applied.ended_by.clone().map(CommandError::from);
         let exit = Exit::first_of([
             signalled.unwrap_or(Exit::Success),
             Exit::Unfinished.when(!applied.is_complete()),
@@ -279,7 +280,7 @@ impl Proposal<'_> {
             record.counts = Some(outcomes.counts);
             record.left_out = left_out.len();
         });
-        let content = Content::Outcomes(&outcomes);
+        let content = ReportContent::Outcomes(&outcomes);
         let done = reports.finish(
             ReportKind::Apply,
             exit,
@@ -311,7 +312,7 @@ fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session)
         let reason = session.settings.secrets.why_missing(reference);
         let reason = reason.filter(|reason| reason.is_refused() == is_refused)?;
         let diagnostic = Diagnostic::error(reason.code(), reason.to_string());
-        Some(diagnostic.at(Place::from(origin)).label(at.to_string()))
+        Some(diagnostic.at(SourceLocation::from(origin)).label(at.to_string()))
     };
     let uploads = session.desired.uploads();
     let uploads = uploads.map(|(address, origin, path)| (address, origin, Reference::File(path)));
@@ -337,8 +338,8 @@ async fn carry_out(
     session: &Session,
     plan: &Approved<'_>,
     record: &RunRecord,
-    cx: &Context,
-) -> Result<(Applied, Option<Exit>), Failure> {
+    cx: &RunContext,
+) -> Result<(Applied, Option<Exit>), CommandError> {
     let client = session.observer.client().clone();
     let at_once = record.clone();
     let signals = signal::watch(

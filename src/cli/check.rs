@@ -1,9 +1,9 @@
 //! `undrift check`: checks everything that needs no service.
 
-use super::{Context, Exit, Failure, ManifestFolder, ReportArgs, Reported};
+use super::{CommandError, Exit, ManifestFolder, ReportArgs, Reported, RunContext};
 use crate::{
-    manifest::{self, Surroundings},
-    report::{Checked, Content, ReportKind},
+    manifest::{self, LoadEnvironment},
+    report::{Checked, ReportContent, ReportKind},
 };
 
 /// The options of `check`.
@@ -17,8 +17,8 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> Result<Reported, Failure> {
-    let mut loaded = manifest::load(&args.dir, &Surroundings::of_process());
+pub(super) fn run(args: &Args, cx: &RunContext) -> Result<Reported, CommandError> {
+    let mut loaded = manifest::load(&args.dir, &LoadEnvironment::of_process());
     #[cfg(feature = "sandbox")]
     let seed = super::embedded::seed_faults(&args.dir);
     #[cfg(not(feature = "sandbox"))]
@@ -30,6 +30,6 @@ pub(super) fn run(args: &Args, cx: &Context) -> Result<Reported, Failure> {
     let (text, code) = loaded.report(cx.output.style.into());
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let checked = Checked::new(&loaded.diagnostics, projects);
-    let (content, exit) = (Content::Checked(&checked), Exit::Usage.when(code != 0));
+    let (content, exit) = (ReportContent::Checked(&checked), Exit::Usage.when(code != 0));
     Ok(cx.reports.finish(ReportKind::Check, exit, content, |sink| sink(&text), None))
 }

@@ -10,11 +10,14 @@ use std::{
     time::Duration,
 };
 
-use super::{Context, Environment, Exit, Failure, Output, input};
+use super::{CommandError, Environment, Exit, Output, RunContext, input};
 use crate::{
-    api::{HttpOptions, HttpTransport, InFlight, ReadClient, Service, Settings, SetupError},
+    api::{
+        ClientSettings, HttpOptions, HttpTransport, InFlight, ReadClient, ServiceAddress,
+        SetupError,
+    },
     diagnostic::Diagnostics,
-    manifest::{Config, Surroundings, config},
+    manifest::{Config, LoadEnvironment, config},
     secret::{Secret, Secrets, judge::mask_url},
 };
 
@@ -79,7 +82,7 @@ pub(super) struct ConnectArgs {
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     /// The address.
-    pub(super) service: Service,
+    pub(super) service: ServiceAddress,
     /// The token.
     pub(super) token: Secret,
     /// The file that the token was read from, if any.
@@ -115,8 +118,8 @@ impl ConnectArgs {
         &self,
         root: &Path,
         config: &Config,
-        cx: &Context,
-    ) -> Result<Endpoint, Failure> {
+        cx: &RunContext,
+    ) -> Result<Endpoint, CommandError> {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }
@@ -144,15 +147,15 @@ impl ConnectArgs {
     pub(super) async fn without_manifests(
         &self,
         path: Option<&Path>,
-        cx: &Context,
-    ) -> Result<(Endpoint, Config), Failure> {
+        cx: &RunContext,
+    ) -> Result<(Endpoint, Config), CommandError> {
         let mut diagnostics = Diagnostics::default();
         let (root, config) = match path {
             Some(path) => (
                 PathBuf::from("."),
                 config::read(path, &path.to_string_lossy(), None, &mut diagnostics),
             ),
-            None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
+            None => config::find(".".as_ref(), &LoadEnvironment::of_process(), &mut diagnostics),
         };
         cx.output.refuse_errors(&diagnostics)?;
         let endpoint = self.endpoint(&root, &config, cx).await?;
@@ -182,13 +185,13 @@ impl ConnectArgs {
     }
 
     /// The address.
-    fn service(&self, env: &Environment) -> Result<Service, Failure> {
+    fn service(&self, env: &Environment) -> Result<ServiceAddress, CommandError> {
         let Some((name, url)) = self.named(env) else {
-            let failure = Failure::usage("no service address given");
+            let failure = CommandError::usage("no service address given");
             return Err(failure.help("pass `--url` or set UNDRIFT_URL, or try `--sandbox`"));
         };
-        Service::parse(url, self.allow_plaintext).map_err(|error| {
-            let failure = Failure::usage(format!("{name}: {error}"));
+        ServiceAddress::parse(url, self.allow_plaintext).map_err(|error| {
+            let failure = CommandError::usage(format!("{name}: {error}"));
             if error == crate::api::ServiceError::Plaintext {
                 failure.help("pass `--allow-plaintext` to use it anyway")
             } else {
@@ -198,7 +201,7 @@ impl ConnectArgs {
     }
 
     /// The token.
-    fn token(&self, env: &Environment) -> Result<Secret, Failure> {
+    fn token(&self, env: &Environment) -> Result<Secret, CommandError> {
         let help = "set UNDRIFT_TOKEN or pass `--token-file`; apply needs the scope `api`, plan only `read_api`";
         if let Some(path) = &self.token_file {
             let text = input::read(path, MAX_TOKEN_BYTES)?;
@@ -207,18 +210,22 @@ impl ConnectArgs {
                 .map(|text| text.trim().to_owned())
                 .filter(|token| !token.is_empty());
             return token.map(Secret::new).ok_or_else(|| {
-                Failure::usage(format!("`{}` holds no token", path.display())).help(help)
+                CommandError::usage(format!("`{}` holds no token", path.display())).help(help)
             });
         }
         let token = env.first_of(&TOKEN_NAMES).map(|(_, token)| Secret::new(token.trim()));
-        token.ok_or_else(|| Failure::usage("no token given").help(help))
+        token.ok_or_else(|| CommandError::usage("no token given").help(help))
     }
 
     /// The network settings for reaching the service.
     ///
     /// # Errors
     /// If a file of certificates cannot be read.
-    fn http_options(&self, env: &Environment, in_flight: InFlight) -> Result<HttpOptions, Failure> {
+    fn http_options(
+        &self,
+        env: &Environment,
+        in_flight: InFlight,
+    ) -> Result<HttpOptions, CommandError> {
         let ca = self.authorities(env).map(|(name, path)| {
             let certificates = read_certificates(path);
             certificates.map_err(|failure| failure.help(format!("{name} names this file")))
@@ -253,9 +260,9 @@ impl ConnectArgs {
     }
 
     /// The failure of a client that cannot be set up, with the file of certificates if it is wrong.
-    fn not_set_up(&self, error: SetupError, env: &Environment) -> Failure {
+    fn not_set_up(&self, error: SetupError, env: &Environment) -> CommandError {
         let file = (error == SetupError::Authorities).then(|| self.authorities(env)).flatten();
-        let failure = Failure::new(Exit::Usage, error);
+        let failure = CommandError::new(Exit::Usage, error);
         let Some((name, path)) = file else { return failure };
         failure.help(format!("{name} names the file: `{}`", path.display()))
     }
@@ -276,7 +283,7 @@ impl ConnectArgs {
         config: &Config,
         secrets: Arc<Secrets>,
         output: &Output,
-    ) -> Result<ReadClient, Failure> {
+    ) -> Result<ReadClient, CommandError> {
         output.redactor.learn(Arc::clone(&secrets));
         let in_flight = self.in_flight(config);
         // The embedded service is reached without a detour.
@@ -288,23 +295,24 @@ impl ConnectArgs {
         let transport = HttpTransport::new(&endpoint.service, &endpoint.token, &options)
             .map_err(|error| self.not_set_up(error, &endpoint.environment))?;
         let (max_requests, deadline) = (self.max_requests, self.deadline.map(Duration::from_secs));
-        let settings = Settings { in_flight, max_requests, deadline, ..Settings::default() };
+        let settings =
+            ClientSettings { in_flight, max_requests, deadline, ..ClientSettings::default() };
         Ok(ReadClient::new(endpoint.service.clone(), Arc::new(transport), secrets, settings))
     }
 }
 
-fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
+fn read_certificates(path: &Path) -> Result<Vec<u8>, CommandError> {
     input::read(path, MAX_CERTIFICATE_BYTES)
 }
 
 /// Refuses a service other than the one in `undrift.yaml`.
-fn confirm(service: &Service, config: &Config) -> Result<(), Failure> {
+fn confirm(service: &ServiceAddress, config: &Config) -> Result<(), CommandError> {
     let Some(declared) = &config.service.url else { return Ok(()) };
     // Plain http is allowed here: that check is only for the address in use.
-    match Service::parse(declared, true) {
+    match ServiceAddress::parse(declared, true) {
         Ok(declared) if declared == *service => Ok(()),
         _ => {
-            let failure = Failure::usage(format!(
+            let failure = CommandError::usage(format!(
                 "these manifests are for `{}`, not for `{service}`",
                 mask_url(declared)
             ));
@@ -428,7 +436,7 @@ mod tests {
 
     #[test]
     fn the_manifests_only_confirm_the_address() {
-        let service = Service::parse("https://a.example/git", false).unwrap();
+        let service = ServiceAddress::parse("https://a.example/git", false).unwrap();
         for (declared, fits) in [
             (None, true),
             (Some("https://a.example/git/"), true),

@@ -2,7 +2,9 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::{Context, Exit, Failure, LiveArgs, ReportArgs, Reported, SessionArgs, SessionBuilder};
+use super::{
+    CommandError, Exit, LiveArgs, ReportArgs, Reported, RunContext, SessionArgs, SessionBuilder,
+};
 use crate::{
     plan::{Plan, Strictness},
     report::ReportKind,
@@ -33,7 +35,7 @@ fn strictness() -> impl TypedValueParser<Value = Strictness> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
+pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, CommandError> {
     let session =
         SessionBuilder { source: args.live.source(), ..SessionBuilder::new(&args.session) }
             .open(cx)

@@ -7,12 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Context, Endpoint, Environment, Exit, Failure, Output, input, rehearsed};
+use super::{CommandError, Endpoint, Environment, Exit, Output, RunContext, input, rehearsed};
 use crate::{
-    api::Service,
+    api::ServiceAddress,
     diagnostic::Diagnostics,
     manifest,
-    sandbox::{self, Conditions, Data, Model, Running, Seed, StartError},
+    sandbox::{self, Conditions, DataLocation, Model, Running, Seed, StartError},
     secret::Secret,
     value::Json,
     yaml::{self, Node},
@@ -35,7 +35,11 @@ const MEMORY: &str = ":memory:";
 ///
 /// # Errors
 /// If the seed, the environment or the file is not valid, or another run uses the file.
-pub(super) async fn start(file: &str, root: &Path, cx: &Context) -> Result<Endpoint, Failure> {
+pub(super) async fn start(
+    file: &str,
+    root: &Path,
+    cx: &RunContext,
+) -> Result<Endpoint, CommandError> {
     let running = cx.sandbox.get_or_try_init(|| launch_at(file, root, &cx.output)).await?;
     endpoint(running, cx.env.clone().with(read_environment(&root.join(ENVIRONMENT_FILE))?))
 }
@@ -44,38 +48,44 @@ pub(super) async fn start(file: &str, root: &Path, cx: &Context) -> Result<Endpo
 ///
 /// # Errors
 /// If its address is not valid, which does not happen.
-pub(super) fn endpoint(running: &Running, environment: Environment) -> Result<Endpoint, Failure> {
-    let service = Service::parse(&running.url(), false)
-        .map_err(|error| Failure::new(Exit::Internal, error))?;
+pub(super) fn endpoint(
+    running: &Running,
+    environment: Environment,
+) -> Result<Endpoint, CommandError> {
+    let service = ServiceAddress::parse(&running.url(), false)
+        .map_err(|error| CommandError::new(Exit::Internal, error))?;
     let token = Secret::new(running.token());
     Ok(Endpoint { service, token, token_file: None, environment, is_embedded: true })
 }
 
-async fn launch_at(file: &str, root: &Path, output: &Output) -> Result<Running, Failure> {
+async fn launch_at(file: &str, root: &Path, output: &Output) -> Result<Running, CommandError> {
     let data = match file {
-        MEMORY => Data::Memory,
-        "" => Data::File(default_file(root)?),
-        file => Data::File(file.into()),
+        MEMORY => DataLocation::Memory,
+        "" => DataLocation::File(default_file(root)?),
+        file => DataLocation::File(file.into()),
     };
     let path = root.join(SEED_FILE);
     let seed = if is_file(&path)? { Some(read_seed(&path, output)?) } else { None };
-    let is_new = matches!(&data, Data::File(file) if !file.exists());
+    let is_new = matches!(&data, DataLocation::File(file) if !file.exists());
     if seed.is_none() && is_new {
         let path = path.strip_prefix(".").unwrap_or(&path).display();
         output.eprint(&format!("note: the sandbox starts empty; write users, groups and projects to start with into `{path}` (see `undrift schema sandbox`)\n"));
     }
-    launch(sandbox::Config { data, seed, ..sandbox::Config::default() }, output).await
+    launch(sandbox::SandboxConfig { data, seed, ..sandbox::SandboxConfig::default() }, output).await
 }
 
 /// Starts the sandbox with the collections that users describe, and reports its warnings.
 ///
 /// # Errors
 /// If it does not start.
-pub(super) async fn launch(config: sandbox::Config, output: &Output) -> Result<Running, Failure> {
-    let config = sandbox::Config { collections: rehearsed::collections(), ..config };
+pub(super) async fn launch(
+    config: sandbox::SandboxConfig,
+    output: &Output,
+) -> Result<Running, CommandError> {
+    let config = sandbox::SandboxConfig { collections: rehearsed::collections(), ..config };
     let running = sandbox::start(config).await.map_err(|error| {
         let broken = matches!(error, StartError::Database { .. } | StartError::Memory(_));
-        Failure::new(if broken { Exit::Internal } else { Exit::Usage }, error)
+        CommandError::new(if broken { Exit::Internal } else { Exit::Usage }, error)
     })?;
     for note in running.notes() {
         output.eprint(&format!("note: {note}\n"));
@@ -85,11 +95,13 @@ pub(super) async fn launch(config: sandbox::Config, output: &Output) -> Result<R
 
 /// `.undrift/sandbox.db` in `root`. The folder is created if needed, readable only by the user and
 /// ignored by Git.
-fn default_file(root: &Path) -> Result<PathBuf, Failure> {
+fn default_file(root: &Path) -> Result<PathBuf, CommandError> {
     let folder = root.join(STATE_FOLDER);
     prepare(&folder).map_err(|error| {
-        let failure =
-            Failure::usage(format!("cannot keep the sandbox in `{}`: {error}", folder.display()));
+        let failure = CommandError::usage(format!(
+            "cannot keep the sandbox in `{}`: {error}",
+            folder.display()
+        ));
         failure.help("pass another file with `--sandbox=FILE`, or use `--sandbox=:memory:`")
     })?;
     Ok(default_path(root))
@@ -115,7 +127,7 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// If it cannot be read or is not valid.
-pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
+pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, CommandError> {
     let text = read(path, MAX_SEED_BYTES)?;
     let name = path.display().to_string();
     output.refuse_errors(&faults_of(&text, &name))?;
@@ -125,7 +137,7 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
         _ => None,
     };
     seed.ok_or_else(|| {
-        Failure::usage(format!("`{name}` is not a seed; see `undrift schema sandbox`"))
+        CommandError::usage(format!("`{name}` is not a seed; see `undrift schema sandbox`"))
     })
 }
 
@@ -182,30 +194,30 @@ pub(super) fn seed_schema() -> Json {
 }
 
 /// The variables of a file, if there is one.
-fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
+fn read_environment(path: &Path) -> Result<Vec<(String, String)>, CommandError> {
     if !is_file(path)? {
         return Ok(Vec::new());
     }
     parse_environment(&read(path, MAX_ENVIRONMENT_BYTES)?).map_err(|line| {
         let failure =
-            Failure::usage(format!("`{}` line {line} is not an assignment", path.display()));
+            CommandError::usage(format!("`{}` line {line} is not an assignment", path.display()));
         failure.help("write `NAME='value'`, as a shell reads it")
     })
 }
 
 /// True if `path` is a file. A pipe is not: nobody would write to it.
-fn is_file(path: &Path) -> Result<bool, Failure> {
+fn is_file(path: &Path) -> Result<bool, CommandError> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
-        Ok(_) => Err(Failure::usage(format!("`{}` must be a regular file", path.display()))),
+        Ok(_) => Err(CommandError::usage(format!("`{}` must be a regular file", path.display()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(input::cannot_read(path, &error)),
     }
 }
 
-fn read(path: &Path, limit: u64) -> Result<String, Failure> {
+fn read(path: &Path, limit: u64) -> Result<String, CommandError> {
     String::from_utf8(input::read(path, limit)?)
-        .map_err(|_| Failure::usage(format!("`{}` is not UTF-8 text", path.display())))
+        .map_err(|_| CommandError::usage(format!("`{}` is not UTF-8 text", path.display())))
 }
 
 /// Reads lines of `NAME='value'`, `NAME="value"` or `NAME=value`. Refuses lines that a shell would

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Failure;
-use crate::{digest::Key, secret::Secret};
+use super::CommandError;
+use crate::{digest::DigestKey, secret::Secret};
 
 /// Shorter keys, in bytes, are refused.
 const MIN_KEY_BYTES: usize = 16;
@@ -36,13 +36,15 @@ impl Environment {
     ///
     /// # Errors
     /// If it is too short.
-    pub(super) fn key(&self, name: &str) -> Result<Option<Key>, Failure> {
+    pub(super) fn key(&self, name: &str) -> Result<Option<DigestKey>, CommandError> {
         let Some(key) = self.get(name) else { return Ok(None) };
         if key.len() < MIN_KEY_BYTES {
-            return Err(Failure::usage(format!("{name} is shorter than {MIN_KEY_BYTES} bytes"))
-                .help("use a long random text, for example of `openssl rand -hex 32`"));
+            return Err(CommandError::usage(format!(
+                "{name} is shorter than {MIN_KEY_BYTES} bytes"
+            ))
+            .help("use a long random text, for example of `openssl rand -hex 32`"));
         }
-        Ok(Some(Key::new(&Secret::new(key))))
+        Ok(Some(DigestKey::new(&Secret::new(key))))
     }
 
     /// The first of `names` that is set, with its value.

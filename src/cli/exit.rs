@@ -94,7 +94,7 @@ pub(super) const HELP: &str = include_str!("help/exit-codes.txt");
 
 /// An error that ends a run: what happened, what to do about it, and the exit code.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct CommandError {
     /// What happened; `None` if it was reported already.
     pub(super) error: Option<anyhow::Error>,
     /// What to do.
@@ -104,9 +104,9 @@ pub(super) struct Failure {
 }
 
 /// The result of a command.
-pub(super) type CommandResult = Result<Exit, Failure>;
+pub(super) type CommandResult = Result<Exit, CommandError>;
 
-impl Failure {
+impl CommandError {
     /// An error that exits with `exit`.
     pub(super) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
         Self { error: Some(error.into()), help: None, exit }
@@ -129,7 +129,7 @@ impl Failure {
     }
 }
 
-impl From<ApiError> for Failure {
+impl From<ApiError> for CommandError {
     fn from(error: ApiError) -> Self {
         let exit = if error.is_unauthorized() || error.is_forbidden() {
             Exit::Denied
@@ -142,7 +142,7 @@ impl From<ApiError> for Failure {
 }
 
 /// An error of the system without a known reason.
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for CommandError {
     fn from(error: std::io::Error) -> Self {
         Self::new(Exit::Internal, error)
     }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::Failure;
+use super::CommandError;
 
 /// The folder of manifests: `-d` in every command, or the argument of one that has no other.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,12 +31,12 @@ impl ManifestFolder {
     ///
     /// # Errors
     /// If it is.
-    pub(super) fn check_named_once(&self) -> Result<(), Failure> {
+    pub(super) fn check_named_once(&self) -> Result<(), CommandError> {
         if self.is_named_twice() { Err(Self::named_twice()) } else { Ok(()) }
     }
 
-    pub(super) fn named_twice() -> Failure {
-        Failure::usage("the folder of manifests is given twice")
+    pub(super) fn named_twice() -> CommandError {
+        CommandError::usage("the folder of manifests is given twice")
             .help("give it as the argument, or with `-d`")
     }
 }
@@ -59,11 +59,11 @@ impl Deref for ManifestFolder {
 ///
 /// # Errors
 /// If it cannot be read or is larger; neither quotes its content.
-pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
+pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, CommandError> {
     let bytes = bytes(path, limit).map_err(|error| cannot_read(path, &error))?;
     if bytes.len() as u64 > limit {
         let path = path.display();
-        return Err(Failure::usage(format!("`{path}` is larger than {} KiB", limit >> 10)));
+        return Err(CommandError::usage(format!("`{path}` is larger than {} KiB", limit >> 10)));
     }
     Ok(bytes)
 }
@@ -75,8 +75,8 @@ pub(super) fn bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("cannot read `{}`: {error}", path.display()))
+pub(super) fn cannot_read(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("cannot read `{}`: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -58,14 +58,14 @@ use tokio::runtime::Builder;
 use crate::{
     catalogue,
     diagnostic::Diagnostics,
-    manifest::{Surroundings, descriptions},
-    report::{ReportKind, run_record::Job},
+    manifest::{LoadEnvironment, descriptions},
+    report::{ReportKind, run_record::CiJob},
 };
 // Modules of commands import what they share from here.
 use base::BaseArgs;
 use connect::{ConnectArgs, Endpoint};
 use environment::Environment;
-use exit::{CommandResult, Exit, Failure};
+use exit::{CommandError, CommandResult, Exit};
 use input::ManifestFolder;
 use output::Output;
 use progress::Progress;
@@ -157,7 +157,7 @@ enum Command {
 
 /// The state of a run, which every command gets.
 #[derive(Debug)]
-struct Context {
+struct RunContext {
     /// The environment.
     env: Environment,
     /// Where text goes.
@@ -169,13 +169,13 @@ struct Context {
     sandbox: tokio::sync::OnceCell<crate::sandbox::Running>,
 }
 
-impl Context {
+impl RunContext {
     /// Reports the faults of `what`, and returns the failure of the run.
-    fn unusable(&self, what: &str, diagnostics: Diagnostics) -> Failure {
+    fn unusable(&self, what: &str, diagnostics: Diagnostics) -> CommandError {
         self.output.eprint_diagnostics(&diagnostics);
         let summary = diagnostics.summary().unwrap_or_default();
         self.reports.add_diagnostics(diagnostics);
-        Failure::usage(format!("cannot use {what}: {summary}"))
+        CommandError::usage(format!("cannot use {what}: {summary}"))
     }
 }
 
@@ -199,7 +199,7 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         other => other.folder().map_or(Ok(()), ManifestFolder::check_named_once),
     };
     let reports = Reports::new(cli.command.reports(), cli.command.manifests(), &output);
-    let mut cx = Context {
+    let mut cx = RunContext {
         env,
         output,
         reports,
@@ -228,12 +228,12 @@ impl Cli {
     /// If the arguments are wrong, or a file cannot be written.
     fn prepare(
         &self,
-        settled: Result<(), Failure>,
+        settled: Result<(), CommandError>,
         arguments: &[OsString],
-        cx: &mut Context,
-    ) -> Result<(), Failure> {
+        cx: &mut RunContext,
+    ) -> Result<(), CommandError> {
         cx.reports.refuse_manifests(self.command.file())?;
-        let job = Job::of(|name| cx.env.get(name));
+        let job = CiJob::of(|name| cx.env.get(name));
         if let Some(path) = self.command.record() {
             cx.reports.record = RunRecord::begin(path, job, jiff::Timestamp::now, &cx.output)?;
         }
@@ -241,8 +241,10 @@ impl Cli {
         describe(&self.kinds, self.command.manifests(), cx)?;
         cx.reports.begin()?;
         match misplaced_file(arguments).filter(|file| is_database(file)) {
-            Some(file) => Err(Failure::usage(format!("`{file}` would be read as the manifests"))
-                .help(equals_hint(file))),
+            Some(file) => {
+                Err(CommandError::usage(format!("`{file}` would be read as the manifests"))
+                    .help(equals_hint(file)))
+            }
             None => cx.output.start_log(self.verbose, &cx.env),
         }
     }
@@ -252,19 +254,23 @@ impl Cli {
 ///
 /// # Errors
 /// If a file is not valid.
-fn describe(files: &[PathBuf], manifests: Option<&Path>, cx: &Context) -> Result<(), Failure> {
+fn describe(
+    files: &[PathBuf],
+    manifests: Option<&Path>,
+    cx: &RunContext,
+) -> Result<(), CommandError> {
     if files.is_empty() {
         return Ok(());
     }
     let mut diagnostics = Diagnostics::default();
-    let surroundings = Surroundings::of_process();
+    let surroundings = LoadEnvironment::of_process();
     let registry = descriptions::load(files, manifests, &surroundings, &mut diagnostics);
     if !diagnostics.is_empty() {
         return Err(cx.unusable("the described kinds", diagnostics));
     }
     catalogue::add(registry).map_err(|_| {
         let error = anyhow::anyhow!("the kinds were asked for before all were known");
-        Failure::new(Exit::Internal, error)
+        CommandError::new(Exit::Internal, error)
     })
 }
 
@@ -275,7 +281,7 @@ fn end_without_command(error: &clap::Error, arguments: &[OsString], env: &Enviro
     let exit = Exit::Usage.when(error.use_stderr() || is_lost);
     if let Some(file) = misplaced_file(arguments).filter(|file| is_about(error, file)) {
         Output::new(ColorChoice::Auto, 0, false, env)
-            .eprint_failure(&Failure::reported(exit).help(equals_hint(file)));
+            .eprint_failure(&CommandError::reported(exit).help(equals_hint(file)));
     }
     exit
 }
@@ -333,7 +339,7 @@ impl Command {
     }
 }
 
-async fn dispatch(command: Command, cx: &Context) -> CommandResult {
+async fn dispatch(command: Command, cx: &RunContext) -> CommandResult {
     let output = &cx.output;
     match command {
         Command::Check(args) => check::run(&args, cx).map(Reported::exit),

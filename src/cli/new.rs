@@ -8,15 +8,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{CommandResult, Context, Exit, Failure};
+use super::{CommandError, CommandResult, Exit, RunContext};
 use crate::{
     desired::Desired,
     diagnostic::FileName,
     field::Scope,
-    manifest::{self, Loaded, Options, Surroundings, is_manifest_name},
+    manifest::{self, LoadEnvironment, Loaded, Options, is_manifest_name},
     text::escape,
     value::{Json, Object},
-    yaml::write::{self as yaml, Item, Node},
+    yaml::write::{self as yaml, Item, OutputNode},
 };
 
 /// The name in messages of a document without a file.
@@ -52,8 +52,8 @@ fn param(written: &str) -> Result<(String, String), String> {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
-    let surroundings = Surroundings::of_process();
+pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
+    let surroundings = LoadEnvironment::of_process();
     let text = document_text(args);
     let loaded = manifest::load(&args.dir, &surroundings);
     if let Some(file) = &args.output {
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     let is_empty = diagnostics.all(|diagnostic| diagnostic.code == "no-manifests");
     if loaded.diagnostics.has_errors() && !is_empty {
         cx.output.eprint_diagnostics(&loaded.diagnostics);
-        return Err(Failure::usage("cannot use the manifests that it is checked with"));
+        return Err(CommandError::usage("cannot use the manifests that it is checked with"));
     }
     if let Some(desired) = &loaded.desired {
         check_path(&args.path, desired)?;
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     );
     if whole.desired.is_none() {
         cx.output.eprint_diagnostics(&whole.diagnostics);
-        return Err(Failure::usage("the document would not be valid; nothing was written"));
+        return Err(CommandError::usage("the document would not be valid; nothing was written"));
     }
     match &args.output {
         None => cx.output.print(&text)?,
@@ -88,7 +88,8 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
                 file.write_all(text.as_bytes())?;
                 file.sync_all()
             });
-            written.map_err(|error| Failure::usage(format!("cannot write `{name}`: {error}")))?;
+            written
+                .map_err(|error| CommandError::usage(format!("cannot write `{name}`: {error}")))?;
             cx.output.eprint(&format!("wrote `{name}`\n"));
         }
     }
@@ -101,7 +102,7 @@ fn document_text(args: &Args) -> String {
         vec![Item::value("kind", Scope::Project.document()), Item::value("path", &*args.path)];
     items.extend(args.create.then(|| Item::value("create", true)));
     if !args.uses.is_empty() {
-        items.push(Item::new("uses", Node::Value(args.uses.clone().into())));
+        items.push(Item::new("uses", OutputNode::Value(args.uses.clone().into())));
     }
     if !args.params.is_empty() {
         let params = args.params.iter().map(|(name, value)| (name.clone(), Json::from(&**value)));
@@ -111,35 +112,34 @@ fn document_text(args: &Args) -> String {
 }
 
 /// Refuses a path that is already declared.
-fn check_path(path: &str, desired: &Desired) -> Result<(), Failure> {
+fn check_path(path: &str, desired: &Desired) -> Result<(), CommandError> {
     match desired.container(path) {
         None => Ok(()),
         Some(declared) => {
             let message = format!("`{}` is declared already, at {}", escape(path), declared.origin);
-            Err(Failure::usage(message).help("edit that document"))
+            Err(CommandError::usage(message).help("edit that document"))
         }
     }
 }
 
 /// Refuses a file that exists, or would not be read as a manifest.
-fn check_file(file: &Path, loaded: &Loaded) -> Result<(), Failure> {
+fn check_file(file: &Path, loaded: &Loaded) -> Result<(), CommandError> {
     let name = file.display();
     if file.symlink_metadata().is_ok() {
         return Err(
-            Failure::usage(format!("`{name}` is there already")).help("choose another file")
+            CommandError::usage(format!("`{name}` is there already")).help("choose another file")
         );
     }
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = parent.unwrap_or(Path::new(".")).canonicalize();
     let folder = folder.map_err(|error| {
-        Failure::usage(format!("cannot write `{name}`: {error}")).help("make its folder first")
+        CommandError::usage(format!("cannot write `{name}`: {error}")).help("make its folder first")
     })?;
     let root = loaded.root.canonicalize().unwrap_or_else(|_| loaded.root.clone());
     if !is_manifest_name(file) || !folder.starts_with(root) {
         let message = format!("`{name}` would not be a manifest");
-        return Err(
-            Failure::usage(message).help("name a file `*.yaml` in the folder of the manifests")
-        );
+        return Err(CommandError::usage(message)
+            .help("name a file `*.yaml` in the folder of the manifests"));
     }
     Ok(())
 }

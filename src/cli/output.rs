@@ -9,10 +9,10 @@ use std::{
 use clap::ColorChoice;
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
-use super::{Environment, Exit, Failure};
+use super::{CommandError, Environment, Exit};
 use crate::{
     diagnostic::Diagnostics,
-    report::{Canvas, Line, Paint, Sink, Style, terminal},
+    report::{Canvas, Line, Paint, Sink, TextStyle, terminal},
     secret::Secrets,
 };
 
@@ -45,9 +45,9 @@ pub(super) struct Output {
     /// The redaction of all output.
     pub(super) redactor: Redactor,
     /// The style of results.
-    pub(super) style: Style,
+    pub(super) style: TextStyle,
     /// The style of what goes to stderr.
-    pub(super) stderr: Style,
+    pub(super) stderr: TextStyle,
     /// True if bars may be drawn on stderr.
     pub(super) progress: bool,
     /// True if a prompt is possible.
@@ -61,7 +61,7 @@ impl Output {
         let is_terminal = [io::stdout().is_terminal(), io::stderr().is_terminal()];
         let [style, stderr] = is_terminal.map(|is_terminal| {
             let width = is_terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
-            Style { colour: colours(colour, is_terminal, env), width, full }
+            TextStyle { colour: colours(colour, is_terminal, env), width, full }
         });
         let [_, is_terminal] = is_terminal;
         Self {
@@ -82,7 +82,7 @@ impl Output {
     ///
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
-    pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
+    pub(super) fn print(&self, text: &str) -> Result<(), CommandError> {
         self.print_data(&self.redactor.secrets().redacted(text))
     }
 
@@ -90,7 +90,7 @@ impl Output {
     ///
     /// # Errors
     /// As for [`Self::print`].
-    pub(super) fn print_parts(&self, write: impl FnOnce(Sink<'_>)) -> Result<(), Failure> {
+    pub(super) fn print_parts(&self, write: impl FnOnce(Sink<'_>)) -> Result<(), CommandError> {
         let mut printed = Ok(());
         write(&mut |part| {
             if printed.is_ok() {
@@ -105,11 +105,11 @@ impl Output {
     ///
     /// # Errors
     /// As for [`Self::print`].
-    pub(super) fn print_data(&self, text: &str) -> Result<(), Failure> {
+    pub(super) fn print_data(&self, text: &str) -> Result<(), CommandError> {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(Failure::usage(format!("cannot write to stdout: {error}")))
+                Err(CommandError::usage(format!("cannot write to stdout: {error}")))
             }
             _ => Ok(()),
         }
@@ -144,29 +144,30 @@ impl Output {
     ///
     /// # Errors
     /// If there are errors among them.
-    pub(super) fn refuse_errors(&self, diagnostics: &Diagnostics) -> Result<(), Failure> {
+    pub(super) fn refuse_errors(&self, diagnostics: &Diagnostics) -> Result<(), CommandError> {
         self.eprint_diagnostics(diagnostics);
-        if diagnostics.has_errors() { Err(Failure::reported(Exit::Usage)) } else { Ok(()) }
+        if diagnostics.has_errors() { Err(CommandError::reported(Exit::Usage)) } else { Ok(()) }
     }
 
     /// Asks whether to do `what`, for example `apply these changes`.
     ///
     /// # Errors
     /// If there is no terminal for the prompt.
-    pub(super) fn confirm(&self, what: &str) -> Result<bool, Failure> {
+    pub(super) fn confirm(&self, what: &str) -> Result<bool, CommandError> {
         if !self.interactive {
-            let failure = Failure::usage(format!("cannot ask whether to {what}: not a terminal"));
+            let failure =
+                CommandError::usage(format!("cannot ask whether to {what}: not a terminal"));
             return Err(failure.help("pass `--yes` to skip the question"));
         }
         self.eprint(&format!("{what}? [y/N] "));
         let mut answer = Vec::new();
         let read = io::stdin().lock().take(MAX_ANSWER_BYTES).read_until(b'\n', &mut answer);
-        read.map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))?;
+        read.map_err(|error| CommandError::usage(format!("cannot read the answer: {error}")))?;
         Ok(is_yes(&String::from_utf8_lossy(&answer)))
     }
 
     /// Writes the error that ended a run.
-    pub(super) fn eprint_failure(&self, failure: &Failure) {
+    pub(super) fn eprint_failure(&self, failure: &CommandError) {
         let secrets = self.secrets();
         let mut canvas = Canvas::new(self.stderr, &secrets);
         let error = failure.error.as_ref().map(|error| format!("{error:#}"));
@@ -200,8 +201,10 @@ impl Output {
                 .copied()
                 .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
             let message = message.unwrap_or("no message");
-            let failure =
-                Failure::new(Exit::Internal, anyhow::anyhow!("internal error{place}: {message}"));
+            let failure = CommandError::new(
+                Exit::Internal,
+                anyhow::anyhow!("internal error{place}: {message}"),
+            );
             output.eprint_failure(
                 &failure.help("this is a bug; please report it with the command that led to it"),
             );
@@ -212,12 +215,12 @@ impl Output {
     ///
     /// # Errors
     /// If UNDRIFT_LOG is not a valid filter.
-    pub(super) fn start_log(&self, verbose: u8, env: &Environment) -> Result<(), Failure> {
+    pub(super) fn start_log(&self, verbose: u8, env: &Environment) -> Result<(), CommandError> {
         let loudness =
             ["undrift=warn", "undrift=info", "undrift=debug"][usize::from(verbose.min(2))];
         let filter =
             EnvFilter::try_new(env.get("UNDRIFT_LOG").unwrap_or(loudness)).map_err(|error| {
-                Failure::usage(format!("UNDRIFT_LOG is not a valid filter: {error}"))
+                CommandError::usage(format!("UNDRIFT_LOG is not a valid filter: {error}"))
                     .help("write it like `undrift=debug`")
             })?;
         let writer = RedactedStderr(self.redactor.clone());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Command, CommandFactory as _, builder::PossibleValuesParser};
 use clap_complete::Shell;
 
-use super::{Cli, CommandResult, Context, Exit, Failure};
+use super::{Cli, CommandError, CommandResult, Exit, RunContext};
 use crate::catalogue::operations;
 
 /// The options of `completions`.
@@ -19,7 +19,7 @@ pub(super) struct CompletionsArgs {
 }
 
 /// Prints the completions for a shell.
-pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> CommandResult {
+pub(super) fn completions(args: &CompletionsArgs, cx: &RunContext) -> CommandResult {
     let mut text = Vec::new();
     // As values of the argument, all 68 would appear in every help and error.
     let operations =
@@ -45,13 +45,13 @@ pub(super) struct ManArgs {
 }
 
 /// Prints or writes manual pages.
-pub(super) fn man(args: &ManArgs, cx: &Context) -> CommandResult {
+pub(super) fn man(args: &ManArgs, cx: &RunContext) -> CommandResult {
     let command: Command = Cli::command().disable_help_subcommand(true);
     if let Some(folder) = &args.write {
         let written = std::fs::create_dir_all(folder)
             .and_then(|()| clap_mangen::generate_to(command, folder));
         written.map_err(|error| {
-            Failure::usage(format!("cannot write to `{}`: {error}", folder.display()))
+            CommandError::usage(format!("cannot write to `{}`: {error}", folder.display()))
         })?;
     } else {
         let mut page = Vec::new();

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use super::{
-    BaseArgs, BaseUse, ChangeArgs, Context, Exit, Failure, LiveArgs, ReportArgs, Reported,
+    BaseArgs, BaseUse, ChangeArgs, CommandError, Exit, LiveArgs, ReportArgs, Reported, RunContext,
     SessionArgs, SessionBuilder, saved::SavedPlanTarget,
 };
 use crate::{
-    plan::{Drift, Plan, Strictness},
+    plan::{DriftPolicy, Plan, Strictness},
     report::ReportKind,
 };
 
@@ -37,13 +37,13 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
+pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, CommandError> {
     // `apply` writes all of a saved plan, so drift in it counts.
-    let drift = if args.output.is_some() { Drift::Write } else { Drift::Show };
+    let drift = if args.output.is_some() { DriftPolicy::Write } else { DriftPolicy::Show };
     let used = BaseUse { drift, only_changed: args.changed };
     let base = args.base.named_or_of_job(&cx.env);
     if args.changed && base.is_none() {
-        return Err(Failure::usage("`--changed` needs a base to compare with")
+        return Err(CommandError::usage("`--changed` needs a base to compare with")
             .help("name one with `--base`, such as `--base main`"));
     }
     let target =

@@ -17,8 +17,8 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Exit, Failure, Output, signal};
-use crate::report::run_record::{Job, Record};
+use super::{CommandError, Exit, Output, signal};
+use crate::report::run_record::{CiJob, RecordLine};
 
 /// The source of the time.
 pub(super) type Now = fn() -> Timestamp;
@@ -37,7 +37,7 @@ struct RecordFile {
     now: Now,
     output: Output,
     /// The record so far; `None` after the line was written.
-    open: Mutex<Option<(File, Record)>>,
+    open: Mutex<Option<(File, RecordLine)>>,
 }
 
 impl RunRecord {
@@ -45,21 +45,26 @@ impl RunRecord {
     ///
     /// # Errors
     /// If it cannot be opened for appending.
-    pub(super) fn begin(path: &Path, job: Job, now: Now, output: &Output) -> Result<Self, Failure> {
+    pub(super) fn begin(
+        path: &Path,
+        job: CiJob,
+        now: Now,
+        output: &Output,
+    ) -> Result<Self, CommandError> {
         let file = OpenOptions::new()
             .create(true)
             .append(true)
             .read(true)
             .open(path)
             .map_err(|error| cannot_write(path, &error))?;
-        let record = Record::begun(rfc3339(now()), job);
+        let record = RecordLine::begun(rfc3339(now()), job);
         let open = Mutex::new(Some((file, record)));
         let file = RecordFile { path: path.to_owned(), now, output: output.clone(), open };
         Ok(Self { file: Some(Arc::new(file)), ..Self::default() })
     }
 
     /// Adds facts to the record.
-    pub(super) fn note(&self, add: impl FnOnce(&mut Record)) {
+    pub(super) fn note(&self, add: impl FnOnce(&mut RecordLine)) {
         if let Some(file) = &self.file
             && let Some((_, record)) = file.open().as_mut()
         {
@@ -102,7 +107,7 @@ impl RunRecord {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<(), Failure> {
+    pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<(), CommandError> {
         let Some(target) = &self.file else { return Ok(()) };
         let Some((mut file, mut record)) = target.open().take() else { return Ok(()) };
         record.ended_at = rfc3339((target.now)());
@@ -110,13 +115,13 @@ impl RunRecord {
         record.error = error;
         let line = record
             .to_line(&target.output.secrets())
-            .map_err(|error| Failure::new(Exit::Internal, error))?;
+            .map_err(|error| CommandError::new(Exit::Internal, error))?;
         append(&mut file, &line).map_err(|error| cannot_write(&target.path, &error))
     }
 }
 
 impl RecordFile {
-    fn open(&self) -> MutexGuard<'_, Option<(File, Record)>> {
+    fn open(&self) -> MutexGuard<'_, Option<(File, RecordLine)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -145,8 +150,8 @@ fn ends_within_line(file: &mut File) -> io::Result<bool> {
     Ok(last != [b'\n'])
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("cannot write the record `{}`: {error}", path.display()))
+fn cannot_write(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("cannot write the record `{}`: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -154,9 +159,9 @@ mod tests {
     use super::*;
     use crate::{cli::environment::Environment, value::Json};
 
-    fn begin(path: &Path) -> Result<RunRecord, Failure> {
+    fn begin(path: &Path) -> Result<RunRecord, CommandError> {
         let output = Output::new(clap::ColorChoice::Never, 0, false, &Environment::default());
-        RunRecord::begin(path, Job::default(), || Timestamp::UNIX_EPOCH, &output)
+        RunRecord::begin(path, CiJob::default(), || Timestamp::UNIX_EPOCH, &output)
     }
 
     fn lines(path: &Path) -> Vec<Json> {

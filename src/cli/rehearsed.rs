@@ -28,25 +28,25 @@ pub(super) use described::collections;
 mod described {
     use crate::{
         catalogue,
-        field::{Accepted, Compare, Named, Scope, Tier},
-        kind::{AddressKey, AddressKeyIn, Home, Place, Section, Spec},
+        field::{Accepted, Compare, NamedObject, Scope, Tier},
+        kind::{AddressKey, AddressKeyIn, ReadSource, ScopedKind, Section, Spec},
         level::MAINTAINER,
         operation::{Method, Op, Write},
         sandbox::{self, Collection, Form, serves},
     };
 
-    fn list_path(home: &Home) -> Option<&'static str> {
+    fn list_path(home: &ScopedKind) -> Option<&'static str> {
         match home.place {
             // It has no list of its own.
             _ if home.parent.is_some() && home.within.is_some() => {
                 home.operations.create.map(|operation| operation.row().path)
             }
-            Place::List(read) | Place::Optional(read) => Some(read.row().path),
+            ReadSource::List(read) | ReadSource::Optional(read) => Some(read.row().path),
             _ => None,
         }
     }
 
-    pub(super) fn is_unknown(home: &Home) -> bool {
+    pub(super) fn is_unknown(home: &ScopedKind) -> bool {
         list_path(home).is_some_and(|path| !serves(path))
     }
 
@@ -97,8 +97,8 @@ mod described {
         collection.only_edited = section.only_edits();
         collection.is_edited = home.operations.edit.is_some();
         collection.is_patched = uses(home.operations.edit, Method::Patch);
-        collection.is_document = matches!(home.place, Place::Optional(_));
-        if let Place::List(list) | Place::Optional(list) = home.place {
+        collection.is_document = matches!(home.place, ReadSource::Optional(_));
+        if let ReadSource::List(list) | ReadSource::Optional(list) = home.place {
             let list = list.row();
             collection.unpaged = list.unpaged;
             (collection.tier, collection.since) = (sandbox_tier(list.tier), list.since);
@@ -106,9 +106,9 @@ mod described {
         Some(collection)
     }
 
-    fn sandbox_field(spec: &'static Spec) -> sandbox::Field {
+    fn sandbox_field(spec: &'static Spec) -> sandbox::RowField {
         let field = spec.field;
-        sandbox::Field {
+        sandbox::RowField {
             shown: field.live_name().unwrap_or_default(),
             preset: field.default.service.as_ref().map_or("null", |value| value.to_string().leak()),
             only_new: field.accepted == Accepted::OnCreate,
@@ -117,7 +117,7 @@ mod described {
             tier: sandbox_tier(field.available.tier),
             since: field.available.since,
             until: field.available.until,
-            ..sandbox::Field::new(field.sent_name(), sandbox_form(spec))
+            ..sandbox::RowField::new(field.sent_name(), sandbox_form(spec))
         }
     }
 
@@ -131,10 +131,10 @@ mod described {
         if let Some(named) = spec.field.names {
             let by_name = spec.field.live_name() != Some(spec.field.sent_name());
             let kind = match named {
-                Named::User => sandbox::Named::User,
-                Named::Group => sandbox::Named::Group,
-                Named::Project => sandbox::Named::Project,
-                Named::Runner | Named::Role => return Form::Integer,
+                NamedObject::User => sandbox::ReferencedRow::User,
+                NamedObject::Group => sandbox::ReferencedRow::Group,
+                NamedObject::Project => sandbox::ReferencedRow::Project,
+                NamedObject::Runner | NamedObject::Role => return Form::Integer,
             };
             return if by_name { Form::Named(kind) } else { Form::Integer };
         }
@@ -150,11 +150,11 @@ mod described {
         }
     }
 
-    const fn sandbox_tier(tier: Tier) -> sandbox::Tier {
+    const fn sandbox_tier(tier: Tier) -> sandbox::AttributeTier {
         match tier {
-            Tier::Free => sandbox::Tier::Free,
-            Tier::Premium => sandbox::Tier::Premium,
-            Tier::Ultimate => sandbox::Tier::Ultimate,
+            Tier::Free => sandbox::AttributeTier::Free,
+            Tier::Premium => sandbox::AttributeTier::Premium,
+            Tier::Ultimate => sandbox::AttributeTier::Ultimate,
         }
     }
 }
@@ -162,7 +162,7 @@ mod described {
 /// This build has no sandbox to ask.
 #[cfg(not(feature = "sandbox"))]
 mod described {
-    pub(super) const fn is_unknown(_: &crate::kind::Home) -> bool {
+    pub(super) const fn is_unknown(_: &crate::kind::ScopedKind) -> bool {
         true
     }
 }

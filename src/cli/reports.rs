@@ -14,12 +14,12 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{CommandResult, Exit, Failure, Output, record::RunRecord, saved::is_yaml};
+use super::{CommandError, CommandResult, Exit, Output, record::RunRecord, saved::is_yaml};
 use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
     report::{
-        Canvas, Content, Format, Planned, ReportKind, Run, Sink, State, marker::Marker,
+        Canvas, Format, Planned, ReportContent, ReportKind, Run, Sink, State, marker::Marker,
         model::Report, terminal,
     },
 };
@@ -108,7 +108,7 @@ impl Reports {
     ///
     /// # Errors
     /// If a file would be read as a manifest. Nothing was written then.
-    pub(super) fn refuse_manifests(&mut self, other: Option<&Path>) -> Result<(), Failure> {
+    pub(super) fn refuse_manifests(&mut self, other: Option<&Path>) -> Result<(), CommandError> {
         let manifests = resolve(Path::new(&self.manifests));
         let check = |path: &Path| {
             let resolved = resolve(path);
@@ -131,7 +131,7 @@ impl Reports {
     /// # Errors
     /// If two reports have the same target, a format cannot express this report, or a file cannot
     /// be written. Nothing else was done then.
-    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+    pub(super) fn begin(&mut self) -> Result<(), CommandError> {
         let possible = self.retain_possible();
         let mut targets = std::mem::take(&mut self.targets);
         let begun = retain(&mut targets, |target| {
@@ -152,7 +152,7 @@ impl Reports {
     }
 
     /// Removes impossible targets, so that the others can report why the run fails.
-    fn retain_possible(&mut self) -> Result<(), Failure> {
+    fn retain_possible(&mut self) -> Result<(), CommandError> {
         let (mut files, mut has_stdout, kind) = (Vec::new(), false, self.kind);
         retain(&mut self.targets, |ReportTarget { format, file }| {
             let failure = match file {
@@ -169,7 +169,7 @@ impl Reports {
                     return Ok(());
                 }
             };
-            Err(Failure::usage(failure))
+            Err(CommandError::usage(failure))
         })
     }
 
@@ -179,12 +179,17 @@ impl Reports {
     }
 
     /// A report of this run in one format.
-    fn text(&self, format: Format, kind: ReportKind, state: State<'_>) -> Result<String, Failure> {
+    fn text(
+        &self,
+        format: Format,
+        kind: ReportKind,
+        state: State<'_>,
+    ) -> Result<String, CommandError> {
         let diagnostics = &self.diagnostics.borrow();
         let report = Report { kind, manifests: &self.manifests, diagnostics, state };
         format
             .write(&report, &self.marker, &self.output.secrets())
-            .map_err(|error| Failure::new(Exit::Internal, error))
+            .map_err(|error| CommandError::new(Exit::Internal, error))
     }
 
     /// Keeps the diagnostics of the manifests, for the report of a run that fails.
@@ -206,7 +211,7 @@ impl Reports {
         let text = |sink: Sink<'_>| {
             terminal::plan(Canvas::to(sink, self.output.style, secrets), plan, run, kind);
         };
-        self.finish(report, exit, Content::Planned(content), text, None)
+        self.finish(report, exit, ReportContent::Planned(content), text, None)
     }
 
     /// Reports the result of a run: as text, and in each requested format. If something cannot be
@@ -216,7 +221,7 @@ impl Reports {
         &self,
         kind: ReportKind,
         exit: Exit,
-        content: Content<'c>,
+        content: ReportContent<'c>,
         text: impl FnOnce(Sink<'_>),
         help: Option<&str>,
     ) -> Reported {
@@ -288,19 +293,19 @@ impl Reports {
 
     /// Reports that something could not be written, and returns the exit code for a run that would
     /// end with `exit`.
-    fn report_unwritten(&self, failure: Failure, exit: Exit, help: Option<&str>) -> Exit {
-        self.output.eprint_failure(&Failure { help: help.map(str::to_owned), ..failure });
+    fn report_unwritten(&self, failure: CommandError, exit: Exit, help: Option<&str>) -> Exit {
+        self.output.eprint_failure(&CommandError { help: help.map(str::to_owned), ..failure });
         Exit::first_of([exit, Exit::Usage])
     }
 }
 
-pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+pub(super) fn cannot_write(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("cannot write `{}`: {error}", path.display()))
 }
 
 /// The refusal to write a file that a later run would read.
-pub(super) fn is_manifest(path: &Path, help: &'static str) -> Failure {
-    Failure::usage(format!("`{}` would be read as a manifest", path.display())).help(help)
+pub(super) fn is_manifest(path: &Path, help: &'static str) -> CommandError {
+    CommandError::usage(format!("`{}` would be read as a manifest", path.display())).help(help)
 }
 
 /// Identifies the file at `path`, however it is named.
@@ -323,8 +328,8 @@ fn is_stream(path: &Path) -> bool {
 /// Keeps the `targets` that pass the check; returns the last failure of the others.
 fn retain(
     targets: &mut Vec<ReportTarget>,
-    mut check: impl FnMut(&ReportTarget) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    mut check: impl FnMut(&ReportTarget) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
     let mut checked = Ok(());
     targets.retain(|target| check(target).map_err(|failure| checked = Err(failure)).is_ok());
     checked
@@ -426,7 +431,7 @@ mod tests {
         let done = reports.finish(
             ReportKind::Check,
             Exit::Differences,
-            Content::Checked(&checked()),
+            ReportContent::Checked(&checked()),
             |_| {},
             None,
         );
@@ -447,7 +452,7 @@ mod tests {
         let path = folder.path().join("new.json");
         let mut reports = reports(&[&path]);
         reports.begin().unwrap();
-        assert_eq!(reports.end(Err(Failure::reported(Exit::Denied))), Exit::Denied);
+        assert_eq!(reports.end(Err(CommandError::reported(Exit::Denied))), Exit::Denied);
         assert_eq!((status(&path), names(folder.path())), ("failed".into(), 1));
     }
 
@@ -484,7 +489,7 @@ mod tests {
                 .finish(
                     ReportKind::Check,
                     Exit::Success,
-                    Content::Checked(&checked()),
+                    ReportContent::Checked(&checked()),
                     |_| {},
                     None
                 )

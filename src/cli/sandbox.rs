@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use super::{CommandResult, Context, embedded, rehearsed, signal};
+use super::{CommandResult, RunContext, embedded, rehearsed, signal};
 use crate::{
     cli::Exit,
     release::{REFERENCE, Release},
-    sandbox::{Config, Data, Profile, RateLimits, Tier, facts_table},
+    sandbox::{AttributeTier, DataLocation, Profile, RateLimits, SandboxConfig, facts_table},
 };
 
 /// Where to look for the token of `root`; without it one is generated.
@@ -34,7 +34,7 @@ pub(super) struct Args {
     seed: Option<PathBuf>,
     /// Licence tier: free, premium or ultimate [default: from the seed, else premium]
     #[arg(long, value_name = "TIER", value_parser = tier)]
-    tier: Option<Tier>,
+    tier: Option<AttributeTier>,
     /// Release that it serves, such as 18.2 [default: from the seed, else 15.8]
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     release: Option<Release>,
@@ -82,8 +82,8 @@ enum FeatureFlag {
     ExtgitImportGists,
 }
 
-fn tier(text: &str) -> Result<Tier, String> {
-    Tier::named(text).ok_or_else(|| "must be free, premium or ultimate".into())
+fn tier(text: &str) -> Result<AttributeTier, String> {
+    AttributeTier::named(text).ok_or_else(|| "must be free, premium or ultimate".into())
 }
 
 fn release(text: &str) -> Result<Release, String> {
@@ -106,15 +106,15 @@ fn host(text: &str) -> Result<String, String> {
 }
 
 /// Runs the server until interrupted.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     if args.facts {
         cx.output.print(&facts_table())?;
         return Ok(Exit::Success);
     }
-    let config = Config {
+    let config = SandboxConfig {
         listen: Some(args.listen),
         allowed_hosts: args.allow_host,
-        data: args.data.map_or(Data::Memory, Data::File),
+        data: args.data.map_or(DataLocation::Memory, DataLocation::File),
         seed: args.seed.as_deref().map(|path| embedded::read_seed(path, &cx.output)).transpose()?,
         tier: args.tier,
         release: args.release,
@@ -134,7 +134,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
             ..Profile::default()
         },
         token: cx.env.get(TOKEN_NAME).map(str::to_owned),
-        ..Config::default()
+        ..SandboxConfig::default()
     };
     // A reader of the address may send a signal at once.
     let mut signals = signal::Signals::new()?;

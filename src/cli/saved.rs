@@ -6,14 +6,14 @@ use std::{
 };
 
 use super::{
-    ChangeArgs, Context, Environment, Exit, Failure, Session, SessionArgs, cannot_write, input,
-    reports,
+    ChangeArgs, CommandError, Environment, Exit, RunContext, Session, SessionArgs, cannot_write,
+    input, reports,
 };
 use crate::{
-    digest::Key,
+    digest::DigestKey,
     plan::{
         Plan,
-        saved::{LARGEST, Recording, SavedPlan, Sealed, Source, Unusable},
+        saved::{LARGEST, PlanSource, Recording, SavedPlan, Sealed, Unusable},
     },
     text,
 };
@@ -43,12 +43,12 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 ///
 /// # Errors
 /// If it cannot be read, or is not a saved plan.
-pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
+pub(super) fn read(path: &Path) -> Result<Sealed, CommandError> {
     let bytes = input::bytes(path, LARGEST).map_err(|error| input::cannot_read(path, &error))?;
     Sealed::read(&bytes).map_err(|unusable| {
         let message = format!("cannot use `{}`: {unusable}", path.display());
         let exit = if unusable.is_other { Exit::Usage } else { Exit::Stale };
-        Failure::new(exit, anyhow::anyhow!(message)).help(unusable.help)
+        CommandError::new(exit, anyhow::anyhow!(message)).help(unusable.help)
     })
 }
 
@@ -57,12 +57,14 @@ pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
 ///
 /// # Errors
 /// If the folder is not below the working directory.
-pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf, Failure> {
+pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf, CommandError> {
     let named = plan.manifests.as_deref().unwrap_or(".");
     below_here(Path::new(named)).map(PathBuf::from).ok_or_else(|| {
         let named = text::escape(named);
-        Failure::usage(format!("the saved plan was made of `{named}`, which is not below here"))
-            .help("name the folder of manifests: `undrift apply FILE -d DIR`")
+        CommandError::usage(format!(
+            "the saved plan was made of `{named}`, which is not below here"
+        ))
+        .help("name the folder of manifests: `undrift apply FILE -d DIR`")
     })
 }
 
@@ -74,14 +76,14 @@ fn below_here(folder: &Path) -> Option<String> {
 }
 
 /// The failure for a saved plan that cannot be used.
-pub(super) fn unusable(unusable: Unusable) -> Failure {
-    Failure::new(Exit::Stale, anyhow::anyhow!(unusable.message)).help(unusable.help)
+pub(super) fn unusable(unusable: Unusable) -> CommandError {
+    CommandError::new(Exit::Stale, anyhow::anyhow!(unusable.message)).help(unusable.help)
 }
 
 /// The target of `plan -o`.
 pub(super) struct SavedPlanTarget {
     path: PathBuf,
-    key: Option<Key>,
+    key: Option<DigestKey>,
 }
 
 impl SavedPlanTarget {
@@ -90,7 +92,7 @@ impl SavedPlanTarget {
     /// # Errors
     /// If apply would read the file as a manifest, the key is not valid, or the old file cannot be
     /// removed.
-    pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self, Failure> {
+    pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self, CommandError> {
         if is_yaml(path) {
             return Err(reports::is_manifest(path, "call it otherwise: a saved plan is JSON"));
         }
@@ -110,11 +112,11 @@ impl SavedPlanTarget {
         plan: &Plan,
         session: &Session,
         (args, changes): (&SessionArgs, &ChangeArgs),
-        cx: &Context,
-    ) -> Result<(), Failure> {
+        cx: &RunContext,
+    ) -> Result<(), CommandError> {
         let Self { path, key } = self;
         let [only, exclude] = args.selected();
-        let made = Source {
+        let made = PlanSource {
             at: jiff::Timestamp::now(),
             target: session.run.target.clone(),
             caller: session.run.caller.clone(),
@@ -127,7 +129,7 @@ impl SavedPlanTarget {
         let is_unkeyed = key.is_none() && saved.keeps_back();
         let text = saved.sealed(key.as_ref()).to_text();
         if text.len() as u64 > LARGEST {
-            return Err(Failure::usage("the plan is too large to be saved: more than 64 MiB")
+            return Err(CommandError::usage("the plan is too large to be saved: more than 64 MiB")
                 .help("save it in parts, with `--only` or `--limit`"));
         }
         reports::write(&path, &text).map_err(|error| cannot_write(&path, &error))?;

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 
-use super::{CommandResult, Context, Exit, Failure, cannot_write, input};
+use super::{CommandError, CommandResult, Exit, RunContext, cannot_write, input};
 use crate::{
     manifest,
     plan::saved,
-    report::{Checked, FORMAT_VERSION, Outcomes, Planned, json::Report, run_record::Record},
+    report::{
+        Checked, FORMAT_VERSION, Outcomes, Planned, json::JsonReport, run_record::RecordLine,
+    },
     text::{alternatives, did_you_mean},
     value::Json,
 };
@@ -24,11 +26,11 @@ const SCHEMAS: &[NamedSchema] = &[
     ("kind", manifest::schema::description),
     #[cfg(feature = "sandbox")]
     ("sandbox", || manifest::schema::published("sandbox", super::embedded::seed_schema())),
-    ("plan", || report_schema::<Report<'static, Planned<'static>>>("plan")),
-    ("apply", || report_schema::<Report<'static, Outcomes<'static>>>("apply")),
-    ("check", || report_schema::<Report<'static, Checked<'static>>>("check")),
-    ("snapshot", || report_schema::<crate::snapshot::file::File<'static>>("snapshot")),
-    ("record", || report_schema::<Record>("record")),
+    ("plan", || report_schema::<JsonReport<'static, Planned<'static>>>("plan")),
+    ("apply", || report_schema::<JsonReport<'static, Outcomes<'static>>>("apply")),
+    ("check", || report_schema::<JsonReport<'static, Checked<'static>>>("check")),
+    ("snapshot", || report_schema::<crate::snapshot::file::SnapshotFile<'static>>("snapshot")),
+    ("record", || report_schema::<RecordLine>("record")),
     ("saved-plan", || report_schema::<saved::Sealed>("saved-plan")),
 ];
 
@@ -58,19 +60,19 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
+pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     match (&args.write, &args.check) {
         (Some(folder), _) => write(folder),
         (_, Some(folder)) => check(folder, cx),
         _ => {
             let names: Vec<_> = SCHEMAS.iter().map(|(name, _)| *name).collect();
             let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == args.name) else {
-                let failure = Failure::usage(format!(
+                let failure = CommandError::usage(format!(
                     "no schema `{}`; available: {}",
                     args.name,
                     alternatives(&names)
                 ));
-                return Err(Failure { help: did_you_mean(&args.name, names), ..failure });
+                return Err(CommandError { help: did_you_mean(&args.name, names), ..failure });
             };
             cx.output.print(&schema_text(*schema))?;
             Ok(Exit::Success)
@@ -96,7 +98,7 @@ fn write(folder: &Path) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn check(folder: &Path, cx: &Context) -> CommandResult {
+fn check(folder: &Path, cx: &RunContext) -> CommandResult {
     let mut stale = Vec::new();
     for (name, schema) in SCHEMAS {
         let (path, text) = (schema_path(folder, name), schema_text(*schema));
@@ -160,16 +162,21 @@ mod tests {
         let finished = [
             (
                 "plan",
-                Report::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(none),
+                JsonReport::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(none),
             ),
             (
                 "apply",
-                Report::finished(ReportKind::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
-                    .to_text(none),
+                JsonReport::finished(
+                    ReportKind::Apply,
+                    6,
+                    Outcomes::new(&run, &plan, &applied, &[]),
+                )
+                .to_text(none),
             ),
             (
                 "check",
-                Report::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0)).to_text(none),
+                JsonReport::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0))
+                    .to_text(none),
             ),
         ];
         for (name, report) in finished {
@@ -178,7 +185,7 @@ mod tests {
             assert_fits(name, &report, ("status", "unheard".into()));
             assert_fits(name, &report, ("counts", Json::Null));
             let unfinished =
-                |state: State<'_>| Report::new(ReportKind::Plan, state).to_text(none).unwrap();
+                |state: State<'_>| JsonReport::new(ReportKind::Plan, state).to_text(none).unwrap();
             let failed = unfinished(State::failed(7, "no", None, &diagnostics));
             assert_fits(name, &failed, ("exit_code", Json::Null));
             assert_fits(name, &failed, ("status", "finished".into()));

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{runtime::Builder, sync::oneshot};
 
-use super::{Exit, Failure, Output};
+use super::{CommandError, Exit, Output};
 
 /// Handles signals from now on: calls `interrupt` for the first one, and `at_once` for the second,
 /// before that ends the process. The result has the exit code for the first one, after it came.
@@ -37,8 +37,8 @@ pub(super) fn watch(
 /// The result of that, or the signal.
 pub(super) async fn unless_signalled<T>(
     output: &Output,
-    reading: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    reading: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
     let (sender, received) = oneshot::channel();
     let output = output.clone();
     let once = move |signal| {
@@ -48,7 +48,7 @@ pub(super) async fn unless_signalled<T>(
     listen(once, |_| {})?;
     tokio::select! {
         done = reading => done,
-        Ok(signal) = received => Err(Failure::reported(signal)),
+        Ok(signal) = received => Err(CommandError::reported(signal)),
     }
 }
 

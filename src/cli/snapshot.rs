@@ -3,8 +3,8 @@
 use std::{fs, io::BufWriter, path::PathBuf};
 
 use super::{
-    CommandResult, ConnectArgs, Context, Exit, Failure, ManifestFolder, Progress, SessionArgs,
-    SessionBuilder, SessionSource, cannot_write, reports::write_by,
+    CommandError, CommandResult, ConnectArgs, Exit, ManifestFolder, Progress, RunContext,
+    SessionArgs, SessionBuilder, SessionSource, cannot_write, reports::write_by,
 };
 use crate::{field::Scope, text::count};
 
@@ -29,7 +29,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let taken = take_snapshot(&args, cx).await;
     if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
         // Remove an old snapshot, so that it is not mistaken for this run's. If that fails, its time
@@ -40,14 +40,14 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
 }
 
 /// Reads what the plan needs, and what plans of other manifests may need, and saves it.
-async fn take_snapshot(args: &Args, cx: &Context) -> CommandResult {
+async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let of_session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, Vec::new());
     let session =
         SessionBuilder { source: SessionSource::Taking, ..SessionBuilder::new(&of_session) }
             .open(cx)
             .await?;
     let Some(recorder) = &session.recorder else {
-        return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
+        return Err(CommandError::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
     };
     recorder.widen(&session.desired).await?;
     session.plan(cx).await?;

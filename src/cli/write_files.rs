@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{Failure, input, reports::write_temporary};
+use super::{CommandError, input, reports::write_temporary};
 use crate::manifest;
 
 /// A file to write.
@@ -24,7 +24,7 @@ pub(super) struct FileEdit {
 ///
 /// # Errors
 /// If a file is not as it was, or cannot be written; then nothing has changed.
-pub(super) fn all(files: &[FileEdit]) -> Result<(), Failure> {
+pub(super) fn all(files: &[FileEdit]) -> Result<(), CommandError> {
     let (mut staged, mut placed, mut folders) = (Vec::new(), Vec::new(), Vec::new());
     let result = files
         .iter()
@@ -33,16 +33,16 @@ pub(super) fn all(files: &[FileEdit]) -> Result<(), Failure> {
             match (&file.old, fs::symlink_metadata(&file.path).is_ok()) {
                 (None, false) => {}
                 (None, true) => {
-                    let failure = Failure::usage(format!("`{name}` already exists"));
+                    let failure = CommandError::usage(format!("`{name}` already exists"));
                     return Err(failure.help("move it away, or choose another folder"));
                 }
                 (Some(old), _) => match read(&file.path) {
                     Ok(now) if now == *old => {}
                     Ok(_) => {
                         let reason = format!("`{name}` changed meanwhile; run again");
-                        return Err(Failure::usage(reason));
+                        return Err(CommandError::usage(reason));
                     }
-                    Err(reason) => return Err(Failure::usage(format!("`{name}`: {reason}"))),
+                    Err(reason) => return Err(CommandError::usage(format!("`{name}`: {reason}"))),
                 },
             }
             let folder = file.path.parent().unwrap_or(Path::new(""));
@@ -82,8 +82,8 @@ pub(super) fn all(files: &[FileEdit]) -> Result<(), Failure> {
     result
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+fn unwritten(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("cannot write `{}`: {error}", path.display()))
         .help("nothing was written; make it writable and run again")
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::Style;
+use super::TextStyle;
 use crate::{
     origin::Origin,
     secret::{MARK, Secrets},
@@ -172,7 +172,7 @@ pub type Sink<'s> = &'s mut dyn FnMut(&str);
 
 /// A text that is being written.
 pub struct Canvas<'s> {
-    style: Style,
+    style: TextStyle,
     secrets: &'s Secrets,
     out: String,
     sink: Option<Sink<'s>>,
@@ -182,13 +182,13 @@ pub struct Canvas<'s> {
 
 impl<'s> Canvas<'s> {
     /// An empty canvas that never shows `secrets`.
-    pub const fn new(style: Style, secrets: &'s Secrets) -> Self {
+    pub const fn new(style: TextStyle, secrets: &'s Secrets) -> Self {
         Self { style, secrets, out: String::new(), sink: None, lines: 0, limit: usize::MAX }
     }
 
     /// The same, handing over its text in parts, each of whole paragraphs: plans of large
     /// organisations have many megabytes.
-    pub const fn to(sink: Sink<'s>, style: Style, secrets: &'s Secrets) -> Self {
+    pub const fn to(sink: Sink<'s>, style: TextStyle, secrets: &'s Secrets) -> Self {
         Self { style, secrets, out: String::new(), sink: Some(sink), lines: 0, limit: usize::MAX }
     }
 
@@ -198,7 +198,7 @@ impl<'s> Canvas<'s> {
     }
 
     /// The style.
-    pub const fn style(&self) -> Style {
+    pub const fn style(&self) -> TextStyle {
         self.style
     }
 
@@ -374,11 +374,11 @@ mod tests {
     use crate::{origin::Layer, secret::Secret, text::is_unsafe};
     use proptest::prelude::*;
 
-    fn drawn(style: Style, line: &Line) -> String {
+    fn drawn(style: TextStyle, line: &Line) -> String {
         drawn_without(&Secrets::default(), style, line)
     }
 
-    fn drawn_without(secrets: &Secrets, style: Style, line: &Line) -> String {
+    fn drawn_without(secrets: &Secrets, style: TextStyle, line: &Line) -> String {
         let mut canvas = Canvas::new(style, secrets);
         canvas.line(line);
         canvas.finish()
@@ -397,13 +397,13 @@ mod tests {
         let secrets = Secrets::default();
         let mut parts = Vec::new();
         let mut sink = |part: &str| parts.push(part.to_owned());
-        assert_eq!(draw(Canvas::to(&mut sink, Style::default(), &secrets)), "");
+        assert_eq!(draw(Canvas::to(&mut sink, TextStyle::default(), &secrets)), "");
         assert!(parts.len() > 3 && parts.iter().all(|part| part.len() < 2 * PART_BYTES));
-        assert_eq!(parts.concat(), draw(Canvas::new(Style::default(), &secrets)));
+        assert_eq!(parts.concat(), draw(Canvas::new(TextStyle::default(), &secrets)));
     }
 
-    fn narrow(width: usize) -> Style {
-        Style { width: Some(width), ..Style::default() }
+    fn narrow(width: usize) -> TextStyle {
+        TextStyle { width: Some(width), ..TextStyle::default() }
     }
 
     #[test]
@@ -416,7 +416,7 @@ mod tests {
             drawn(narrow(36), &line),
             "  description one two three four\n              five six seven\n"
         );
-        assert_eq!(drawn(Style::default(), &line).lines().count(), 1);
+        assert_eq!(drawn(TextStyle::default(), &line).lines().count(), 1);
     }
 
     #[test]
@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn a_wide_character_takes_two_columns() {
         let line = Line::default().text("工程").pad_to(6).hang_here().text("アクメ 商店");
-        assert_eq!(drawn(Style::default(), &line), "工程  アクメ 商店\n");
+        assert_eq!(drawn(TextStyle::default(), &line), "工程  アクメ 商店\n");
         assert_eq!(drawn(narrow(33), &line), "工程  アクメ 商店\n");
         let long = Line::indented(2).text("アクメの商店です アクメの商店です");
         assert_eq!(drawn(narrow(20), &long), "  アクメの商店です\n     アクメの商店で\n     す\n");
@@ -441,7 +441,7 @@ mod tests {
         let origin = Origin::new("shop.yaml", 7, 3, Layer::Project);
         let index = |width, crowded| {
             let secrets = Secrets::default();
-            let mut canvas = Canvas::new(Style { width, ..Style::default() }, &secrets);
+            let mut canvas = Canvas::new(TextStyle { width, ..TextStyle::default() }, &secrets);
             canvas.line_from(Line::indented(2).text("visibility"), &origin, crowded);
             canvas.finish()
         };
@@ -455,7 +455,7 @@ mod tests {
     #[test]
     fn colours_end_where_they_should() {
         let line = Line::of(Paint::Add, "+").text(" a").put(Paint::Error, "!");
-        let colour = Style { colour: true, ..Style::default() };
+        let colour = TextStyle { colour: true, ..TextStyle::default() };
         assert_eq!(drawn(colour, &line), "\u{1b}[32m+\u{1b}[0m a\u{1b}[1;31m!\u{1b}[0m\n");
     }
 
@@ -473,8 +473,11 @@ mod tests {
             .put(Paint::Remove, "hunter2")
             .text(", and more");
         let secrets = known("hunter2\u{202e}hunter2");
-        assert_eq!(drawn_without(&secrets, Style::default(), &line), "  is [secret], and more\n");
-        let colour = Style { colour: true, ..Style::default() };
+        assert_eq!(
+            drawn_without(&secrets, TextStyle::default(), &line),
+            "  is [secret], and more\n"
+        );
+        let colour = TextStyle { colour: true, ..TextStyle::default() };
         assert_eq!(
             drawn_without(&secrets, colour, &line),
             "  is \u{1b}[32m[secret]\u{1b}[0m, and more\n"
@@ -506,7 +509,7 @@ mod tests {
 
         #[test]
         fn nothing_unsafe_gets_out_and_nothing_is_lost(text in "(\\PC|\\p{C}){0,40}", width in proptest::option::of(1_usize..90)) {
-            let style = Style { width, ..Style::default() };
+            let style = TextStyle { width, ..TextStyle::default() };
             let out = drawn(style, &Line::indented(3).put(Paint::Bold, &text));
             prop_assert!(!out.replace('\n', "").contains(is_unsafe));
             let letters = |s: &str| s.chars().filter(|c| !c.is_whitespace()).collect::<String>();

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     address::Address,
-    diff::{Action, Change, Step},
+    diff::{Action, FieldChange, Step},
     digest,
     secret::Secrets,
     text::{count, escape},
@@ -123,7 +123,12 @@ impl IssueList<'_> {
     }
 
     /// Adds a step, or one change of it, which `others` more share at the same line.
-    fn step(&mut self, (step, change): (&Step, Option<&Change>), others: usize, kind: ReportKind) {
+    fn step(
+        &mut self,
+        (step, change): (&Step, Option<&FieldChange>),
+        others: usize,
+        kind: ReportKind,
+    ) {
         let is_drift = matches!(kind, ReportKind::Drift) || step.is_drift();
         let severity = if is_drift { "minor" } else { "info" };
         let check = if is_drift { "drift" } else { "change" };
@@ -191,12 +196,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::apply::{Outcome, StepResult};
+    use crate::apply::{StepOutcome, StepResult};
     use crate::diff::{Note, Reason};
     use crate::origin::Origin;
     use crate::report::{
         json::Planned,
-        model::{Content, State},
+        model::{ReportContent, State},
         terminal::tests::hostile,
         testing::World,
     };
@@ -305,7 +310,7 @@ mod tests {
             scope: step.scope,
             address: step.address.clone(),
             action: step.action,
-            outcome: Outcome::Failed("project-update: answered 422: is not allowed".into()),
+            outcome: StepOutcome::Failed("project-update: answered 422: is not allowed".into()),
         };
         world.applied.steps = world.plan.steps.iter().map(failed).collect();
         let mut list = list(&world.written("apply", written));
@@ -365,7 +370,7 @@ mod tests {
         fn hostile_text_is_text(text in "(\\PC|\\p{C}|\"|\\\\|\n){0,12}") {
             let (run, plan, _) = hostile(&text);
             let planned = Planned::new(&run, &plan);
-            let state = State::finished(0, Content::Planned(&planned));
+            let state = State::finished(0, ReportContent::Planned(&planned));
             let nothing = Default::default();
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
             list(&written(&report));

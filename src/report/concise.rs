@@ -2,8 +2,8 @@
 //! `file:line:col: code: message`.
 
 use super::model::{
-    Content, Report, ReportItem, ReportPart, StepItem, item::declared_at, note, step::full_name,
-    word,
+    Report, ReportContent, ReportItem, ReportPart, StepItem, item::declared_at, note,
+    step::full_name, word,
 };
 use crate::{diff::Action, origin::Origin, secret::Secrets, text::escape};
 
@@ -12,7 +12,7 @@ use crate::{diff::Action, origin::Origin, secret::Secrets, text::escape};
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     let items = report.items();
     let items = items.iter().map(|item| item_line(item, report.manifests, secrets));
-    let is_planned = matches!(report.content(), Some(Content::Planned(_)));
+    let is_planned = matches!(report.content(), Some(ReportContent::Planned(_)));
     let steps = report.steps().into_iter().filter(|_| is_planned).map(|item| step_line(&item));
     let notes = report.plan().into_iter().flat_map(|plan| &plan.notes);
     let notes = notes.filter(|note| is_planned && note.reason.is_difference()).map(|note| {

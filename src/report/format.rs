@@ -58,7 +58,7 @@ impl Format {
         secrets: &Secrets,
     ) -> serde_json::Result<String> {
         match self {
-            Self::Json => json::Report::new(report.kind, report.state).to_text(secrets),
+            Self::Json => json::JsonReport::new(report.kind, report.state).to_text(secrets),
             Self::Markdown => Ok(markdown::report(report, marker, secrets)),
             Self::GitlabTerraform => Ok(gitlab_terraform::report(report)),
             Self::CodeQuality => code_quality::report(report, secrets),

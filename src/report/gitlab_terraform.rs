@@ -7,24 +7,24 @@
 
 use serde_json::json;
 
-use super::model::{Content, Report};
+use super::model::{Report, ReportContent};
 use crate::diff::Action;
 
 /// The counts of `report`: of the steps in a plan or drift, or of those that apply carried out.
 /// Without keys if there are no steps and something could not be read or must be repaired first.
 pub fn report(report: &Report<'_>) -> String {
     let actions: Option<Vec<Action>> = match report.content() {
-        Some(Content::Planned(planned)) => {
+        Some(ReportContent::Planned(planned)) => {
             let plan = planned.plan;
             let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
             (is_whole || !plan.steps.is_empty())
                 .then(|| plan.branch_steps().map(|step| step.action).collect())
         }
-        Some(Content::Outcomes(outcomes)) => {
+        Some(ReportContent::Outcomes(outcomes)) => {
             let done = outcomes.applied.steps.iter().filter(|step| step.outcome.is_success());
             Some(done.map(|step| step.action).collect())
         }
-        Some(Content::Checked(_)) | None => None,
+        Some(ReportContent::Checked(_)) | None => None,
     };
     let Some(actions) = actions else { return "{}\n".to_owned() };
     let [create, update, delete] = [Action::Create, Action::Update, Action::Delete]

@@ -13,10 +13,10 @@ use super::{
     redact::{Keys, Redacted},
 };
 use crate::{
-    apply::{Applied, Outcome, StepResult},
+    apply::{Applied, StepOutcome, StepResult},
     diagnostic::{DiagnosticForm, Diagnostics, Severity},
     diff::Label,
-    plan::{Acknowledged, Counts, LeftOut, Plan, saved::Comparison},
+    plan::{Acknowledged, Counts, LeftOut, Plan, saved::PlanComparison},
     secret::Secrets,
     text::is_unsafe,
 };
@@ -57,7 +57,7 @@ impl ReportKind {
 
 /// A report.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Report<'a, T> {
+pub struct JsonReport<'a, T> {
     /// The sort of the report.
     pub undrift: ReportKind,
     /// The version of the format; 0 is unstable.
@@ -67,17 +67,17 @@ pub struct Report<'a, T> {
     pub tool_version: &'static str,
     /// The state of the run, with its content.
     #[serde(flatten)]
-    pub state: State<'a, T>,
+    pub state: ReportState<'a, T>,
 }
 
 /// The state of a run.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum State<'a, T> {
+pub enum ReportState<'a, T> {
     /// It finished.
     Finished(Finished<T>),
     /// It failed before there was anything to report.
-    Failed(Failed<'a>),
+    Failed(FailedRun<'a>),
     /// It is running, or was killed.
     Unfinished(Unfinished),
 }
@@ -96,7 +96,7 @@ pub struct Finished<T> {
 
 /// A run that failed before there was anything to report.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct Failed<'a> {
+pub struct FailedRun<'a> {
     /// The state.
     status: IsFailed,
     /// The exit code of the run.
@@ -141,7 +141,7 @@ enum IsUnfinished {
     Unfinished,
 }
 
-impl<'a, T> State<'a, T> {
+impl<'a, T> ReportState<'a, T> {
     /// A run that is running, or was killed.
     pub const UNFINISHED: Self = Self::Unfinished(Unfinished { status: IsUnfinished::Unfinished });
 
@@ -157,18 +157,18 @@ impl<'a, T> State<'a, T> {
         help: Option<&'a str>,
         diagnostics: &'a Diagnostics,
     ) -> Self {
-        Self::Failed(Failed { status: IsFailed::Failed, exit_code, error, help, diagnostics })
+        Self::Failed(FailedRun { status: IsFailed::Failed, exit_code, error, help, diagnostics })
     }
 }
 
-impl<'a, T: Serialize> Report<'a, T> {
+impl<'a, T: Serialize> JsonReport<'a, T> {
     /// The report of a run that finished.
     pub const fn finished(undrift: ReportKind, exit_code: u8, content: T) -> Self {
-        Self::new(undrift, State::finished(exit_code, content))
+        Self::new(undrift, ReportState::finished(exit_code, content))
     }
 
     /// A report in the present format.
-    pub const fn new(undrift: ReportKind, state: State<'a, T>) -> Self {
+    pub const fn new(undrift: ReportKind, state: ReportState<'a, T>) -> Self {
         let (format_version, tool_version) = (FORMAT_VERSION, env!("CARGO_PKG_VERSION"));
         Self { undrift, format_version, tool_version, state }
     }
@@ -213,7 +213,7 @@ pub struct Planned<'a> {
     pub plan: &'a Plan,
     /// The comparison with the saved plan that is to be applied, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub saved_plan: Option<&'a Comparison>,
+    pub saved_plan: Option<&'a PlanComparison>,
 }
 
 impl<'a> Planned<'a> {
@@ -244,7 +244,7 @@ pub struct Outcomes<'a> {
     pub left_out: &'a [LeftOut],
     /// The comparison with the saved plan that was applied, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub saved_plan: Option<&'a Comparison>,
+    pub saved_plan: Option<&'a PlanComparison>,
 }
 
 impl<'a> Outcomes<'a> {
@@ -286,13 +286,13 @@ impl OutcomeCounts {
         let mut counts = Self::default();
         for step in steps {
             *match step.outcome {
-                Outcome::Done => &mut counts.done,
-                Outcome::Already => &mut counts.already,
-                Outcome::Failed(_) => &mut counts.failed,
-                Outcome::ChangedMeanwhile(_) => &mut counts.changed_meanwhile,
-                Outcome::Skipped(_) => &mut counts.skipped,
-                Outcome::NotStarted => &mut counts.not_started,
-                Outcome::Unknown(_) => &mut counts.unknown,
+                StepOutcome::Done => &mut counts.done,
+                StepOutcome::Already => &mut counts.already,
+                StepOutcome::Failed(_) => &mut counts.failed,
+                StepOutcome::ChangedMeanwhile(_) => &mut counts.changed_meanwhile,
+                StepOutcome::Skipped(_) => &mut counts.skipped,
+                StepOutcome::NotStarted => &mut counts.not_started,
+                StepOutcome::Unknown(_) => &mut counts.unknown,
             } += 1;
         }
         counts
@@ -380,7 +380,7 @@ mod tests {
                 token: None,
             },
         );
-        let text = Report::finished(ReportKind::Drift, 0, Planned::new(&run, &plan))
+        let text = JsonReport::finished(ReportKind::Drift, 0, Planned::new(&run, &plan))
             .to_text(&Secrets::default())
             .unwrap();
         let report: Value = serde_json::from_str(&text).unwrap();

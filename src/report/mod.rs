@@ -27,13 +27,13 @@ mod testing;
 pub use canvas::{Canvas, Line, Overflow, Paint, Sink};
 pub use format::Format;
 pub use json::{Checked, FORMAT_VERSION, Outcomes, Planned, ReportKind};
-pub use model::{Content, State};
+pub use model::{ReportContent, State};
 pub use redact::{Keys, Redacted};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::live::Token;
+use crate::live::TokenProperties;
 
 /// The run that a report is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ pub struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<SnapshotSource>,
     /// The token's properties; null if the service does not show them.
-    pub token: Option<Token>,
+    pub token: Option<TokenProperties>,
 }
 
 impl Run {
@@ -80,7 +80,7 @@ pub struct SnapshotSource {
 
 /// The style of text for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Style {
+pub struct TextStyle {
     /// Use colours.
     pub colour: bool,
     /// The columns to wrap at; `None` outside a terminal, where nothing is wrapped.
@@ -90,8 +90,8 @@ pub struct Style {
 }
 
 /// The style of diagnostics in text of this style.
-impl From<Style> for crate::diagnostic::Style {
-    fn from(style: Style) -> Self {
+impl From<TextStyle> for crate::diagnostic::DiagnosticStyle {
+    fn from(style: TextStyle) -> Self {
         let width = style.width.unwrap_or(Self::default().width);
         Self { colour: style.colour, width, full: style.full }
     }

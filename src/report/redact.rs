@@ -218,7 +218,7 @@ mod tests {
         diagnostic::{Diagnostic, Diagnostics},
         report::{
             Checked, Outcomes, Planned, ReportKind, State,
-            json::Report,
+            json::JsonReport,
             terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
         },
         secret::{MARK, Secret},
@@ -241,15 +241,17 @@ mod tests {
         let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), applied_somehow());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
-        let unfinished = |kind, state: State<'_>| Report::new(kind, state).to_text(secrets);
+        let unfinished = |kind, state: State<'_>| JsonReport::new(kind, state).to_text(secrets);
         let (error, help) = ("it was refused", Some("use another token"));
         let failed = State::failed(7, error, help, &diagnostics);
         let texts = [
-            Report::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
-            Report::finished(ReportKind::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
-            Report::finished(ReportKind::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
+            JsonReport::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
+            JsonReport::finished(ReportKind::Drift, 3, Planned::new(&run, &blocked))
                 .to_text(secrets),
-            Report::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
+            JsonReport::finished(ReportKind::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
+                .to_text(secrets),
+            JsonReport::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0))
+                .to_text(secrets),
             unfinished(ReportKind::Apply, failed),
             unfinished(ReportKind::Check, State::UNFINISHED),
         ];

@@ -18,7 +18,7 @@ const MAX_CHARS: usize = 256;
 
 /// One line of a record.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Record {
+pub struct RecordLine {
     /// The sort of line.
     pub undrift: RecordKind,
     /// The version of the format; 0 is unstable.
@@ -33,7 +33,7 @@ pub struct Record {
     /// The service and the user; null if the run ended before they were known.
     pub run: Option<Run>,
     /// The variables of the job.
-    pub job: Job,
+    pub job: CiJob,
     /// How many steps ended with each outcome; null if nothing was started.
     pub counts: Option<OutcomeCounts>,
     /// How many groups and projects were left out because of a problem, a refusal or a failed read.
@@ -58,7 +58,7 @@ pub enum RecordKind {
 /// The variables of the job, null if not set. The author of the pipeline can set them: they are
 /// claims, not proofs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Job {
+pub struct CiJob {
     /// The full path of the job's project.
     pub project: Option<String>,
     /// The number of the merge request.
@@ -76,7 +76,7 @@ pub struct Job {
     pub user: Option<String>,
 }
 
-impl Job {
+impl CiJob {
     /// Reads the variables through `variable`, cut to 256 characters.
     pub fn of<'v>(variable: impl Fn(&str) -> Option<&'v str>) -> Self {
         let text = |name| variable(name).map(|value| value.chars().take(MAX_CHARS).collect());
@@ -92,9 +92,9 @@ impl Job {
     }
 }
 
-impl Record {
+impl RecordLine {
     /// The record of a run in a job that began at `started_at`.
-    pub fn begun(started_at: String, job: Job) -> Self {
+    pub fn begun(started_at: String, job: CiJob) -> Self {
         let (format_version, tool_version) = (FORMAT_VERSION, env!("CARGO_PKG_VERSION"));
         Self { format_version, tool_version, started_at, job, ..Self::default() }
     }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_line_is_one_line_without_secrets_whatever_a_job_says() {
         let long = "x".repeat(1_000);
-        let job = Job::of(|name| match name {
+        let job = CiJob::of(|name| match name {
             "CI_PROJECT_PATH" => Some(long.as_str()),
             "CI_COMMIT_SHA" => Some("a\nb\u{1b}[31m\u{202e}"),
             "GITLAB_USER_LOGIN" => Some("my-own-canary-token"),
@@ -124,7 +124,7 @@ mod tests {
         });
         let mut secrets = Secrets::default();
         secrets.also_redact(Secret::new("my-own-canary-token"));
-        let line = Record::begun("2030-01-01T00:00:00Z".into(), job).to_line(&secrets).unwrap();
+        let line = RecordLine::begun("2030-01-01T00:00:00Z".into(), job).to_line(&secrets).unwrap();
         assert_eq!(line.lines().count(), 1);
         assert!(line.len() < 1_000 && !line.contains("canary"), "{line}");
         assert!(!line.trim_end().contains(crate::text::is_unsafe), "{line:?}");

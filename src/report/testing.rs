@@ -1,14 +1,14 @@
 //! Reports for the tests of file formats.
 
 use super::{
-    Checked, Content, Outcomes, Planned, ReportKind, Run, State,
+    Checked, Outcomes, Planned, ReportContent, ReportKind, Run, State,
     model::Report,
     terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
 };
 use crate::{
     apply::Applied,
     desired::Guard,
-    diagnostic::{Diagnostic, Diagnostics, Place},
+    diagnostic::{Diagnostic, Diagnostics, SourceLocation},
     diff::Label,
     plan::{Acknowledged, LeftOut, Plan},
 };
@@ -36,7 +36,7 @@ impl World {
         let (reason, by) = (Some("INC-123".to_owned()), Some(refusal.origin.clone()));
         plan.acknowledged = vec![Acknowledged { refusal, reason, by, is_new: false }];
         let fault = Diagnostic::error("unknown-field", "unknown field `visiblity`")
-            .at(Place::from(&plan.steps[0].origin))
+            .at(SourceLocation::from(&plan.steps[0].origin))
             .help("did you mean `visibility`?");
         let warning = Diagnostic::warning("deprecated", "`wiki_enabled` is deprecated");
         let diagnostics = [fault, warning].into_iter().collect();
@@ -69,10 +69,10 @@ impl World {
         for (name, kind, state) in [
             ("unfinished", ReportKind::Plan, State::UNFINISHED),
             ("failed", ReportKind::Plan, failed),
-            ("plan", ReportKind::Plan, finished(Content::Planned(&planned))),
-            ("drift", ReportKind::Drift, finished(Content::Planned(&planned))),
-            ("apply", ReportKind::Apply, finished(Content::Outcomes(&outcomes))),
-            ("check", ReportKind::Check, finished(Content::Checked(&checked))),
+            ("plan", ReportKind::Plan, finished(ReportContent::Planned(&planned))),
+            ("drift", ReportKind::Drift, finished(ReportContent::Planned(&planned))),
+            ("apply", ReportKind::Apply, finished(ReportContent::Outcomes(&outcomes))),
+            ("check", ReportKind::Check, finished(ReportContent::Checked(&checked))),
         ] {
             see(name, &Report { kind, manifests: "./manifests", diagnostics, state });
         }

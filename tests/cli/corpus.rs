@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use tempfile::TempDir;
 use undrift::{
-    diagnostic::{Severity, Style, codes},
-    manifest::{self, Loaded, Surroundings},
+    diagnostic::{DiagnosticStyle, Severity, codes},
+    manifest::{self, LoadEnvironment, Loaded},
 };
 
 use super::cases::{Case, cases};
@@ -18,7 +18,7 @@ use super::cases::{Case, cases};
 const CANARY: &str = "canary-7f3a9c21";
 const TRACES: [&str; 3] = [CANARY, "canary", "7f3a9c21"];
 
-const STYLE: Style = Style { colour: false, width: 120, full: true };
+const STYLE: DiagnosticStyle = DiagnosticStyle { colour: false, width: 120, full: true };
 
 /// All cases, with their files in a folder.
 struct Corpus {
@@ -45,7 +45,7 @@ impl Corpus {
 /// Checks `path`, in surroundings on a fixed day.
 fn load(path: &Path, folder: &Path) -> Loaded {
     let today = jiff::civil::date(2030, 1, 1);
-    manifest::load(path, &Surroundings { folder: folder.to_owned(), today })
+    manifest::load(path, &LoadEnvironment { folder: folder.to_owned(), today })
 }
 
 fn assert_silent(name: &str, report: &str) {
@@ -98,7 +98,7 @@ fn colours_and_narrow_terminals_keep_secrets_too() {
         assert_silent(&case.name, &serde_json::to_string(&loaded.diagnostics).unwrap());
         assert_silent(&case.name, &format!("{:?}", loaded.diagnostics));
         for (colour, width) in [(true, 120), (false, 20), (true, 300)] {
-            let (report, _) = loaded.report(Style { colour, width, full: false });
+            let (report, _) = loaded.report(DiagnosticStyle { colour, width, full: false });
             assert_silent(&case.name, &report);
         }
     }

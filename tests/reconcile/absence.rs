@@ -6,10 +6,10 @@ use undrift::{
     catalogue,
     cause::Withheld,
     field::{Scope, Tier},
-    kind::{Absence, Place, Section, Shape},
+    kind::{Absence, ReadSource, Section, Shape},
     operation::Operation,
     release::Release,
-    sandbox::{Fault, Misfortune, Profile},
+    sandbox::{FaultEffect, InjectedFault, Profile},
 };
 
 use crate::{
@@ -18,19 +18,19 @@ use crate::{
 };
 
 /// What happens to each read of the section.
-const WHATS: [Misfortune; 6] = [
-    Misfortune::StatusBefore(401),
-    Misfortune::StatusBefore(403),
-    Misfortune::StatusBefore(404),
-    Misfortune::StatusBefore(500),
-    Misfortune::EmptyBody,
-    Misfortune::Html200,
+const WHATS: [FaultEffect; 6] = [
+    FaultEffect::StatusBefore(401),
+    FaultEffect::StatusBefore(403),
+    FaultEffect::StatusBefore(404),
+    FaultEffect::StatusBefore(500),
+    FaultEffect::EmptyBody,
+    FaultEffect::Html200,
 ];
 
 /// The sections that are read by a request of their own, with the rest of its path.
 fn read_alone(scope: Scope) -> impl Iterator<Item = (Section, &'static Operation)> {
     catalogue::sections(scope).filter(|of| of.home.parent.is_none()).filter_map(|of| {
-        let (Place::List(op) | Place::Optional(op)) = of.home.place else { return None };
+        let (ReadSource::List(op) | ReadSource::Optional(op)) = of.home.place else { return None };
         Some((of, op.row()))
     })
 }
@@ -50,7 +50,7 @@ async fn agrees(scope: Scope) {
     let cases: Vec<_> = read_alone(scope)
         .flat_map(|(of, op)| WHATS.map(|what| (of, op, what)))
         // Elsewhere a 401 is about the token, and ends the run.
-        .filter(|(_, op, what)| op.denies_with_401 || *what != Misfortune::StatusBefore(401))
+        .filter(|(_, op, what)| op.denies_with_401 || *what != FaultEffect::StatusBefore(401))
         .enumerate()
         .map(|(at, case)| (format!("case-{at}"), case))
         .collect();
@@ -76,7 +76,7 @@ async fn agrees(scope: Scope) {
         let id = &world.get(&format!("/{holder}/{}", path.replace('/', "%2F"))).await["id"];
         let sections = json!({"settings": {"description": "new"}, of.section: declared(of)});
         world.declare(&[make(&path, sections)]);
-        world.sandbox.add_fault(Fault {
+        world.sandbox.add_fault(InjectedFault {
             method: Some(http::Method::GET),
             path_contains: op.path.replace(":id", &id.to_string()),
             nth: 0,
@@ -93,10 +93,10 @@ async fn agrees(scope: Scope) {
         let withheld = outcome.plan.incomplete.iter().map(|one| one.reason.withheld);
         let hides = of.home.absent_as == Absence::NotFound;
         // Without its body, the 404 for what is absent or empty says nothing.
-        let is_refused = matches!(what, Misfortune::StatusBefore(401 | 403 | 404))
-            || ((hides || op.empty_as.is_some()) && what == Misfortune::EmptyBody);
+        let is_refused = matches!(what, FaultEffect::StatusBefore(401 | 403 | 404))
+            || ((hides || op.empty_as.is_some()) && what == FaultEffect::EmptyBody);
         // A missing single object may be shown by a 404, to who proves a licence.
-        let is_absent = hides && what == Misfortune::StatusBefore(404);
+        let is_absent = hides && what == FaultEffect::StatusBefore(404);
         let why = match of.tier() {
             Tier::Ultimate => Withheld::Tier,
             _ => Withheld::Refused,
@@ -135,11 +135,11 @@ async fn a_document_is_never_absent() {
     let world = World::new(Profile::default().at(Release::new(18, 9)), seed).await;
     let rule = json!({"merge_request_approval_setting": {"allow_author_approval": false}});
     world.declare(&[group("top", rule)]);
-    world.sandbox.add_fault(Fault {
+    world.sandbox.add_fault(InjectedFault {
         method: Some(http::Method::GET),
         path_contains: "/merge_request_approval_setting".into(),
         nth: 0,
-        what: Misfortune::EmptyBody,
+        what: FaultEffect::EmptyBody,
     });
     let outcome = world.apply().await;
     assert_eq!(outcome.plan.steps.len(), 0);

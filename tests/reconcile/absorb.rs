@@ -6,13 +6,13 @@ use std::sync::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use undrift::{
-    absorb::{self, Absorbed, Compared, Failed, Goal, Mode, Refusal},
+    absorb::{self, AbsorbError, AbsorbRefusal, Absorbed, Compared, Goal, Mode},
     address::Selector,
     apply,
     desired::Container,
     export::{self, Excerpt, ExportBuilder, Values},
     live::Live,
-    manifest::{self, Options, Surroundings},
+    manifest::{self, LoadEnvironment, Options},
     sandbox::Profile,
     selection::Selection,
 };
@@ -24,17 +24,18 @@ use crate::{
 };
 
 impl World {
-    fn around(&self) -> Surroundings {
-        Surroundings { folder: self.root(), today: jiff::civil::date(2030, 1, 1) }
+    fn around(&self) -> LoadEnvironment {
+        LoadEnvironment { folder: self.root(), today: jiff::civil::date(2030, 1, 1) }
     }
 
     /// The differences that `chosen` selects, as goals.
-    async fn drift(&self, chosen: &[&str]) -> (Vec<Goal>, Vec<Refusal>) {
+    async fn drift(&self, chosen: &[&str]) -> (Vec<Goal>, Vec<AbsorbRefusal>) {
         let only = chosen.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
         let chosen = Selection { only, ..Selection::default() };
         let desired = self.desired();
         let (observer, settings) = self.connect(&desired).await.unwrap();
-        let words = export::Settings { defaults: false, ..how(Values::Plain)(observer.caller()) };
+        let words =
+            export::ExportSettings { defaults: false, ..how(Values::Plain)(observer.caller()) };
         let whole: Vec<_> = desired
             .containers
             .iter()
@@ -60,7 +61,7 @@ impl World {
     }
 
     /// Edits the manifests so that they declare the goals.
-    fn absorb(&self, goals: &[Goal], mode: Mode) -> Result<Absorbed, Failed> {
+    fn absorb(&self, goals: &[Goal], mode: Mode) -> Result<Absorbed, AbsorbError> {
         let read = |file: &std::sync::Arc<str>| {
             std::fs::read_to_string(self.root().join(&**file)).map_err(|error| error.to_string())
         };
@@ -70,7 +71,7 @@ impl World {
                 &self.around(),
                 &Options { instead: Some(texts), ..Options::default() },
             );
-            let said = loaded.diagnostics.render(undrift::diagnostic::Style::default());
+            let said = loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default());
             loaded.desired.ok_or(said)
         };
         let absorbed = absorb::absorb(&self.desired(), goals, mode, &read, &reload)?;
@@ -155,7 +156,7 @@ fn any_drift_can_be_absorbed() {
                 let before = commented(&old);
                 world.write(&before);
                 let (goals, refused) = world.drift(&["**"]).await;
-                let is_secret = |refusal: &Refusal| refusal.why.contains("may be a secret");
+                let is_secret = |refusal: &AbsorbRefusal| refusal.why.contains("may be a secret");
                 assert!(refused.iter().all(is_secret), "{refused:#?}\n{before}");
                 world
                     .absorb(&goals, mode)
@@ -386,7 +387,7 @@ async fn values_that_cannot_be_written_are_refused_with_their_places() {
     );
     world.call("PUT", &format!("{shop}/variables/URL"), Some(json!({"value": "x"}))).await;
     let (goals, _) = world.drift(&["acme/shop#variables/URL@*"]).await;
-    let Err(Failed::Refused(refused)) = world.absorb(&goals, Mode::AtSource) else { panic!() };
+    let Err(AbsorbError::Refused(refused)) = world.absorb(&goals, Mode::AtSource) else { panic!() };
     assert_eq!(refused[0].why, "it is written as a template");
     assert_eq!(world.text(), LAYERED);
 }
@@ -413,7 +414,7 @@ async fn a_value_shared_by_entries_is_not_changed_for_all() {
     let open = || Some(json!({"value": "x", "protected": false}));
     world.call("PUT", &variable("A"), open()).await;
     let (goals, _) = world.drift(&["acme/shop"]).await;
-    let Err(Failed::Refused(refused)) = world.absorb(&goals, Mode::Own) else { panic!() };
+    let Err(AbsorbError::Refused(refused)) = world.absorb(&goals, Mode::Own) else { panic!() };
     let why =
         "the edit would also change the declaration of `acme/shop#variables`; edit it by hand";
     assert_eq!((refused[0].why.as_str(), world.text()), (why, text("")));

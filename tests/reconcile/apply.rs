@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use undrift::{
-    apply::{Event, Outcome as Ended},
+    apply::{Event, StepOutcome as Ended},
     diff::Step,
     field::Scope,
     kind::{Capability, Section},
-    sandbox::{Fault, Misfortune, Profile},
+    sandbox::{FaultEffect, InjectedFault, Profile},
     value::Json,
 };
 
@@ -88,11 +88,11 @@ async fn a_project_that_cannot_be_read_again_did_not_move() {
     )]);
     let outcome = world
         .apply_between(async |world: &World| {
-            world.sandbox.add_fault(undrift::sandbox::Fault {
+            world.sandbox.add_fault(undrift::sandbox::InjectedFault {
                 method: Some(http::Method::GET),
                 path_contains: "/projects/1".into(),
                 nth: 0,
-                what: undrift::sandbox::Misfortune::StatusBefore(403),
+                what: undrift::sandbox::FaultEffect::StatusBefore(403),
             });
         })
         .await
@@ -120,12 +120,12 @@ async fn an_object_created_by_another_run_counts_as_already_done() {
     ];
     for (path, status, sections) in declared {
         for (what, there) in [
-            (undrift::sandbox::Misfortune::StatusAfter(status), true),
-            (undrift::sandbox::Misfortune::StatusBefore(status), false),
+            (undrift::sandbox::FaultEffect::StatusAfter(status), true),
+            (undrift::sandbox::FaultEffect::StatusBefore(status), false),
         ] {
             let world = World::new(Profile::default(), seed(&[json!({"path": "acme/a"})])).await;
             world.declare(&[project("acme/a", sections.clone())]);
-            world.sandbox.add_fault(undrift::sandbox::Fault {
+            world.sandbox.add_fault(undrift::sandbox::InjectedFault {
                 method: Some(http::Method::POST),
                 path_contains: path.into(),
                 nth: 1,
@@ -152,11 +152,11 @@ async fn steps_after_a_revoked_token_are_not_started() {
     world.declare(&paths.iter().map(declared).collect::<Vec<_>>());
     let outcome = world
         .apply_between(async |world: &World| {
-            world.sandbox.add_fault(undrift::sandbox::Fault {
+            world.sandbox.add_fault(undrift::sandbox::InjectedFault {
                 method: Some(http::Method::GET),
                 path_contains: "/projects/".into(),
                 nth: 0,
-                what: undrift::sandbox::Misfortune::StatusBefore(401),
+                what: undrift::sandbox::FaultEffect::StatusBefore(401),
             });
         })
         .await
@@ -177,11 +177,11 @@ async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
             project("acme/d", json!({"create": true, "settings": {"template_name": "x"}})),
         ][..2],
     );
-    world.sandbox.add_fault(undrift::sandbox::Fault {
+    world.sandbox.add_fault(undrift::sandbox::InjectedFault {
         method: Some(http::Method::POST),
         path_contains: "/projects".into(),
         nth: 0,
-        what: undrift::sandbox::Misfortune::StatusBefore(400),
+        what: undrift::sandbox::FaultEffect::StatusBefore(400),
     });
     let ends = ends(&world.apply().await);
     assert_eq!(ends[0], ("acme/b#settings".into(), Ended::Done));
@@ -403,11 +403,11 @@ async fn a_new_topic_of_several_projects_is_sent_again() {
     let topics = json!({"create": true, "settings": {"topics": ["new"]}});
     world.declare(&["acme/a", "acme/b", "acme/c"].map(|path| project(path, topics.clone())));
     for nth in [2, 3] {
-        world.sandbox.add_fault(Fault {
+        world.sandbox.add_fault(InjectedFault {
             method: Some(http::Method::POST),
             path_contains: "/projects".into(),
             nth,
-            what: Misfortune::SameTopic,
+            what: FaultEffect::SameTopic,
         });
     }
     world.converge("one topic").await;

@@ -9,8 +9,8 @@ use undrift::{
     api::WriteClient,
     apply::{self, Apply, BranchPlan},
     desired::{Acknowledgement, Container, Desired},
-    diff::{Change, Label, Step},
-    plan::{Base, Comparison, Drift, Plan, Policy, Rest},
+    diff::{FieldChange, Label, Step},
+    plan::{Base, BaseComparison, DriftPolicy, Plan, Policy, Rest},
     sandbox::Profile,
 };
 
@@ -22,8 +22,8 @@ use crate::{
 /// A plan against a base, and the declarations without excluded parts.
 async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -> (Plan, Desired) {
     let (observer, settings) = world.connect(head).await.unwrap();
-    let drift = if heals { Drift::Write } else { Drift::Exclude };
-    let found = Mutex::new((Plan::default(), Comparison::default(), Vec::new()));
+    let drift = if heals { DriftPolicy::Write } else { DriftPolicy::Exclude };
+    let found = Mutex::new((Plan::default(), BaseComparison::default(), Vec::new()));
     let containers: Vec<_> = head.containers.iter().collect();
     let each = async |container: &Container, mut live| {
         let BranchPlan { plan, rest, against } =
@@ -83,7 +83,7 @@ fn differences(steps: &[Step]) -> BTreeSet<String> {
 
 /// The steps in short form, with their labels.
 fn labelled(steps: &[Step]) -> Vec<String> {
-    let field = |change: &Change| format!("{}: {:?}", change.field, change.label);
+    let field = |change: &FieldChange| format!("{}: {:?}", change.field, change.label);
     let line = |step: &Step| {
         let fields: Vec<_> = step.changes.iter().map(field).collect();
         format!("{:?} {} {:?} {fields:?}", step.action, step.address, step.label)

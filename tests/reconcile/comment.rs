@@ -6,7 +6,7 @@ use undrift::{
     comment::{self, Comment, CommentError, CommentOutcome, MergeRequestRef},
     desired::Desired,
     report::marker::Marker,
-    sandbox::{Fault, Misfortune, Profile},
+    sandbox::{FaultEffect, InjectedFault, Profile},
 };
 
 use crate::world::World;
@@ -136,11 +136,11 @@ async fn the_oldest_of_several_comments_is_edited_and_the_others_named() {
 async fn without_all_pages_nothing_is_written() {
     let all: Vec<Json> = (0..150).map(|_| json!({"body": "x"})).collect();
     for nth in [1, 2] {
-        let fault = Fault {
+        let fault = InjectedFault {
             method: Some("GET".parse().unwrap()),
             path_contains: "/notes".into(),
             nth,
-            what: Misfortune::StatusBefore(403),
+            what: FaultEffect::StatusBefore(403),
         };
         let world = world(Profile { faults: vec![fault], ..Profile::default() }, &all).await;
         let error = put(&world, &of(1), "one").await.unwrap_err();
@@ -152,18 +152,18 @@ async fn without_all_pages_nothing_is_written() {
 #[tokio::test]
 async fn lost_answers_never_cause_a_second_comment() {
     let carried_out = [
-        Misfortune::CommitThenDrop,
-        Misfortune::StatusAfter(500),
-        Misfortune::StatusAfter(502),
-        Misfortune::Truncate,
-        Misfortune::EmptyBody,
+        FaultEffect::CommitThenDrop,
+        FaultEffect::StatusAfter(500),
+        FaultEffect::StatusAfter(502),
+        FaultEffect::Truncate,
+        FaultEffect::EmptyBody,
     ];
-    let lost = [Misfortune::DropBefore, Misfortune::StatusBefore(500), Misfortune::Html200];
+    let lost = [FaultEffect::DropBefore, FaultEffect::StatusBefore(500), FaultEffect::Html200];
     let cases =
         carried_out.iter().map(|what| (what, true)).chain(lost.iter().map(|what| (what, false)));
     for (what, is_there) in cases {
         for (method, before) in [("POST", vec![]), ("PUT", vec![note("ci", &body("old"))])] {
-            let fault = Fault {
+            let fault = InjectedFault {
                 method: Some(method.parse().unwrap()),
                 path_contains: "/notes".into(),
                 nth: 1,

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     catalogue::{self, operations},
     diff::{Action, Reason},
-    export::{Settings, Values},
+    export::{ExportSettings, Values},
     field::{Compare, Field, Readback, Scope, Secrecy},
     kind::{Section, Shape, Spec},
     live::Caller,
@@ -534,7 +534,8 @@ const OF_MIRROR: &str = "it is shown from the change of `mirror` on, which is se
 #[tokio::test]
 async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
     let world = &mut prepared(Profile::default()).await;
-    let how = |caller: &Caller| Settings { all: true, watch: true, ..how(Values::Plain)(caller) };
+    let how =
+        |caller: &Caller| ExportSettings { all: true, watch: true, ..how(Values::Plain)(caller) };
     let restore = |world: &World, documents: &[Json]| {
         std::fs::remove_dir_all(world.root()).unwrap();
         std::fs::create_dir(world.root()).unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use undrift::sandbox::{Fault, Misfortune, Profile};
+use undrift::sandbox::{FaultEffect, InjectedFault, Profile};
 
 use crate::world::{World, project, seed};
 
@@ -153,11 +153,11 @@ async fn the_list_of_all_projects_continues_after_the_last_numbered_page() {
         seed(&paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>()),
     )
     .await;
-    world.sandbox.add_fault(Fault {
+    world.sandbox.add_fault(InjectedFault {
         method: None,
         path_contains: "&page=3".into(),
         nth: 0,
-        what: Misfortune::StatusBefore(405),
+        what: FaultEffect::StatusBefore(405),
     });
     world.declare(
         &paths
@@ -219,8 +219,13 @@ async fn a_maintainer_without_the_rights_of_an_administrator_is_enough() {
 #[tokio::test]
 async fn nobody_is_looked_up_for_members_that_could_not_be_read() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
-    let what = Misfortune::StatusBefore(403);
-    world.sandbox.add_fault(Fault { method: None, path_contains: "/members".into(), nth: 0, what });
+    let what = FaultEffect::StatusBefore(403);
+    world.sandbox.add_fault(InjectedFault {
+        method: None,
+        path_contains: "/members".into(),
+        nth: 0,
+        what,
+    });
     world.declare(&[project(
         "acme/shop",
         json!({"members": [{"user": "alice", "access_level": "guest"}]}),

@@ -8,7 +8,7 @@ use undrift::{
     address::Glob,
     desired::{Container, Desired},
     diff::Reason,
-    export::{self, ExportBuilder, Settings, Values, Written},
+    export::{self, Export, ExportBuilder, ExportSettings, Values},
     live::Live,
     sandbox::Profile,
 };
@@ -19,13 +19,16 @@ use crate::{
 };
 
 /// The settings of an export.
-pub(crate) fn how(values: Values) -> impl Fn(&undrift::live::Caller) -> Settings {
-    move |caller| Settings {
+pub(crate) fn how(values: Values) -> impl Fn(&undrift::live::Caller) -> ExportSettings {
+    move |caller| ExportSettings {
         values,
         defaults: true,
         create: values == Values::Env,
         rehearse: values == Values::Env,
-        ..Settings::plain(caller.clone(), undrift::release::Known::Is(undrift::release::REFERENCE))
+        ..ExportSettings::plain(
+            caller.clone(),
+            undrift::release::DetectedRelease::Is(undrift::release::REFERENCE),
+        )
     }
 }
 
@@ -35,8 +38,8 @@ impl World {
         &self,
         token: &str,
         paths: &[&str],
-        settings: impl Fn(&undrift::live::Caller) -> Settings,
-    ) -> (Written, Vec<String>) {
+        settings: impl Fn(&undrift::live::Caller) -> ExportSettings,
+    ) -> (Export, Vec<String>) {
         let (observer, _) = self.connect_as(token, &Desired::default()).await.unwrap();
         let globs: Vec<_> = paths.iter().map(|path| Glob::over_paths(path).unwrap()).collect();
         let existing = observer.existing(&globs).await.unwrap();
@@ -59,7 +62,7 @@ impl World {
     }
 
     /// All of `acme`, as root sees it.
-    pub(crate) async fn export(&self, values: Values) -> Written {
+    pub(crate) async fn export(&self, values: Values) -> Export {
         let token = self.sandbox.token().to_owned();
         let (written, missing) = self.export_as(&token, &["acme"], how(values)).await;
         assert_eq!(missing, [""; 0]);
@@ -67,7 +70,7 @@ impl World {
     }
 
     /// Replaces the manifests by the export, and sets the values of its references.
-    pub(crate) fn adopt(&mut self, written: &Written) {
+    pub(crate) fn adopt(&mut self, written: &Export) {
         let root = self.root();
         std::fs::remove_dir_all(&root).unwrap();
         for file in &written.files {
@@ -81,7 +84,7 @@ impl World {
     }
 
     /// The export plans to nothing, and the only notes are about unverified fields.
-    pub(crate) async fn plans_to_nothing(&mut self, written: &Written) {
+    pub(crate) async fn plans_to_nothing(&mut self, written: &Export) {
         self.adopt(written);
         let plan = self.plan().await;
         let text = || text(written);
@@ -98,8 +101,8 @@ impl World {
 }
 
 /// All files as one text.
-pub(crate) fn text(written: &Written) -> String {
-    let file = |file: &export::File| format!("==> {}\n{}", file.path, file.text);
+pub(crate) fn text(written: &Export) -> String {
+    let file = |file: &export::ExportedFile| format!("==> {}\n{}", file.path, file.text);
     written.files.iter().map(file).collect()
 }
 
@@ -197,7 +200,7 @@ async fn an_export_plans_to_nothing_and_has_no_secret() {
 async fn round_trip(world: &mut World) {
     let written = world.export(Values::Env).await;
     world.plans_to_nothing(&written).await;
-    let is_seed = |file: &&export::File| file.path == "sandbox.yaml";
+    let is_seed = |file: &&export::ExportedFile| file.path == "sandbox.yaml";
     let seed = &written.files.iter().find(is_seed).unwrap().text;
     let mut other = World::new(Profile::default(), serde_yaml::from_str(seed).unwrap()).await;
     other.adopt(&written);
@@ -268,13 +271,15 @@ fn estate() -> Json {
 async fn values_common_to_forty_projects_are_in_defaults() {
     let mut world = World::new(Profile::default(), estate()).await;
     let token = world.sandbox.token().to_owned();
-    let in_full =
-        |caller: &undrift::live::Caller| Settings { defaults: false, ..how(Values::Plain)(caller) };
+    let in_full = |caller: &undrift::live::Caller| ExportSettings {
+        defaults: false,
+        ..how(Values::Plain)(caller)
+    };
     let (full, _) = world.export_as(&token, &["acme"], in_full).await;
     world.plans_to_nothing(&full).await;
     let short = world.export(Values::Plain).await;
     world.plans_to_nothing(&short).await;
-    let size = |written: &Written| (text(written).lines().count(), text(written).len());
+    let size = |written: &Export| (text(written).lines().count(), text(written).len());
     let ((lines, bytes), (full_lines, full_bytes)) = (size(&short), size(&full));
     // When this was written: 341 of 1,511 lines, and 9 of 50 kilobytes.
     let told = format!("{lines} of {full_lines} lines, {bytes} of {full_bytes} bytes");
@@ -381,7 +386,7 @@ async fn presets_of_later_releases_are_left_out() {
         }
         let token = world.sandbox.token().to_owned();
         let how = |caller: &undrift::live::Caller| {
-            Settings::plain(caller.clone(), undrift::release::Known::Is(release))
+            ExportSettings::plain(caller.clone(), undrift::release::DetectedRelease::Is(release))
         };
         let (written, missing) = world.export_as(&token, &["acme"], how).await;
         assert_eq!(missing, [""; 0]);
@@ -424,7 +429,7 @@ async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
     let above = [member("bob", "maintainer"), member("carol", "developer")];
     seed["groups"][0]["members"].as_array_mut().unwrap().extend(above);
     let world = World::new(Profile::default(), seed).await;
-    let members = |written: &Written| {
+    let members = |written: &Export| {
         let text = text(written);
         let shop = text.split("path: acme/shop\n").nth(1).unwrap().to_owned();
         ["bob", "carol"].map(|user| shop.contains(&format!("user: {user},")))

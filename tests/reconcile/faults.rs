@@ -1,7 +1,7 @@
 //! A service that never answers a read as it should. The simulator has the faults that pass.
 
 use serde_json::{Value as Json, json};
-use undrift::sandbox::{Fault, Misfortune, Profile};
+use undrift::sandbox::{FaultEffect, InjectedFault, Profile};
 
 use crate::world::{Outcome, World, project, seed};
 
@@ -43,10 +43,10 @@ fn scenario() -> (Json, Vec<Json>) {
 /// A run with one fault.
 async fn with_fault(
     path: &str,
-    what: &Misfortune,
+    what: &FaultEffect,
 ) -> (Result<Outcome, undrift::api::ApiError>, World) {
     let (seed, documents) = scenario();
-    let fault = Fault {
+    let fault = InjectedFault {
         method: Some("GET".parse().unwrap()),
         path_contains: path.to_owned(),
         nth: 0,
@@ -71,11 +71,11 @@ async fn a_read_that_always_fails_is_reported() {
     ];
     for path in reads {
         for what in [
-            Misfortune::StatusBefore(500),
-            Misfortune::StatusBefore(403),
-            Misfortune::Html200,
-            Misfortune::EmptyBody,
-            Misfortune::Redirect("https://elsewhere.example.org/".into()),
+            FaultEffect::StatusBefore(500),
+            FaultEffect::StatusBefore(403),
+            FaultEffect::Html200,
+            FaultEffect::EmptyBody,
+            FaultEffect::Redirect("https://elsewhere.example.org/".into()),
         ] {
             let (outcome, world) = with_fault(path, &what).await;
             let about = format!("{what:?} on GET {path}");

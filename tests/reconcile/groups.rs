@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use undrift::{
-    apply::{MismatchReason, Outcome},
+    apply::{MismatchReason, StepOutcome},
     export::Values,
     release::{REFERENCE, Release},
     sandbox::Profile,
@@ -107,9 +107,9 @@ async fn projects_of_a_group_that_was_not_created_are_skipped() {
         .iter()
         .map(|step| {
             let how = match &step.outcome {
-                Outcome::Done => "done",
-                Outcome::Failed(_) => "failed",
-                Outcome::Skipped(_) => "skipped",
+                StepOutcome::Done => "done",
+                StepOutcome::Failed(_) => "failed",
+                StepOutcome::Skipped(_) => "skipped",
                 _ => "other",
             };
             format!("{} {how}", step.address)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use undrift::{
     plan::Strictness,
-    sandbox::{Fault, Misfortune, Profile},
+    sandbox::{FaultEffect, InjectedFault, Profile},
 };
 
 use crate::world::{LATER, World, project, seed};
@@ -90,15 +90,15 @@ async fn a_project_that_never_existed_is_absent() {
 async fn a_deletion_whose_answer_was_lost_is_not_repeated() {
     for profile in profiles() {
         for (what, tries) in [
-            (Misfortune::CommitThenDrop, 1),
-            (Misfortune::StatusAfter(502), 1),
-            (Misfortune::EmptyBody, 1),
-            (Misfortune::DropBefore, 2),
+            (FaultEffect::CommitThenDrop, 1),
+            (FaultEffect::StatusAfter(502), 1),
+            (FaultEffect::EmptyBody, 1),
+            (FaultEffect::DropBefore, 2),
         ] {
             let mut world = World::new(profile.clone(), seed(&[shop()])).await;
             world.acknowledged = vec!["deletion:acme/shop"];
             world.declare(&[absent("acme/shop")]);
-            world.sandbox.add_fault(Fault {
+            world.sandbox.add_fault(InjectedFault {
                 method: Some("DELETE".parse().unwrap()),
                 path_contains: "/projects/".to_owned(),
                 nth: 1,
@@ -118,7 +118,7 @@ async fn a_deletion_whose_answer_was_lost_is_not_repeated() {
 async fn a_project_marked_for_deletion_is_restored_and_then_matches() {
     let profile = || Profile { deletion_delay: Some(7), ..Profile::default() };
     for trusts in [Duration::ZERO, Duration::from_secs(60)] {
-        for lost in [None, Some(Misfortune::CommitThenDrop)] {
+        for lost in [None, Some(FaultEffect::CommitThenDrop)] {
             let mut world = World::new(profile(), seed(&[shop()])).await;
             world.trusts = trusts;
             world.call("DELETE", "/projects/acme%2Fshop", None).await;
@@ -132,7 +132,7 @@ async fn a_project_marked_for_deletion_is_restored_and_then_matches() {
                 json!({"kind": "Group", "path": "team", "settings": {"description": "new"}}),
             ]);
             if let Some(what) = lost.clone() {
-                world.sandbox.add_fault(Fault {
+                world.sandbox.add_fault(InjectedFault {
                     method: Some("POST".parse().unwrap()),
                     path_contains: "/restore".to_owned(),
                     nth: 1,
@@ -251,11 +251,11 @@ async fn a_project_that_moves_is_declared_where_it_is() {
 #[tokio::test]
 async fn a_list_that_may_lack_some_is_incomplete() {
     let world = inhabited("fail", &[]).await;
-    let fault = Fault {
+    let fault = InjectedFault {
         method: Some("GET".parse().unwrap()),
         path_contains: "/projects?include_subgroups=true&with_shared".to_owned(),
         nth: 1,
-        what: Misfortune::StatusBefore(403),
+        what: FaultEffect::StatusBefore(403),
     };
     world.sandbox.add_fault(fault);
     let plan = world.plan().await;

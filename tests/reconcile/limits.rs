@@ -16,14 +16,14 @@ use serde_json::{Value as Json, json};
 use tokio::time::Instant;
 use undrift::{
     api::{
-        self, Clock, Content, ReadClient, SendError, Service, Transport, WireRequest, WireResponse,
-        WriteClient,
+        self, Clock, EncodedBody, ReadClient, SendError, ServiceAddress, Transport, WireRequest,
+        WireResponse, WriteClient,
     },
     apply::{self, Apply, TRUSTED},
     desired::{Acknowledgement, Container, Desired},
-    manifest::{self, Surroundings},
+    manifest::{self, LoadEnvironment},
     observe::Observer,
-    plan::{Extent, Plan, Policy, Settings},
+    plan::{Extent, Plan, PlanSettings, Policy},
     sandbox::{self, Conditions, Model, RateLimits, Seed},
     secret::{Secret, Secrets},
 };
@@ -70,8 +70,8 @@ impl Transport for Wire {
             tokio::time::sleep(LATENCY / 2).await;
             let what = sort(&request);
             let content = match request.content {
-                Content::Json(json) => json,
-                Content::Empty | Content::Form(_) => bytes::Bytes::new(),
+                EncodedBody::Json(json) => json,
+                EncodedBody::Empty | EncodedBody::Form(_) => bytes::Bytes::new(),
             };
             let asked = http::Request::builder()
                 .method(request.method.as_str())
@@ -128,7 +128,7 @@ struct Limited {
     wire: Arc<Wire>,
     desired: Arc<Desired>,
     observer: Observer,
-    settings: Settings,
+    settings: PlanSettings,
     /// When half of a plan was made, and how many minutes were left by the client's estimate.
     half: Mutex<Option<(Duration, u64)>>,
 }
@@ -147,10 +147,10 @@ impl Limited {
             std::fs::write(file, text.join("\n---\n")).unwrap();
         }
         let today = jiff::civil::date(2030, 1, 1);
-        let around = Surroundings { folder: folder.path().to_owned(), today };
+        let around = LoadEnvironment { folder: folder.path().to_owned(), today };
         let loaded = manifest::load(folder.path(), &around);
         let desired = loaded.desired.unwrap_or_else(|| {
-            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default()))
+            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default()))
         });
         let start = Instant::now();
         let clock =
@@ -182,11 +182,14 @@ impl Limited {
         secrets.also_redact(Secret::new(&token));
         let wire = Arc::new(Wire { model, token, start, sent: Mutex::default() });
         let secrets = Arc::new(secrets);
-        let api = api::Settings { clock: Arc::new(Skewed(start)), ..api::Settings::default() };
-        let service = Service::parse("https://service.example", false).unwrap();
+        let api = api::ClientSettings {
+            clock: Arc::new(Skewed(start)),
+            ..api::ClientSettings::default()
+        };
+        let service = ServiceAddress::parse("https://service.example", false).unwrap();
         let client = ReadClient::new(service, wire.clone(), Arc::clone(&secrets), api);
         let observer = Observer::connect(client).await.unwrap();
-        let settings = Settings::of(observer.caller().clone(), secrets, &desired);
+        let settings = PlanSettings::of(observer.caller().clone(), secrets, &desired);
         Self { wire, desired, observer, settings, half: Mutex::default() }
     }
 

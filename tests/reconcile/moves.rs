@@ -8,10 +8,10 @@ use std::{
 use serde_json::{Value as Json, json};
 use undrift::{
     address::Address,
-    apply::Outcome,
+    apply::StepOutcome,
     operation::Method,
     release::{REFERENCE, Release},
-    sandbox::{Fault, Misfortune, Profile},
+    sandbox::{FaultEffect, InjectedFault, Profile},
 };
 
 use crate::world::{LATER, World, group, project, seed};
@@ -167,7 +167,7 @@ async fn a_replacement_that_was_not_shown_waits_for_another_run() {
     assert!(planned.possible.is_some() && !planned.replaces);
     let steps = outcome.applied.unwrap().steps;
     let ended = steps.iter().find(|step| is_it(&step.address)).unwrap();
-    assert!(matches!(ended.outcome, Outcome::ChangedMeanwhile(_)), "{ended:?}");
+    assert!(matches!(ended.outcome, StepOutcome::ChangedMeanwhile(_)), "{ended:?}");
     let writes = world.writes();
     assert!(!writes.iter().any(|request| request.starts_with("DELETE ")), "{writes:?}");
     assert!(world.converge("it is shown").await.steps[0].replaces);
@@ -561,11 +561,11 @@ async fn a_group_between_rename_and_move_is_moved_on_and_never_guessed() {
 async fn a_group_that_is_renamed_and_moved_arrives_whatever_happens_on_the_way() {
     for (method, path) in [("PUT", "/groups/"), ("POST", "/transfer")] {
         for what in [
-            Misfortune::DropBefore,
-            Misfortune::CommitThenDrop,
-            Misfortune::StatusBefore(502),
-            Misfortune::StatusAfter(502),
-            Misfortune::EmptyBody,
+            FaultEffect::DropBefore,
+            FaultEffect::CommitThenDrop,
+            FaultEffect::StatusBefore(502),
+            FaultEffect::StatusAfter(502),
+            FaultEffect::EmptyBody,
         ] {
             let mut world = World::new(Profile::default(), seed(&[])).await;
             world.acknowledged = vec!["transfer:**"];
@@ -573,7 +573,7 @@ async fn a_group_that_is_renamed_and_moved_arrives_whatever_happens_on_the_way()
             world.converge("created").await;
             let before = ids(&world, "start").await;
             world.declare(&tree("acme/end", &["start"]));
-            world.sandbox.add_fault(Fault {
+            world.sandbox.add_fault(InjectedFault {
                 method: Some(method.parse().unwrap()),
                 path_contains: path.to_owned(),
                 nth: 1,

@@ -4,10 +4,10 @@ use serde_json::{Value as Json, json};
 use undrift::{
     apply,
     diff::Reason,
-    digest::Key,
+    digest::DigestKey,
     export::Values,
     plan::Plan,
-    sandbox::{Fault, Misfortune, Profile},
+    sandbox::{FaultEffect, InjectedFault, Profile},
     secret::Secret,
 };
 
@@ -222,15 +222,19 @@ async fn a_schedule_that_the_same_run_creates_comes_first() {
     }
 }
 
-fn fault(method: &str, path: &str, nth: u32, what: Misfortune) -> Profile {
-    let fault =
-        Fault { method: Some(method.parse().unwrap()), path_contains: path.to_owned(), nth, what };
+fn fault(method: &str, path: &str, nth: u32, what: FaultEffect) -> Profile {
+    let fault = InjectedFault {
+        method: Some(method.parse().unwrap()),
+        path_contains: path.to_owned(),
+        nth,
+        what,
+    };
     Profile { faults: vec![fault], ..Profile::default() }
 }
 
 #[tokio::test]
 async fn variables_of_a_failed_schedule_are_not_sent() {
-    let refused = fault("POST", "/pipeline_schedules", 1, Misfortune::StatusBefore(403));
+    let refused = fault("POST", "/pipeline_schedules", 1, FaultEffect::StatusBefore(403));
     let world = world_of(refused, &[]).await;
     declare(
         &world,
@@ -243,7 +247,7 @@ async fn variables_of_a_failed_schedule_are_not_sent() {
     let applied = outcome.applied.unwrap();
     let ends: Vec<_> = applied.steps.iter().map(|step| &step.outcome).collect();
     assert!(
-        matches!(ends[..], [apply::Outcome::Failed(_), apply::Outcome::Skipped(_)]),
+        matches!(ends[..], [apply::StepOutcome::Failed(_), apply::StepOutcome::Skipped(_)]),
         "{ends:#?}"
     );
     assert_eq!(writes_after(&world, 0).len(), 1, "{:?}", world.writes());
@@ -328,11 +332,11 @@ async fn two_schedules_with_one_description_are_incomplete() {
 #[tokio::test]
 async fn a_schedule_that_cannot_be_read_has_no_known_variables() {
     for what in [
-        Misfortune::StatusBefore(500),
-        Misfortune::StatusBefore(403),
-        Misfortune::StatusBefore(404),
-        Misfortune::Html200,
-        Misfortune::EmptyBody,
+        FaultEffect::StatusBefore(500),
+        FaultEffect::StatusBefore(403),
+        FaultEffect::StatusBefore(404),
+        FaultEffect::Html200,
+        FaultEffect::EmptyBody,
     ] {
         let about = format!("{what:?}");
         let profile = fault("GET", "/pipeline_schedules/2", 0, what);
@@ -365,12 +369,12 @@ async fn each_write_that_fails_or_loses_its_answer_once_is_done_once() {
         ("GET", "/pipeline_schedules/1"),
     ] {
         for what in [
-            Misfortune::DropBefore,
-            Misfortune::CommitThenDrop,
-            Misfortune::StatusBefore(502),
-            Misfortune::StatusAfter(502),
-            Misfortune::TooManyRequests(Some("1".to_owned())),
-            Misfortune::EmptyBody,
+            FaultEffect::DropBefore,
+            FaultEffect::CommitThenDrop,
+            FaultEffect::StatusBefore(502),
+            FaultEffect::StatusAfter(502),
+            FaultEffect::TooManyRequests(Some("1".to_owned())),
+            FaultEffect::EmptyBody,
         ] {
             let about = format!("{what:?} on {method} {path}");
             // The first three create the live objects.
@@ -452,7 +456,7 @@ async fn a_plan_from_a_snapshot_is_the_one_against_the_service() {
     let create = "Create acme/shop#pipeline_schedule_variables/nightly@NEW";
     // What was left out is compared with nothing.
     assert_eq!(steps(&world.plan_from(&text).await), [create]);
-    let key = || Some(Key::new(&Secret::new("the key of the protected branch")));
+    let key = || Some(DigestKey::new(&Secret::new("the key of the protected branch")));
     let sealed = world.snapshot_with(key()).await;
     assert!(!sealed.contains("canary"), "{sealed}");
     let update = "Update acme/shop#pipeline_schedule_variables/nightly@B";

@@ -1,7 +1,7 @@
 //! What reads conclude, and the effect of failed reads.
 
 use serde_json::json;
-use undrift::sandbox::{Fault, Misfortune, Profile};
+use undrift::sandbox::{FaultEffect, InjectedFault, Profile};
 
 use crate::world::{World, project, seed};
 
@@ -50,8 +50,13 @@ async fn a_failed_user_lookup_blocks_one_section_of_each_project() {
     let other =
         project("acme/other", json!({"settings": {"description": "z"}, "members": members}));
     world.declare(&declared.chain([other]).collect::<Vec<_>>());
-    let what = Misfortune::StatusBefore(403);
-    world.sandbox.add_fault(Fault { method: None, path_contains: "/users?".into(), nth: 0, what });
+    let what = FaultEffect::StatusBefore(403);
+    world.sandbox.add_fault(InjectedFault {
+        method: None,
+        path_contains: "/users?".into(),
+        nth: 0,
+        what,
+    });
     let plan = world.plan().await;
     let steps = addresses(plan.steps.iter().map(|step| &step.address));
     assert_eq!(steps.len(), 10);

@@ -26,7 +26,7 @@ fn failed(outcome: &Outcome) -> String {
     let applied = outcome.applied.as_ref().unwrap();
     assert!(!applied.is_complete());
     let [step] = &*applied.steps else { panic!("{:#?}", applied.steps) };
-    let apply::Outcome::Failed(cause) = &step.outcome else { panic!("{step:#?}") };
+    let apply::StepOutcome::Failed(cause) = &step.outcome else { panic!("{step:#?}") };
     cause.to_string()
 }
 

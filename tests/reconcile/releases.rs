@@ -9,7 +9,7 @@ use undrift::{
     diff::Shown,
     plan::Plan,
     release::{REFERENCE, Release},
-    sandbox::{Fault, Misfortune, Profile},
+    sandbox::{FaultEffect, InjectedFault, Profile},
 };
 
 use crate::world::{LATER, World, group, project, seed};
@@ -26,7 +26,7 @@ fn asked(world: &World) -> usize {
 /// The names of the fields in the bodies of the only step's calls.
 fn sent(plan: &Plan) -> Vec<Vec<String>> {
     let [step] = &plan.steps[..] else { panic!("{:#?}", plan.steps) };
-    let body = |call: &undrift::kind::Call| {
+    let body = |call: &undrift::kind::PlannedCall| {
         call.request.body_fields().into_iter().flatten().map(|(name, _)| name.clone()).collect()
     };
     step.sends.iter().map(body).collect()
@@ -97,8 +97,13 @@ async fn a_field_newer_than_the_release_is_a_problem() {
 async fn with_an_unknown_release_unsaved_fields_are_explained() {
     let hide = |world: &World| {
         let method = Some(Method::GET);
-        let what = Misfortune::StatusBefore(403);
-        world.sandbox.add_fault(Fault { method, path_contains: "/version".into(), nth: 0, what });
+        let what = FaultEffect::StatusBefore(403);
+        world.sandbox.add_fault(InjectedFault {
+            method,
+            path_contains: "/version".into(),
+            nth: 0,
+            what,
+        });
     };
     let shop = json!({"variables": [{"key": "A", "value": "x", "description": "y"}]});
     let hidden =
@@ -127,8 +132,13 @@ async fn with_an_unknown_release_unsaved_fields_are_explained() {
 #[tokio::test]
 async fn undrift_yaml_names_the_release_if_the_service_does_not() {
     let mut world = at(REFERENCE).await;
-    let what = Misfortune::StatusBefore(403);
-    world.sandbox.add_fault(Fault { method: None, path_contains: "/version".into(), nth: 0, what });
+    let what = FaultEffect::StatusBefore(403);
+    world.sandbox.add_fault(InjectedFault {
+        method: None,
+        path_contains: "/version".into(),
+        nth: 0,
+        what,
+    });
     world.tweak = |settings| settings.release = Some(REFERENCE);
     let shop = json!({"variables": [{"key": "A", "value": "x", "description": "y"}]});
     world.declare(&[project("acme/shop", shop)]);

@@ -7,7 +7,7 @@ use undrift::{
     desired::Exception,
     diff::Reason,
     plan::{Limits, Plan, Strictness},
-    sandbox::{Fault, Misfortune, Profile},
+    sandbox::{FaultEffect, InjectedFault, Profile},
 };
 
 use crate::world::{World, project, seed};
@@ -31,9 +31,9 @@ fn plain(count: usize) -> Vec<Json> {
     (0..count).map(|i| json!({"path": format!("acme/p{i:03}")})).collect()
 }
 
-fn failing(path: &str, nth: u32, status: u16) -> Fault {
-    let what = Misfortune::StatusBefore(status);
-    Fault { method: None, path_contains: path.to_owned(), nth, what }
+fn failing(path: &str, nth: u32, status: u16) -> InjectedFault {
+    let what = FaultEffect::StatusBefore(status);
+    InjectedFault { method: None, path_contains: path.to_owned(), nth, what }
 }
 
 /// `json` without the columns, which the key `undeclared` shifts.

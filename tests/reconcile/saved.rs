@@ -7,11 +7,11 @@ use undrift::{
     api::WriteClient,
     apply::{Applied, Apply},
     desired::{Desired, Roster},
-    digest::Key,
+    digest::DigestKey,
     observe::Observer,
     plan::{
-        Plan, Policy, Settings,
-        saved::{Comparison, Recording, SavedPlan, Sealed, Source},
+        Plan, PlanSettings, Policy,
+        saved::{PlanComparison, PlanSource, Recording, SavedPlan, Sealed},
     },
     secret::Secret,
 };
@@ -26,7 +26,7 @@ pub(crate) struct Run<'w> {
     world: &'w World,
     desired: Desired,
     observer: Observer,
-    settings: Settings,
+    settings: PlanSettings,
 }
 
 impl<'w> Run<'w> {
@@ -41,14 +41,14 @@ impl<'w> Run<'w> {
         world.plan_beside(Roster::default(), observer, desired, settings).await.unwrap()
     }
 
-    fn recording<'a>(&'a self, key: &'a Key) -> Recording<'a> {
+    fn recording<'a>(&'a self, key: &'a DigestKey) -> Recording<'a> {
         Recording { secrets: &self.settings.secrets, key: Some(key) }
     }
 
     /// A plan, and the text of its file.
-    pub(crate) async fn save(&self, key: &Key) -> (Plan, String) {
+    pub(crate) async fn save(&self, key: &DigestKey) -> (Plan, String) {
         let plan = self.plan().await;
-        let made = Source {
+        let made = PlanSource {
             at: "2030-01-01T10:00:00Z".parse().unwrap(),
             target: self.world.sandbox.url(),
             caller: "root".to_owned(),
@@ -62,18 +62,23 @@ impl<'w> Run<'w> {
         (plan, text)
     }
 
-    fn compare(&self, saved: &Sealed, plan: &Plan, key: &Key) -> Comparison {
+    fn compare(&self, saved: &Sealed, plan: &Plan, key: &DigestKey) -> PlanComparison {
         saved.check_seal(Some(key)).unwrap();
         self.compare_unsealed(saved, plan, key)
     }
 
     /// The same for a file that somebody may have edited.
-    pub(crate) fn compare_unsealed(&self, saved: &Sealed, plan: &Plan, key: &Key) -> Comparison {
+    pub(crate) fn compare_unsealed(
+        &self,
+        saved: &Sealed,
+        plan: &Plan,
+        key: &DigestKey,
+    ) -> PlanComparison {
         saved.plan.compare(&saved.id, plan, &self.desired.containers, self.recording(key))
     }
 
     /// Applies the agreed part of `plan`; also returns the paths that are left out.
-    async fn apply(&self, plan: &Plan, comparison: &Comparison) -> (Applied, Vec<String>) {
+    async fn apply(&self, plan: &Plan, comparison: &PlanComparison) -> (Applied, Vec<String>) {
         let policy = Policy { saved: Some(comparison), ..Policy::default() };
         let (approved, left_out) = plan.approve(policy).unwrap();
         let writer = WriteClient::new(self.observer.client().clone());
@@ -91,8 +96,8 @@ impl<'w> Run<'w> {
     }
 }
 
-fn key() -> Key {
-    Key::new(&Secret::new("the key of both jobs"))
+fn key() -> DigestKey {
+    DigestKey::new(&Secret::new("the key of both jobs"))
 }
 
 /// The steps of a container by field, so that a smaller step is a subset.

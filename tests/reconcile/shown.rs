@@ -18,15 +18,15 @@ use std::{
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value as Json, json};
 use undrift::{
-    api::{Content, SendError, Transport, WireRequest, WireResponse},
+    api::{EncodedBody, SendError, Transport, WireRequest, WireResponse},
     catalogue,
     field::Scope,
     kind::Section,
     operation::Method,
     plan::Plan,
     report::{
-        Canvas, Run, Style,
-        json::{Planned, Report, ReportKind},
+        Canvas, Run, TextStyle,
+        json::{JsonReport, Planned, ReportKind},
         terminal,
     },
     sandbox::Profile,
@@ -129,7 +129,7 @@ impl Recorder {
         let look = WireRequest {
             method: Method::Get,
             target: look(target),
-            content: Content::Empty,
+            content: EncodedBody::Empty,
             unmodified_since: None,
             ..like.clone()
         };
@@ -164,9 +164,9 @@ impl Transport for Recorder {
         Box::pin(async move {
             if request.method != Method::Get {
                 let body = match &request.content {
-                    Content::Empty => Map::new(),
-                    Content::Json(text) => serde_json::from_slice(text).unwrap(),
-                    Content::Form(parts) => {
+                    EncodedBody::Empty => Map::new(),
+                    EncodedBody::Json(text) => serde_json::from_slice(text).unwrap(),
+                    EncodedBody::Form(parts) => {
                         parts.iter().map(|part| (part.name.clone(), Json::Null)).collect()
                     }
                 };
@@ -205,10 +205,11 @@ pub(crate) fn holds(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[Sent]) {
         live: None,
         token: None,
     };
-    let json =
-        Report::finished(ReportKind::Plan, 2, Planned::new(&run, plan)).to_text(secrets).unwrap();
+    let json = JsonReport::finished(ReportKind::Plan, 2, Planned::new(&run, plan))
+        .to_text(secrets)
+        .unwrap();
     let json: Json = serde_json::from_str(&json).unwrap();
-    let style = Style { full: true, ..Style::default() };
+    let style = TextStyle { full: true, ..TextStyle::default() };
     let text = terminal::plan(Canvas::new(style, secrets), plan, &run, ReportKind::Plan);
     let blocks = blocks(&text);
     let noted = |step: &Json| {

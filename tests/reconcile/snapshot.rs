@@ -5,13 +5,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use undrift::{
-    api::{ReadClient, Service},
-    diff::{Change, Shown},
-    digest::Key,
+    api::{ReadClient, ServiceAddress},
+    diff::{FieldChange, Shown},
+    digest::DigestKey,
     plan::Plan,
     sandbox::Profile,
     secret::Secret,
-    snapshot::{Head, Offline, Recorder, Snapshot},
+    snapshot::{Offline, Recorder, Snapshot, SnapshotHeader},
 };
 
 use crate::{
@@ -21,17 +21,17 @@ use crate::{
 
 impl World {
     /// The text of a snapshot for the manifests, taken with `key`.
-    pub(crate) async fn snapshot_with(&self, key: Option<Key>) -> String {
+    pub(crate) async fn snapshot_with(&self, key: Option<DigestKey>) -> String {
         let desired = self.desired();
         let (client, secrets) = self.client_as(self.sandbox.token(), &desired);
-        let head = Head {
+        let head = SnapshotHeader {
             target: self.sandbox.url(),
             sandbox: true,
             taken_at: "2030-01-01T10:00:00Z".parse().unwrap(),
             key: None,
         };
         let taking = Arc::new(Recorder::new(client, head, secrets.clone(), key));
-        let service = Service::parse(&self.sandbox.url(), false).unwrap();
+        let service = ServiceAddress::parse(&self.sandbox.url(), false).unwrap();
         let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
         let (observer, mut settings) = self.connect_by(through, secrets, &desired).await.unwrap();
         let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await.unwrap();
@@ -52,11 +52,11 @@ impl World {
         self.plan_with_key(text, None).await
     }
 
-    pub(crate) async fn plan_with_key(&self, text: &str, key: Option<Key>) -> Plan {
+    pub(crate) async fn plan_with_key(&self, text: &str, key: Option<DigestKey>) -> Plan {
         let snapshot = Snapshot::read(text.as_bytes()).unwrap();
         let desired = self.desired();
         let (_, secrets) = self.client_as(self.sandbox.token(), &desired);
-        let service = Service::parse("http://127.0.0.1:9", false).unwrap();
+        let service = ServiceAddress::parse("http://127.0.0.1:9", false).unwrap();
         let offline = Arc::new(Offline::new(snapshot, key));
         let client = ReadClient::new(service, offline.clone(), secrets.clone(), hasty());
         let (observer, mut settings) = self.connect_by(client, secrets, &desired).await.unwrap();
@@ -94,7 +94,7 @@ fn is_part_of(less: &Plan, whole: &Plan) {
         let is_said =
             said.iter().any(|said| address.starts_with(said.as_str())) || noted.contains(&address);
         // A value that is not kept is not shown as removed either.
-        let is_open = |change: &&Change| *change.before != Shown::Hidden;
+        let is_open = |change: &&FieldChange| *change.before != Shown::Hidden;
         let same = own.is_some_and(|own| {
             step.changes
                 .iter()
@@ -195,8 +195,8 @@ fn additions_of_a_merge_request_can_be_planned() {
     });
 }
 
-fn key() -> Key {
-    Key::new(&Secret::new("the key of the protected branch"))
+fn key() -> DigestKey {
+    DigestKey::new(&Secret::new("the key of the protected branch"))
 }
 
 const CANARY: &str = "canary-1f6a";
@@ -361,9 +361,9 @@ fn a_refused_token_ends_a_snapshot() {
         world.declare(&[project("acme/shop", json!({"members": []}))]);
         let desired = world.desired();
         let (client, secrets) = world.client_as("a-token-of-nobody-012345", &desired);
-        let head = Head { target: world.sandbox.url(), ..Head::default() };
+        let head = SnapshotHeader { target: world.sandbox.url(), ..SnapshotHeader::default() };
         let taking = Arc::new(Recorder::new(client, head, secrets.clone(), None));
-        let service = Service::parse(&world.sandbox.url(), false).unwrap();
+        let service = ServiceAddress::parse(&world.sandbox.url(), false).unwrap();
         let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
         let error = world.connect_by(through, secrets, &desired).await.err().unwrap();
         assert!(error.is_unauthorized(), "{error}");

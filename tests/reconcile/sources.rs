@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use undrift::{
-    apply::{Outcome, StepResult},
+    apply::{StepOutcome, StepResult},
     diff::{Action, Reason},
     plan::Plan,
     sandbox::Profile,
@@ -152,7 +152,7 @@ async fn an_import_has_its_visibility_at_once_and_the_names_of_its_host() {
 }
 
 /// The one step of `outcome` for `path` itself.
-fn creation<'o>(outcome: &'o [StepResult], path: &str) -> &'o Outcome {
+fn creation<'o>(outcome: &'o [StepResult], path: &str) -> &'o StepOutcome {
     &outcome.iter().find(|step| step.address.to_string() == path).unwrap().outcome
 }
 
@@ -165,12 +165,12 @@ async fn contents_that_take_too_long_are_left_to_a_later_run() {
         project("acme/other", json!({"create": true, "variables": [{"key": "A", "value": "x"}]})),
     ]);
     let applied = world.apply().await.applied.unwrap();
-    let Outcome::Unknown(cause) = creation(&applied.steps, "acme/slow") else {
+    let StepOutcome::Unknown(cause) = creation(&applied.steps, "acme/slow") else {
         panic!("{:#?}", applied.steps)
     };
     assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
-    assert_eq!(creation(&applied.steps, "acme/other"), &Outcome::Done);
-    assert!(matches!(creation(&applied.steps, "acme/slow#variables/A@*"), Outcome::Skipped(_)));
+    assert_eq!(creation(&applied.steps, "acme/other"), &StepOutcome::Done);
+    assert!(matches!(creation(&applied.steps, "acme/slow#variables/A@*"), StepOutcome::Skipped(_)));
     let looks = |world: &World| {
         world
             .requests()
@@ -201,13 +201,13 @@ async fn a_failed_import_is_named_with_the_reason_of_the_service() {
     ]);
     let applied = world.apply().await.applied.unwrap();
     for path in ["acme/fork", "acme/imported"] {
-        let Outcome::Failed(cause) = creation(&applied.steps, path) else {
+        let StepOutcome::Failed(cause) = creation(&applied.steps, path) else {
             panic!("{:#?}", applied.steps)
         };
         assert!(cause.message.contains("no space left on https://"), "{cause}");
         assert!(!cause.transient && !cause.message.contains("canary"), "{cause}");
     }
-    assert_eq!(creation(&applied.steps, "acme/other"), &Outcome::Done);
+    assert_eq!(creation(&applied.steps, "acme/other"), &StepOutcome::Done);
     let before = world.writes().len();
     let outcome = world.apply().await;
     let codes: Vec<_> = outcome.plan.problems.iter().map(|problem| problem.code).collect();
@@ -253,17 +253,17 @@ async fn members_that_cannot_be_copied_are_named_with_what_to_do() {
     ]);
     let outcome = world
         .apply_between(async |world: &World| {
-            world.sandbox.add_fault(undrift::sandbox::Fault {
+            world.sandbox.add_fault(undrift::sandbox::InjectedFault {
                 method: Some(http::Method::POST),
                 path_contains: "import_project_members".into(),
                 nth: 0,
-                what: undrift::sandbox::Misfortune::StatusBefore(422),
+                what: undrift::sandbox::FaultEffect::StatusBefore(422),
             });
         })
         .await
         .unwrap();
     let applied = outcome.applied.unwrap();
-    let Outcome::Failed(cause) = creation(&applied.steps, "acme/a") else {
+    let StepOutcome::Failed(cause) = creation(&applied.steps, "acme/a") else {
         panic!("{:#?}", applied.steps)
     };
     let help = cause.help.as_deref().unwrap_or_default();

@@ -14,15 +14,15 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value as Json, json};
 use undrift::{
     api::{
-        self, ApiError, Clock, Content, HttpOptions, HttpTransport, Random, ReadClient, SendError,
-        Service, Transport, WireRequest, WireResponse, WriteClient,
+        self, ApiError, Clock, EncodedBody, HttpOptions, HttpTransport, Random, ReadClient,
+        SendError, ServiceAddress, Transport, WireRequest, WireResponse, WriteClient,
     },
     apply::{self, Applied, Apply, Event},
     desired::{Acknowledgement, Container, Desired, Groups, Roster},
-    manifest::{self, Includes, Loaded, Surroundings},
+    manifest::{self, Includes, LoadEnvironment, Loaded},
     observe::Observer,
     operation::Method,
-    plan::{Extent, Plan, Policy, Settings},
+    plan::{Extent, Plan, PlanSettings, Policy},
     release::Release,
     sandbox::{self, Profile, Running, Seed},
     secret::{Secret, Secrets},
@@ -62,11 +62,11 @@ impl Random for Half {
 }
 
 /// Settings of a client that never waits.
-pub(crate) fn hasty() -> api::Settings {
-    api::Settings {
+pub(crate) fn hasty() -> api::ClientSettings {
+    api::ClientSettings {
         clock: Arc::new(Hasty::default()),
         random: Arc::new(Half),
-        ..api::Settings::default()
+        ..api::ClientSettings::default()
     }
 }
 
@@ -85,8 +85,8 @@ impl Transport for Quirky {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         let mut request = request;
         let body = match &request.content {
-            Content::Json(text) => serde_json::from_slice::<Json>(text).ok(),
-            Content::Empty | Content::Form(_) => None,
+            EncodedBody::Json(text) => serde_json::from_slice::<Json>(text).ok(),
+            EncodedBody::Empty | EncodedBody::Form(_) => None,
         };
         if let Some(mut body) = body {
             if let Some(answer) = (self.quirk)(request.method.as_str(), &request.target, &mut body)
@@ -95,7 +95,7 @@ impl Transport for Quirky {
                 let (headers, body) = ([json].into_iter().collect(), Ok(answer.to_string().into()));
                 return Box::pin(async { Ok(WireResponse { status: 200, headers, body }) });
             }
-            request.content = Content::Json(body.to_string().into());
+            request.content = EncodedBody::Json(body.to_string().into());
         }
         self.inner.send(request)
     }
@@ -123,7 +123,7 @@ impl Transport for Busy {
                 let other = WireRequest {
                     method,
                     target,
-                    content: Content::Json(body.to_string().into()),
+                    content: EncodedBody::Json(body.to_string().into()),
                     unmodified_since: None,
                     timeout: Duration::from_secs(60),
                     idle: Duration::from_secs(60),
@@ -140,7 +140,7 @@ pub(crate) struct World {
     pub(crate) sandbox: Running,
     folder: tempfile::TempDir,
     environment: BTreeMap<String, String>,
-    pub(crate) tweak: fn(&mut Settings),
+    pub(crate) tweak: fn(&mut PlanSettings),
     /// Changes the bodies of writes before they reach the service.
     pub(crate) quirk: Option<Quirk>,
     /// Changes made by somebody else at the same time.
@@ -168,11 +168,11 @@ pub(crate) struct Outcome {
 impl World {
     pub(crate) async fn new(profile: Profile, seed: Json) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let config = sandbox::Config {
+        let config = sandbox::SandboxConfig {
             profile,
             seed: Some(Seed::from_json(seed).unwrap()),
             request_log: Some(folder.path().join("requests.jsonl")),
-            ..sandbox::Config::default()
+            ..sandbox::SandboxConfig::default()
         };
         let sandbox = sandbox::start(config).await.unwrap();
         std::fs::create_dir(folder.path().join("manifests")).unwrap();
@@ -208,7 +208,7 @@ impl World {
     pub(crate) fn loaded(&self) -> Loaded {
         manifest::load(
             &self.root(),
-            &Surroundings { folder: self.root(), today: jiff::civil::date(2030, 1, 1) },
+            &LoadEnvironment { folder: self.root(), today: jiff::civil::date(2030, 1, 1) },
         )
     }
 
@@ -216,7 +216,7 @@ impl World {
     pub(crate) fn desired(&self) -> Desired {
         let loaded = self.loaded();
         loaded.desired.unwrap_or_else(|| {
-            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default()))
+            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default()))
         })
     }
 
@@ -226,14 +226,14 @@ impl World {
         &self,
         observer: &Observer,
         desired: Desired,
-        settings: &mut Settings,
+        settings: &mut PlanSettings,
     ) -> Result<(Desired, Roster), ApiError> {
         let Some(includes) = self.loaded().includes else {
             return Ok((desired, Roster::default()));
         };
         let mut roster = observer.roster(&includes.roster_request(&desired)).await?;
         let desired = includes.bring_in(desired, &mut roster).unwrap_or_else(|wrong| {
-            panic!("{}", wrong.render(undrift::diagnostic::Style::default()))
+            panic!("{}", wrong.render(undrift::diagnostic::DiagnosticStyle::default()))
         });
         settings.moves = Arc::clone(&desired.moves);
         settings.groups = Groups::of(&desired.containers);
@@ -243,7 +243,7 @@ impl World {
     pub(crate) async fn connect(
         &self,
         desired: &Desired,
-    ) -> Result<(Observer, Settings), ApiError> {
+    ) -> Result<(Observer, PlanSettings), ApiError> {
         self.connect_as(self.sandbox.token(), desired).await
     }
 
@@ -251,7 +251,7 @@ impl World {
         &self,
         token: &str,
         desired: &Desired,
-    ) -> Result<(Observer, Settings), ApiError> {
+    ) -> Result<(Observer, PlanSettings), ApiError> {
         let (client, secrets) = self.client_as(token, desired);
         self.connect_by(client, secrets, desired).await
     }
@@ -270,7 +270,7 @@ impl World {
         let token = Secret::new(token);
         secrets.also_redact(token.clone());
         let secrets = Arc::new(secrets);
-        let service = Service::parse(&self.sandbox.url(), false).unwrap();
+        let service = ServiceAddress::parse(&self.sandbox.url(), false).unwrap();
         let http = HttpTransport::new(&service, &token, &HttpOptions::default()).unwrap();
         let http: Arc<dyn Transport> = Arc::new(http);
         let transport: Arc<dyn Transport> = match self.quirk {
@@ -292,9 +292,9 @@ impl World {
         client: ReadClient,
         secrets: Arc<Secrets>,
         desired: &Desired,
-    ) -> Result<(Observer, Settings), ApiError> {
+    ) -> Result<(Observer, PlanSettings), ApiError> {
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
-        let mut settings = Settings::of(observer.caller().clone(), secrets, desired);
+        let mut settings = PlanSettings::of(observer.caller().clone(), secrets, desired);
         (self.tweak)(&mut settings);
         Ok((observer, settings))
     }
@@ -303,7 +303,7 @@ impl World {
         &self,
         observer: &Observer,
         desired: &Desired,
-        settings: &Settings,
+        settings: &PlanSettings,
     ) -> Result<Plan, ApiError> {
         self.plan_beside(Roster::default(), observer, desired, settings).await
     }
@@ -314,7 +314,7 @@ impl World {
         roster: Roster,
         observer: &Observer,
         desired: &Desired,
-        settings: &Settings,
+        settings: &PlanSettings,
     ) -> Result<Plan, ApiError> {
         let plan = Mutex::new(Plan::of_roster(roster).remembering());
         let containers: Vec<_> = desired.containers.iter().collect();

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use serde_json::Value as Json;
-use undrift::api::{Content, WireRequest};
+use undrift::api::{EncodedBody, WireRequest};
 
 use crate::{
     oracle::Violation,
@@ -85,9 +85,9 @@ pub(crate) fn shown(who: Who, at: Duration, target: &str, body: &Bytes) -> Vec<S
 /// The body of `request`, as text.
 fn body(request: &WireRequest) -> String {
     match &request.content {
-        Content::Empty => String::new(),
-        Content::Json(json) => String::from_utf8_lossy(json).into_owned(),
-        Content::Form(parts) => {
+        EncodedBody::Empty => String::new(),
+        EncodedBody::Json(json) => String::from_utf8_lossy(json).into_owned(),
+        EncodedBody::Form(parts) => {
             parts.iter().map(|part| String::from_utf8_lossy(&part.value).into_owned()).collect()
         }
     }

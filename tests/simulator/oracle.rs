@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use base64::Engine as _;
 use undrift::{
-    apply::{Outcome, StepResult},
+    apply::{StepOutcome, StepResult},
     diff::{Action, Reason, ShownCall},
     plan::Plan,
 };
@@ -254,7 +254,8 @@ impl Evidence<'_> {
                 });
                 let bad: Vec<_> = unmet.iter().filter(|what| is_about(what, step)).collect();
                 if !named && !bad.is_empty() {
-                    let outcome = if step.outcome == Outcome::Done { "done" } else { "already so" };
+                    let outcome =
+                        if step.outcome == StepOutcome::Done { "done" } else { "already so" };
                     found.push(Violation {
                         rule: "honest steps",
                         what: format!("{}: {outcome}, but {bad:?}", step.address),

@@ -191,13 +191,13 @@ impl Scenario {
             .unwrap();
         let loaded = manifest::load(
             folder.path(),
-            &manifest::Surroundings {
+            &manifest::LoadEnvironment {
                 folder: folder.path().into(),
                 today: jiff::civil::date(2030, 1, 1),
             },
         );
         let Some(desired) = loaded.desired else {
-            return Err(loaded.diagnostics.render(undrift::diagnostic::Style::default()));
+            return Err(loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default()));
         };
         let mut model =
             Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, Conditions::default())

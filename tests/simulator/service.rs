@@ -14,8 +14,8 @@ use serde_json::{Map, Value as Json, json};
 use tokio::{sync::Notify, time::Instant};
 use undrift::{
     api::{
-        BodyError, Clock, Content, Failure, Part, Phase, Random, ReadClient, SendError, Transport,
-        WireRequest, WireResponse,
+        BodyError, Clock, EncodedBody, FormPart, Random, ReadClient, RequestPhase, SendError,
+        Transport, TransportError, WireRequest, WireResponse,
     },
     operation::Method,
     sandbox::{self, Chance, Conditions, Model, Profile},
@@ -252,10 +252,10 @@ impl Wire {
             state.requests += 1;
         }
         let says = match &request.content {
-            Content::Empty => Map::new(),
-            Content::Json(json) => serde_json::from_slice(json).unwrap(),
-            Content::Form(parts) => {
-                let name = |part: &Part| part.name.split('[').next().unwrap().to_owned();
+            EncodedBody::Empty => Map::new(),
+            EncodedBody::Json(json) => serde_json::from_slice(json).unwrap(),
+            EncodedBody::Form(parts) => {
+                let name = |part: &FormPart| part.name.split('[').next().unwrap().to_owned();
                 parts.iter().map(|part| (name(part), Json::Null)).collect()
             }
         };
@@ -305,13 +305,21 @@ impl Wire {
     }
 
     async fn suffer(&self, fault: &Fault, request: &WireRequest, place: usize) -> Reply {
-        let broken = || Err(SendError::new(Phase::MaybeSent, Failure::Network, "connection reset"));
+        let broken = || {
+            Err(SendError::new(
+                RequestPhase::MaybeSent,
+                TransportError::Network,
+                "connection reset",
+            ))
+        };
         let patience = request.timeout.min(request.idle);
         let limit = |seconds: &u64| Duration::from_secs(*seconds).min(patience);
         match fault {
-            Fault::NotSent => {
-                Err(SendError::new(Phase::NotSent, Failure::Network, "connection refused"))
-            }
+            Fault::NotSent => Err(SendError::new(
+                RequestPhase::NotSent,
+                TransportError::Network,
+                "connection refused",
+            )),
             Fault::DropBefore => broken(),
             Fault::DropAfter => {
                 self.answer(request);
@@ -406,7 +414,7 @@ impl Wire {
     fn surprise(&self, surprise: Surprise, request: &WireRequest) -> WireResponse {
         let is_edit = matches!(request.method, Method::Put | Method::Patch);
         let told = match &request.content {
-            Content::Json(json) => serde_json::from_slice::<Json>(json).ok(),
+            EncodedBody::Json(json) => serde_json::from_slice::<Json>(json).ok(),
             _ => None,
         };
         let Some(Json::Object(mut told)) = told else { return self.answer(request) };
@@ -424,8 +432,11 @@ impl Wire {
             Surprise::Null if is_edit => return said(200, &Json::Null),
             // A write-only field would not be missed.
             Surprise::Ignored if is_edit && !told.contains_key("token") => {
-                let read =
-                    WireRequest { method: Method::Get, content: Content::Empty, ..request.clone() };
+                let read = WireRequest {
+                    method: Method::Get,
+                    content: EncodedBody::Empty,
+                    ..request.clone()
+                };
                 return self.answer(&read);
             }
             Surprise::Alone if is_edit && told.len() == 1 => {
@@ -443,7 +454,7 @@ impl Wire {
             }
             _ => {}
         }
-        let content = Content::Json(Json::Object(told).to_string().into());
+        let content = EncodedBody::Json(Json::Object(told).to_string().into());
         self.answer(&WireRequest { content, ..request.clone() })
     }
 
@@ -455,7 +466,7 @@ impl Wire {
 
     async fn time_out(&self, patience: Duration) -> Reply {
         tokio::time::sleep(patience).await;
-        Err(SendError::new(Phase::MaybeSent, Failure::Timeout, "timed out"))
+        Err(SendError::new(RequestPhase::MaybeSent, TransportError::Timeout, "timed out"))
     }
 
     fn carry_out_later(&self, request: &WireRequest, place: usize, after: Duration) {
@@ -604,9 +615,9 @@ fn path_of(target: &str) -> &str {
 /// The content of a request, as a service quotes it.
 fn quotation(request: &WireRequest) -> String {
     match &request.content {
-        Content::Empty => request.target.clone(),
-        Content::Json(json) => String::from_utf8_lossy(json).into_owned(),
-        Content::Form(parts) => String::from_utf8_lossy(&multipart(parts)).into_owned(),
+        EncodedBody::Empty => request.target.clone(),
+        EncodedBody::Json(json) => String::from_utf8_lossy(json).into_owned(),
+        EncodedBody::Form(parts) => String::from_utf8_lossy(&multipart(parts)).into_owned(),
     }
 }
 
@@ -616,11 +627,11 @@ fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse 
         http::Request::builder().method(request.method).uri(format!("/api/v4{}", request.target));
     let builder = builder.header("host", "service.example").header("private-token", token);
     let built = match &request.content {
-        Content::Empty => builder.body(Bytes::new()),
-        Content::Json(json) => {
+        EncodedBody::Empty => builder.body(Bytes::new()),
+        EncodedBody::Json(json) => {
             builder.header("content-type", "application/json").body(json.clone())
         }
-        Content::Form(parts) => builder
+        EncodedBody::Form(parts) => builder
             .header("content-type", "multipart/form-data; boundary=Xy")
             .body(multipart(parts)),
     };
@@ -633,7 +644,7 @@ fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse 
     WireResponse { status: parts.status.as_u16(), headers: parts.headers, body: Ok(body) }
 }
 
-fn multipart(parts: &[Part]) -> Bytes {
+fn multipart(parts: &[FormPart]) -> Bytes {
     let mut body = Vec::new();
     for part in parts {
         let file = part

@@ -12,7 +12,7 @@ use std::{
 };
 
 use undrift::{
-    absorb::{self, Compared, Failed, Mode},
+    absorb::{self, AbsorbError, Compared, Mode},
     address::{Glob, Selector},
     api::{ApiError, ReadClient},
     apply,
@@ -20,7 +20,7 @@ use undrift::{
     export::{self, Excerpt, ExportBuilder},
     kind::Created,
     live::Live,
-    manifest::{self, Options, Surroundings},
+    manifest::{self, LoadEnvironment, Options},
     observe::Observer,
     plan,
     secret::Secrets,
@@ -78,10 +78,10 @@ enum Command {
 const COMMANDS: [Command; 3] =
     [Command::Export { partial: false }, Command::Export { partial: true }, Command::Absorb];
 
-fn settings(observer: &Observer, desired: &Desired, secrets: &Arc<Secrets>) -> plan::Settings {
-    plan::Settings {
+fn settings(observer: &Observer, desired: &Desired, secrets: &Arc<Secrets>) -> plan::PlanSettings {
+    plan::PlanSettings {
         created: Created::default(),
-        ..plan::Settings::of(observer.caller().clone(), Arc::clone(secrets), desired)
+        ..plan::PlanSettings::of(observer.caller().clone(), Arc::clone(secrets), desired)
     }
 }
 
@@ -92,7 +92,8 @@ async fn export(
     partial: bool,
 ) -> Result<Left, ApiError> {
     let observer = Observer::connect(client).await?;
-    let settings = export::Settings::plain(observer.caller().clone(), observer.release().await?);
+    let settings =
+        export::ExportSettings::plain(observer.caller().clone(), observer.release().await?);
     let existing = observer.existing(&[Glob::over_paths("acme").unwrap()]).await?;
     if !existing.unmatched.is_empty() || existing.containers.is_empty() {
         return Ok(Left::nothing(2));
@@ -142,7 +143,9 @@ async fn changes(
     let today = jiff::civil::date(2030, 1, 1);
     let desired = match manifest::load_texts(texts, today, &manifest::Config::default()) {
         Ok(desired) => desired,
-        Err(wrong) => return Ok(vec![wrong.render(undrift::diagnostic::Style::default())]),
+        Err(wrong) => {
+            return Ok(vec![wrong.render(undrift::diagnostic::DiagnosticStyle::default())]);
+        }
     };
     let settings = settings(observer, &desired, secrets);
     let wrong = Mutex::new(Vec::new());
@@ -176,7 +179,7 @@ async fn absorb(
 ) -> Result<Left, ApiError> {
     let desired = &world.prepared.desired;
     let observer = Observer::connect(client).await?;
-    let words = export::Settings::plain(observer.caller().clone(), observer.release().await?);
+    let words = export::ExportSettings::plain(observer.caller().clone(), observer.release().await?);
     let settings = settings(&observer, desired, secrets);
     let whole: Vec<_> =
         desired.containers.iter().map(|own| export::with_all_fields(own, &words)).collect();
@@ -212,11 +215,11 @@ async fn absorb(
     let read = |file: &Arc<str>| {
         std::fs::read_to_string(root.join(&**file)).map_err(|error| error.to_string())
     };
-    let around = Surroundings { folder: root.to_owned(), today: jiff::civil::date(2030, 1, 1) };
+    let around = LoadEnvironment { folder: root.to_owned(), today: jiff::civil::date(2030, 1, 1) };
     let reload = |texts: &_| {
         let options = Options { instead: Some(texts), ..Options::default() };
         let loaded = manifest::load_with(root, &around, &options);
-        let said = loaded.diagnostics.render(undrift::diagnostic::Style::default());
+        let said = loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default());
         loaded.desired.ok_or(said)
     };
     match absorb::absorb(desired, &goals, Mode::Own, &read, &reload) {
@@ -225,8 +228,8 @@ async fn absorb(
             let files = files.map(|(file, (_, text))| (file.to_string(), text)).collect();
             Ok(Left { exit: 0, files, lacks: false, left_out: false })
         }
-        Err(Failed::Refused(_)) => Ok(Left::nothing(3)),
-        Err(Failed::Wrong(_)) => Ok(Left::nothing(2)),
+        Err(AbsorbError::Refused(_)) => Ok(Left::nothing(3)),
+        Err(AbsorbError::Wrong(_)) => Ok(Left::nothing(2)),
     }
 }
 

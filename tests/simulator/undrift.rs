@@ -9,14 +9,14 @@ use std::{
 
 use undrift::{
     address::Selector,
-    api::{self, ApiError, ReadClient, Service, WriteClient},
+    api::{self, ApiError, ReadClient, ServiceAddress, WriteClient},
     apply::{self, Applied, Apply, TRUSTED},
     desired::{Acknowledgement, Container},
     observe::Observer,
-    plan::{self, Plan, Policy, Settings},
+    plan::{self, Plan, PlanSettings, Policy},
     report::{
-        Canvas, Run, Style,
-        json::{Outcomes, Planned, Report, ReportKind},
+        Canvas, Run, TextStyle,
+        json::{JsonReport, Outcomes, Planned, ReportKind},
         terminal,
     },
     secret::{Secret, Secrets},
@@ -61,14 +61,14 @@ pub(crate) fn client(world: &Arc<World>, who: Who) -> (ReadClient, Arc<Secrets>,
     let secrets = Arc::new(secrets);
     let wire = Arc::new(Wire { world: Arc::clone(world), who, client: Mutex::default() });
     let chance = Numbers::new(world.schedule.seed ^ 0x5eed);
-    let settings = api::Settings {
+    let settings = api::ClientSettings {
         clock: Arc::new(SimulatedClock(tokio::time::Instant::now())),
         random: Arc::new(SimulatedChance(Mutex::new(chance))),
         deadline: world.schedule.deadline.filter(|_| who == Who::First).map(Duration::from_secs),
-        ..api::Settings::default()
+        ..api::ClientSettings::default()
     };
     let client = ReadClient::new(
-        Service::parse(ADDRESS, false).unwrap(),
+        ServiceAddress::parse(ADDRESS, false).unwrap(),
         wire.clone(),
         Arc::clone(&secrets),
         settings,
@@ -100,9 +100,9 @@ async fn all(
     let observer = observer.following(Arc::clone(&prepared.desired.moves));
     // A repeated run would ask again, but a plan that resends is never empty.
     let resend = if applies { prepared.scenario.resend } else { &[] };
-    let settings = Settings {
+    let settings = PlanSettings {
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
-        ..Settings::of(observer.caller().clone(), Arc::clone(&secrets), &prepared.desired)
+        ..PlanSettings::of(observer.caller().clone(), Arc::clone(&secrets), &prepared.desired)
     };
     let plan = Mutex::new(Plan::default());
     let containers: Vec<_> = prepared.desired.containers.iter().collect();
@@ -125,9 +125,13 @@ async fn all(
         live: None,
         token: None,
     };
-    ran.output +=
-        &terminal::plan(Canvas::new(Style::default(), &secrets), &plan, &told, ReportKind::Plan);
-    ran.output += &Report::finished(ReportKind::Plan, 0, &Planned::new(&told, &plan))
+    ran.output += &terminal::plan(
+        Canvas::new(TextStyle::default(), &secrets),
+        &plan,
+        &told,
+        ReportKind::Plan,
+    );
+    ran.output += &JsonReport::finished(ReportKind::Plan, 0, &Planned::new(&told, &plan))
         .to_text(&secrets)
         .unwrap();
     let blocked =
@@ -151,11 +155,14 @@ async fn all(
             ahead: 16,
         };
         let applied = apply.run(&approved, |_| ()).await;
-        ran.output += &terminal::applied(&applied, &told, Style::default(), &secrets);
-        ran.output +=
-            &Report::finished(ReportKind::Apply, 0, &Outcomes::new(&told, &plan, &applied, &[]))
-                .to_text(&secrets)
-                .unwrap();
+        ran.output += &terminal::applied(&applied, &told, TextStyle::default(), &secrets);
+        ran.output += &JsonReport::finished(
+            ReportKind::Apply,
+            0,
+            &Outcomes::new(&told, &plan, &applied, &[]),
+        )
+        .to_text(&secrets)
+        .unwrap();
         ran.exit = match &applied {
             _ if client.is_interrupted() => 130,
             applied if !applied.is_complete() => 6,

@@ -3,7 +3,7 @@
 use undrift::{
     catalogue,
     field::Scope,
-    kind::{Operations, Place, Section},
+    kind::{Operations, ReadSource, Section},
     operation::{self, Op, Operation, Read, Write},
 };
 
@@ -71,8 +71,11 @@ fn writes(section: Section) -> impl Iterator<Item = Op<Write>> {
 /// The operations that read its live entries, where they are no part of the container's object.
 fn reads(section: Section) -> impl Iterator<Item = Op<Read>> {
     let own = match section.home.place {
-        Place::List(op) | Place::Optional(op) => Some(op),
-        Place::Container | Place::Object | Place::In(_) | Place::Part { .. } => None,
+        ReadSource::List(op) | ReadSource::Optional(op) => Some(op),
+        ReadSource::Container
+        | ReadSource::Object
+        | ReadSource::In(_)
+        | ReadSource::Part { .. } => None,
     };
     let one = section.detail.and(section.home.operations.get);
     own.into_iter().chain(one).chain(catalogue::side_list(section).map(|side| side.list))

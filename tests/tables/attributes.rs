@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use undrift::{
     catalogue,
-    field::{Accepted, Readback, Route, Scope, Secrecy},
+    field::{Accepted, Readback, Scope, Secrecy, WriteRequest},
     kind::{FieldTable, Spec},
     value::Json,
 };
@@ -99,11 +99,11 @@ fn every_field_is_treated_as_the_reference_says() {
         assert_eq!(field.available.tier.to_string(), row["tier"], "{name}");
         assert_eq!(type_of(spec), row["type"], "{name}");
         for (route, column) in [
-            (Route::Create, "create"),
-            (Route::CreateForUser, "create_for_user"),
-            (Route::Edit, "edit"),
+            (WriteRequest::Create, "create"),
+            (WriteRequest::CreateForUser, "create_for_user"),
+            (WriteRequest::Edit, "edit"),
         ] {
-            let is_dropped = route == Route::Create && DROPPED.contains(&name.as_str());
+            let is_dropped = route == WriteRequest::Create && DROPPED.contains(&name.as_str());
             let taken = row[column] == "yes" && !is_dropped;
             assert_eq!(field.accepted.on(route), taken, "{name} {column}");
         }

@@ -5,15 +5,15 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::json;
 use undrift::{
     catalogue::{self, description::FILES, everywhere},
-    field::{Accepted, Compare, Field, Named, Relations, Route, Scope, Secrecy},
+    field::{Accepted, Compare, Field, NamedObject, Relations, Scope, Secrecy, WriteRequest},
     kind::{
-        AddressKey, AddressKeyIn, FieldTable, Former, Id, Job, Names, Namespace, NamespaceOwner,
-        Operations, Place, Section, Shape, Spec, Target, Wanted,
-        calls::{Act, Lifecycle},
+        AddressKey, AddressKeyIn, CallContext, FieldTable, Former, Id, LiveNamespace, Names,
+        NamespaceOwner, Operations, ReadSource, Section, Shape, Spec, Target, Wanted,
+        calls::{CallPurpose, Lifecycle},
         forms, plain_text,
     },
     operation::{Op, Read, Write},
-    release::{Known, REFERENCE},
+    release::{DetectedRelease, REFERENCE},
     value::{Fields, Json, Object, Value},
 };
 
@@ -122,11 +122,11 @@ fn every_kind_is_complete() {
         let below = format!("{}/", root(home.scope));
         let read = |op: Op<Read>| assert!(op.row().path.starts_with(&below), "{at}");
         match home.place {
-            Place::List(op) | Place::Optional(op) => read(op),
-            Place::Container => assert_eq!(section.shape, Shape::Container, "{at}"),
-            Place::Object | Place::In(_) | Place::Part { .. } => {}
+            ReadSource::List(op) | ReadSource::Optional(op) => read(op),
+            ReadSource::Container => assert_eq!(section.shape, Shape::Container, "{at}"),
+            ReadSource::Object | ReadSource::In(_) | ReadSource::Part { .. } => {}
         }
-        let is_list = matches!(home.place, Place::List(_) | Place::In(_));
+        let is_list = matches!(home.place, ReadSource::List(_) | ReadSource::In(_));
         assert_eq!(is_list, section.shape == Shape::List, "{at}");
         assert!(is_list || home.seen_from() <= 40, "{at}: nobody else could see the object");
         if let Some(beside) = catalogue::side_list(section) {
@@ -380,7 +380,7 @@ fn sent_values_read_back_as_declared() {
         let table = section.table();
         // Responses have the names of roles, and requests the ids.
         let is_sent = |spec: &&Spec| {
-            spec.field.accepted != Accepted::Never && spec.field.names != Some(Named::Role)
+            spec.field.accepted != Accepted::Never && spec.field.names != Some(NamedObject::Role)
         };
         for spec in table.specs().iter().filter(is_sent) {
             for sample in samples(&spec.schema) {
@@ -401,8 +401,9 @@ fn sent_values_read_back_as_declared() {
                     let id = |(id, name): (u64, &Json)| (plain_text(name), Some(Id::Known(id)));
                     names.insert_entries(other, Ok((0..).zip(&entries).map(id).collect()));
                 }
-                let body =
-                    forms::Encoder { section, names: &names }.body(&declared, Route::Edit).unwrap();
+                let body = forms::Encoder { section, names: &names }
+                    .body(&declared, WriteRequest::Edit)
+                    .unwrap();
                 let wanted = forms::comparable(Some(spec), value.plain().unwrap(), &names);
                 for absent in [json!(null), json!("")] {
                     let raw = echo(table, &body, &absent, &entries);
@@ -455,7 +456,7 @@ fn a_write_goes_to_a_container_by_its_id() {
     let mut seen = BTreeSet::new();
     for (at, section) in sections() {
         for id in [Some(7), None] {
-            let namespace = Some(Namespace { id: Id::Known(3), owner: NamespaceOwner::Group });
+            let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
             let path: Arc<str> = "acme/shop".into();
             let target = Target { id, namespace, ..Target::new(section.home.scope, path) };
             for (declared, names) in whole(section) {
@@ -465,17 +466,17 @@ fn a_write_goes_to_a_container_by_its_id() {
                 let former =
                     Former { path: "acme/old".into(), renames: true, transfers: true, name: None };
                 let acts = [
-                    Act::Create(&declared),
-                    Act::Change(&declared, &live, &changed),
-                    Act::Remove(&live),
-                    Act::Container(Lifecycle::Move(&former)),
-                    Act::Container(Lifecycle::Delete),
-                    Act::Container(Lifecycle::Restore),
+                    CallPurpose::Create(&declared),
+                    CallPurpose::Change(&declared, &live, &changed),
+                    CallPurpose::Remove(&live),
+                    CallPurpose::Container(Lifecycle::Move(&former)),
+                    CallPurpose::Container(Lifecycle::Delete),
+                    CallPurpose::Container(Lifecycle::Restore),
                 ];
                 for act in acts {
-                    let release = Known::Is(REFERENCE);
+                    let release = DetectedRelease::Is(REFERENCE);
                     let (target, names) = (&target, &names);
-                    let job = Job { section, target, names, release, is_alone: true, act };
+                    let job = CallContext { section, target, names, release, is_alone: true, act };
                     for call in section.rules().calls(&job).unwrap_or_default() {
                         let request = call.request;
                         let is_new = id.is_none() && request.goes_by_path();

@@ -9,8 +9,8 @@ use undrift::{
         self,
         operations::{self, facts, parameters, remarks},
     },
-    field::{Route, Scope},
-    operation::{Answer, AnyOp, Method, Operation, Parameter, Place, Type},
+    field::{Scope, WriteRequest},
+    operation::{AnyOp, Method, Operation, Parameter, ParameterLocation, ResponseBody, Type},
     release::Release,
     value::Object,
 };
@@ -43,7 +43,7 @@ fn named(row: &Operation, chosen: impl Fn(&Parameter) -> bool) -> Vec<&'static s
 }
 
 /// The names of the parameters in one place that the reference's release has.
-fn of_reference(id: &str, place: Place) -> Vec<&'static str> {
+fn of_reference(id: &str, place: ParameterLocation) -> Vec<&'static str> {
     let is_late = |p: &Parameter| p.since.is_some_and(Release::is_late);
     named(find(id), |p| p.place == place && !is_late(p))
 }
@@ -106,7 +106,7 @@ fn paths_and_their_parameters_agree() {
     for row in rows() {
         let stated: Vec<_> = parameters(row)
             .into_iter()
-            .filter(|parameter| parameter.place == Place::Path)
+            .filter(|parameter| parameter.place == ParameterLocation::Path)
             .collect();
         assert_eq!(
             stated.iter().map(|parameter| parameter.name).collect::<BTreeSet<_>>(),
@@ -131,12 +131,12 @@ fn every_parameter_is_documented() {
             assert!(!parameter.name.is_empty() && parameter.about.ends_with('.'), "{at}");
             assert!(parameter.value.words().is_none_or(|words| !words.is_empty()), "{at}");
             assert!(
-                parameter.place != Place::Body
+                parameter.place != ParameterLocation::Body
                     || matches!(row.method, Method::Post | Method::Put | Method::Patch),
                 "{at}: a body"
             );
             assert!(
-                parameter.place == Place::Body
+                parameter.place == ParameterLocation::Body
                     || !parameter.secret && parameter.value != Type::File,
                 "{at}: shown in logs"
             );
@@ -162,7 +162,7 @@ fn every_parameter_is_documented() {
         );
         assert!(row.one_of.iter().all(|name| names.contains(name)), "{}", row.id);
         let paged = names.contains(&"page") && names.contains(&"per_page");
-        assert!(paged == (row.answer == Answer::List) || row.unpaged, "{}", row.id);
+        assert!(paged == (row.answer == ResponseBody::List) || row.unpaged, "{}", row.id);
     }
 }
 
@@ -208,14 +208,18 @@ fn required_parameters_are_listed() {
         ("merge-request-note-create", vec!["body"]),
         ("merge-request-note-edit", vec![]),
     ] {
-        assert_eq!(named(find(id), |p| p.required && p.place != Place::Path), required, "{id}");
+        assert_eq!(
+            named(find(id), |p| p.required && p.place != ParameterLocation::Path),
+            required,
+            "{id}"
+        );
     }
     // A described operation requires what its description requires for a create.
     let described = catalogue::all().described().iter().map(|op| op.row());
     for row in described.clone() {
         let required: BTreeSet<_> =
-            named(row, |p| p.required && p.place != Place::Path).into_iter().collect();
-        let of = row.fields.filter(|(_, route)| *route == Route::Create);
+            named(row, |p| p.required && p.place != ParameterLocation::Path).into_iter().collect();
+        let of = row.fields.filter(|(_, route)| *route == WriteRequest::Create);
         let of = of.map(|((scope, section), _)| catalogue::section(scope, section).unwrap());
         let names = of.into_iter().flat_map(|of| {
             let all = of.identity.iter().chain(of.required);
@@ -229,7 +233,7 @@ fn required_parameters_are_listed() {
     }
     let with: BTreeSet<_> = rows()
         .filter(|row| !described.clone().any(|other| other == *row))
-        .filter(|row| !named(row, |p| p.required && p.place != Place::Path).is_empty())
+        .filter(|row| !named(row, |p| p.required && p.place != ParameterLocation::Path).is_empty())
         .map(|row| row.id)
         .collect();
     assert_eq!(with.len(), 29, "{with:?}");
@@ -245,8 +249,9 @@ fn lists_of_projects_take_what_the_reference_says() {
         ("starred-project-list", everywhere),
         ("fork-list", everywhere),
     ] {
-        let names =
-            named(find(id), |p| p.place == Place::Query && !["page", "per_page"].contains(&p.name));
+        let names = named(find(id), |p| {
+            p.place == ParameterLocation::Query && !["page", "per_page"].contains(&p.name)
+        });
         assert_eq!(names.len(), filters, "{id}: {names:?}");
     }
     let order = |id| {
@@ -280,16 +285,17 @@ fn request_bodies_have_the_fields_of_the_kinds() {
             "project-create" => &["merge_pipelines_enabled", "merge_trains_enabled"],
             _ => &[],
         };
-        let mut names: BTreeSet<_> = of_reference(id, Place::Body).into_iter().collect();
+        let mut names: BTreeSet<_> =
+            of_reference(id, ParameterLocation::Body).into_iter().collect();
         names.extend(dropped);
         assert_eq!(names, accepted, "{id}");
     }
-    assert_eq!(of_reference("push-rule-add", Place::Body).len(), 11);
+    assert_eq!(of_reference("push-rule-add", ParameterLocation::Body).len(), 11);
     // The reference leaves out `url_variables`, which the service has had since 15.2.
-    assert_eq!(of_reference("hook-edit", Place::Body).len(), 16 + 1);
+    assert_eq!(of_reference("hook-edit", ParameterLocation::Body).len(), 16 + 1);
     let all = [
-        of_reference("variable-update", Place::Query),
-        of_reference("variable-update", Place::Body),
+        of_reference("variable-update", ParameterLocation::Query),
+        of_reference("variable-update", ParameterLocation::Body),
     ];
     assert_eq!(
         all.concat(),
@@ -372,9 +378,9 @@ fn parameter_rows(page: &mut String, prefix: &str, parameter: &Parameter) {
         parameter.value.words().into_iter().flatten().map(|word| format!("`{word}`")).collect();
     let value = if words.is_empty() { parameter.value.to_string() } else { words.join(", ") };
     let place = match parameter.place {
-        Place::Path => "path",
-        Place::Query => "query",
-        Place::Body => "body",
+        ParameterLocation::Path => "path",
+        ParameterLocation::Query => "query",
+        ParameterLocation::Body => "body",
     };
     let star = if parameter.required { " \\*" } else { "" };
     *page += &format!(

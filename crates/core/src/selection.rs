@@ -6,7 +6,7 @@
 
 use crate::{
     address::{Address, Selector},
-    desired::{Container, Creation, DeclaredSection, Desired, Moves, Unlisted},
+    desired::{Container, CreationPolicy, DeclaredSection, Desired, Moves, Unlisted},
 };
 
 /// The objects that a run works on.
@@ -43,8 +43,8 @@ impl Selection {
             // Excluded projects must not count as unlisted.
             container.life.excluded.clone_from(&self.exclude);
         }
-        if !is_whole && matches!(container.create, Creation::Allowed(_)) {
-            container.create = Creation::Unselected { arrives };
+        if !is_whole && matches!(container.create, CreationPolicy::Allowed(_)) {
+            container.create = CreationPolicy::Unselected { arrives };
         }
         (is_whole || !container.sections.is_empty()).then_some(container)
     }
@@ -55,7 +55,7 @@ impl Selection {
         of: &Address,
         moves: &Moves,
     ) -> Option<DeclaredSection> {
-        let address = of.section(section.of.section);
+        let address = of.section(section.section.section);
         let is_whole = self.holds_in(&address, moves)
             && !self.excludes(&address, moves, Selector::touches_section);
         if is_whole {
@@ -138,7 +138,7 @@ mod tests {
             "hooks": [{"name": "ci", "url": {"env": "HOOK"}}],
         });
         let mut shop = shop(&sections, Unlisted::Delete);
-        shop.create = Creation::Allowed(Declared::default());
+        shop.create = CreationPolicy::Allowed(Declared::default());
         let members = json!({"members": [{"user": "alice", "access_level": "owner"}]});
         let group = container(Scope::Group, "acme", &members, Unlisted::Fail);
         Desired { containers: vec![group, shop], ..Desired::default() }
@@ -155,13 +155,13 @@ mod tests {
         let mut lines = Vec::new();
         for container in &desired.containers {
             let create = match container.create {
-                Creation::Allowed(_) => " +",
-                Creation::Forbidden => "",
-                Creation::Unselected { .. } => " -",
+                CreationPolicy::Allowed(_) => " +",
+                CreationPolicy::Forbidden => "",
+                CreationPolicy::Unselected { .. } => " -",
             };
             lines.push(format!("{}{create}", container.path));
             for section in &container.sections {
-                let name = section.of.section;
+                let name = section.section.section;
                 let entries: Vec<_> = section.entries.iter().map(|e| e.key.as_str()).collect();
                 let unlisted = section.unlisted.value;
                 lines.push(format!("{name} {unlisted:?} {}", entries.join(" ")));

@@ -11,15 +11,15 @@ use crate::{secret::Secret, value::Json};
 
 /// A key for digests of sensitive values.
 #[derive(Clone)]
-pub struct Key(Hmac<Sha256>);
+pub struct DigestKey(Hmac<Sha256>);
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for DigestKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[key]")
     }
 }
 
-impl Key {
+impl DigestKey {
     /// The key made from `secret`, of any length.
     pub fn new(secret: &Secret) -> Self {
         match Hmac::new_from_slice(secret.expose().as_bytes()) {
@@ -87,7 +87,7 @@ mod tests {
             ("k".repeat(131), "030883233440727df6d1494db9c1e34758dd873568b14bff01974b4a1d2d35f2"),
             ("k".to_owned(), "7d13e4106960ecfd6ffdd105228f98a3c5e464ea51a4fd736783b3edb5227161"),
         ] {
-            assert_eq!(Key::new(&Secret::new(key)).of(&json!("a")), digest);
+            assert_eq!(DigestKey::new(&Secret::new(key)).of(&json!("a")), digest);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{release::Release, value::Json};
 
 /// A level of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Level {
+pub struct AccessLevel {
     /// The number in requests and responses.
     pub number: u8,
     /// The word in manifests and plans.
@@ -29,10 +29,10 @@ pub const MAINTAINER: u8 = 40;
 pub const OWNER: u8 = 50;
 
 /// The levels of members. No access (0) is not one.
-pub const LEVELS: [Level; 7] = [
+pub const LEVELS: [AccessLevel; 7] = [
     level(MINIMAL, "minimal_access", "Is a member, and sees nothing by that alone."),
     level(10, "guest", "Sees and writes issues."),
-    Level {
+    AccessLevel {
         since: Some(Release::new(17, 7)),
         ..level(15, "planner", "Plans with issues, milestones and the like (from release 17.7).")
     },
@@ -47,14 +47,14 @@ pub const LEVELS: [Level; 7] = [
 ];
 
 /// Levels that only rules for pushing and merging have, in addition to the levels of members.
-const OF_RULES: [Level; 2] =
+const OF_RULES: [AccessLevel; 2] =
     [level(0, "no_access", "Nobody."), level(60, "admin", "Administrators of the service.")];
 
-const fn level(number: u8, word: &'static str, description: &'static str) -> Level {
-    Level { number, word, since: None, description }
+const fn level(number: u8, word: &'static str, description: &'static str) -> AccessLevel {
+    AccessLevel { number, word, since: None, description }
 }
 
-impl Level {
+impl AccessLevel {
     /// The level with the number `written`, or with this word in any case.
     pub fn parse(written: &Json) -> Option<Self> {
         LEVELS.into_iter().chain(OF_RULES).find(|level: &Self| match written {
@@ -74,7 +74,7 @@ impl Level {
     }
 }
 
-impl JsonSchema for Level {
+impl JsonSchema for AccessLevel {
     fn schema_name() -> Cow<'static, str> {
         "Level".into()
     }
@@ -94,7 +94,7 @@ pub fn rule_level_schema() -> Schema {
 
 /// The schema of one of `levels`. Words come first because editors offer them. JSON schema patterns
 /// cannot ignore case, so each letter lists both cases.
-fn level_schema(levels: &[Level], examples: &[Json]) -> Schema {
+fn level_schema(levels: &[AccessLevel], examples: &[Json]) -> Schema {
     let patterns: Vec<String> =
         levels.iter().map(|level| level.word.chars().map(either_case).collect()).collect();
     let words: Vec<_> = levels.iter().map(|level| level.word).collect();
@@ -139,9 +139,9 @@ mod tests {
             (json!(35), json!(35)),
             (json!("boss"), json!("boss")),
         ] {
-            assert_eq!(Level::word_of(&written), canonical);
-            let number = Level::number_of(&written);
-            assert_eq!(Level::word_of(&number), canonical, "there and back");
+            assert_eq!(AccessLevel::word_of(&written), canonical);
+            let number = AccessLevel::number_of(&written);
+            assert_eq!(AccessLevel::word_of(&number), canonical, "there and back");
         }
     }
 }

@@ -33,7 +33,7 @@ impl Layer {
 
 /// A place in a manifest. Those of one file and layer share these two: a run has millions.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "Written", into = "Written")]
+#[serde(from = "WrittenOrigin", into = "WrittenOrigin")]
 pub struct Origin {
     /// The file and the layer.
     pub within: Arc<Within>,
@@ -55,7 +55,7 @@ pub struct Within {
 /// The form of an origin in reports and saved plans.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "Origin")]
-struct Written {
+struct WrittenOrigin {
     /// The file as seen from the working directory, with `/` between its parts.
     file: Arc<str>,
     /// The line, from 1.
@@ -66,13 +66,13 @@ struct Written {
     layer: Layer,
 }
 
-impl From<Written> for Origin {
-    fn from(Written { file, line, column, layer }: Written) -> Self {
+impl From<WrittenOrigin> for Origin {
+    fn from(WrittenOrigin { file, line, column, layer }: WrittenOrigin) -> Self {
         Self::new(file, line, column, layer)
     }
 }
 
-impl From<Origin> for Written {
+impl From<Origin> for WrittenOrigin {
     fn from(Origin { within, line, column }: Origin) -> Self {
         Self { file: within.file.clone(), line, column, layer: within.layer }
     }

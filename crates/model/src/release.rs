@@ -5,7 +5,7 @@ pub use undrift_release::{REFERENCE, Release, time_zone};
 
 /// What is known of the release of the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Known {
+pub enum DetectedRelease {
     /// Not requested yet.
     #[default]
     NotAsked,
@@ -15,7 +15,7 @@ pub enum Known {
     Is(Release),
 }
 
-impl Known {
+impl DetectedRelease {
     /// The release, if it is known.
     pub const fn release(self) -> Option<Release> {
         if let Self::Is(release) = self { Some(release) } else { None }
@@ -34,7 +34,10 @@ mod tests {
     #[test]
     fn only_a_known_release_is_new_enough() {
         let release = |text: &str| text.parse::<Release>().unwrap();
-        assert!(Known::Is(release("16.9")).has(release("16.9")));
-        assert!(!Known::Is(release("16.8")).has(release("16.9")) && !Known::Hidden.has(REFERENCE));
+        assert!(DetectedRelease::Is(release("16.9")).has(release("16.9")));
+        assert!(
+            !DetectedRelease::Is(release("16.8")).has(release("16.9"))
+                && !DetectedRelease::Hidden.has(REFERENCE)
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::{fmt, ops::Index};
 
 use serde::{Serialize, Serializer};
 
-use crate::secret::{Data, Reference};
+use crate::secret::{Reference, ValueWithSecrets};
 
 /// Plain JSON.
 pub type Json = serde_json::Value;
@@ -270,10 +270,10 @@ impl From<Json> for Value {
     }
 }
 
-impl From<Data> for Value {
-    fn from(data: Data) -> Self {
+impl From<ValueWithSecrets> for Value {
+    fn from(data: ValueWithSecrets) -> Self {
         match data {
-            Data::Secret(reference) => Self::Secret(*reference),
+            ValueWithSecrets::Secret(reference) => Self::Secret(*reference),
             data if data.references().is_empty() => {
                 Self::Plain(data.to_json(&mut |_| Err(())).unwrap_or_default())
             }

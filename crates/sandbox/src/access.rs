@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 use undrift_release::Release;
 
-use super::answer::{Failure, Result, refuse_if};
+use super::answer::{ErrorResponse, Result, refuse_if};
 use super::clock;
 use super::dispatch::is_read;
 use super::profile::OBSERVED;
@@ -81,7 +81,7 @@ pub(crate) fn add_token(
 
 /// A token that was presented and is known.
 #[derive(Clone, Debug)]
-pub(crate) struct Token {
+pub(crate) struct PresentedToken {
     pub(crate) id: i64,
     pub(crate) user_id: i64,
     pub(crate) name: String,
@@ -91,7 +91,7 @@ pub(crate) struct Token {
     pub(crate) revoked: bool,
 }
 
-stored!(Token: tokens t, id, user_id, name, scopes, expires_at, created_at, revoked);
+stored!(PresentedToken: tokens t, id, user_id, name, scopes, expires_at, created_at, revoked);
 
 /// The caller of a request: `None` without a token. A bad token is 401, a blocked user 403.
 pub(crate) fn authenticate(
@@ -100,11 +100,11 @@ pub(crate) fn authenticate(
     route: &Route,
     release: Release,
     now: Timestamp,
-) -> Result<Option<(User, Token)>> {
+) -> Result<Option<(User, PresentedToken)>> {
     let Some(token_text) = token_in_headers(headers)? else {
         return Ok(None);
     };
-    let token = find_token(db, &token_text)?.ok_or_else(Failure::unauthorized)?;
+    let token = find_token(db, &token_text)?.ok_or_else(ErrorResponse::unauthorized)?;
     let expired =
         token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str());
     let description = if token.revoked {
@@ -116,11 +116,11 @@ pub(crate) fn authenticate(
     if let Some(description) = description {
         let body =
             serde_json::json!({ "error": "invalid_token", "error_description": description });
-        return Err(Failure::with(StatusCode::UNAUTHORIZED, body));
+        return Err(ErrorResponse::with(StatusCode::UNAUTHORIZED, body));
     }
-    let user = User::by_id(db, token.user_id)?.ok_or_else(Failure::unauthorized)?;
+    let user = User::by_id(db, token.user_id)?.ok_or_else(ErrorResponse::unauthorized)?;
     if user.state != "active" {
-        return Err(Failure::forbidden_because("Your account has been blocked."));
+        return Err(ErrorResponse::forbidden_because("Your account has been blocked."));
     }
     let scopes: Vec<&str> = token.scopes.split(',').collect();
     let writes = !is_read(&route.method);
@@ -130,7 +130,7 @@ pub(crate) fn authenticate(
             "/projects" | "/projects/{id}" if release >= OBSERVED => "ai_workflows api read_api",
             _ => "api read_api",
         };
-        return Err(Failure::with(
+        return Err(ErrorResponse::with(
             StatusCode::FORBIDDEN,
             serde_json::json!({
                 "error": "insufficient_scope",
@@ -147,23 +147,23 @@ pub(crate) fn authenticate(
 fn token_in_headers(headers: &HeaderMap) -> Result<Option<String>> {
     let mut tokens = Vec::new();
     for value in headers.get_all("private-token") {
-        tokens.push(value.to_str().map_err(|_| Failure::unauthorized())?);
+        tokens.push(value.to_str().map_err(|_| ErrorResponse::unauthorized())?);
     }
     for value in headers.get_all(http::header::AUTHORIZATION) {
-        let value = value.to_str().map_err(|_| Failure::unauthorized())?;
+        let value = value.to_str().map_err(|_| ErrorResponse::unauthorized())?;
         let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-        refuse_if(!scheme.eq_ignore_ascii_case("bearer"), Failure::unauthorized)?;
+        refuse_if(!scheme.eq_ignore_ascii_case("bearer"), ErrorResponse::unauthorized)?;
         tokens.push(token.trim());
     }
     tokens.retain(|token| !token.is_empty());
     tokens.dedup();
-    refuse_if(tokens.len() > 1, Failure::unauthorized)?;
+    refuse_if(tokens.len() > 1, ErrorResponse::unauthorized)?;
     Ok(tokens.pop().map(str::to_owned))
 }
 
-fn find_token(db: &Connection, token_text: &str) -> rusqlite::Result<Option<Token>> {
+fn find_token(db: &Connection, token_text: &str) -> rusqlite::Result<Option<PresentedToken>> {
     let wanted_digest = digest(token_text);
-    let sql = format!("SELECT {}, digest FROM tokens t WHERE prefix = ?1", Token::COLUMNS);
+    let sql = format!("SELECT {}, digest FROM tokens t WHERE prefix = ?1", PresentedToken::COLUMNS);
     let mut statement = db.prepare_cached(&sql)?;
     let mut rows = statement.query([&wanted_digest[..8]])?;
     let mut found = None;
@@ -171,7 +171,7 @@ fn find_token(db: &Connection, token_text: &str) -> rusqlite::Result<Option<Toke
         let stored: Vec<u8> = row.get("digest")?;
         // Compare in constant time.
         if bool::from(stored.ct_eq(&wanted_digest)) {
-            found = Some(Token::from_row(row)?);
+            found = Some(PresentedToken::from_row(row)?);
         }
     }
     Ok(found)

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The result of handlers, and of most functions that they call.
-pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = ErrorResponse> = std::result::Result<T, E>;
 
 /// A successful answer.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Answer {
 
     /// `status` with `body` as JSON.
     pub(crate) fn with(status: StatusCode, body: &impl Serialize) -> Result<Self> {
-        let text = serde_json::to_vec(body).map_err(|error| Failure::internal(&error))?;
+        let text = serde_json::to_vec(body).map_err(|error| ErrorResponse::internal(&error))?;
         Ok(Self::json(status, text))
     }
 
@@ -71,7 +71,7 @@ impl Answer {
 
 /// A refused call. Its changes are rolled back.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ErrorResponse {
     /// The status line.
     pub(crate) status: StatusCode,
     /// The whole body; a text is sent as plain text.
@@ -80,7 +80,7 @@ pub(crate) struct Failure {
     pub(crate) header: Option<(&'static str, String)>,
 }
 
-impl Failure {
+impl ErrorResponse {
     /// `{"message": text}`: from the application.
     pub(crate) fn message(status: StatusCode, text: impl Into<Value>) -> Self {
         Self::with(status, json!({ "message": text.into() }))
@@ -266,7 +266,7 @@ impl Complaints {
 }
 
 /// Refuses what is wrong.
-pub(crate) fn refuse_if(is_refused: bool, failure: impl FnOnce() -> Failure) -> Result<()> {
+pub(crate) fn refuse_if(is_refused: bool, failure: impl FnOnce() -> ErrorResponse) -> Result<()> {
     if is_refused { Err(failure()) } else { Ok(()) }
 }
 
@@ -322,21 +322,21 @@ pub(crate) fn number_fault(number: Option<i64>, max: i64) -> Option<String> {
     }
 }
 
-impl From<Complaints> for Failure {
+impl From<Complaints> for ErrorResponse {
     fn from(complaints: Complaints) -> Self {
         Self::refused(complaints.0)
     }
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for ErrorResponse {
     fn from(error: rusqlite::Error) -> Self {
         Self::internal(&error)
     }
 }
 
-impl From<Failure> for Answer {
-    fn from(failure: Failure) -> Self {
-        let Failure { status, body, header } = failure;
+impl From<ErrorResponse> for Answer {
+    fn from(failure: ErrorResponse) -> Self {
+        let ErrorResponse { status, body, header } = failure;
         let (text, media_type) = match body {
             Value::String(text) => (text, Some(("content-type", "text/plain".to_owned()))),
             body => (body.to_string(), None),

@@ -30,7 +30,7 @@ use super::seed::word;
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Tier {
+pub enum AttributeTier {
     /// Attributes and operations without a mark in the reference.
     Free,
     /// Also those marked PREMIUM, push rules among them.
@@ -40,7 +40,7 @@ pub enum Tier {
     Ultimate,
 }
 
-impl Tier {
+impl AttributeTier {
     /// The tier's name in lower case.
     pub(super) fn name(self) -> String {
         word(self)
@@ -55,7 +55,7 @@ impl Tier {
 /// The tier and release that decide which attributes a service has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edition {
-    pub(crate) tier: Tier,
+    pub(crate) tier: AttributeTier,
     pub(crate) release: Release,
 }
 
@@ -198,7 +198,7 @@ pub(crate) enum OnNull {
 pub(crate) struct Attribute {
     pub(crate) name: &'static str,
     #[serde(default = "free_tier")]
-    pub(crate) tier: Tier,
+    pub(crate) tier: AttributeTier,
     /// `C`, `U` and `E` for the three routes that accept it; `c` if a create accepts it although
     /// the reference does not list it.
     #[serde(default = "all_routes")]
@@ -244,8 +244,8 @@ fn leaked<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<&'s
     T::deserialize(from).map(|value| &*Box::leak(Box::new(value)))
 }
 
-fn free_tier() -> Tier {
-    Tier::Free
+fn free_tier() -> AttributeTier {
+    AttributeTier::Free
 }
 
 fn all_routes() -> &'static str {
@@ -368,13 +368,13 @@ mod tests {
             [69, 70, 82]
         );
         let above = |tier| rows.iter().filter(|row| row.tier == tier).count();
-        assert_eq!([Tier::Premium, Tier::Ultimate].map(above), [12, 1]);
+        assert_eq!([AttributeTier::Premium, AttributeTier::Ultimate].map(above), [12, 1]);
     }
 
     #[test]
     fn attributes_exist_from_their_release_on() {
         let existing = |release| {
-            let edition = Edition { tier: Tier::Ultimate, release };
+            let edition = Edition { tier: AttributeTier::Ultimate, release };
             existing(edition).map(|row| row.name).collect::<std::collections::BTreeSet<_>>()
         };
         assert_eq!(existing(REFERENCE).len(), 88);

@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode, header};
 use multer::Multipart;
 use serde_json::Value;
 
-use super::answer::{Failure, Result, refuse_if};
+use super::answer::{ErrorResponse, Result, refuse_if};
 use super::params::{Params, Upload};
 
 /// The maximum sizes of a body and of an upload, in bytes.
@@ -22,8 +22,8 @@ pub(crate) fn max_length(headers: &HeaderMap) -> usize {
 }
 
 /// 413.
-pub(crate) fn too_large() -> Failure {
-    Failure::error(StatusCode::PAYLOAD_TOO_LARGE, "413 Request Entity Too Large")
+pub(crate) fn too_large() -> ErrorResponse {
+    ErrorResponse::error(StatusCode::PAYLOAD_TOO_LARGE, "413 Request Entity Too Large")
 }
 
 /// Adds the parameters in a body.
@@ -37,7 +37,7 @@ pub(crate) fn read(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Res
         "application/x-www-form-urlencoded" | "" => {
             params.add_form(&String::from_utf8_lossy(&body))
         }
-        other => Err(Failure::error(
+        other => Err(ErrorResponse::error(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             format!("The provided content-type '{other}' is not supported."),
         )),
@@ -52,8 +52,8 @@ fn media_type(headers: &HeaderMap) -> String {
     content_type(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn malformed() -> Failure {
-    Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format")
+fn malformed() -> ErrorResponse {
+    ErrorResponse::error(StatusCode::BAD_REQUEST, "message body does not match declared format")
 }
 
 fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {

@@ -11,9 +11,9 @@ use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension as _, Params as Bound, Row, ToSql, params};
 use serde_json::Value;
 
-use super::access::{self, GUEST, Memberships, OWNER, REPORTER, Token};
-use super::answer::{Answer, Failure, Result, refuse_if};
-use super::attributes::{Edition, Tier};
+use super::access::{self, GUEST, Memberships, OWNER, PresentedToken, REPORTER};
+use super::answer::{Answer, ErrorResponse, Result, refuse_if};
+use super::attributes::{AttributeTier, Edition};
 use super::clock;
 use super::closed::ClosedRoute;
 use super::params::Params;
@@ -21,7 +21,7 @@ use super::store::namespace::Namespace;
 use super::store::project::Project;
 use super::store::stored::{Stored, rows};
 use super::store::user::User;
-use super::{Service, settings::Rights};
+use super::{ServiceState, settings::Rights};
 use undrift_release::Release;
 
 /// The setting of an archived group.
@@ -65,9 +65,9 @@ impl Deref for Call<'_> {
 /// One call.
 pub(crate) struct Call<'a> {
     pub(crate) db: &'a Connection,
-    pub(crate) service: &'a Service,
+    pub(crate) service: &'a ServiceState,
     pub(crate) caller: Option<User>,
-    pub(crate) token: Option<Token>,
+    pub(crate) token: Option<PresentedToken>,
     pub(crate) input: Input,
     pub(crate) time: Timestamp,
     pub(crate) now: OnceCell<String>,
@@ -79,9 +79,9 @@ pub(crate) struct Call<'a> {
 impl<'a> Call<'a> {
     /// A call of a caller at a time.
     pub(crate) fn new(
-        service: &'a Service,
+        service: &'a ServiceState,
         db: &'a Connection,
-        (caller, token): (Option<User>, Option<Token>),
+        (caller, token): (Option<User>, Option<PresentedToken>),
         time: Timestamp,
         input: Input,
     ) -> Self {
@@ -120,7 +120,7 @@ impl Call<'_> {
     pub(crate) fn objects(&self, sql: &str, values: impl Bound) -> Result<Vec<Value>> {
         let texts = self.many::<String>(sql, values)?;
         let objects = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<_, _>>();
-        objects.map_err(|error| Failure::internal(&error))
+        objects.map_err(|error| ErrorResponse::internal(&error))
     }
 
     /// Carries a statement out; returns how many rows it changed.
@@ -175,7 +175,7 @@ impl Call<'_> {
         self.service.chance.hex()
     }
 
-    pub(crate) fn tier(&self) -> Tier {
+    pub(crate) fn tier(&self) -> AttributeTier {
         self.service.tier
     }
 
@@ -190,7 +190,7 @@ impl Call<'_> {
 
     /// True if answers contain the day on which something was marked for deletion.
     pub(crate) fn shows_deletion(&self) -> bool {
-        self.tier() >= Tier::Premium || self.is_from(18, 0)
+        self.tier() >= AttributeTier::Premium || self.is_from(18, 0)
     }
 
     /// The tier and release that decide which attributes exist.
@@ -209,7 +209,7 @@ impl Call<'_> {
 
     /// A segment that must be an integer.
     pub(crate) fn segment_id(&self, name: &str) -> Result<i64> {
-        self.segment(name).parse().map_err(|_| Failure::invalid(name))
+        self.segment(name).parse().map_err(|_| ErrorResponse::invalid(name))
     }
 
     /// 412 if the call limits the last change of what it deletes, and there was a later one.
@@ -220,7 +220,7 @@ impl Call<'_> {
         });
         // The limit has whole seconds, so a change within its second is not later.
         refuse_if(latest_change.is_some_and(|bound| changed.get(..19) > bound.get(..19)), || {
-            Failure::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed")
+            ErrorResponse::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed")
         })
     }
 
@@ -234,18 +234,18 @@ impl Call<'_> {
     /// The user in `:user_id`, by id or name.
     pub(crate) fn named_user(&self) -> Result<User> {
         User::by_reference(self.db, self.segment("user_id"))?
-            .ok_or_else(|| Failure::not_found("User"))
+            .ok_or_else(|| ErrorResponse::not_found("User"))
     }
 
     /// The caller; 401 for anonymous ones.
     pub(crate) fn user(&self) -> Result<&User> {
-        self.caller.as_ref().ok_or_else(Failure::unauthorized)
+        self.caller.as_ref().ok_or_else(ErrorResponse::unauthorized)
     }
 
     /// The caller, who must be an administrator.
     pub(crate) fn administrator(&self) -> Result<&User> {
         let user = self.user()?;
-        if user.admin { Ok(user) } else { Err(Failure::forbidden()) }
+        if user.admin { Ok(user) } else { Err(ErrorResponse::forbidden()) }
     }
 
     pub(crate) fn is_administrator(&self) -> bool {
@@ -362,7 +362,7 @@ impl Call<'_> {
     pub(crate) fn visible_project(&self, reference: &str) -> Result<Project> {
         match Project::by_reference(self.db, reference)? {
             Some(project) if self.sees(&project)? => Ok(project),
-            Some(_) => Err(Failure::not_found("Project")),
+            Some(_) => Err(ErrorResponse::not_found("Project")),
             None => self.moved_project(reference),
         }
     }
@@ -371,13 +371,13 @@ impl Call<'_> {
     fn moved_project(&self, path: &str) -> Result<Project> {
         let project = match Project::by_former_path(self.db, path)? {
             Some(project) if self.sees(&project)? => project,
-            _ => return Err(Failure::not_found("Project")),
+            _ => return Err(ErrorResponse::not_found("Project")),
         };
         if self.service.profile.former_paths_answer {
             return Ok(project);
         }
         if self.writes {
-            return Err(Failure::message(
+            return Err(ErrorResponse::message(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "Non GET methods are not allowed for moved projects",
             ));
@@ -390,7 +390,7 @@ impl Call<'_> {
             *segment = &id;
         }
         let mark = if query.is_empty() { "" } else { "?" };
-        Err(Failure::moved(format!("{}{}{mark}{query}", self.base, segments.join("/"))))
+        Err(ErrorResponse::moved(format!("{}{}{mark}{query}", self.base, segments.join("/"))))
     }
 
     /// True if the caller may use a feature with this access level. In a private project this needs
@@ -454,7 +454,7 @@ impl Call<'_> {
     /// As [`Call::project_as`], but an anonymous caller counts as one without a level.
     pub(crate) fn project_with(&self, level: i64) -> Result<Project> {
         let project = self.project()?;
-        refuse_if(self.level_in(&project)? < level, Failure::forbidden)?;
+        refuse_if(self.level_in(&project)? < level, ErrorResponse::forbidden)?;
         self.check_open(&project).map(|()| project)
     }
 
@@ -470,24 +470,24 @@ impl Call<'_> {
     /// project.
     pub(crate) fn check_writable(&self, project: &Project) -> Result<()> {
         let is_read_only = project.archived && self.service.profile.archived_read_only;
-        refuse_if(is_read_only, Failure::forbidden)?;
+        refuse_if(is_read_only, ErrorResponse::forbidden)?;
         self.check_open(project)
     }
 
     /// The answer for a feature above the tier.
-    pub(crate) fn require_tier(&self, min_tier: Tier) -> Result<()> {
+    pub(crate) fn require_tier(&self, min_tier: AttributeTier) -> Result<()> {
         refuse_if(self.tier() < min_tier, || {
             let is_forbidden = self.service.profile.unlicensed_forbidden;
-            if is_forbidden { Failure::forbidden() } else { Failure::hidden() }
+            if is_forbidden { ErrorResponse::forbidden() } else { ErrorResponse::hidden() }
         })
     }
 
     /// The answer for removing the last owner.
-    pub(crate) fn last_owner(&self) -> Failure {
+    pub(crate) fn last_owner(&self) -> ErrorResponse {
         if self.service.profile.last_owner_bad_request {
-            return Failure::bad_request("the last owner cannot be removed");
+            return ErrorResponse::bad_request("the last owner cannot be removed");
         }
-        Failure::forbidden()
+        ErrorResponse::forbidden()
     }
 
     /// The caller's level in a group, 0 for none. Administrators count as owners.
@@ -508,7 +508,7 @@ impl Call<'_> {
     pub(crate) fn visible_group(&self, reference: &str) -> Result<Namespace> {
         match Namespace::by_reference(self.db, reference)? {
             Some(group) if group.is_group() && self.sees_group(&group)? => Ok(group),
-            _ => Err(Failure::not_found("Group")),
+            _ => Err(ErrorResponse::not_found("Group")),
         }
     }
 
@@ -526,6 +526,6 @@ impl Call<'_> {
     /// As [`Self::group_as`], but an anonymous caller counts as one without a level.
     pub(crate) fn group_with(&self, level: i64) -> Result<Namespace> {
         let group = self.group()?;
-        refuse_if(self.level_in_group(&group)? < level, Failure::forbidden).map(|()| group)
+        refuse_if(self.level_in_group(&group)? < level, ErrorResponse::forbidden).map(|()| group)
     }
 }

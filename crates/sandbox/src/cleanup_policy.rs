@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::answer::{Failure, Result, refuse_if};
+use super::answer::{ErrorResponse, Result, refuse_if};
 use super::params::{flag, integer, text};
 use super::{clock, re2};
 
@@ -16,11 +16,11 @@ const POLICY: &[(&str, Option<&[&str]>)] = &[
 ];
 const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
 
-fn policy_fault(key: &str, texts: &[&str]) -> Failure {
-    Failure::models(&format!("container_expiration_policy.{key}"), texts)
+fn policy_fault(key: &str, texts: &[&str]) -> ErrorResponse {
+    ErrorResponse::models(&format!("container_expiration_policy.{key}"), texts)
 }
 
-fn not_listed(key: &str) -> Failure {
+fn not_listed(key: &str) -> ErrorResponse {
     policy_fault(key, &["is not included in the list"])
 }
 
@@ -28,7 +28,7 @@ fn not_listed(key: &str) -> Failure {
 /// `name_regex`.
 pub(super) fn set(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     let Value::Object(sent) = value else {
-        return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
+        return if value.is_null() { Ok(()) } else { Err(ErrorResponse::invalid(name)) };
     };
     for (key, values) in POLICY {
         let Some(value) = sent.get(*key) else { continue };

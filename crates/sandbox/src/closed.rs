@@ -3,7 +3,7 @@
 use http::Method;
 use undrift_release::Release;
 
-use super::answer::Failure;
+use super::answer::ErrorResponse;
 use super::profile::OBSERVED;
 
 /// The routes at and below a path that archived projects refuse.
@@ -53,7 +53,7 @@ impl ClosedRoute {
     }
 
     /// 403.
-    pub(crate) fn refusal(&self) -> Failure {
-        self.reason.map_or_else(Failure::forbidden, Failure::forbidden_because)
+    pub(crate) fn refusal(&self) -> ErrorResponse {
+        self.reason.map_or_else(ErrorResponse::forbidden, ErrorResponse::forbidden_because)
     }
 }

@@ -10,19 +10,19 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, h
 use rusqlite::Connection;
 
 use super::access;
-use super::answer::{Answer, Failure, Result, refuse_if};
+use super::answer::{Answer, ErrorResponse, Result, refuse_if};
 use super::call::{Call, Input};
 use super::closed::ClosedRoute;
 use super::params::Params;
-use super::routes::{self, Operation};
+use super::routes::{self, NumberedRoute};
 use super::store::user::User;
-use super::{Service, body, dialect};
+use super::{ServiceState, body, dialect};
 
 /// Longer addresses are refused with 414.
 const MAX_TARGET: usize = 16 * 1024;
 
 /// Answers a request from any source. A panic is 500, and changes nothing.
-pub(crate) fn answer(service: &Service, request: Request<Bytes>) -> Response<Bytes> {
+pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Response<Bytes> {
     let method = request.method().clone();
     let if_none_match = request.headers().get(header::IF_NONE_MATCH).cloned();
     let sent_body = request.body().clone();
@@ -56,22 +56,25 @@ pub(crate) fn is_read(method: &Method) -> bool {
 
 fn catch_panics(work: impl FnOnce() -> Result<Answer>) -> Result<Answer> {
     catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(Failure::internal(&"a handler panicked")))
+        .unwrap_or_else(|_| Err(ErrorResponse::internal(&"a handler panicked")))
 }
 
 /// Parses a request as far as that needs no data.
-fn parse_request(service: &Service, request: Request<Bytes>) -> Result<(Operation, Input)> {
+fn parse_request(
+    service: &ServiceState,
+    request: Request<Bytes>,
+) -> Result<(NumberedRoute, Input)> {
     let (parts, body) = request.into_parts();
     let target = normalize_target(&parts.uri);
     if target.len() > MAX_TARGET {
-        return Err(Failure::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"));
+        return Err(ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"));
     }
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let (operation, segments) = routes::find(service.described, &effective_method(&parts), path)?;
     // This route accepts no names, from anybody.
     let takes_ids = is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
     let mut characters = segments.iter().flat_map(|(_, value)| value.bytes());
-    refuse_if(takes_ids && !characters.all(|byte| byte.is_ascii_digit()), Failure::no_route)?;
+    refuse_if(takes_ids && !characters.all(|byte| byte.is_ascii_digit()), ErrorResponse::no_route)?;
     let mut params = Params::default();
     params.add_form(query)?;
     body::read(&parts.headers, body, &mut params)?;
@@ -118,7 +121,7 @@ fn normalize_target(uri: &Uri) -> Cow<'_, str> {
 }
 
 /// Runs the handler in its transaction.
-fn run_handler(service: &Service, operation: Operation, input: Input) -> Answer {
+fn run_handler(service: &ServiceState, operation: NumberedRoute, input: Input) -> Answer {
     let time = service.clock.now();
     if let Err(failure) = service.purge_deleted(time) {
         return failure.into();
@@ -158,9 +161,9 @@ fn resolve_sudo(db: &Connection, input: &Input, user: User) -> Result<User> {
         None => input.params.text("sudo")?,
     };
     let Some(reference) = reference else { return Ok(user) };
-    refuse_if(!user.admin, || Failure::forbidden_because("Must be admin to use sudo"))?;
+    refuse_if(!user.admin, || ErrorResponse::forbidden_because("Must be admin to use sudo"))?;
     User::by_reference(db, &reference)?
-        .ok_or_else(|| Failure::not_found(&format!("User with ID or username '{reference}'")))
+        .ok_or_else(|| ErrorResponse::not_found(&format!("User with ID or username '{reference}'")))
 }
 
 /// The answer as a response, with the headers of all answers.
@@ -207,9 +210,9 @@ pub(crate) fn add_request_headers(headers: &mut HeaderMap, id: &str, elapsed: Du
 #[cfg(test)]
 mod tests {
     use super::super::Conditions;
-    use super::super::attributes::Tier;
+    use super::super::attributes::AttributeTier;
     use super::super::routes::{Handler, Route};
-    use super::super::store::{Data, Store};
+    use super::super::store::{DataLocation, Store};
     use super::*;
 
     /// Changes something, then panics.
@@ -224,10 +227,10 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_answer_and_changes_nothing() {
-        let store = Store::open(&Data::Memory, false).expect("memory");
-        let service = Service::new(store, Tier::Free, Conditions::default());
+        let store = Store::open(&DataLocation::Memory, false).expect("memory");
+        let service = ServiceState::new(store, AttributeTier::Free, Conditions::default());
         for _ in 0..2 {
-            let operation = Operation { number: 0, route: &PANICS };
+            let operation = NumberedRoute { number: 0, route: &PANICS };
             let input = Input::post(Params::default());
             let answer = catch_panics(|| Ok(run_handler(&service, operation, input)));
             let answer = answer.unwrap_or_else(Answer::from);

@@ -61,17 +61,17 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-pub use attributes::Tier;
+pub use attributes::AttributeTier;
 pub use facts::{FACTS, Fact, table as facts_table};
 pub use generator::{Chance, Clock, Generator};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
-pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile};
-pub use routes::fields::{Field, Form, Named};
+pub use profile::{AbsentDelete, FaultEffect, InjectedFault, OBSERVED, Profile};
+pub use routes::fields::{Form, ReferencedRow, RowField};
 pub use routes::registry::serves;
 pub use routes::rows::Collection;
 pub use seed::{Seed, SeedError};
-pub use store::Data;
+pub use store::DataLocation;
 
 use answer::Result;
 use host::AllowedHosts;
@@ -88,7 +88,7 @@ const MAX_DELETION_DELAY: i64 = 3_650;
 /// The options of the sandbox. By default it is in memory and contains only the administrator
 /// `root`.
 #[derive(Default)]
-pub struct Config {
+pub struct SandboxConfig {
     /// Address to listen on; port 0 picks a free one, and without an address it is on the loopback
     /// interface.
     pub listen: Option<SocketAddr>,
@@ -96,12 +96,12 @@ pub struct Config {
     /// address that it listens on are always allowed.
     pub allowed_hosts: Vec<String>,
     /// The place of the data.
-    pub data: Data,
+    pub data: DataLocation,
     /// The initial data, applied once.
     pub seed: Option<Seed>,
     /// The licence; it wins over the seed's. If neither is set, that of the last start with this
-    /// data, and [`Tier::Premium`] for new data.
-    pub tier: Option<Tier>,
+    /// data, and [`AttributeTier::Premium`] for new data.
+    pub tier: Option<AttributeTier>,
     /// The release; it wins over the seed's. If neither is set, that of the last start with
     /// this data, or of the profile if that is later.
     pub release: Option<Release>,
@@ -211,9 +211,9 @@ impl StartError {
 
 /// The state that all calls share.
 #[derive(Debug)]
-pub(crate) struct Service {
+pub(crate) struct ServiceState {
     store: Store,
-    tier: Tier,
+    tier: AttributeTier,
     profile: Profile,
     clock: Clock,
     chance: Chance,
@@ -224,8 +224,8 @@ pub(crate) struct Service {
     last_purge: Mutex<Option<Date>>,
 }
 
-impl Service {
-    fn new(store: Store, tier: Tier, conditions: Conditions) -> Self {
+impl ServiceState {
+    fn new(store: Store, tier: AttributeTier, conditions: Conditions) -> Self {
         let Conditions { rate_limits, profile, clock, chance } = conditions;
         Self {
             store,
@@ -240,7 +240,7 @@ impl Service {
     }
 
     /// Changes the state to that after a start.
-    fn restart(&mut self, tier: Tier, conditions: Conditions) {
+    fn restart(&mut self, tier: AttributeTier, conditions: Conditions) {
         let Conditions { rate_limits, profile, clock, chance } = conditions;
         (self.tier, self.profile, self.clock, self.chance) = (tier, profile, clock, chance);
         self.limiter = Limiter::new(rate_limits);
@@ -256,7 +256,7 @@ impl Service {
         } else {
             (release >= Release::new(16, 0)).then_some(7)
         };
-        let is_licensed = self.tier >= Tier::Premium || release >= Release::new(18, 0);
+        let is_licensed = self.tier >= AttributeTier::Premium || release >= Release::new(18, 0);
         self.profile.deletion_delay.or(default_delay).filter(|_| is_licensed)
     }
 
@@ -285,7 +285,7 @@ pub struct Running {
     token: String,
     token_was_generated: bool,
     notes: Vec<String>,
-    service: Arc<Service>,
+    service: Arc<ServiceState>,
     faults: Arc<InjectedFaults>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -297,14 +297,14 @@ pub struct Running {
 ///
 /// If another process uses the data or the data is not valid, if the seed contradicts itself or the
 /// rules of the service, or if the address or the request log cannot be used.
-pub async fn start(config: Config) -> Result<Running, StartError> {
+pub async fn start(config: SandboxConfig) -> Result<Running, StartError> {
     let store = Store::open(&config.data, config.durable)?;
     let seed = config.seed.as_ref();
     let (last_release, last_tier) = seeding::last_start(&store);
     let seed_tier = seed.and_then(|seed| seed.tier);
     let tier = config.tier.or(seed_tier).or(last_tier).unwrap_or_default();
     let faults = Arc::new(InjectedFaults::new(config.profile.faults.clone()));
-    let Config { rate_limits, profile, clock, chance, .. } = config;
+    let SandboxConfig { rate_limits, profile, clock, chance, .. } = config;
     let requested_release = config.release.or(seed.and_then(|seed| seed.release));
     let profile = match requested_release.or(last_release.map(|last| last.max(profile.release))) {
         Some(release) => profile.at(release),
@@ -312,7 +312,8 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     };
     let conditions = Conditions { rate_limits, profile, clock, chance };
     let described = Described::new(config.collections);
-    let service = Arc::new(Service { described, ..Service::new(store, tier, conditions) });
+    let service =
+        Arc::new(ServiceState { described, ..ServiceState::new(store, tier, conditions) });
     let token_was_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.hex()));
     let prepare = |db: &_| seeding::prepare(&service, db, seed, &token, &config.data);
@@ -377,7 +378,7 @@ impl Running {
     }
 
     /// Its licence.
-    pub fn tier(&self) -> Tier {
+    pub fn tier(&self) -> AttributeTier {
         self.service.tier
     }
 
@@ -392,7 +393,7 @@ impl Running {
     }
 
     /// Adds a fault; it counts calls from now on.
-    pub fn add_fault(&self, fault: Fault) {
+    pub fn add_fault(&self, fault: InjectedFault) {
         self.faults.add(fault);
     }
 

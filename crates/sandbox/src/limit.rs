@@ -11,8 +11,8 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::answer::{Answer, Failure};
-use super::routes::Operation;
+use super::answer::{Answer, ErrorResponse};
+use super::routes::NumberedRoute;
 
 /// The fixed limits of the largest hosted service: requests per user and minute to one route.
 const ROUTE_LIMITS: [(Method, &str, u32); 3] = [
@@ -78,7 +78,7 @@ impl Limiter {
     pub(crate) fn count(
         &self,
         caller: Caller,
-        operation: Operation,
+        operation: NumberedRoute,
         now: Timestamp,
     ) -> RequestCount {
         let mut route_limits = ROUTE_LIMITS.iter().filter(|_| self.limits.routes);
@@ -145,9 +145,9 @@ impl RequestCount {
 }
 
 /// The refusal of the application, as opposed to that of the server in front of it.
-pub(crate) fn too_many_requests() -> Failure {
+pub(crate) fn too_many_requests() -> ErrorResponse {
     let text = "This endpoint has been requested too many times. Try again later.";
-    Failure::message(StatusCode::TOO_MANY_REQUESTS, json!({ "error": text }))
+    ErrorResponse::message(StatusCode::TOO_MANY_REQUESTS, json!({ "error": text }))
 }
 
 #[cfg(test)]
@@ -170,7 +170,8 @@ mod tests {
             (None, 7, 119, None),
             (Some(1), 7, 120, None),
         ] {
-            let refusal = limiter.count(caller, Operation { number, route }, at(second)).refusal();
+            let refusal =
+                limiter.count(caller, NumberedRoute { number, route }, at(second)).refusal();
             let body = refusal.and_then(|answer| answer.body);
             assert_eq!(body.is_some(), status.is_some(), "{caller:?} {number} {second}");
             assert!(
@@ -192,7 +193,7 @@ mod tests {
             let (other, free) = all().find(|found| !is_it(found)).expect("another one");
             let now = Timestamp::from_second(60).expect("a time");
             let refused = |number, route| {
-                limiter.count(Some(1), Operation { number, route }, now).refusal().is_some()
+                limiter.count(Some(1), NumberedRoute { number, route }, now).refusal().is_some()
             };
             let answered = (0..=limit).take_while(|_| !refused(number, route)).count();
             assert_eq!(answered, limit as usize, "{method} {path}");

@@ -10,7 +10,7 @@
 
 use std::{env, fs, process::ExitCode};
 
-use undrift_sandbox::{Config, Data, start};
+use undrift_sandbox::{DataLocation, SandboxConfig, start};
 
 type Error = Box<dyn std::error::Error>;
 
@@ -29,12 +29,13 @@ async fn main() -> ExitCode {
 }
 
 async fn serve() -> Result<(), Error> {
-    let mut config = Config { token: env::var("UNDRIFT_SANDBOX_TOKEN").ok(), ..Config::default() };
+    let mut config =
+        SandboxConfig { token: env::var("UNDRIFT_SANDBOX_TOKEN").ok(), ..SandboxConfig::default() };
     let mut arguments = env::args().skip(1);
     while let Some(name) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("`{name}` needs a value"))?;
         match name.as_str() {
-            "--data" => config.data = Data::File(value.into()),
+            "--data" => config.data = DataLocation::File(value.into()),
             "--seed" => config.seed = Some(serde_json::from_str(&fs::read_to_string(value)?)?),
             "--release" => config.release = Some(value.parse()?),
             "--tier" => config.tier = Some(serde_json::from_value(value.into())?),

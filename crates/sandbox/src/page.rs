@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::answer::{Answer, Failure, Result};
+use super::answer::{Answer, ErrorResponse, Result};
 use super::call::Call;
 
 const DEFAULT_SIZE: i64 = 20;
@@ -25,7 +25,7 @@ impl Page {
     pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
         let number = call.params.integer("page")?.unwrap_or(1).max(1);
         let size = match call.params.integer("per_page")?.unwrap_or(DEFAULT_SIZE) {
-            0 => return Err(Failure::parameter("per_page", "has a value not allowed")),
+            0 => return Err(ErrorResponse::parameter("per_page", "has a value not allowed")),
             // A negative number counts as none.
             ..0 => DEFAULT_SIZE,
             size => size.min(MAX_SIZE),
@@ -42,7 +42,7 @@ impl Page {
     /// Refuses pages beyond the limit of offset paging. `kind` is the type of the listed objects.
     pub(crate) fn bounded(self, kind: &str) -> Result<Self> {
         if self.number.saturating_mul(self.size) > MAX_OFFSET {
-            return Err(Failure::error(
+            return Err(ErrorResponse::error(
                 StatusCode::METHOD_NOT_ALLOWED,
                 format!(
                     "Offset pagination has a maximum allowed offset of {MAX_OFFSET} for requests that return objects \

@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-use super::answer::{Failure, Result, refuse_if};
+use super::answer::{ErrorResponse, Result, refuse_if};
 
 /// The maximum number of parameters of a call, and how deep names in brackets may nest. These
 /// limits only bound the work that a hostile client can cause; real clients stay far below.
@@ -119,7 +119,7 @@ impl Params {
         let keys: Vec<&str> =
             rest.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
         if self.count > MAX_PARAMETERS || keys.len() > MAX_NAME_DEPTH {
-            return Err(Failure::invalid("parameters"));
+            return Err(ErrorResponse::invalid("parameters"));
         }
         if keys.is_empty() {
             self.values.insert(first.to_owned(), value);
@@ -161,7 +161,7 @@ impl Params {
     /// Fails with one message that names the fault of every parameter.
     pub(crate) fn require_all(&self, needs: &[Need]) -> Result<()> {
         let complaints: Vec<String> = needs.iter().flat_map(|need| need.complaints(self)).collect();
-        refuse_if(!complaints.is_empty(), || Failure::parameters(&complaints))
+        refuse_if(!complaints.is_empty(), || ErrorResponse::parameters(&complaints))
     }
 
     /// Fails if none of these parameters was sent. Null counts as sent.
@@ -172,7 +172,7 @@ impl Params {
     /// Fails if both parameters were sent. Null counts as sent.
     pub(crate) fn exclude(&self, names: [&str; 2]) -> Result<()> {
         let both = names.iter().all(|name| self.has(name));
-        refuse_if(both, || Failure::parameter(&names.join(", "), "are mutually exclusive"))
+        refuse_if(both, || ErrorResponse::parameter(&names.join(", "), "are mutually exclusive"))
     }
 
     /// A text; numbers and booleans become texts. `None` if absent or null.
@@ -206,7 +206,7 @@ impl Params {
     /// A time. `None` if absent or null.
     pub(crate) fn time(&self, name: &str) -> Result<Option<jiff::Timestamp>> {
         let time = self.text(name)?.map(|text| text.parse()).transpose();
-        time.map_err(|_| Failure::invalid(name))
+        time.map_err(|_| ErrorResponse::invalid(name))
     }
 
     /// A time, or the beginning of a day.
@@ -225,7 +225,7 @@ impl Params {
         match self.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Array(items)) => Ok(Some(items)),
-            Some(_) => Err(Failure::invalid(name)),
+            Some(_) => Err(ErrorResponse::invalid(name)),
         }
     }
 
@@ -256,13 +256,15 @@ impl Params {
     pub(crate) fn words_of(&self, name: &str, allowed: &[&str]) -> Result<Option<Vec<String>>> {
         let words = self.texts(name)?;
         let are_allowed = words.iter().flatten().all(|word| allowed.contains(&word.as_str()));
-        refuse_if(!are_allowed, || Failure::no_valid_value(name)).map(|()| words)
+        refuse_if(!are_allowed, || ErrorResponse::no_valid_value(name)).map(|()| words)
     }
 
     /// A text that must be one of a list.
     pub(crate) fn one_of(&self, name: &str, allowed: &[&str]) -> Result<Option<String>> {
-        match self.text(name).map_err(|_| Failure::invalid_value(name))? {
-            Some(value) if !allowed.contains(&value.as_str()) => Err(Failure::no_valid_value(name)),
+        match self.text(name).map_err(|_| ErrorResponse::invalid_value(name))? {
+            Some(value) if !allowed.contains(&value.as_str()) => {
+                Err(ErrorResponse::no_valid_value(name))
+            }
             value => Ok(value),
         }
     }
@@ -283,10 +285,10 @@ impl Params {
             None => Ok(None),
             Some(value) if is_blank(value) => Ok(Some(None)),
             Some(Value::String(text)) => {
-                let date = parse_date(text.trim()).ok_or_else(|| Failure::invalid(name))?;
+                let date = parse_date(text.trim()).ok_or_else(|| ErrorResponse::invalid(name))?;
                 Ok(Some(Some(date)))
             }
-            Some(_) => Err(Failure::invalid(name)),
+            Some(_) => Err(ErrorResponse::invalid(name)),
         }
     }
 
@@ -296,8 +298,8 @@ impl Params {
     }
 }
 
-fn malformed_json() -> Failure {
-    Failure::error(http::StatusCode::BAD_REQUEST, "Invalid JSON format")
+fn malformed_json() -> ErrorResponse {
+    ErrorResponse::error(http::StatusCode::BAD_REQUEST, "Invalid JSON format")
 }
 
 /// Parses a date: year, month and day, or in reverse order, with any separators. A time of day may
@@ -330,7 +332,7 @@ pub(crate) fn text(name: &str, value: &Value) -> Result<Option<String>> {
         Value::String(text) => Ok(Some(text.clone())),
         Value::Number(number) => Ok(Some(number.to_string())),
         Value::Bool(flag) => Ok(Some(flag.to_string())),
-        Value::Array(_) | Value::Object(_) => Err(Failure::invalid(name)),
+        Value::Array(_) | Value::Object(_) => Err(ErrorResponse::invalid(name)),
     }
 }
 
@@ -342,15 +344,15 @@ pub(crate) fn flag(name: &str, value: &Value) -> Result<Option<bool>> {
         Value::Number(number) => match number.as_i64() {
             Some(0) => Ok(Some(false)),
             Some(1) => Ok(Some(true)),
-            _ => Err(Failure::invalid(name)),
+            _ => Err(ErrorResponse::invalid(name)),
         },
         Value::String(text) => match text.to_ascii_lowercase().as_str() {
             "" => Ok(None),
             "true" | "t" | "1" | "yes" | "y" | "on" => Ok(Some(true)),
             "false" | "f" | "0" | "no" | "n" | "off" => Ok(Some(false)),
-            _ => Err(Failure::invalid(name)),
+            _ => Err(ErrorResponse::invalid(name)),
         },
-        Value::Array(_) | Value::Object(_) => Err(Failure::invalid(name)),
+        Value::Array(_) | Value::Object(_) => Err(ErrorResponse::invalid(name)),
     }
 }
 
@@ -361,11 +363,13 @@ pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>> {
         // A fraction is dropped.
         Value::Number(number) => {
             let integer = number.as_i64().or(number.as_f64().map(|float| float as i64));
-            integer.map(Some).ok_or_else(|| Failure::invalid(name))
+            integer.map(Some).ok_or_else(|| ErrorResponse::invalid(name))
         }
         Value::String(text) if text.trim().is_empty() => Ok(None),
-        Value::String(text) => text.trim().parse().map(Some).map_err(|_| Failure::invalid(name)),
-        Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(Failure::invalid(name)),
+        Value::String(text) => {
+            text.trim().parse().map(Some).map_err(|_| ErrorResponse::invalid(name))
+        }
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(ErrorResponse::invalid(name)),
     }
 }
 
@@ -375,8 +379,8 @@ pub(crate) fn number_of(
     value: &Value,
     allowed: impl Fn(i64) -> bool,
 ) -> Result<Option<i64>> {
-    match integer(name, value).map_err(|_| Failure::invalid_value(name))? {
-        Some(number) if !allowed(number) => Err(Failure::no_valid_value(name)),
+    match integer(name, value).map_err(|_| ErrorResponse::invalid_value(name))? {
+        Some(number) if !allowed(number) => Err(ErrorResponse::no_valid_value(name)),
         number => Ok(number),
     }
 }

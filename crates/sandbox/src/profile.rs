@@ -111,7 +111,7 @@ pub struct Profile {
     /// Every refusal in JSON quotes the whole body of its request.
     pub echoes_input: bool,
     /// Failures of connections; a [`Model`](super::Model) has no connections and ignores them.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<InjectedFault>,
 }
 
 impl Profile {
@@ -169,7 +169,7 @@ pub enum AbsentDelete {
 
 /// One failure, and the calls that it affects.
 #[derive(Clone, Debug)]
-pub struct Fault {
+pub struct InjectedFault {
     /// Only calls with this method; `None` for any.
     pub method: Option<Method>,
     /// Only calls whose path and query, as sent, contain this.
@@ -177,12 +177,12 @@ pub struct Fault {
     /// Which of the matching calls, from 1; 0 for all of them.
     pub nth: u32,
     /// The effect on them.
-    pub what: Misfortune,
+    pub what: FaultEffect,
 }
 
 /// The effect of a fault on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Misfortune {
+pub enum FaultEffect {
     /// The connection is closed; nothing was done.
     DropBefore,
     /// The call is carried out, then the connection is closed without an answer.
@@ -207,19 +207,19 @@ pub enum Misfortune {
 
 /// The faults of a running service, with the number of matches of each.
 #[derive(Debug, Default)]
-pub(crate) struct InjectedFaults(Mutex<Vec<(Fault, u32)>>);
+pub(crate) struct InjectedFaults(Mutex<Vec<(InjectedFault, u32)>>);
 
 impl InjectedFaults {
-    pub(crate) fn new(faults: Vec<Fault>) -> Self {
+    pub(crate) fn new(faults: Vec<InjectedFault>) -> Self {
         Self(Mutex::new(faults.into_iter().map(|fault| (fault, 0)).collect()))
     }
 
-    pub(crate) fn add(&self, fault: Fault) {
+    pub(crate) fn add(&self, fault: InjectedFault) {
         self.list().push((fault, 0));
     }
 
     /// Counts the call, and returns the effect of a fault on it.
-    pub(crate) fn effect_on(&self, method: &Method, target: &str) -> Option<Misfortune> {
+    pub(crate) fn effect_on(&self, method: &Method, target: &str) -> Option<FaultEffect> {
         let mut effect = None;
         for (fault, match_count) in self.list().iter_mut() {
             let matches = fault.method.as_ref().is_none_or(|wanted| wanted == method)
@@ -234,7 +234,7 @@ impl InjectedFaults {
         effect
     }
 
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<(Fault, u32)>> {
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<(InjectedFault, u32)>> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -245,11 +245,11 @@ mod tests {
 
     #[test]
     fn a_fault_strikes_the_call_that_it_names() {
-        let faults = InjectedFaults::new(vec![Fault {
+        let faults = InjectedFaults::new(vec![InjectedFault {
             method: Some(Method::POST),
             path_contains: "/hooks".to_owned(),
             nth: 2,
-            what: Misfortune::CommitThenDrop,
+            what: FaultEffect::CommitThenDrop,
         }]);
         let calls = [
             (Method::POST, "/projects/1/hooks", false),

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Body;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::answer::{Failure, Result};
+use super::answer::{ErrorResponse, Result};
 use super::body;
 
 /// The time limit for sending a body.
@@ -69,11 +69,12 @@ impl BodyReader {
                     bytes.extend_from_slice(part);
                 }
             }
-            Ok::<_, Failure>(bytes.freeze())
+            Ok::<_, ErrorResponse>(bytes.freeze())
         };
         let read = tokio::time::timeout(BODY_TIMEOUT, read).await;
-        let bytes =
-            read.map_err(|_| Failure::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout"))??;
+        let bytes = read.map_err(|_| {
+            ErrorResponse::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout")
+        })??;
         Ok(BufferedBody { bytes, _permit: permit })
     }
 

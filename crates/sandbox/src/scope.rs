@@ -9,12 +9,12 @@ use super::store::namespace::Namespace;
 use super::store::project::Project;
 
 /// A group or a project.
-pub(crate) enum Scope {
+pub(crate) enum GroupOrProject {
     Group(Box<Namespace>),
     Project(Box<Project>),
 }
 
-impl Scope {
+impl GroupOrProject {
     /// The project of the call. Level 0 is for reads by every user who sees the project.
     pub(crate) fn project(call: &Call<'_>, level: i64) -> Result<Self> {
         let project = match level {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::access;
-use super::attributes::{Attribute, TABLE, Tier, WriteRoute};
+use super::attributes::{Attribute, AttributeTier, TABLE, WriteRoute};
 use super::routes::registry;
 use undrift_release::Release;
 
@@ -17,7 +17,7 @@ use undrift_release::Release;
 #[serde(deny_unknown_fields, default)]
 pub struct Seed {
     /// The licence of the service.
-    pub tier: Option<Tier>,
+    pub tier: Option<AttributeTier>,
     /// Its release, as text: `'18.2'`; by default that of the reference, 15.8.
     pub release: Option<Release>,
     /// Whether groups have SAML, as by default. Without it their links are refused.

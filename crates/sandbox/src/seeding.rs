@@ -8,35 +8,35 @@ use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value};
 use undrift_release::Release;
 
-use super::answer::{Failure, Result};
-use super::attributes::{Tier, WriteRoute};
+use super::answer::{ErrorResponse, Result};
+use super::attributes::{AttributeTier, WriteRoute};
 use super::call::{Call, Input};
 use super::params::Params;
 use super::routes::runners::Runner;
 use super::routes::{
     collections, groups, members, project_rules, projects, protected_branches, registry, repository,
 };
-use super::scope::Scope;
+use super::scope::GroupOrProject;
 use super::seed::{
     Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedRunner, SeedUser,
     SeedVisibility, word,
 };
 use super::store::Store;
-use super::store::merge_request::{MergeRequest, Note};
+use super::store::merge_request::{MergeRequestRow, NoteRow};
 use super::store::namespace::{Namespace, NewGroup};
 use super::store::project::Project;
 use super::store::stored::Stored as _;
 use super::store::user::User;
-use super::{Data, Service, access, clock};
+use super::{DataLocation, ServiceState, access, clock};
 
 /// Prepares the database for calls: `root` and its token, the seed, the tier. Returns notes for the
 /// user.
 pub(super) fn prepare(
-    service: &Service,
+    service: &ServiceState,
     db: &Connection,
     seed: Option<&Seed>,
     token: &str,
-    data: &Data,
+    data: &DataLocation,
 ) -> Result<Vec<String>, SeedError> {
     registry::make_room(db, service.described)?;
     let now = clock::spell(service.clock.now());
@@ -56,8 +56,8 @@ pub(super) fn prepare(
         Some(applied) if applied == digest => Ok(Vec::new()),
         Some(_) => {
             let file = match data {
-                Data::File(path) => path.display().to_string(),
-                Data::Memory => "it".to_owned(),
+                DataLocation::File(path) => path.display().to_string(),
+                DataLocation::Memory => "it".to_owned(),
             };
             Ok(vec![format!(
                 "the seed differs from the one that this data was filled from, and was not applied; \
@@ -78,10 +78,13 @@ fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
 }
 
 /// The release and the tier of the last start with this data.
-pub(super) fn last_start(store: &Store) -> (Option<Release>, Option<Tier>) {
+pub(super) fn last_start(store: &Store) -> (Option<Release>, Option<AttributeTier>) {
     let [release, tier] =
         ["release", "tier"].map(|key| store.read(|db| Ok(meta(db, key)?)).ok().flatten());
-    (release.and_then(|release| release.parse().ok()), tier.and_then(|tier| Tier::named(&tier)))
+    (
+        release.and_then(|release| release.parse().ok()),
+        tier.and_then(|tier| AttributeTier::named(&tier)),
+    )
 }
 
 fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
@@ -101,7 +104,12 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
 }
 
 /// Inserts missing objects, as calls of `root` would.
-fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result<(), SeedError> {
+fn apply(
+    service: &ServiceState,
+    db: &Connection,
+    root: &User,
+    seed: &Seed,
+) -> Result<(), SeedError> {
     let (caller, input) = ((Some(root.clone()), None), Input::post(Params::default()));
     let call = Call::new(service, db, caller, service.clock.now(), input);
     seed.users.iter().try_for_each(|user| add_user(&call, user))?;
@@ -144,7 +152,7 @@ fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
 fn add_group(call: &Call<'_>, group: &SeedGroup) -> Result<(), SeedError> {
     let namespace =
         find_or_create_namespace(call, &group.path, group.name.as_deref(), group.visibility)?;
-    let scope = Scope::Group(Box::new(namespace));
+    let scope = GroupOrProject::Group(Box::new(namespace));
     add_members(call, &scope, &format!("group {}", group.path), &group.members)
 }
 
@@ -213,7 +221,7 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
 }
 
 fn seeded_project(call: &Call<'_>, seed: &SeedProject) -> Result<Project> {
-    Project::by_path(call.db, &seed.path)?.ok_or_else(Failure::no_record)
+    Project::by_path(call.db, &seed.path)?.ok_or_else(ErrorResponse::no_record)
 }
 
 /// Adds what a project has: members first, because only they can be granted something.
@@ -223,11 +231,11 @@ fn add_content(
     project: &Project,
     seed: &SeedProject,
 ) -> Result<(), SeedError> {
-    let scope = Scope::Project(Box::new(project.clone()));
+    let scope = GroupOrProject::Project(Box::new(project.clone()));
     add_members(call, &scope, place, &seed.members)?;
     for (name, entries) in &seed.collections {
         let found = registry::seedable().find(|(known, _)| known == name);
-        let unknown = || Failure::refused(format!("there is no collection `{name}`"));
+        let unknown = || ErrorResponse::refused(format!("there is no collection `{name}`"));
         let (_, collection) = found.ok_or_else(unknown).at(place)?;
         if collections::is_empty(call, collection, &scope).at(place)? {
             let key = collection.key_field().map_or("id", |field| field.name);
@@ -265,13 +273,14 @@ fn add_entries(
 
 /// The user with a name, who must exist.
 fn find_user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
-    let unknown = || Failure::refused(format!("there is no user `{name}`; list it under `users`"));
+    let unknown =
+        || ErrorResponse::refused(format!("there is no user `{name}`; list it under `users`"));
     User::by_username(call.db, name)?.ok_or_else(unknown).at(place)
 }
 
 fn add_members(
     call: &Call<'_>,
-    scope: &Scope,
+    scope: &GroupOrProject,
     place: &str,
     seeds: &[SeedMember],
 ) -> Result<(), SeedError> {
@@ -307,7 +316,7 @@ fn add_merge_request(
 ) -> Result<(), SeedError> {
     let last = "SELECT coalesce(max(iid), 0) FROM merge_requests WHERE project_id = ?1";
     let iid = call.db.query_row(last, [project.id], |row| row.get::<_, i64>(0))? + 1;
-    let merge_request = MergeRequest {
+    let merge_request = MergeRequestRow {
         id: 0,
         project_id: project.id,
         iid,
@@ -322,7 +331,7 @@ fn add_merge_request(
     };
     let merge_request_id = merge_request.put(call.db)?;
     for note in &seed.notes {
-        let note = Note {
+        let note = NoteRow {
             id: 0,
             merge_request_id,
             author_id: author_id(call, root, place, note.author.as_deref())?,
@@ -375,7 +384,7 @@ impl<T> At<T> for Result<T> {
 }
 
 /// The text of a failure: `url is missing`, or `path: has already been taken`.
-fn failure_text(failure: &Failure) -> String {
+fn failure_text(failure: &ErrorResponse) -> String {
     match failure.body.get("message").or_else(|| failure.body.get("error")) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(texts)) => {

@@ -25,13 +25,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_io_timeout::TimeoutStream;
 
-use super::answer::{Answer, Failure};
+use super::answer::{Answer, ErrorResponse};
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
 use super::dispatch::{header_value, into_response, is_read};
 use super::host::AllowedHosts;
-use super::profile::{InjectedFaults, Misfortune};
+use super::profile::{FaultEffect, InjectedFaults};
 use super::request_bodies::BodyReader;
-use super::{Service, clock, dispatch, limit};
+use super::{ServiceState, clock, dispatch, limit};
 
 /// The time limit for the head of a request, and for an idle connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -53,7 +53,7 @@ const DUPLICATE_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value 
 /// The state shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Frontend {
-    pub(crate) service: Arc<Service>,
+    pub(crate) service: Arc<ServiceState>,
     /// Limits the calls in progress: as many reads as there are processors, and one write. Others
     /// wait here, in order and without taking a thread. More threads would only displace the one
     /// that uses the database.
@@ -189,32 +189,32 @@ impl Frontend {
     /// Answers a request with the effect of a fault.
     async fn inject(
         &self,
-        effect: Misfortune,
+        effect: FaultEffect,
         slot: &ConnectionSlot,
         request: Request<Incoming>,
     ) -> Outcome {
         let response = match effect {
-            Misfortune::DropBefore => return Err(ConnectionDropped),
-            Misfortune::CommitThenDrop => {
+            FaultEffect::DropBefore => return Err(ConnectionDropped),
+            FaultEffect::CommitThenDrop => {
                 self.perform(slot, request).await;
                 return Err(ConnectionDropped);
             }
-            Misfortune::StatusBefore(code) => injected_status(code),
-            Misfortune::SameTopic => into_response(Failure::model("base", DUPLICATE_TOPIC)),
-            Misfortune::StatusAfter(code) => {
+            FaultEffect::StatusBefore(code) => injected_status(code),
+            FaultEffect::SameTopic => into_response(ErrorResponse::model("base", DUPLICATE_TOPIC)),
+            FaultEffect::StatusAfter(code) => {
                 self.perform(slot, request).await;
                 injected_status(code)
             }
-            Misfortune::TooManyRequests(retry_after) => too_many_requests(retry_after.as_deref()),
-            Misfortune::Html200 => html_page(),
-            Misfortune::Truncate => return Ok(truncate(self.perform(slot, request).await)),
-            Misfortune::EmptyBody => {
+            FaultEffect::TooManyRequests(retry_after) => too_many_requests(retry_after.as_deref()),
+            FaultEffect::Html200 => html_page(),
+            FaultEffect::Truncate => return Ok(truncate(self.perform(slot, request).await)),
+            FaultEffect::EmptyBody => {
                 let mut response = self.perform(slot, request).await;
                 response.body_mut().clear();
                 response.headers_mut().insert(header::CONTENT_LENGTH, 0.into());
                 response
             }
-            Misfortune::Redirect(address) => {
+            FaultEffect::Redirect(address) => {
                 let mut response = into_response(Answer::empty(StatusCode::FOUND));
                 response.headers_mut().insert(header::LOCATION, header_value(&address));
                 response
@@ -243,7 +243,7 @@ impl Frontend {
         let _permit = semaphore.acquire().await.ok();
         let service = Arc::clone(&self.service);
         let response = spawn_blocking(move || dispatch::answer(&service, request)).await;
-        response.unwrap_or_else(|error| into_response(Failure::internal(&error)))
+        response.unwrap_or_else(|error| into_response(ErrorResponse::internal(&error)))
     }
 
     /// Writes one line of the request log: no bodies, no secrets.
@@ -271,7 +271,7 @@ fn whole_body(response: Response<Bytes>) -> Response<ResponseBody> {
 
 fn refusal(status: StatusCode, text: &str) -> Response<Bytes> {
     let text = format!("{} - {text}", status.as_u16());
-    into_response(Failure::message(status, text))
+    into_response(ErrorResponse::message(status, text))
 }
 
 fn injected_status(code: u16) -> Response<Bytes> {

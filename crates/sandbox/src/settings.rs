@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Complaints, Failure, Result, length_fault, refuse_if};
+use super::answer::{Complaints, ErrorResponse, Result, length_fault, refuse_if};
 use super::attributes::{
     self, Attribute, Bounds, Edition, OVERRIDE_ROLE, OnNull, PACKAGES, PACKAGES_LEVEL,
     PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, TABLE, ValueKind, WriteRoute,
@@ -128,14 +128,14 @@ impl ProjectEdit<'_> {
             }
             ValueKind::AliasOf(target) | ValueKind::OppositeOf(target) => {
                 let is_enabled = flag(name, value)?;
-                refuse_if(is_enabled.is_none() && edits, Failure::unsaved)?;
+                refuse_if(is_enabled.is_none() && edits, ErrorResponse::unsaved)?;
                 let is_opposite = matches!(row.kind, ValueKind::OppositeOf(_));
                 return Ok(is_enabled.map(|on| (target, (on != is_opposite).into())));
             }
             ValueKind::Claims(allowed) => Some(claims(row, self.texts(name)?, allowed)?),
             ValueKind::Topics => match topics(&self.texts(name)?) {
-                None if edits => return Err(Failure::unsaved()),
-                None => return Err(Failure::model("topics", "is invalid")),
+                None if edits => return Err(ErrorResponse::unsaved()),
+                None => return Err(ErrorResponse::model("topics", "is invalid")),
                 topics => topics,
             },
             ValueKind::CleanupPolicy => {
@@ -167,7 +167,7 @@ impl ProjectEdit<'_> {
         match row.name {
             "mr_default_target_self" if !rights.fork && flag(row.name, value)? != Some(false) => {
                 let text = "This setting is allowed for forked projects only";
-                Err(Failure::model(row.blamed(), text))
+                Err(ErrorResponse::model(row.blamed(), text))
             }
             "auto_cancel_pending_pipelines" if !edits && value.is_null() => {
                 Err(not_null("projects", row.name))
@@ -175,17 +175,18 @@ impl ProjectEdit<'_> {
             "auto_devops_deploy_strategy" if !edits && value.is_null() => {
                 Err(not_null("project_auto_devops", "deploy_strategy"))
             }
-            "repository_storage" if value.is_null() => {
-                Err(Failure::models(row.name, &["can't be blank", "is not included in the list"]))
-            }
+            "repository_storage" if value.is_null() => Err(ErrorResponse::models(
+                row.name,
+                &["can't be blank", "is not included in the list"],
+            )),
             "repository_storage" if value != "default" => {
                 let field = if edits { "repository_storage_moves" } else { row.name };
-                Err(Failure::model(field, "is invalid"))
+                Err(ErrorResponse::model(field, "is invalid"))
             }
             "requirements_access_level"
                 if value == "public" && rights.profile.requirements_never_public =>
             {
-                Err(Failure::no_valid_value(row.name))
+                Err(ErrorResponse::no_valid_value(row.name))
             }
             _ => Ok(()),
         }
@@ -199,11 +200,11 @@ impl ProjectEdit<'_> {
         }
         let mut rows = attributes::existing(rights.edition);
         let has_retention = rows.any(|row| row.name == PIPELINES_REMOVED);
-        refuse_if(has_retention && params.has(PIPELINES_REMOVED), Failure::forbidden)?;
+        refuse_if(has_retention && params.has(PIPELINES_REMOVED), ErrorResponse::forbidden)?;
         let [was_owner, is_owner] =
             [former, stored].map(|stored| stored.get(OVERRIDE_ROLE) == Some(&"owner".into()));
         refuse_if(was_owner != is_owner, || {
-            Failure::model(OVERRIDE_ROLE, "can only be changed by an owner")
+            ErrorResponse::model(OVERRIDE_ROLE, "can only be changed by an owner")
         })
     }
 
@@ -259,7 +260,7 @@ pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
     let mut enough = TABLE.enough.clone();
     enough.retain(|name| accepted.contains(name));
     complaints.extend(Need::OneOf(&enough).complaints(params));
-    refuse_if(!complaints.is_empty(), || Failure::parameters(&complaints))
+    refuse_if(!complaints.is_empty(), || ErrorResponse::parameters(&complaints))
 }
 
 /// Refuses merge requests and CI/CD that are open to more people than the repository.
@@ -293,12 +294,12 @@ fn default_packages_level(visibility: &str) -> &'static str {
 }
 
 /// The database's error for a null that was not checked before. It also names the table.
-fn not_null(relation: &str, column: &str) -> Failure {
+fn not_null(relation: &str, column: &str) -> ErrorResponse {
     let text = format!(
         "PG::NotNullViolation: ERROR:  null value in column \"{column}\" of relation \"{relation}\" \
          violates not-null constraint\nDETAIL:  Failing row contains (...)."
     );
-    Failure::model("base", text)
+    ErrorResponse::model("base", text)
 }
 
 /// True if a value means null. An empty text does, for attributes that are not texts.
@@ -314,7 +315,7 @@ fn is_null(row: &Attribute, value: &Value) -> bool {
 /// The value that null sets; `None` if it changes nothing.
 fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
     match row.null {
-        OnNull::Unsaved | OnNull::BlankUnsaved => Err(Failure::unsaved()),
+        OnNull::Unsaved | OnNull::BlankUnsaved => Err(ErrorResponse::unsaved()),
         OnNull::Above(above) if !value.is_null() => Ok(Some(above.into())),
         OnNull::Stored | OnNull::Above(_) => Ok(Some(Value::Null)),
         OnNull::Kept => Ok(None),
@@ -324,8 +325,8 @@ fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
             ValueKind::OneOf(values) => values.last().map(|value| (*value).into()),
             _ => None,
         }),
-        OnNull::Refused => Err(Failure::empty(row.name)),
-        OnNull::Unlisted => Err(Failure::model(row.blamed(), "is not included in the list")),
+        OnNull::Refused => Err(ErrorResponse::empty(row.name)),
+        OnNull::Unlisted => Err(ErrorResponse::model(row.blamed(), "is not included in the list")),
     }
 }
 
@@ -352,7 +353,7 @@ pub(crate) fn checked_value(row: &Attribute, name: &str, value: &Value) -> Resul
         },
         ValueKind::OneOf(values) => match text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
-                return Err(Failure::no_valid_value(name));
+                return Err(ErrorResponse::no_valid_value(name));
             }
             text => text.map(Value::from),
         },
@@ -381,9 +382,9 @@ fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
     if row.name == "build_timeout" && number < 0 {
         let base = "Maximum job timeout has a value which could not be accepted";
         let body = json!({ "base": [base], row.blamed(): [text] });
-        return Err(Failure::refused(body));
+        return Err(ErrorResponse::refused(body));
     }
-    Err(Failure::model(row.blamed(), text))
+    Err(ErrorResponse::model(row.blamed(), text))
 }
 
 /// A text without a fault of its form, and of at most `max_length` characters.
@@ -397,7 +398,7 @@ fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value>
         _ => None,
     };
     match fault.or_else(|| length_fault(&text, max_length)) {
-        Some(fault) => Err(Failure::model(row.blamed(), fault)),
+        Some(fault) => Err(ErrorResponse::model(row.blamed(), fault)),
         None => Ok(text.into()),
     }
 }
@@ -436,20 +437,20 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::Tier;
+    use crate::AttributeTier;
     use crate::access::OWNER;
     use crate::attributes::{AnswerKey, Audience};
     use crate::call::{Call, Input};
     use crate::project_view::ProjectView;
     use crate::routes::view::Extras;
     use crate::store::{Store, project::Project, user::User};
-    use crate::{Conditions, Data, Service};
+    use crate::{Conditions, DataLocation, ServiceState};
     use undrift_release::REFERENCE;
 
     fn anybody() -> Rights<'static> {
         static FAITHFUL: LazyLock<Profile> = LazyLock::new(Profile::default);
         Rights {
-            edition: Edition { tier: Tier::Ultimate, release: REFERENCE },
+            edition: Edition { tier: AttributeTier::Ultimate, release: REFERENCE },
             administrator: true,
             owner: true,
             visibility: "private",
@@ -461,7 +462,7 @@ mod tests {
 
     /// The same for release 18.9.
     fn later() -> Rights<'static> {
-        let edition = Edition { tier: Tier::Ultimate, release: Release::new(18, 9) };
+        let edition = Edition { tier: AttributeTier::Ultimate, release: Release::new(18, 9) };
         Rights { edition, ..anybody() }
     }
 
@@ -470,10 +471,11 @@ mod tests {
         params.add_json(body.to_string().as_bytes())?;
         let mut stored = presets(rights.time);
         apply(WriteRoute::Edit, &params, rights, &mut stored)?;
-        let store = Store::open(&Data::Memory, false).expect("memory");
+        let store = Store::open(&DataLocation::Memory, false).expect("memory");
         let Edition { tier, release } = rights.edition;
         let profile = Profile { release, ..Profile::default() };
-        let service = Service::new(store, tier, Conditions { profile, ..Conditions::default() });
+        let service =
+            ServiceState::new(store, tier, Conditions { profile, ..Conditions::default() });
         let project = &Project {
             visibility: rights.visibility.to_owned(),
             forked_from_id: rights.fork.then_some(1),
@@ -641,7 +643,7 @@ mod tests {
 
     #[test]
     fn settings_above_the_tier_or_role_are_dropped() {
-        let edition = Edition { tier: Tier::Free, ..anybody().edition };
+        let edition = Edition { tier: AttributeTier::Free, ..anybody().edition };
         let free = Rights { edition, ..anybody() };
         let answer =
             edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");

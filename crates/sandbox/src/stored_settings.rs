@@ -4,7 +4,7 @@
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
-use super::answer::{Failure, Result};
+use super::answer::{ErrorResponse, Result};
 use super::attributes::{Attribute, TABLE, ValueKind, WriteRoute};
 use super::call::Call;
 use super::settings;
@@ -55,7 +55,7 @@ impl StoredSettings {
     pub(crate) fn set(&self, db: &Connection, id: i64) -> Result<Map<String, Value>> {
         let sql = format!("SELECT settings FROM {} WHERE id = ?1", self.table);
         let text: String = db.prepare_cached(&sql)?.query_row([id], |row| row.get(0))?;
-        serde_json::from_str(&text).map_err(|error| Failure::internal(&error))
+        serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error))
     }
 
     /// True if a flag of `id` is on, set or by default.

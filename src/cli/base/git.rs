@@ -16,22 +16,22 @@ use std::{
 
 use super::repository::{ResolvedFolder, root_of};
 use crate::{
-    cli::Failure,
+    cli::CommandError,
     manifest::{MAX_FILES, MAX_TOTAL, RESERVED, is_manifest_name},
     text::escape,
 };
 
 /// A failure to read a commit: what happened, and what to do about it.
-pub(super) fn trouble(message: impl Display, help: impl Into<String>) -> Failure {
-    Failure::usage(message).help(help)
+pub(super) fn trouble(message: impl Display, help: impl Into<String>) -> CommandError {
+    CommandError::usage(message).help(help)
 }
 
-fn cannot_run(error: &std::io::Error) -> Failure {
+fn cannot_run(error: &std::io::Error) -> CommandError {
     let help = "install Git, or pass `--base none` to plan without a base";
     trouble(format!("cannot run `git`: {error}"), help)
 }
 
-fn cannot_read(error: &std::io::Error) -> Failure {
+fn cannot_read(error: &std::io::Error) -> CommandError {
     trouble(format!("cannot read the base through git: {error}"), "try again")
 }
 
@@ -54,7 +54,7 @@ const SETTINGS: [&str; 6] = [
 const WITHOUT_BASE: &str = "pass `--base none` to go without a base";
 
 /// The repository of a folder.
-pub(super) struct Repository {
+pub(super) struct GitRepository {
     /// The folder with its `.git`.
     root: PathBuf,
     /// The path of the folder in the repository: `` or `infra`.
@@ -68,9 +68,9 @@ struct Blob {
     path: PathBuf,
 }
 
-impl Repository {
+impl GitRepository {
     /// The repository of `folder`, unless a branch could choose it.
-    pub(super) fn find(folder: &Path) -> Result<Self, Failure> {
+    pub(super) fn find(folder: &Path) -> Result<Self, CommandError> {
         let shown = escape(&folder.to_string_lossy()).into_owned();
         let outside = || {
             trouble(
@@ -121,7 +121,7 @@ impl Repository {
     }
 
     /// The id of the commit that `revision` names.
-    pub(super) fn commit(&self, revision: &str) -> Result<String, Failure> {
+    pub(super) fn commit(&self, revision: &str) -> Result<String, CommandError> {
         let shown = escape(revision);
         if revision.starts_with('-') || revision.chars().any(char::is_control) {
             return Err(trouble(
@@ -157,7 +157,11 @@ impl Repository {
     }
 
     /// Those of `names` that are files in `commit`.
-    pub(super) fn files(&self, commit: &str, names: &[String]) -> Result<Vec<String>, Failure> {
+    pub(super) fn files(
+        &self,
+        commit: &str,
+        names: &[String],
+    ) -> Result<Vec<String>, CommandError> {
         let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--"];
         arguments.extend(names.iter().map(String::as_str));
         let blobs = self.blobs(&arguments, |_| true)?;
@@ -166,7 +170,12 @@ impl Repository {
 
     /// Writes the manifests of `commit` at `path`, a folder or a file, below `folder`, at the same
     /// relative paths. Returns how many there are.
-    pub(super) fn export(&self, commit: &str, path: &str, folder: &Path) -> Result<usize, Failure> {
+    pub(super) fn export(
+        &self,
+        commit: &str,
+        path: &str,
+        folder: &Path,
+    ) -> Result<usize, CommandError> {
         let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit];
         if !path.is_empty() {
             arguments.extend(["--", path]);
@@ -185,7 +194,7 @@ impl Repository {
 
     /// Checks that `commit` and the working tree have all manifests at `path` in this repository:
     /// none in a submodule or another clone, and none ignored by git.
-    pub(super) fn has_all(&self, commit: &str, path: &str) -> Result<(), Failure> {
+    pub(super) fn has_all(&self, commit: &str, path: &str) -> Result<(), CommandError> {
         let below: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
         let base = ["ls-tree", "-r", "-z", "--full-tree", commit];
         let here = ["ls-files", "-z", "--stage"];
@@ -223,7 +232,7 @@ impl Repository {
     }
 
     /// The entries of a list from git.
-    fn listed<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, Failure> {
+    fn listed<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, CommandError> {
         let output = self.run(arguments)?;
         if !output.status.success() {
             return Err(unreadable_base(&output.stderr));
@@ -237,7 +246,7 @@ impl Repository {
         &self,
         arguments: &[&str],
         counts: impl Fn(&Path) -> bool,
-    ) -> Result<Vec<Blob>, Failure> {
+    ) -> Result<Vec<Blob>, CommandError> {
         let entries = self.listed(arguments)?;
         let blobs = entries.iter().filter_map(|entry| {
             // `MODE TYPE ID SIZE<tab>PATH`; links and submodules have other modes and types.
@@ -253,7 +262,7 @@ impl Repository {
     }
 
     /// Writes the content of `blobs` below `folder`.
-    fn write(&self, blobs: &[Blob], folder: &Path) -> Result<(), Failure> {
+    fn write(&self, blobs: &[Blob], folder: &Path) -> Result<(), CommandError> {
         let mut command = self.command(["cat-file", "--batch"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut git = command.spawn().map_err(|error| cannot_run(&error))?;
@@ -279,7 +288,7 @@ impl Repository {
     fn run<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
-    ) -> Result<Output, Failure> {
+    ) -> Result<Output, CommandError> {
         let mut command = self.command(arguments);
         command.stdin(Stdio::null()).output().map_err(|error| cannot_run(&error))
     }
@@ -312,8 +321,8 @@ impl Repository {
 
 /// True if the repository around a link, or around another repository, tracks it: then a branch
 /// could choose its target.
-fn is_tracked(path: &Path) -> Result<bool, Failure> {
-    let Some(outer) = path.parent().and_then(Repository::containing) else { return Ok(false) };
+fn is_tracked(path: &Path) -> Result<bool, CommandError> {
+    let Some(outer) = path.parent().and_then(GitRepository::containing) else { return Ok(false) };
     let Ok(inner) = path.strip_prefix(&outer.root) else { return Ok(false) };
     let list = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), inner.as_os_str()];
     Ok(!outer.listed(&list)?.is_empty())
@@ -346,7 +355,7 @@ fn read_blob(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<V
 }
 
 /// The fault if git cannot list a commit.
-fn unreadable_base(message: &[u8]) -> Failure {
+fn unreadable_base(message: &[u8]) -> CommandError {
     let message = String::from_utf8_lossy(message);
     let first = message.lines().next().unwrap_or("no reason given");
     trouble(

@@ -12,14 +12,14 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::{Context, Environment, Failure};
+use super::{CommandError, Environment, RunContext};
 use crate::{
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FilePaths, Severity},
-    manifest::{self, Config, Includes, Loaded, Options, Surroundings, folder_of},
+    manifest::{self, Config, Includes, LoadEnvironment, Loaded, Options, folder_of},
     text::escape,
 };
-use git::{Repository, trouble};
+use git::{GitRepository, trouble};
 
 /// The base, from the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -103,21 +103,21 @@ impl BaseRequest {
     pub(in crate::cli) fn read(
         self,
         named: &Path,
-        surroundings: &Surroundings,
+        surroundings: &LoadEnvironment,
         must_work: bool,
-        cx: &Context,
-    ) -> Result<ResolvedBase, Failure> {
+        cx: &RunContext,
+    ) -> Result<ResolvedBase, CommandError> {
         let (content, fault) = match self.content(named, surroundings, cx) {
             Ok(Ok(content)) => (Some(content), None),
             Ok(Err(fault)) => (None, Some((fault, must_work))),
             Err(fault) => (None, Some((fault, self.variable.is_none()))),
         };
-        if let Some((Failure { error, help, .. }, is_fatal)) = fault {
+        if let Some((CommandError { error, help, .. }, is_fatal)) = fault {
             let variable = self.variable.map(|name| format!("{name}: ")).unwrap_or_default();
             let message = error.map(|error| error.to_string()).unwrap_or_default();
             let message = format!("no base to compare with: {variable}{message}");
             if is_fatal {
-                return Err(Failure { help, ..Failure::usage(message) });
+                return Err(CommandError { help, ..CommandError::usage(message) });
             }
             let warning = Diagnostic::warning("base", message).help_if(help);
             let warnings = [warning].into_iter().collect::<Diagnostics>();
@@ -130,10 +130,10 @@ impl BaseRequest {
     fn content(
         &self,
         named: &Path,
-        surroundings: &Surroundings,
-        cx: &Context,
-    ) -> Result<Result<BaseContent, Failure>, Failure> {
-        let repository = Repository::find(folder_of(named))?;
+        surroundings: &LoadEnvironment,
+        cx: &RunContext,
+    ) -> Result<Result<BaseContent, CommandError>, CommandError> {
+        let repository = GitRepository::find(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
         let root = root_at(&repository, &commit, named)?;
         repository.has_all(&commit, &root)?;
@@ -150,7 +150,7 @@ impl BaseRequest {
             return Ok(Ok(BaseContent::default()));
         }
         let surroundings =
-            Surroundings { folder: folder.path().to_owned(), today: surroundings.today };
+            LoadEnvironment { folder: folder.path().to_owned(), today: surroundings.today };
         let options = Options { without_files: true, ..Options::default() };
         let loaded = manifest::load_with(&folder.path().join(&root), &surroundings, &options);
         Ok(into_content(loaded, folder))
@@ -158,7 +158,7 @@ impl BaseRequest {
 }
 
 /// The manifests `loaded` from `folder`, or their first fault.
-fn into_content(loaded: Loaded, folder: TempDir) -> Result<BaseContent, Failure> {
+fn into_content(loaded: Loaded, folder: TempDir) -> Result<BaseContent, CommandError> {
     let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
@@ -183,7 +183,7 @@ fn one_line(fault: &Diagnostic) -> String {
 
 /// The root of the manifests at `commit`: the nearest folder upwards with an `undrift.yaml`, or
 /// else the named one. Relative to the repository, without a `/` at the end.
-fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String, Failure> {
+fn root_at(repository: &GitRepository, commit: &str, named: &Path) -> Result<String, CommandError> {
     let folder = repository.prefix.as_str();
     let mut folders = vec![folder];
     while let Some(last) = folders.last().filter(|last| !last.is_empty()) {

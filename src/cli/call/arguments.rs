@@ -17,9 +17,9 @@ use jiff::{Timestamp, civil::Date};
 
 use crate::{
     catalogue::operations::parameters,
-    cli::Failure,
-    level::{LEVELS, Level},
-    operation::{Op, Operation, Parameter, Place, Request, Type},
+    cli::CommandError,
+    level::{AccessLevel, LEVELS},
+    operation::{Op, Operation, Parameter, ParameterLocation, Request, Type},
     secret::Reference,
     text::{alternatives, did_you_mean},
     value::{Fields, Json, Object, Value},
@@ -40,7 +40,7 @@ struct Arg {
 pub(super) fn request_for<E: Copy>(
     operation: Op<E>,
     arguments: &[String],
-) -> Result<Request<E>, Vec<Failure>> {
+) -> Result<Request<E>, Vec<CommandError>> {
     let row = operation.row();
     let parameters = parameters(row);
     let mut faults = Vec::new();
@@ -74,7 +74,7 @@ pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
 }
 
 /// Adds a value; values of a list are joined.
-fn add_argument(given: &mut Vec<Arg>, new: Arg) -> Result<(), Failure> {
+fn add_argument(given: &mut Vec<Arg>, new: Arg) -> Result<(), CommandError> {
     let Some(old) =
         given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key)
     else {
@@ -86,13 +86,17 @@ fn add_argument(given: &mut Vec<Arg>, new: Arg) -> Result<(), Failure> {
             items.extend(more);
             Ok(())
         }
-        _ => Err(Failure::usage(format!("`{}` is given twice", new.parameter.name))
+        _ => Err(CommandError::usage(format!("`{}` is given twice", new.parameter.name))
             .help("it takes one value")),
     }
 }
 
 /// Required parameters that are missing.
-fn find_missing(row: &Operation, parameters: &[&'static Parameter], given: &[Arg]) -> Vec<Failure> {
+fn find_missing(
+    row: &Operation,
+    parameters: &[&'static Parameter],
+    given: &[Arg],
+) -> Vec<CommandError> {
     let given: BTreeSet<_> = given.iter().map(|arg| arg.parameter.name).collect();
     let mut needed: Vec<_> = parameters
         .iter()
@@ -104,11 +108,11 @@ fn find_missing(row: &Operation, parameters: &[&'static Parameter], given: &[Arg
     }
     let mut faults: Vec<_> = needed
         .iter()
-        .map(|what| Failure::usage(format!("`{}` needs {what}", row.id)).help(see_help(row)))
+        .map(|what| CommandError::usage(format!("`{}` needs {what}", row.id)).help(see_help(row)))
         .collect();
     if given.contains("per_page") && !given.contains("page") {
         faults.push(
-            Failure::usage("`per_page` goes with `page`")
+            CommandError::usage("`per_page` goes with `page`")
                 .help("leave both out to read the whole list"),
         );
     }
@@ -125,14 +129,14 @@ fn parse_argument(
     row: &Operation,
     parameters: &[&'static Parameter],
     argument: &str,
-) -> Result<Arg, Failure> {
+) -> Result<Arg, CommandError> {
     let Some((written, text)) = argument.split_once('=') else {
-        return Err(Failure::usage(format!("`{argument}` is not `name=value`")));
+        return Err(CommandError::usage(format!("`{argument}` is not `name=value`")));
     };
     let (name, key) = split_name(written);
     let Some(parameter) = parameters.iter().copied().find(|parameter| parameter.name == name)
     else {
-        let fault = Failure::usage(format!("`{}` has no parameter `{name}`", row.id));
+        let fault = CommandError::usage(format!("`{}` has no parameter `{name}`", row.id));
         let near = did_you_mean(name, parameters.iter().map(|parameter| parameter.name));
         return Err(fault.help(near.unwrap_or_else(|| see_help(row))));
     };
@@ -140,11 +144,11 @@ fn parse_argument(
         (Type::Object(keys), Some(key)) => (find_key(parameter, keys, key)?, Some(key.to_owned())),
         (Type::Map, Some(key)) if !key.is_empty() => (parameter, Some(key.to_owned())),
         (Type::Object(_) | Type::Map, _) => {
-            let fault = Failure::usage(format!("`{name}` needs a key"));
+            let fault = CommandError::usage(format!("`{name}` needs a key"));
             return Err(fault.help(format!("write `{name}[KEY]=VALUE`")));
         }
         (value, Some("")) if value.is_list() => (parameter, None),
-        (_, Some(_)) => return Err(Failure::usage(format!("`{name}` has no keys"))),
+        (_, Some(_)) => return Err(CommandError::usage(format!("`{name}` has no keys"))),
         (_, None) => (parameter, None),
     };
     Ok(Arg { parameter, key, value: parse_value(described, written, text)? })
@@ -162,9 +166,9 @@ fn find_key(
     parent: &Parameter,
     keys: &'static [Parameter],
     key: &str,
-) -> Result<&'static Parameter, Failure> {
+) -> Result<&'static Parameter, CommandError> {
     keys.iter().find(|parameter| parameter.name == key).ok_or_else(|| {
-        let fault = Failure::usage(format!("`{}` has no key `{key}`", parent.name));
+        let fault = CommandError::usage(format!("`{}` has no key `{key}`", parent.name));
         let names: Vec<_> = keys.iter().map(|parameter| parameter.name).collect();
         let near = did_you_mean(key, names.iter().copied());
         fault.help(near.unwrap_or_else(|| format!("it has {}", alternatives(&names))))
@@ -172,7 +176,7 @@ fn find_key(
 }
 
 /// The value in `text` for a parameter that is written as `written`.
-fn parse_value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
+fn parse_value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, CommandError> {
     let reference = match text.strip_prefix('@') {
         None => None,
         Some(rest) if rest.starts_with('@') => return parse_literal(parameter, written, rest),
@@ -180,7 +184,7 @@ fn parse_value(parameter: &Parameter, written: &str, text: &str) -> Result<Value
             Some(("env", name)) if !name.is_empty() => Some(Reference::Env(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Some(Reference::File(path.to_owned())),
             _ => {
-                let fault = Failure::usage(format!(
+                let fault = CommandError::usage(format!(
                     "the `@` in `{written}` must be followed by `env:` or `file:`"
                 ));
                 return Err(fault.help(
@@ -191,8 +195,8 @@ fn parse_value(parameter: &Parameter, written: &str, text: &str) -> Result<Value
     };
     match (parameter.value, reference) {
         (_, None) => parse_literal(parameter, written, text),
-        (_, Some(_)) if parameter.place != Place::Body => {
-            let fault = Failure::usage(format!(
+        (_, Some(_)) if parameter.place != ParameterLocation::Body => {
+            let fault = CommandError::usage(format!(
                 "`{written}` is part of the URL, which logs show, so it must not be a secret"
             ));
             Err(fault.help("write the value itself"))
@@ -201,22 +205,22 @@ fn parse_value(parameter: &Parameter, written: &str, text: &str) -> Result<Value
         (Type::File, Some(Reference::Env(_))) => Err(not_a_file(written)),
         (Type::Text, Some(reference)) => Ok(Value::Secret(reference)),
         (other, Some(_)) => {
-            Err(Failure::usage(format!("`{written}` must be a {other}, not a reference"))
+            Err(CommandError::usage(format!("`{written}` must be a {other}, not a reference"))
                 .help("write the value itself"))
         }
     }
 }
 
-fn not_a_file(written: &str) -> Failure {
-    Failure::usage(format!("`{written}` takes a file"))
+fn not_a_file(written: &str) -> CommandError {
+    CommandError::usage(format!("`{written}` takes a file"))
         .help(format!("write `{written}=@file:PATH`"))
 }
 
 /// A value from the argument itself.
-fn parse_literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
+fn parse_literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, CommandError> {
     // An empty text clears the value, and is neither a secret nor a file.
     if parameter.secret && !text.is_empty() {
-        let fault = Failure::usage(format!(
+        let fault = CommandError::usage(format!(
             "`{written}` is a secret, and everybody on this machine can see the command line"
         ));
         return Err(fault.help(format!("write `{written}=@env:NAME` or `{written}=@file:PATH`")));
@@ -225,14 +229,16 @@ fn parse_literal(parameter: &Parameter, written: &str, text: &str) -> Result<Val
         return Err(not_a_file(written));
     }
     // An empty segment, `.` or `..` would lead to another path.
-    if parameter.place == Place::Path && matches!(text, "" | "." | "..") {
-        return Err(Failure::usage(format!("`{text}` is not allowed as `{written}` in a path")));
+    if parameter.place == ParameterLocation::Path && matches!(text, "" | "." | "..") {
+        return Err(CommandError::usage(format!(
+            "`{text}` is not allowed as `{written}` in a path"
+        )));
     }
     match parse_plain(parameter.value, text) {
         Ok(json) => Ok(Value::Plain(json)),
         Err(fault) => {
             let error = fault.error.map(|error| anyhow::anyhow!("`{written}` {error}"));
-            Err(Failure { error, ..fault })
+            Err(CommandError { error, ..fault })
         }
     }
 }
@@ -241,7 +247,7 @@ fn parse_literal(parameter: &Parameter, written: &str, text: &str) -> Result<Val
 ///
 /// # Errors
 /// The end of a message that starts with the name.
-fn parse_plain(kind: Type, text: &str) -> Result<Json, Failure> {
+fn parse_plain(kind: Type, text: &str) -> Result<Json, CommandError> {
     let item = match kind {
         Type::Words(words) => Type::Word(words),
         Type::Integers => Type::Integer,
@@ -256,15 +262,15 @@ fn parse_plain(kind: Type, text: &str) -> Result<Json, Failure> {
         Type::Integer => text
             .parse::<i64>()
             .map(Json::from)
-            .map_err(|_| Failure::usage(format!("must be a whole number, not `{text}`"))),
+            .map_err(|_| CommandError::usage(format!("must be a whole number, not `{text}`"))),
         Type::Boolean => text
             .parse::<bool>()
             .map(Json::from)
-            .map_err(|_| Failure::usage(format!("must be `true` or `false`, not `{text}`"))),
+            .map_err(|_| CommandError::usage(format!("must be `true` or `false`, not `{text}`"))),
         Type::Date if !text.is_empty() && (text.len() != 10 || text.parse::<Date>().is_err()) => {
-            Err(Failure::usage(format!("must be a date such as `2099-01-31`, not `{text}`")))
+            Err(CommandError::usage(format!("must be a date such as `2099-01-31`, not `{text}`")))
         }
-        Type::Time if text.parse::<Timestamp>().is_err() => Err(Failure::usage(format!(
+        Type::Time if text.parse::<Timestamp>().is_err() => Err(CommandError::usage(format!(
             "must be a time such as `2099-01-31T12:00:00Z`, not `{text}`"
         ))),
         Type::Level => parse_level(text),
@@ -282,37 +288,37 @@ fn parse_plain(kind: Type, text: &str) -> Result<Json, Failure> {
 }
 
 /// Parses objects as JSON; the service checks the values of their keys.
-fn parse_objects(keys: &[Parameter], text: &str) -> Result<Json, Failure> {
+fn parse_objects(keys: &[Parameter], text: &str) -> Result<Json, CommandError> {
     let list: Vec<Object> = serde_json::from_str(text).map_err(|_| {
-        Failure::usage("must be a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
+        CommandError::usage("must be a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
     })?;
     let names: Vec<_> = keys.iter().map(|key| key.name).collect();
     match list.iter().flat_map(Object::keys).find(|name| !names.contains(&name.as_str())) {
         None => Ok(list.into_iter().map(Json::Object).collect()),
-        Some(name) => Err(Failure::usage(format!("has no key `{name}`"))
+        Some(name) => Err(CommandError::usage(format!("has no key `{name}`"))
             .help(format!("it has {}", alternatives(&names)))),
     }
 }
 
-fn parse_word(words: &[&str], text: &str) -> Result<Json, Failure> {
+fn parse_word(words: &[&str], text: &str) -> Result<Json, CommandError> {
     if words.contains(&text) {
         return Ok(text.into());
     }
-    let fault = Failure::usage(format!("must be {}, not `{text}`", alternatives(words)));
-    Err(Failure { help: did_you_mean(text, words.iter().copied()), ..fault })
+    let fault = CommandError::usage(format!("must be {}, not `{text}`", alternatives(words)));
+    Err(CommandError { help: did_you_mean(text, words.iter().copied()), ..fault })
 }
 
 /// The number of a level, which may be written as a word (reference 1, 2.1).
-fn parse_level(text: &str) -> Result<Json, Failure> {
+fn parse_level(text: &str) -> Result<Json, CommandError> {
     const NO_ACCESS: &str = "no_access";
     if text == "0" || text.eq_ignore_ascii_case(NO_ACCESS) {
         return Ok(0.into());
     }
     let written = text.parse::<u8>().map_or_else(|_| Json::from(text), Json::from);
-    Level::parse(&written).map(|level| level.number.into()).ok_or_else(|| {
+    AccessLevel::parse(&written).map(|level| level.number.into()).ok_or_else(|| {
         let words: Vec<_> =
             std::iter::once(NO_ACCESS).chain(LEVELS.iter().map(|level| level.word)).collect();
-        Failure::usage(format!("must be a level ({}), not `{text}`", alternatives(&words)))
+        CommandError::usage(format!("must be a level ({}), not `{text}`", alternatives(&words)))
     })
 }
 
@@ -321,12 +327,12 @@ fn build_request<E: Copy>(operation: Op<E>, given: Vec<Arg>) -> Request<E> {
     let mut body = BTreeMap::new();
     for Arg { parameter, key, value } in given {
         match parameter.place {
-            Place::Path => request = request.arg(parameter.name, url_text(&value)),
-            Place::Query => {
+            ParameterLocation::Path => request = request.arg(parameter.name, url_text(&value)),
+            ParameterLocation::Query => {
                 let key = key.map_or_else(String::new, |key| format!("[{key}]"));
                 request = request.query(parameter.name.to_owned() + &key, url_text(&value));
             }
-            Place::Body => {
+            ParameterLocation::Body => {
                 let Some(key) = key else {
                     body.insert(parameter.name.to_owned(), value);
                     continue;

@@ -11,7 +11,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::CommandFactory as _;
 
-use super::{Cli, CommandResult, ConnectArgs, Context, Exit, Failure};
+use super::{Cli, CommandError, CommandResult, ConnectArgs, Exit, RunContext};
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
     catalogue::operations,
@@ -77,7 +77,7 @@ enum AnswerFormat {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let Some(id) = args.operation.as_deref().filter(|_| !args.list) else {
         let text = if args.list { help::list_text() } else { general_help() };
         return cx.output.print(&text).map(|()| Exit::Success);
@@ -100,9 +100,9 @@ fn general_help() -> String {
         .map_or_else(String::new, |call| call.render_help().to_string())
 }
 
-fn find_operation(id: &str) -> Result<AnyOp, Failure> {
+fn find_operation(id: &str) -> Result<AnyOp, CommandError> {
     operations::find(id).ok_or_else(|| {
-        let failure = Failure::usage(format!("unknown operation `{id}`"));
+        let failure = CommandError::usage(format!("unknown operation `{id}`"));
         match nearest_id(id) {
             Some(near) => failure.help(format!("did you mean `{near}`?")),
             None => failure.help("`undrift call --list` lists all of them"),
@@ -119,7 +119,11 @@ fn nearest_id(written: &str) -> Option<&'static str> {
 }
 
 /// The request for the arguments. Reports all their faults.
-fn prepare<E: Copy>(operation: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, Failure> {
+fn prepare<E: Copy>(
+    operation: Op<E>,
+    args: &Args,
+    cx: &RunContext,
+) -> Result<Request<E>, CommandError> {
     let page = args.page.map(|page| format!("page={page}"));
     let per_page = args.per_page.map(|per_page| format!("per_page={per_page}"));
     let all: Vec<_> = args.arguments.iter().cloned().chain(page).chain(per_page).collect();
@@ -128,7 +132,7 @@ fn prepare<E: Copy>(operation: Op<E>, args: &Args, cx: &Context) -> Result<Reque
     }
     arguments::request_for(operation, &all).map_err(|faults| {
         faults.iter().for_each(|fault| cx.output.eprint_failure(fault));
-        Failure::reported(Exit::Usage)
+        CommandError::reported(Exit::Usage)
     })
 }
 
@@ -140,8 +144,8 @@ fn prepare<E: Copy>(operation: Op<E>, args: &Args, cx: &Context) -> Result<Reque
 async fn open<E: Copy>(
     operation: Op<E>,
     args: &Args,
-    cx: &Context,
-) -> Result<(ReadClient, Request<E>), Failure> {
+    cx: &RunContext,
+) -> Result<(ReadClient, Request<E>), CommandError> {
     let request = prepare(operation, args, cx)?;
     let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
     let hosts = config.service.import_hosts.names().into_iter();
@@ -156,7 +160,7 @@ async fn open<E: Copy>(
 }
 
 /// Why a secret or a file of the request cannot be used. Nothing is sent then.
-fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
+fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<CommandError> {
     let missing = secrets.missing().next().map(|(_, reason)| reason.clone());
     let missing = missing.or_else(|| {
         request.body_fields()?.values().find_map(|value| match value {
@@ -164,16 +168,16 @@ fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
             Value::Plain(_) | Value::Secret(_) => None,
         })
     });
-    missing.map(Failure::usage)
+    missing.map(CommandError::usage)
 }
 
 async fn read(
     (client, request): (ReadClient, Request<Read>),
     args: &Args,
-    cx: &Context,
+    cx: &RunContext,
 ) -> CommandResult {
     let row = request.operation;
-    let is_list = row.answer == operation::Answer::List && !request.has_query("page");
+    let is_list = row.answer == operation::ResponseBody::List && !request.has_query("page");
     let answer = if !is_list {
         let answer = client.get_optional(request, &[]).await;
         answer.map(|answer| answer.map_or(Json::Null, |answer| answer.body))
@@ -191,7 +195,7 @@ async fn read(
 async fn write(
     (client, request): (ReadClient, Request<Write>),
     args: &Args,
-    cx: &Context,
+    cx: &RunContext,
 ) -> CommandResult {
     let row = request.operation;
     if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
@@ -211,10 +215,10 @@ async fn write(
 
 /// The failure of a call; `refused` is the exit code if the service refuses something that is
 /// allowed in general.
-fn call_failure(error: ApiError, refused: Exit) -> Failure {
+fn call_failure(error: ApiError, refused: Exit) -> CommandError {
     let lost = error.in_doubt_since().is_some();
     let exit = Exit::from_request(&error, refused);
-    let failure = Failure { exit, ..Failure::from(error) };
+    let failure = CommandError { exit, ..CommandError::from(error) };
     if lost {
         failure.help("look whether it was carried out before you send it again")
     } else {
@@ -223,7 +227,12 @@ fn call_failure(error: ApiError, refused: Exit) -> Failure {
 }
 
 /// Writes an answer to stdout.
-fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result<(), Failure> {
+fn print(
+    row: &Operation,
+    mut answer: Json,
+    args: &Args,
+    cx: &RunContext,
+) -> Result<(), CommandError> {
     if !args.show_secrets {
         mask(row, &mut answer);
     }
@@ -242,7 +251,7 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
             AnswerFormat::Ndjson => serde_json::to_string(&line),
             AnswerFormat::Json => serde_json::to_string_pretty(&line),
         };
-        text += &line.map_err(|error| Failure::new(Exit::Internal, error))?;
+        text += &line.map_err(|error| CommandError::new(Exit::Internal, error))?;
         text += "\n";
     }
     cx.output.print_data(&escape_unsafe(&text))

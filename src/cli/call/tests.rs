@@ -6,7 +6,8 @@ use serde_json::json;
 use super::{arguments::request_for, *};
 use crate::{
     api::{
-        Failure as Why, Phase, SendError, Service, Settings, Transport, WireRequest, WireResponse,
+        ClientSettings, RequestPhase, SendError, ServiceAddress, Transport, TransportError as Why,
+        WireRequest, WireResponse,
     },
     operation::{
         FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT, IMPORT_EXTSERVER,
@@ -441,7 +442,7 @@ fn an_operation_is_found_by_its_id_or_suggested() {
 
 /// A service that gives every request the same answer.
 #[derive(Debug)]
-struct Always(Result<u16, (Phase, Why)>);
+struct Always(Result<u16, (RequestPhase, Why)>);
 
 impl Transport for Always {
     fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
@@ -456,9 +457,9 @@ impl Transport for Always {
     }
 }
 
-fn client(answer: Result<u16, (Phase, Why)>) -> ReadClient {
-    let service = Service::parse("https://example.org", false).unwrap();
-    ReadClient::new(service, Arc::new(Always(answer)), Arc::default(), Settings::default())
+fn client(answer: Result<u16, (RequestPhase, Why)>) -> ReadClient {
+    let service = ServiceAddress::parse("https://example.org", false).unwrap();
+    ReadClient::new(service, Arc::new(Always(answer)), Arc::default(), ClientSettings::default())
 }
 
 #[tokio::test]
@@ -471,7 +472,7 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
         (Ok(404), 10, 6),
         (Ok(409), 10, 6),
         (Ok(422), 10, 6),
-        (untrusted(Phase::NotSent), 8, 8),
+        (untrusted(RequestPhase::NotSent), 8, 8),
     ] {
         let error =
             client(answer).get_optional(PROJECT_GET.request().arg("id", 1), &[]).await.unwrap_err();
@@ -488,7 +489,7 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
 
 #[tokio::test]
 async fn a_write_without_an_answer_may_have_been_carried_out() {
-    for answer in [Ok(500), Ok(503), Err((Phase::MaybeSent, Why::Network))] {
+    for answer in [Ok(500), Ok(503), Err((RequestPhase::MaybeSent, Why::Network))] {
         let error = WriteClient::new(client(answer))
             .send(PROJECT_FORK.request().arg("id", 1))
             .await

@@ -8,7 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{CommandResult, ConnectArgs, Context, Endpoint, Environment, Exit, Failure, input};
+use super::{
+    CommandError, CommandResult, ConnectArgs, Endpoint, Environment, Exit, RunContext, input,
+};
 use crate::{
     api::WriteClient,
     comment::{self, Comment, CommentError, CommentOutcome, MAX_BODY_CHARS, MergeRequestRef},
@@ -51,7 +53,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let target = args.target(&cx.env)?;
     let (marker, texts) = read_reports(&args.report)?;
     let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
@@ -69,51 +71,51 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
 
 impl Args {
     /// The merge request, from the options or else from the variables of the job.
-    fn target(&self, env: &Environment) -> Result<MergeRequestRef, Failure> {
+    fn target(&self, env: &Environment) -> Result<MergeRequestRef, CommandError> {
         let merge_request = match self.merge_request {
             Some(number) => Some(number),
             None => job_number(env, &[NUMBER_NAME])?,
         };
         let project = match &self.project {
             Some(project) if project.trim().is_empty() => {
-                return Err(Failure::usage("`--project` is empty"));
+                return Err(CommandError::usage("`--project` is empty"));
             }
             Some(project) => Some(project.clone()),
             None => job_number(env, &PROJECT_NAMES)?.map(|id| id.to_string()),
         };
         match (project, merge_request) {
             (Some(project), Some(merge_request)) => Ok(MergeRequestRef { project, merge_request }),
-            (_, None) => Err(Failure::usage(format!(
+            (_, None) => Err(CommandError::usage(format!(
                 "no merge request given: {NUMBER_NAME} is not set"
             ))
             .help("run it in a job of a merge request, or pass `--project` and `--merge-request`")),
-            (None, _) => Err(Failure::usage("no project given").help("pass `--project`")),
+            (None, _) => Err(CommandError::usage("no project given").help("pass `--project`")),
         }
     }
 }
 
 /// The id or number in the first of these variables of the job, which anybody may have set.
-fn job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>, Failure> {
+fn job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>, CommandError> {
     let Some((name, value)) = env.first_of(names) else { return Ok(None) };
     let is_number = value.chars().all(|c| c.is_ascii_digit());
     let number = value.parse().ok().filter(|number| is_number && *number > 0);
     number.map(Some).ok_or_else(|| {
         let shown: String = value.chars().take(40).collect();
-        Failure::usage(format!("{name} must be a number from 1, not `{}`", escape(&shown)))
+        CommandError::usage(format!("{name} must be a number from 1, not `{}`", escape(&shown)))
             .help("pass `--project` and `--merge-request` instead")
     })
 }
 
 /// The marker of the reports in `paths`, and the text of each: together they are the comment.
-fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), Failure> {
-    let [first, others @ ..] = paths else { return Err(Failure::usage("no report given")) };
+fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), CommandError> {
+    let [first, others @ ..] = paths else { return Err(CommandError::usage("no report given")) };
     let (marker, text) = read_report(first)?;
     let mut texts = vec![text];
     for path in others {
         let (other, text) = read_report(path)?;
         if other != marker {
             let help = "make all of them with the same `--marker`";
-            let failure = Failure::usage(format!("`{}` has another marker", path.display()));
+            let failure = CommandError::usage(format!("`{}` has another marker", path.display()));
             return Err(failure.help(help));
         }
         let text = text.split_once('\n').map_or("", |(_, text)| text);
@@ -126,14 +128,14 @@ fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), Failure> {
 }
 
 /// The failure if `what` does not fit into a comment.
-fn too_long(what: &str) -> Failure {
-    Failure::usage(format!(
+fn too_long(what: &str) -> CommandError {
+    CommandError::usage(format!(
         "{what}: more than {MAX_BODY_CHARS} characters, the maximum of a comment"
     ))
 }
 
 /// The marker and the text of the report in `path`.
-fn read_report(path: &Path) -> Result<(Marker, String), Failure> {
+fn read_report(path: &Path) -> Result<(Marker, String), CommandError> {
     let shown = path.display();
     let bytes =
         input::bytes(path, MAX_REPORT_BYTES).map_err(|error| input::cannot_read(path, &error))?;
@@ -141,19 +143,19 @@ fn read_report(path: &Path) -> Result<(Marker, String), Failure> {
         return Err(too_long(&format!("`{shown}`")));
     }
     let body = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("`{shown}` is not UTF-8 text")))?;
+        .map_err(|_| CommandError::usage(format!("`{shown}` is not UTF-8 text")))?;
     if body.chars().count() > MAX_BODY_CHARS {
         return Err(too_long(&format!("`{shown}`")));
     }
     let Some(marker) = Marker::of(&body) else {
-        let failure = Failure::usage(format!(
+        let failure = CommandError::usage(format!(
             "`{shown}` is not a report for a comment: its first line is not a marker"
         ));
         return Err(failure.help("make it with `undrift plan --out markdown=FILE`"));
     };
     if let Some(line) = body.lines().position(is_command) {
         let line = line + 1;
-        let failure = Failure::usage(format!(
+        let failure = CommandError::usage(format!(
             "`{shown}`:{line}: a line must not begin with a slash: the service would carry it out as a command"
         ));
         return Err(failure);
@@ -173,21 +175,21 @@ fn refuse_token(
     endpoint: &Endpoint,
     secrets: &Secrets,
     env: &Environment,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let mut reports = paths.iter().zip(texts);
     if let Some((path, _)) = reports.find(|(_, text)| secrets.redacted(text) != **text) {
         let path = path.display();
-        return Err(Failure::usage(format!("`{path}` holds the token; it is not sent")));
+        return Err(CommandError::usage(format!("`{path}` holds the token; it is not sent")));
     }
     if env.get(JOB_TOKEN_NAME) == Some(endpoint.token.expose()) {
         let text = anyhow::anyhow!("the job's own token (CI_JOB_TOKEN) may not write comments");
-        return Err(Failure::new(Exit::Denied, text).help(TOKEN_HELP));
+        return Err(CommandError::new(Exit::Denied, text).help(TOKEN_HELP));
     }
     Ok(())
 }
 
 /// The failure if a comment could not be made.
-fn comment_failure(error: CommentError, target: &MergeRequestRef) -> Failure {
+fn comment_failure(error: CommentError, target: &MergeRequestRef) -> CommandError {
     let api_error = error.error();
     let in_doubt = api_error.in_doubt_since().is_some();
     let refused = match &error {
@@ -210,7 +212,7 @@ fn comment_failure(error: CommentError, target: &MergeRequestRef) -> Failure {
         _ => api_error.hint().map(str::to_owned),
     };
     let error = anyhow::Error::new(error).context(escape(&target.to_string()).to_string());
-    Failure { help, ..Failure::new(exit, error) }
+    CommandError { help, ..CommandError::new(exit, error) }
 }
 
 /// The result of the command, as text.

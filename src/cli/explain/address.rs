@@ -6,24 +6,24 @@ use super::Args;
 use crate::{
     address::{Glob, Selector},
     catalogue,
-    cli::{CommandResult, Context, Exit, Failure, SessionArgs, SessionBuilder},
+    cli::{CommandError, CommandResult, Exit, RunContext, SessionArgs, SessionBuilder},
     desired::{Container, Declared, Desired},
     kind::{Section, Shape},
-    manifest::{self, Options, Surroundings, schema},
+    manifest::{self, LoadEnvironment, Options, schema},
     report::terminal::explain::{self, Subject},
     text::{did_you_mean, listed},
 };
 
 /// Explains an address.
-pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let (path, rest) = args
         .subject
         .split_once('#')
         .map_or((&*args.subject, None), |(path, rest)| (path, Some(rest)));
-    let glob = Glob::over_paths(path).map_err(Failure::usage)?;
+    let glob = Glob::over_paths(path).map_err(CommandError::usage)?;
     let loaded = manifest::load_with(
         &args.dir,
-        &Surroundings::of_process(),
+        &LoadEnvironment::of_process(),
         &Options { traced: &[glob], ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {
@@ -41,7 +41,8 @@ pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     }
     let address = subject.address();
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
-    let only = Selector::parse(&format!("{}{section}", address.path)).map_err(Failure::usage)?;
+    let only =
+        Selector::parse(&format!("{}{section}", address.path)).map_err(CommandError::usage)?;
     let session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, vec![only]);
     let session = SessionBuilder::new(&session).open(cx).await?;
     let (plan, live) = session.inspect().await?;
@@ -55,7 +56,7 @@ pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
 }
 
 /// The documentation of the field in `subject`.
-fn documentation(subject: &Subject<'_>) -> Option<schema::Known> {
+fn documentation(subject: &Subject<'_>) -> Option<schema::NameDescription> {
     let kind = subject.container.scope.document();
     let field = (!subject.field.is_empty()).then(|| subject.field.join("."))?;
     schema::describe_name(&format!("{kind} {}.{field}", subject.section?.section))
@@ -68,7 +69,7 @@ fn find_subject<'d>(
     desired: &'d Desired,
     path: &str,
     rest: Option<&str>,
-) -> Result<Subject<'d>, Failure> {
+) -> Result<Subject<'d>, CommandError> {
     let container = desired.container(path).ok_or_else(|| undeclared(path, desired))?;
     let Some(rest) = rest else {
         return Ok(Subject { container, section: None, entry: None, field: Vec::new() });
@@ -80,7 +81,7 @@ fn find_subject<'d>(
         let declared: Vec<_> = container.section_names().collect();
         let noun = container.scope.noun();
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
-        return Err(with_similar(Failure::usage(message), name, declared));
+        return Err(with_similar(CommandError::usage(message), name, declared));
     };
     let (entry, field) = match (section.shape, within) {
         (Shape::List, None) => (None, None),
@@ -115,7 +116,7 @@ fn find_entry<'d, 'w>(
     container: &'d Container,
     section: Section,
     within: &'w str,
-) -> Result<(&'d str, &'d Declared, Option<&'w str>), Failure> {
+) -> Result<(&'d str, &'d Declared, Option<&'w str>), CommandError> {
     let declared = container.section(section.section);
     let entries = declared.map_or(&[][..], |declared| &declared.entries);
     let address = container.address().section(section.section);
@@ -133,7 +134,7 @@ fn find_entry<'d, 'w>(
     found.map(|(entry, field)| (entry.key.as_str(), &entry.fields, field)).ok_or_else(|| {
         let message = format!("`{address}` declares no {} `{within}`", section.noun);
         with_similar(
-            Failure::usage(message),
+            CommandError::usage(message),
             within,
             entries.iter().map(|entry| entry.key.as_str()),
         )
@@ -141,7 +142,11 @@ fn find_entry<'d, 'w>(
 }
 
 /// The names that lead to the field `written`, if it is declared.
-fn find_field(section: Section, fields: &Declared, written: &str) -> Result<Vec<String>, Failure> {
+fn find_field(
+    section: Section,
+    fields: &Declared,
+    written: &str,
+) -> Result<Vec<String>, CommandError> {
     // In flattened fields, dots are part of the name.
     let name = fields.keys().find(|name| match written.strip_prefix(name) {
         Some("") => true,
@@ -155,28 +160,28 @@ fn find_field(section: Section, fields: &Declared, written: &str) -> Result<Vec<
     });
     let Some(name) = name else {
         let message = format!("`{written}` of `{}` is not declared there", section.section);
-        return Err(with_similar(Failure::usage(message), written, fields.keys()));
+        return Err(with_similar(CommandError::usage(message), written, fields.keys()));
     };
     let within = written[name.len()..].split('.').filter(|name| !name.is_empty());
     Ok(std::iter::once(name).chain(within).map(str::to_owned).collect())
 }
 
 /// The failure if no manifest declares `path`.
-fn undeclared(path: &str, desired: &Desired) -> Failure {
-    let failure = Failure::usage(format!("no manifest declares a group or project `{path}`"));
+fn undeclared(path: &str, desired: &Desired) -> CommandError {
+    let failure = CommandError::usage(format!("no manifest declares a group or project `{path}`"));
     with_similar(failure, path, desired.containers.iter().map(|container| &*container.path))
 }
 
 /// Adds similar names.
 fn with_similar<'n>(
-    failure: Failure,
+    failure: CommandError,
     written: &str,
     names: impl IntoIterator<Item = &'n str>,
-) -> Failure {
+) -> CommandError {
     let names: BTreeSet<_> = names.into_iter().collect();
     let help = did_you_mean(written, names.iter().copied()).or_else(|| {
         let some: Vec<_> = names.iter().copied().take(8).collect();
         (!some.is_empty()).then(|| format!("declared, among others: {}", listed(&some)))
     });
-    Failure { help, ..failure }
+    CommandError { help, ..failure }
 }

@@ -2,11 +2,13 @@
 
 mod address;
 
-use super::{CommandResult, ConnectArgs, Context, Exit, Failure, ManifestFolder, exit::HELP};
+use super::{
+    CommandError, CommandResult, ConnectArgs, Exit, ManifestFolder, RunContext, exit::HELP,
+};
 use crate::{
     desired::Guard,
     diagnostic::codes,
-    manifest::{self, Surroundings, schema},
+    manifest::{self, LoadEnvironment, schema},
     report::terminal::explain,
     text::{alternatives, did_you_mean},
 };
@@ -30,7 +32,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let subject = &args.subject;
     if subject.contains(['#', '/']) {
         return address::run(&args, cx).await;
@@ -54,7 +56,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
         return Ok(Exit::Success);
     }
     // The path of a top-level group looks like any other word.
-    let loaded = manifest::load(&args.dir, &Surroundings::of_process());
+    let loaded = manifest::load(&args.dir, &LoadEnvironment::of_process());
     let mut declared = loaded.desired.iter().flat_map(|desired| &desired.containers);
     if declared.any(|container| container.path.eq_ignore_ascii_case(subject)) {
         return address::run(&args, cx).await;
@@ -72,10 +74,10 @@ fn explain_guard(name: &str) -> Option<String> {
 }
 
 /// The failure if nothing is called `what`, with similar names.
-fn unknown_name(subject: &str) -> Failure {
+fn unknown_name(subject: &str) -> CommandError {
     const OTHERWISE: &str =
         "name a field such as `settings.merge_method`, or the code in the brackets of a message";
-    let failure = Failure::usage(format!("unknown name `{subject}`"));
+    let failure = CommandError::usage(format!("unknown name `{subject}`"));
     let several = schema::names_ending_in(subject);
     if !several.is_empty() {
         return failure.help(format!("did you mean {}?", alternatives(&several)));

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use super::{
-    super::{Context, Failure},
+    super::{CommandError, RunContext},
     LiveStates,
 };
 use crate::{
     apply,
-    export::Written,
+    export::Export,
     kind::Created,
-    manifest::{self, Config, RESERVED, Surroundings},
+    manifest::{self, Config, LoadEnvironment, RESERVED},
     observe::Observer,
     plan,
     secret::{Reference, Secrets},
@@ -23,18 +23,18 @@ use crate::{
 /// # Errors
 /// If all further requests would fail too.
 pub(super) async fn verify(
-    written: &Written,
+    written: &Export,
     mut lives: LiveStates,
     observer: &Observer,
     config: &Config,
-    cx: &Context,
-) -> Result<Vec<String>, Failure> {
+    cx: &RunContext,
+) -> Result<Vec<String>, CommandError> {
     let files = written
         .files
         .iter()
         .filter(|file| file.path.ends_with(".yaml") && !RESERVED.contains(&file.path.as_str()));
     let texts = files.map(|file| (file.path.as_str().into(), file.text.clone()));
-    let today = Surroundings::of_process().today;
+    let today = LoadEnvironment::of_process().today;
     let desired = match manifest::load_texts(texts, today, config) {
         Ok(desired) => desired,
         Err(diagnostics) => {
@@ -46,9 +46,9 @@ pub(super) async fn verify(
     let values = values.map(|(name, value)| (name.clone(), value.expose().to_owned()));
     let mut secrets = Secrets::new("", values);
     secrets.resolve(written.secrets.keys().cloned().map(Reference::Env));
-    let settings = plan::Settings {
+    let settings = plan::PlanSettings {
         created: Created::default(),
-        ..plan::Settings::of(observer.caller().clone(), Arc::new(secrets), &desired)
+        ..plan::PlanSettings::of(observer.caller().clone(), Arc::new(secrets), &desired)
     };
     let mut wrong = Vec::new();
     for container in &desired.containers {

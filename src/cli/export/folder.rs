@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
-    cli::{Failure, cannot_write, write_files},
-    export::Written,
+    cli::{CommandError, cannot_write, write_files},
+    export::Export,
     manifest::RESERVED,
 };
 
@@ -19,19 +19,19 @@ const SCHEMA: &str = "schemas/manifest.schema.json";
 ///
 /// # Errors
 /// If there is something in it.
-pub(super) fn check(root: &Path) -> Result<(), Failure> {
+pub(super) fn check(root: &Path) -> Result<(), CommandError> {
     let names = match fs::read_dir(root) {
         Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => Err(error),
     };
     let names = names.map_err(|error| {
-        Failure::usage(format!("cannot read the folder `{}`: {error}", root.display()))
+        CommandError::usage(format!("cannot read the folder `{}`: {error}", root.display()))
     })?;
     if names.iter().all(|name| name.as_encoded_bytes().starts_with(b".")) {
         return Ok(());
     }
-    let failure = Failure::usage(format!("`{}` is not empty", root.display()));
+    let failure = CommandError::usage(format!("`{}` is not empty", root.display()));
     Err(failure.help("choose another folder, or pass `--update` to add to its manifests"))
 }
 
@@ -41,9 +41,9 @@ pub(super) fn check(root: &Path) -> Result<(), Failure> {
 /// If something cannot be written; then nothing has changed.
 pub(super) fn write(
     root: &Path,
-    written: &Written,
+    written: &Export,
     secrets: Option<&Path>,
-) -> Result<usize, Failure> {
+) -> Result<usize, CommandError> {
     let files = written.files.iter().map(|file| {
         let path = root.join(&file.path);
         let is_manifest = !RESERVED.contains(&file.path.as_str());
@@ -80,7 +80,7 @@ pub(super) fn modeline(path: &Path) -> String {
 }
 
 /// The variables to set before applying.
-fn example(written: &Written) -> String {
+fn example(written: &Export) -> String {
     let names = written.secrets.keys().map(|name| format!("{name}=''\n"));
     let names = names.collect::<String>();
     format!("# Values of the references in the manifests.\n{names}")
@@ -90,17 +90,17 @@ fn example(written: &Written) -> String {
 ///
 /// # Errors
 /// Why it cannot be used.
-pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), Failure> {
+pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), CommandError> {
     let [parent, folder] = [folder_of(file), folder].map(|path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.canonicalize().unwrap_or(path)
     });
     if parent.starts_with(folder) {
-        let failure = Failure::usage("`--secrets` must not name a file among the manifests");
+        let failure = CommandError::usage("`--secrets` must not name a file among the manifests");
         return Err(failure.help("manifests are committed to Git, secrets must not be"));
     }
     if file.exists() {
-        let failure = Failure::usage(format!("`{}` already exists", file.display()));
+        let failure = CommandError::usage(format!("`{}` already exists", file.display()));
         return Err(failure.help("choose another file"));
     }
     Ok(())
@@ -108,7 +108,7 @@ pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), Failure> {
 
 /// Writes the values as shell assignments, readable only by the owner. What the service does not
 /// show is left empty.
-fn write_secrets(file: &Path, written: &Written) -> io::Result<()> {
+fn write_secrets(file: &Path, written: &Export) -> io::Result<()> {
     let mut text = String::new();
     for (name, value) in &written.secrets {
         text += &if written.unshown.contains(name) {

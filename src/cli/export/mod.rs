@@ -17,17 +17,17 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::{CommandResult, ConnectArgs, Context, Endpoint, Exit, Failure, Progress};
+use super::{CommandError, CommandResult, ConnectArgs, Endpoint, Exit, Progress, RunContext};
 use crate::{
     address::{Glob, Selector},
     catalogue,
     desired::Container,
     diagnostic::Diagnostics,
-    export::{self, ExportBuilder, Settings, Values, Written},
+    export::{self, Export, ExportBuilder, ExportSettings, Values},
     field::Scope,
     live::Live,
     manifest::{
-        Config, Manages, Surroundings,
+        Config, LoadEnvironment, Manages,
         config::{self, FILE},
     },
     observe::{Existing, Observer},
@@ -100,24 +100,24 @@ fn values() -> impl TypedValueParser<Value = Values> {
 
 impl Args {
     /// Refuses options that contradict each other, before anything is read.
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), CommandError> {
         let names: Vec<_> = catalogue::everywhere().map(|section| section.section).collect();
         if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
-            let failure = Failure::usage(format!("unknown section `{}`", escape(name)));
+            let failure = CommandError::usage(format!("unknown section `{}`", escape(name)));
             let near = did_you_mean(name, names.iter().copied());
             return Err(failure.help(near.unwrap_or_else(|| {
                 "`undrift schema` and docs/reference/fields.md list all sections".into()
             })));
         }
         if self.update && self.values == Values::Env {
-            let failure = Failure::usage("`--values env` cannot be combined with `--update`");
+            let failure = CommandError::usage("`--values env` cannot be combined with `--update`");
             return Err(failure.help("export into an empty folder to get references"));
         }
         let without_values = [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
         if let Some((option, _)) = without_values.into_iter().find(|(_, is_given)| *is_given)
             && self.values != Values::Env
         {
-            let failure = Failure::usage(format!("`{option}` needs `--values env`"));
+            let failure = CommandError::usage(format!("`{option}` needs `--values env`"));
             return Err(failure.help("add `--values env` to write references instead of values"));
         }
         Ok(())
@@ -128,9 +128,9 @@ impl Args {
         &self,
         observer: &Observer,
         manages: Option<&Manages>,
-    ) -> Result<Settings, Failure> {
+    ) -> Result<ExportSettings, CommandError> {
         let release = observer.release().await?;
-        Ok(Settings {
+        Ok(ExportSettings {
             caller: observer.caller().clone(),
             release,
             values: self.values,
@@ -147,7 +147,7 @@ impl Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     args.check()?;
     let empty = folder::check(&args.dir);
     if args.update && empty.is_err() {
@@ -174,8 +174,8 @@ async fn read(
     args: &Args,
     endpoint: &Endpoint,
     (config, manages): (&Config, Option<&Manages>),
-    cx: &Context,
-) -> Result<(Written, Exit), Failure> {
+    cx: &RunContext,
+) -> Result<(Export, Exit), CommandError> {
     let secrets = Arc::new(endpoint.secrets());
     let client = args.connect.client(endpoint, config, secrets, &cx.output)?;
     let observer = Observer::connect(client).await?;
@@ -186,7 +186,7 @@ async fn read(
         .map(|(scope, path)| export::readable_container(scope, path, &settings))
         .collect();
     if containers.is_empty() {
-        return Err(Failure::usage("`--only` and `--exclude` select nothing"));
+        return Err(CommandError::usage("`--only` and `--exclude` select nothing"));
     }
     let progress = Progress::reading(containers.iter(), observer.client(), &cx.output);
     let found = RefCell::new((ExportBuilder::new(settings, existing.deleting), LiveStates::new()));
@@ -224,7 +224,11 @@ async fn read(
 ///
 /// # Errors
 /// If something was not read, without `--partial`.
-fn report_unread(builder: &mut ExportBuilder, args: &Args, cx: &Context) -> Result<bool, Failure> {
+fn report_unread(
+    builder: &mut ExportBuilder,
+    args: &Args,
+    cx: &RunContext,
+) -> Result<bool, CommandError> {
     eprint_missing("could not read", builder.missing(), cx);
     eprint_missing("left out", builder.left_out(), cx);
     let missing = builder.missing().len();
@@ -234,24 +238,26 @@ fn report_unread(builder: &mut ExportBuilder, args: &Args, cx: &Context) -> Resu
     Ok(missing == 0 && (args.partial || builder.left_out().is_empty()))
 }
 
-fn eprint_missing(words: &str, all: &[export::Missing], cx: &Context) {
-    let line = |one: &export::Missing| format!("warning: {words} {}: {}", one.what, one.cause);
-    let key = |one: &export::Missing| one.cause.message.replace(&one.cause.request, "");
+fn eprint_missing(words: &str, all: &[export::IncompleteRead], cx: &RunContext) {
+    let line =
+        |one: &export::IncompleteRead| format!("warning: {words} {}: {}", one.what, one.cause);
+    let key = |one: &export::IncompleteRead| one.cause.message.replace(&one.cause.request, "");
     cx.output.eprint_lines(all, "object", key, [&line, &|one| one.what.clone()]);
 }
 
-fn nothing_written(why: &str) -> Failure {
-    let failure = Failure::new(Exit::Incomplete, anyhow::anyhow!("nothing was written: {why}"));
+fn nothing_written(why: &str) -> CommandError {
+    let failure =
+        CommandError::new(Exit::Incomplete, anyhow::anyhow!("nothing was written: {why}"));
     failure.help("run export again, or pass `--partial` to write the rest")
 }
 
 /// What the manifests in `folder` may declare: by the `undrift.yaml` that `check` would use. The
 /// folder may not exist yet.
-fn manages(folder: &Path, cx: &Context) -> Result<Option<Manages>, Failure> {
+fn manages(folder: &Path, cx: &RunContext) -> Result<Option<Manages>, CommandError> {
     let folder = std::path::absolute(folder)?;
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
     let mut diagnostics = Diagnostics::default();
-    let (_, config) = config::find(existing, &Surroundings::of_process(), &mut diagnostics);
+    let (_, config) = config::find(existing, &LoadEnvironment::of_process(), &mut diagnostics);
     if diagnostics.has_errors() {
         cx.output.refuse_errors(&diagnostics)?;
     }
@@ -261,10 +267,10 @@ fn manages(folder: &Path, cx: &Context) -> Result<Option<Manages>, Failure> {
 /// The requested groups and projects that exist, are selected, and may be declared.
 async fn find_existing(
     args: &Args,
-    settings: &Settings,
+    settings: &ExportSettings,
     observer: &Observer,
-    cx: &Context,
-) -> Result<Existing, Failure> {
+    cx: &RunContext,
+) -> Result<Existing, CommandError> {
     let mut existing = observer.existing(&args.paths).await?;
     if existing.personal > 0 {
         let personal = count(existing.personal, "project");
@@ -274,11 +280,11 @@ async fn find_existing(
         cx.output.eprint(&note);
     }
     if let Some(path) = existing.unmatched.first() {
-        let failure = Failure::usage(format!("nothing exists at `{}`", escape(path)));
+        let failure = CommandError::usage(format!("nothing exists at `{}`", escape(path)));
         return Err(failure.help("correct the path, or use a token that can see it"));
     }
     if existing.containers.is_empty() {
-        return Err(Failure::usage("everything there is marked for deletion"));
+        return Err(CommandError::usage("everything there is marked for deletion"));
     }
     existing.containers.retain(|_, (_, path)| settings.touches(path));
     stay_inside(&mut existing, settings, cx)?;
@@ -286,7 +292,11 @@ async fn find_existing(
 }
 
 /// Removes what the manifests must not declare, and names it.
-fn stay_inside(existing: &mut Existing, settings: &Settings, cx: &Context) -> Result<(), Failure> {
+fn stay_inside(
+    existing: &mut Existing,
+    settings: &ExportSettings,
+    cx: &RunContext,
+) -> Result<(), CommandError> {
     let Some(manages) = &settings.manages else { return Ok(()) };
     let all = std::mem::take(&mut existing.containers).into_iter();
     let (inside, outside): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -295,7 +305,8 @@ fn stay_inside(existing: &mut Existing, settings: &Settings, cx: &Context) -> Re
     let outside: Vec<_> = outside.into_values().map(|(_, path)| path).collect();
     existing.deleting.retain(|path| manages.holds(path));
     if existing.containers.is_empty() && !outside.is_empty() {
-        let failure = Failure::usage(format!("everything there is outside of `manages` in {FILE}"));
+        let failure =
+            CommandError::usage(format!("everything there is outside of `manages` in {FILE}"));
         return Err(failure.help("name another path or another folder, or extend `manages`"));
     }
     let paths = existing.containers.values().map(|(_, path)| path.clone());
@@ -313,7 +324,7 @@ fn stay_inside(existing: &mut Existing, settings: &Settings, cx: &Context) -> Re
     Ok(())
 }
 
-fn summary(args: &Args, written: &Written, files: usize) -> String {
+fn summary(args: &Args, written: &Export, files: usize) -> String {
     let counts = Scope::ALL.iter().filter_map(|scope| Some((written.count.get(scope)?, scope)));
     let counts = counts.filter(|(number, _)| **number > 0);
     let counted: Vec<_> = counts.map(|(number, scope)| count(*number, scope.noun())).collect();

@@ -11,16 +11,16 @@ use std::{
 
 use super::{Args, find_existing, folder, nothing_written, report_unread};
 use crate::{
-    absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
+    absorb::{self, AbsorbError, AbsorbRefusal, Absorbed, Compared, Contents, Goal, Mode},
     address::{Address, Selector},
     api::ApiError,
     cli::{
-        CommandResult, Context, Exit, Failure, Session,
+        CommandError, CommandResult, Exit, RunContext, Session,
         absorb::{ManifestTexts, compare, render_edits},
     },
     desired::{Container, Desired},
     diagnostic::FileName,
-    export::{self, Excerpt, ExportBuilder, Settings},
+    export::{self, Excerpt, ExportBuilder, ExportSettings},
     field::Scope,
     live::{Live, Presence},
     manifest::Manages,
@@ -35,18 +35,18 @@ use crate::{
 struct Differences {
     additions: Vec<Goal>,
     changes: Vec<Goal>,
-    refused: Vec<Refusal>,
+    refused: Vec<AbsorbRefusal>,
     /// The texts that are live and no secrets.
     plain: BTreeSet<String>,
 }
 
 impl ManifestTexts<'_> {
     /// The declarations of all manifests.
-    fn desired(&self) -> Result<Desired, Failure> {
+    fn desired(&self) -> Result<Desired, CommandError> {
         self.reload(&Contents::new()).map_err(|why| self.refuse_invalid(&why))
     }
 
-    fn refuse_invalid(&self, why: &str) -> Failure {
+    fn refuse_invalid(&self, why: &str) -> CommandError {
         self.cx.output.eprint(why);
         let failure = nothing_written("the extended manifests would have errors");
         failure.help("leave out what is named with `--exclude`, or declare it by hand")
@@ -81,13 +81,13 @@ impl ManifestTexts<'_> {
         &self,
         before: &Desired,
         mut goals: Vec<Goal>,
-        refused: &mut Vec<Refusal>,
-    ) -> Result<(Absorbed, Vec<Goal>), Failure> {
+        refused: &mut Vec<AbsorbRefusal>,
+    ) -> Result<(Absorbed, Vec<Goal>), CommandError> {
         loop {
             match self.absorb(before, &goals, Mode::Own) {
                 Ok(absorbed) => return Ok((absorbed, goals)),
-                Err(Failed::Wrong(why)) => return Err(self.refuse_invalid(&why)),
-                Err(Failed::Refused(some)) => {
+                Err(AbsorbError::Wrong(why)) => return Err(self.refuse_invalid(&why)),
+                Err(AbsorbError::Refused(some)) => {
                     let number = goals.len();
                     let addresses: BTreeSet<_> = some.iter().map(|it| &it.address).collect();
                     goals.retain(|goal| !addresses.contains(&goal.address));
@@ -111,7 +111,7 @@ impl ManifestTexts<'_> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let (texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
     let (desired, manages) = (manifests.desired.clone(), manifests.config.manages.clone());
     let session = texts.open(manifests, &[], &args.connect).await?;
@@ -166,7 +166,7 @@ async fn update(
         cx.output.print("\ndifferent in the manifests; not written:\n")?;
         cx.output.print(&render_edits(&changed.files, &plain, max_lines, style))?;
     }
-    for Refusal { address, why, .. } in &refused {
+    for AbsorbRefusal { address, why, .. } in &refused {
         cx.output.eprint(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
     }
     texts.write()?;
@@ -179,7 +179,7 @@ async fn update(
 async fn find_moved(
     declared: impl Iterator<Item = &Container>,
     session: &Session,
-) -> Result<(BTreeMap<String, Refusal>, Vec<Refusal>), ApiError> {
+) -> Result<(BTreeMap<String, AbsorbRefusal>, Vec<AbsorbRefusal>), ApiError> {
     let declared: Vec<_> = declared
         .map(|container| {
             let mut bare = Container { sections: Vec::new(), ..container.clone() };
@@ -196,7 +196,7 @@ async fn find_moved(
                 let new = escape(&to);
                 let why =
                     format!("it is `{path}`, renamed by hand: write `path: {new}` in {origin}");
-                let refusal = Refusal::new(&Address::container(to.as_str().into()), why);
+                let refusal = AbsorbRefusal::new(&Address::container(to.as_str().into()), why);
                 found.borrow_mut().0.insert(to.to_lowercase(), refusal);
                 return Ok(());
             }
@@ -206,7 +206,7 @@ async fn find_moved(
             Presence::Unreadable(cause) => cause.to_string(),
         };
         let why = format!("{why}; each new group or project may be this one, so none is added");
-        found.borrow_mut().1.push(Refusal::new(&container.address(), why));
+        found.borrow_mut().1.push(AbsorbRefusal::new(&container.address(), why));
         Ok(())
     };
     session.observer.all(&declared.iter().collect::<Vec<_>>(), session.concurrency, look).await?;
@@ -220,11 +220,11 @@ async fn find_moved(
 async fn find_differences(
     containers: &[&Container],
     new: &BTreeSet<&str>,
-    settings: &Settings,
+    settings: &ExportSettings,
     builder: &mut ExportBuilder,
     session: &Session,
-    cx: &Context,
-) -> Result<Differences, Failure> {
+    cx: &RunContext,
+) -> Result<Differences, CommandError> {
     let only = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect();
     let everything = Selection { only, exclude: Vec::new() };
     let mut differences = Differences::default();

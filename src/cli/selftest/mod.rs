@@ -19,16 +19,16 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    CommandResult, ConnectArgs, Context, Exit, Failure, Manifests, Session, SessionArgs,
+    CommandError, CommandResult, ConnectArgs, Exit, Manifests, RunContext, Session, SessionArgs,
     SessionBuilder, reports, signal,
 };
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
     desired::{Acknowledgement, Moves},
-    field::{Named, Scope, Tier},
+    field::{NamedObject, Scope, Tier},
     kind::unmarked_path,
     level::OWNER,
-    manifest::{self, Config, Surroundings},
+    manifest::{self, Config, LoadEnvironment},
     observe::Observer,
     operation,
     page::Rows,
@@ -37,8 +37,8 @@ use crate::{
     text::escape,
     value::Json,
 };
-use outcome::{Findings, SelftestReport};
-use sample::{Phase, TestSetup};
+use outcome::{Deviations, SelftestReport};
+use sample::{SamplePhase, TestSetup};
 
 /// The start of the new group's name.
 const NAME_PREFIX: &str = "undrift-selftest-";
@@ -82,7 +82,7 @@ fn tier(text: &str) -> Result<Tier, String> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
+pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let mut tester = Tester::new(args.connect.clone())?;
     let setup = prepare(&args, &tester.connect(cx).await?).await?;
     cx.output.eprint(&format!("everything happens in `{}`\n", escape(&setup.root)));
@@ -113,32 +113,33 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
 }
 
 /// Checks that the named group may be used, and returns the setup for the manifests.
-async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, Failure> {
+async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, CommandError> {
     let path = args.group.trim_matches('/');
     let shown = escape(path);
     let client = observer.client();
     let Some(group) = read_group(client, path).await? else {
-        let failure = Failure::usage(format!("the group `{shown}` does not exist"));
+        let failure = CommandError::usage(format!("the group `{shown}` does not exist"));
         return Err(failure.help("create an empty group for this, and name it"));
     };
     let path = group["full_path"].as_str().unwrap_or(path).to_owned();
     let id = group["id"].as_u64().unwrap_or_default();
     if !observer.caller().administrator && observer.level(Scope::Group, id).await? < Some(OWNER) {
-        let failure = Failure::usage(format!("the token is not an owner of the group `{shown}`"));
+        let failure =
+            CommandError::usage(format!("the token is not an owner of the group `{shown}`"));
         return Err(failure.help("use a token with the role Owner in this group"));
     }
     if let Some(other) = find_content(client, id, &path).await? {
-        let failure = Failure::usage(format!("the group `{shown}` is not empty: `{other}`"));
+        let failure = CommandError::usage(format!("the group `{shown}` is not empty: `{other}`"));
         return Err(failure.help("the selftest only works in a group that holds nothing else"));
     }
     if let Some(user) = &args.user {
-        let reason = match observer.id(Named::User, user).await? {
+        let reason = match observer.id(NamedObject::User, user).await? {
             None => "does not exist, or the token cannot see it",
             Some(id) if id == observer.caller().id => "is the token's own user",
             Some(_) => "",
         };
         if !reason.is_empty() {
-            let failure = Failure::usage(format!("the user `{}` {reason}", escape(user)));
+            let failure = CommandError::usage(format!("the user `{}` {reason}", escape(user)));
             return Err(failure.help("name another one, or leave out `--user`"));
         }
     }
@@ -186,11 +187,14 @@ async fn find_content(
 
 /// The results of the sandbox, if this build has one.
 #[cfg(feature = "sandbox")]
-async fn run_sandbox(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, Failure> {
+async fn run_sandbox(
+    setup: &TestSetup,
+    cx: &RunContext,
+) -> Result<Option<Deviations>, CommandError> {
     use crate::{
         cli::embedded,
         release::REFERENCE,
-        sandbox::{self, Data, Profile, Seed},
+        sandbox::{self, DataLocation, Profile, Seed},
     };
     let users: Vec<_> =
         setup.user.iter().map(|name| serde_json::json!({"username": name})).collect();
@@ -203,11 +207,15 @@ async fn run_sandbox(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>
         "tier": setup.tier.to_string(), "release": release.to_string(),
         "users": users, "groups": groups,
     });
-    let seed = Seed::from_json(seed).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let seed = Seed::from_json(seed).map_err(|error| CommandError::new(Exit::Internal, error))?;
     // Nobody waits for its imports.
     let profile = Profile { import_delay: Duration::ZERO, ..Profile::default() };
-    let config =
-        sandbox::Config { data: Data::Memory, seed: Some(seed), profile, ..Default::default() };
+    let config = sandbox::SandboxConfig {
+        data: DataLocation::Memory,
+        seed: Some(seed),
+        profile,
+        ..Default::default()
+    };
     let running = embedded::launch(config, &cx.output).await?;
     let found = Some(embedded::endpoint(&running, cx.env.clone())?);
     let tester = Tester::new(ConnectArgs { found, ..ConnectArgs::default() })?;
@@ -219,7 +227,7 @@ async fn run_sandbox(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>
 /// The results of the sandbox; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
-async fn run_sandbox(_: &TestSetup, _: &Context) -> Result<Option<Findings>, Failure> {
+async fn run_sandbox(_: &TestSetup, _: &RunContext) -> Result<Option<Deviations>, CommandError> {
     Ok(None)
 }
 
@@ -235,15 +243,16 @@ struct Tester {
 }
 
 impl Tester {
-    fn new(connect: ConnectArgs) -> Result<Self, Failure> {
+    fn new(connect: ConnectArgs) -> Result<Self, CommandError> {
         let folder = tempfile::Builder::new().prefix(NAME_PREFIX).tempdir();
-        let folder = folder
-            .map_err(|error| Failure::usage(format!("cannot make a temporary folder: {error}")))?;
+        let folder = folder.map_err(|error| {
+            CommandError::usage(format!("cannot make a temporary folder: {error}"))
+        })?;
         Ok(Self { connect, folder, client: Arc::default(), signals: Arc::default() })
     }
 
     /// Connects outside a session.
-    async fn connect(&self, cx: &Context) -> Result<Observer, Failure> {
+    async fn connect(&self, cx: &RunContext) -> Result<Observer, CommandError> {
         let (root, config) = (Path::new("."), Config::default());
         let endpoint = self.connect.endpoint(root, &config, cx).await?;
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
@@ -253,9 +262,9 @@ impl Tester {
     }
 
     /// Runs all phases, unless interrupted.
-    async fn phases(&self, setup: &TestSetup, cx: &Context) -> Result<Findings, Failure> {
-        let mut found = Findings::default();
-        for phase in Phase::ALL {
+    async fn phases(&self, setup: &TestSetup, cx: &RunContext) -> Result<Deviations, CommandError> {
+        let mut found = Deviations::default();
+        for phase in SamplePhase::ALL {
             let session = self.session(phase, setup, cx).await?;
             carry_out(phase, session.plan(cx).await?, &session, &mut found).await?;
             if self.signals.get().is_some() {
@@ -271,19 +280,19 @@ impl Tester {
     /// A session for the documents of a phase.
     async fn session(
         &self,
-        phase: Phase,
+        phase: SamplePhase,
         setup: &TestSetup,
-        cx: &Context,
-    ) -> Result<Session, Failure> {
+        cx: &RunContext,
+    ) -> Result<Session, CommandError> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
-        let surroundings = Surroundings::of_process();
+        let surroundings = LoadEnvironment::of_process();
         let loaded = manifest::load(self.folder.path(), &surroundings);
         let Some(desired) = loaded.desired else {
             // Warnings are for authors, and these manifests have none.
             cx.output.eprint_diagnostics(&loaded.diagnostics);
             let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
-            return Err(Failure::new(Exit::Internal, wrong));
+            return Err(CommandError::new(Exit::Internal, wrong));
         };
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
@@ -297,10 +306,10 @@ impl Tester {
     }
 
     /// Removes the new group. Returns whether nothing of it is left.
-    async fn clean(&self, setup: &TestSetup, cx: &Context) -> bool {
+    async fn clean(&self, setup: &TestSetup, cx: &RunContext) -> bool {
         let root = escape(&setup.root);
         let cleaned = match self.connect(cx).await {
-            Ok(observer) => remove(&observer, &setup.root).await.map_err(Failure::from),
+            Ok(observer) => remove(&observer, &setup.root).await.map_err(CommandError::from),
             Err(failure) => Err(failure),
         };
         let (is_clean, state) = match cleaned {
@@ -319,15 +328,15 @@ impl Tester {
 
 /// Applies everything that may run. Guards are not needed in a group that exists only for the test.
 async fn carry_out(
-    phase: Phase,
+    phase: SamplePhase,
     mut plan: Plan,
     session: &Session,
-    found: &mut Findings,
-) -> Result<(), Failure> {
+    found: &mut Deviations,
+) -> Result<(), CommandError> {
     let refused =
         plan.refusals.iter().map(|refusal| Acknowledgement::parse(&refusal.acknowledgement));
-    let refused: Vec<_> = refused.collect::<Result<_, _>>().map_err(Failure::usage)?;
-    plan.acknowledge(&refused, &Moves::default(), Surroundings::of_process().today);
+    let refused: Vec<_> = refused.collect::<Result<_, _>>().map_err(CommandError::usage)?;
+    plan.acknowledge(&refused, &Moves::default(), LoadEnvironment::of_process().today);
     found.planned(phase, &plan);
     let Ok((approved, _)) = plan.approve(Policy::default()) else { return Ok(()) };
     let applied = session.apply(&approved, MAX_CONCURRENT, |_| ()).await;

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use super::sample::{Phase, TestSetup, Trial, attribute_at, scope_at};
+use super::sample::{SamplePhase, TestSetup, Trial, attribute_at, scope_at};
 use crate::{
     address::Address,
     apply::{Applied, MismatchReason},
@@ -22,13 +22,13 @@ use crate::{
 
 /// A deviation from the expected result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Finding {
+pub(super) struct Deviation {
     /// The phase.
-    phase: Phase,
+    phase: SamplePhase,
     /// The scope and the section of the object.
     object: (Option<Scope>, Option<&'static str>),
     /// What happened.
-    kind: Fault,
+    kind: DeviationKind,
     /// The operation, and the status of the answer.
     answer: (Option<&'static str>, Option<u16>),
     /// The fields concerned, as far as undrift knows them.
@@ -37,7 +37,7 @@ pub(super) struct Finding {
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fault {
+pub(super) enum DeviationKind {
     /// The plan has a problem with this code.
     Problem(&'static str),
     /// It could not be read.
@@ -50,7 +50,7 @@ pub(super) enum Fault {
     PlannedAgain,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DeviationKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Problem(code) => write!(f, "problem `{code}`"),
@@ -62,7 +62,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scope, section) = self.object;
         let scope = scope.map_or("", Scope::noun);
@@ -83,19 +83,25 @@ impl fmt::Display for Finding {
 
 /// All that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Findings {
-    findings: BTreeSet<Finding>,
+pub(super) struct Deviations {
+    findings: BTreeSet<Deviation>,
     /// How many steps were carried out in each phase.
-    done: BTreeMap<Phase, usize>,
+    done: BTreeMap<SamplePhase, usize>,
     /// The sections that the service refuses, as those of a feature that is not set up.
     refused: BTreeSet<(Scope, &'static str)>,
 }
 
-impl Findings {
+impl Deviations {
     /// Adds the findings in a plan that prevent steps.
-    pub(super) fn planned(&mut self, phase: Phase, plan: &Plan) {
+    pub(super) fn planned(&mut self, phase: SamplePhase, plan: &Plan) {
         for problem in &plan.problems {
-            self.add(phase, (None, &problem.address), Fault::Problem(problem.code), None, &[]);
+            self.add(
+                phase,
+                (None, &problem.address),
+                DeviationKind::Problem(problem.code),
+                None,
+                &[],
+            );
         }
         for unread in &plan.incomplete {
             let is_refused = unread.reason.withheld == Some(Withheld::Refused);
@@ -108,51 +114,54 @@ impl Findings {
                 // Before the group existed, its steps were planned.
                 self.findings.retain(|finding| {
                     finding.object != (Some(scope), Some(section))
-                        || !matches!(finding.kind, Fault::Failed | Fault::Unreadable)
+                        || !matches!(
+                            finding.kind,
+                            DeviationKind::Failed | DeviationKind::Unreadable
+                        )
                         || !matches!(finding.answer.1, Some(401 | 403 | 404))
                 });
             } else {
                 let cause = Some(&unread.reason);
-                self.add(phase, (None, &unread.address), Fault::Unreadable, cause, &[]);
+                self.add(phase, (None, &unread.address), DeviationKind::Unreadable, cause, &[]);
             }
         }
     }
 
     /// Adds the findings in the result of applying a plan.
-    pub(super) fn applied(&mut self, phase: Phase, applied: &Applied) {
+    pub(super) fn applied(&mut self, phase: SamplePhase, applied: &Applied) {
         let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
         self.done.insert(phase, done);
         for step in applied.steps.iter().filter(|step| !step.outcome.is_success()) {
             let object = (Some(step.scope), &step.address);
-            self.add(phase, object, Fault::Failed, step.outcome.cause(), &[]);
+            self.add(phase, object, DeviationKind::Failed, step.outcome.cause(), &[]);
         }
         for mismatch in &applied.mismatches {
             let (kind, cause) = match &mismatch.reason {
-                MismatchReason::Unreadable(cause) => (Fault::Unreadable, Some(cause)),
+                MismatchReason::Unreadable(cause) => (DeviationKind::Unreadable, Some(cause)),
                 MismatchReason::NotSaved
                 | MismatchReason::ChangedMeanwhile
                 | MismatchReason::NotPlanned
-                | MismatchReason::Undone(_) => (Fault::NotSaved, None),
+                | MismatchReason::Undone(_) => (DeviationKind::NotSaved, None),
             };
             self.add(phase, (None, &mismatch.address), kind, cause, &mismatch.fields);
         }
     }
 
     /// Adds the steps of the next plan, which should be empty.
-    pub(super) fn add_repeated(&mut self, phase: Phase, plan: &Plan) {
+    pub(super) fn add_repeated(&mut self, phase: SamplePhase, plan: &Plan) {
         for step in &plan.steps {
             let Step { scope, address, changes, .. } = step;
             let fields: Vec<_> = changes.iter().map(|change| change.field.to_string()).collect();
-            self.add(phase, (Some(*scope), address), Fault::PlannedAgain, None, &fields);
+            self.add(phase, (Some(*scope), address), DeviationKind::PlannedAgain, None, &fields);
         }
         self.planned(phase, plan);
     }
 
     fn add(
         &mut self,
-        phase: Phase,
+        phase: SamplePhase,
         (scope, address): (Option<Scope>, &Address),
-        kind: Fault,
+        kind: DeviationKind,
         cause: Option<&Cause>,
         fields: &[String],
     ) {
@@ -166,7 +175,7 @@ impl Findings {
                 fields.extend(catalogue::name(field));
             }
         }
-        self.findings.insert(Finding { phase, object, kind, answer, fields });
+        self.findings.insert(Deviation { phase, object, kind, answer, fields });
     }
 
     /// True if the findings are the same, whatever the number of steps.
@@ -179,8 +188,8 @@ impl Findings {
 /// if this build has one.
 pub(super) struct SelftestReport<'a> {
     setup: &'a TestSetup,
-    found: &'a Findings,
-    expected: Option<&'a Findings>,
+    found: &'a Deviations,
+    expected: Option<&'a Deviations>,
     /// How many kinds and fields were tried.
     tried: [usize; 2],
     /// The kinds and the fields that were left out, with the reasons.
@@ -194,8 +203,8 @@ const MAX_SHOWN: usize = 6;
 impl<'a> SelftestReport<'a> {
     pub(super) fn new(
         setup: &'a TestSetup,
-        found: &'a Findings,
-        expected: Option<&'a Findings>,
+        found: &'a Deviations,
+        expected: Option<&'a Deviations>,
     ) -> Self {
         let (tried, left_out) = setup.extent();
         let fields = tried.iter().filter(|trial| trial.field.is_some()).count();
@@ -316,7 +325,7 @@ mod tests {
     /// Only the failures that show the same are no findings.
     #[test]
     fn a_withheld_section_takes_no_other_finding_along() {
-        let mut found = Findings::default();
+        let mut found = Deviations::default();
         let at = |place: &str| Address::container(place.into()).section("audit_streams");
         let failed = |status| {
             let mut cause = Cause::new("refused");
@@ -324,19 +333,19 @@ mod tests {
             cause
         };
         for (scope, kind, status) in [
-            (Scope::Group, Fault::Failed, 404),
-            (Scope::Group, Fault::Failed, 500),
-            (Scope::Group, Fault::Unreadable, 401),
-            (Scope::Group, Fault::NotSaved, 404),
-            (Scope::Project, Fault::Failed, 404),
+            (Scope::Group, DeviationKind::Failed, 404),
+            (Scope::Group, DeviationKind::Failed, 500),
+            (Scope::Group, DeviationKind::Unreadable, 401),
+            (Scope::Group, DeviationKind::NotSaved, 404),
+            (Scope::Project, DeviationKind::Failed, 404),
         ] {
             let object = (Some(scope), &at("acme/group"));
-            found.add(Phase::Create, object, kind, Some(&failed(status)), &[]);
+            found.add(SamplePhase::Create, object, kind, Some(&failed(status)), &[]);
         }
         let mut plan = Plan::default();
         let reason = failed(404).withheld(Withheld::Refused);
         plan.findings.incomplete.push(Incomplete { address: at("acme/group"), reason });
-        found.planned(Phase::Create, &plan);
+        found.planned(SamplePhase::Create, &plan);
         assert_eq!(found.findings.len(), 3, "{:?}", found.findings);
         assert_eq!(found.refused, BTreeSet::from([(Scope::Group, "audit_streams")]));
     }

@@ -12,16 +12,16 @@ use serde::Serialize;
 
 use crate::{
     catalogue, digest,
-    field::{Compare, Named, Readback, Route, Scope, Secrecy, Tier},
-    kind::{Place, Section, Shape, Spec},
-    release::{Known, REFERENCE},
+    field::{Compare, NamedObject, Readback, Scope, Secrecy, Tier, WriteRequest},
+    kind::{ReadSource, Section, Shape, Spec},
+    release::{DetectedRelease, REFERENCE},
     value::{Json, Object},
 };
 
 /// What is done to all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Phase {
+pub(super) enum SamplePhase {
     /// They are created.
     Create,
     /// One field of each is changed.
@@ -30,12 +30,12 @@ pub(super) enum Phase {
     Remove,
 }
 
-impl Phase {
+impl SamplePhase {
     /// All phases, in order.
     pub(super) const ALL: [Self; 3] = [Self::Create, Self::Change, Self::Remove];
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for SamplePhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
@@ -51,7 +51,7 @@ pub(super) struct TestSetup {
     /// The tier of the service.
     pub(super) tier: Tier,
     /// Its release.
-    pub(super) release: Known,
+    pub(super) release: DetectedRelease,
     /// Change each field, instead of one for each kind.
     pub(super) attributes: bool,
 }
@@ -80,7 +80,7 @@ impl fmt::Display for Trial {
 
 impl TestSetup {
     /// The documents of a phase.
-    pub(super) fn documents(&self, phase: Phase) -> Vec<Json> {
+    pub(super) fn documents(&self, phase: SamplePhase) -> Vec<Json> {
         let mut documents = self.kinds(phase);
         let fields: Vec<_> =
             self.extent().0.into_iter().filter(|trial| trial.field.is_some()).collect();
@@ -100,7 +100,7 @@ impl TestSetup {
             document.insert(section.section.to_owned(), value);
             if let Some(parent) = section.home.parent
                 && let Some(of) = catalogue::section(scope, parent.section)
-                && let Ok(above) = self.entry(of, None, Phase::Create)
+                && let Ok(above) = self.entry(of, None, SamplePhase::Create)
             {
                 document.insert(of.section.to_owned(), above);
             }
@@ -121,7 +121,7 @@ impl TestSetup {
         }
         self.unfit(spec).or_else(|| match pair(spec) {
             None => Some("has no two values that always fit".to_owned()),
-            Some(_) => match self.entry(section, Some(spec), Phase::Create) {
+            Some(_) => match self.entry(section, Some(spec), SamplePhase::Create) {
                 Ok(entry) => entry.get("import_url").map(|_| "needs an import".to_owned()),
                 Err(reason) => Some(reason),
             },
@@ -133,7 +133,7 @@ impl TestSetup {
         let field = &spec.field;
         let reason = match () {
             () if spec.name.contains('.') => "is part of another field",
-            () if !field.accepted.on(Route::Edit) => "is set when something is created",
+            () if !field.accepted.on(WriteRequest::Edit) => "is set when something is created",
             () if field.read == Readback::Never => "is not shown by the service",
             () if field.secrecy() != Secrecy::Open || spec.has_secret_rows() => "may hold a secret",
             () if field.names.is_some() => "names something else",
@@ -152,7 +152,7 @@ impl TestSetup {
     }
 
     /// The documents for every kind.
-    fn kinds(&self, phase: Phase) -> Vec<Object> {
+    fn kinds(&self, phase: SamplePhase) -> Vec<Object> {
         // With a branch, which schedules and rules name.
         let with_branch = serde_json::json!({"initialize_with_readme": true});
         let mut documents = vec![
@@ -188,7 +188,7 @@ impl TestSetup {
         let kinds = tested_sections().map(|section| Trial { section, field: None });
         for trial in kinds.chain(every_field().filter(|_| self.attributes)) {
             let reason = match trial.field {
-                None => self.value(trial.section, Phase::Create).err(),
+                None => self.value(trial.section, SamplePhase::Create).err(),
                 Some(spec) => self.unchangeable(trial.section, spec),
             };
             match reason {
@@ -203,14 +203,14 @@ impl TestSetup {
     ///
     /// # Errors
     /// Why it is not tested.
-    fn value(&self, section: Section, phase: Phase) -> Result<Json, String> {
+    fn value(&self, section: Section, phase: SamplePhase) -> Result<Json, String> {
         let changing = section.table().specs().iter().filter(|spec| self.is_changeable(spec));
         let changing = changing.filter(|spec| !section.identity.contains(&spec.name));
         // Booleans first, because every service knows both values.
         let changing = changing.min_by_key(|spec| (!is_boolean(spec), !spec.field.is_level()));
         let value = self.entry(section, changing, phase)?;
         let Json::Array(entries) = &value else { return Ok(value) };
-        if phase != Phase::Remove {
+        if phase != SamplePhase::Remove {
             return Ok(value);
         }
         let mut entry = entries[0].as_object().cloned().unwrap_or_default();
@@ -225,7 +225,7 @@ impl TestSetup {
         &self,
         section: Section,
         changing: Option<&Spec>,
-        phase: Phase,
+        phase: SamplePhase,
     ) -> Result<Json, String> {
         let tier = needs(section);
         if tier > self.tier {
@@ -237,7 +237,7 @@ impl TestSetup {
         if section.shape == Shape::Switch {
             let spec = section.table().specs().first().ok_or("has no field")?;
             let off = if is_boolean(spec) { false.into() } else { Json::Null };
-            return if phase == Phase::Create { self.sample(spec, phase) } else { Ok(off) };
+            return if phase == SamplePhase::Create { self.sample(spec, phase) } else { Ok(off) };
         }
         let named = section.identity.iter().chain(section.required);
         let named = named.filter_map(|name| section.table().get(name));
@@ -260,8 +260,8 @@ impl TestSetup {
             }
             let value = match spec.field.names {
                 // Another project than the one that names it.
-                Some(Named::Project) => self.below(&format!("{PEER_GROUP}/archived")).into(),
-                _ => self.sample(spec, Phase::Create)?,
+                Some(NamedObject::Project) => self.below(&format!("{PEER_GROUP}/archived")).into(),
+                _ => self.sample(spec, SamplePhase::Create)?,
             };
             fields.insert(spec.name.to_owned(), value);
         }
@@ -283,7 +283,7 @@ impl TestSetup {
         &self,
         section: Section,
         spec: &Spec,
-        phase: Phase,
+        phase: SamplePhase,
         fields: &mut Object,
     ) -> Result<(), String> {
         let value = self.sample(spec, phase)?;
@@ -294,7 +294,7 @@ impl TestSetup {
         while let Some(name) = needed {
             let switch = section.table().get(name);
             let on = match switch.filter(|switch| !is_boolean(switch)) {
-                Some(switch) => self.sample(switch, Phase::Create)?,
+                Some(switch) => self.sample(switch, SamplePhase::Create)?,
                 None => true.into(),
             };
             fields.entry(name.to_owned()).or_insert(on);
@@ -317,22 +317,22 @@ impl TestSetup {
             || field.is_level()
             || spec.schema["enum"].as_array().is_some_and(|words| words.len() > 1);
         is_two_valued
-            && field.accepted.on(Route::Create)
+            && field.accepted.on(WriteRequest::Create)
             && field.read != Readback::IfPresent
             && self.unfit(spec).is_none()
     }
 
     /// The value of a field in a phase: the first one at creation and at the end, the second in
     /// between.
-    fn sample(&self, spec: &Spec, phase: Phase) -> Result<Json, String> {
+    fn sample(&self, spec: &Spec, phase: SamplePhase) -> Result<Json, String> {
         match spec.field.names {
-            Some(Named::User) => {
+            Some(NamedObject::User) => {
                 return self.user.clone().map(Json::from).ok_or("needs `--user`".to_owned());
             }
-            Some(Named::Runner) => return Err("needs a runner".to_owned()),
-            Some(Named::Role) => return Err("needs a custom role".to_owned()),
-            Some(Named::Group) => return Ok(self.below(PEER_GROUP).into()),
-            Some(Named::Project) => return Ok(self.below(Scope::Project.noun()).into()),
+            Some(NamedObject::Runner) => return Err("needs a runner".to_owned()),
+            Some(NamedObject::Role) => return Err("needs a custom role".to_owned()),
+            Some(NamedObject::Group) => return Ok(self.below(PEER_GROUP).into()),
+            Some(NamedObject::Project) => return Ok(self.below(Scope::Project.noun()).into()),
             None => {}
         }
         match spec.field.compare {
@@ -348,7 +348,7 @@ impl TestSetup {
         if spec.field.valid.starts_with_path {
             return Ok(serde_json::json!({"text": "{path}/*"}));
         }
-        let is_other = phase == Phase::Change;
+        let is_other = phase == SamplePhase::Change;
         if let Some([first, other]) = pair(spec) {
             return Ok(if is_other { other } else { first });
         }
@@ -435,7 +435,7 @@ fn document(scope: Scope, path: &str, create: Json) -> Object {
 /// The lowest tier that has a kind.
 fn needs(section: Section) -> Tier {
     let read = match section.home.place {
-        Place::List(operation) | Place::Optional(operation) => operation.row().tier,
+        ReadSource::List(operation) | ReadSource::Optional(operation) => operation.row().tier,
         _ => Tier::Free,
     };
     let removes =
@@ -453,7 +453,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::manifest::{self, Surroundings};
+    use crate::manifest::{self, LoadEnvironment};
 
     fn setup(user: Option<&str>, tier: Tier) -> TestSetup {
         let user = user.map(str::to_owned);
@@ -461,7 +461,7 @@ mod tests {
             root: "acme/void/own".to_owned(),
             user,
             tier,
-            release: Known::Is("18.9".parse().unwrap()),
+            release: DetectedRelease::Is("18.9".parse().unwrap()),
             attributes: false,
         }
     }
@@ -473,7 +473,7 @@ mod tests {
             tested_sections().map(|kind| (kind.home.scope, kind.section)).collect();
         let left_out: BTreeSet<_> =
             left_out.into_iter().map(|(left, _)| left.scope_and_section()).collect();
-        let is_there = |of: &Section| of.only_edits() || of.names(Named::Runner);
+        let is_there = |of: &Section| of.only_edits() || of.names(NamedObject::Runner);
         let there = tested_sections().filter(is_there).map(|kind| (kind.home.scope, kind.section));
         assert_eq!(left_out, there.collect());
         let all: BTreeSet<_> = all.into_iter().map(Trial::scope_and_section).collect();
@@ -499,7 +499,7 @@ mod tests {
 
     #[test]
     fn each_field_is_changed_and_changed_back_or_left_out_with_a_reason() {
-        let release = Known::Is("18.9".parse().unwrap());
+        let release = DetectedRelease::Is("18.9".parse().unwrap());
         let setup = setup(Some("alice"), Tier::Ultimate);
         let setup = TestSetup { attributes: true, release, ..setup };
         let (mut changed, mut unchanged) = setup.extent();
@@ -518,7 +518,7 @@ mod tests {
         assert!(2 * changed.len() > 3 * others, "{others}");
         for trial in changed {
             let value = |phase| setup.entry(trial.section, trial.field, phase);
-            let [first, other, back] = Phase::ALL.map(|phase| value(phase).expect("a value"));
+            let [first, other, back] = SamplePhase::ALL.map(|phase| value(phase).expect("a value"));
             assert!(first != other && first == back, "{trial}");
             let (scope, section) = trial.scope_and_section();
             let of = (scope, section, trial.field.unwrap().name);
@@ -529,11 +529,11 @@ mod tests {
     #[test]
     fn no_two_declarations_contradict_each_other() {
         let setup = TestSetup { attributes: true, ..setup(Some("alice"), Tier::Ultimate) };
-        for phase in Phase::ALL {
+        for phase in SamplePhase::ALL {
             let folder = tempfile::tempdir().unwrap();
             let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
             std::fs::write(folder.path().join("a.yaml"), documents.join("\n---\n")).unwrap();
-            let loaded = manifest::load(folder.path(), &Surroundings::of_process());
+            let loaded = manifest::load(folder.path(), &LoadEnvironment::of_process());
             assert!(loaded.desired.is_some(), "{phase}: {:#?}", loaded.diagnostics);
         }
     }
@@ -543,13 +543,20 @@ mod tests {
     fn a_change_changes_something_of_most_kinds() {
         let setup = setup(Some("alice"), Tier::Ultimate);
         let value = |section, phase| setup.value(section, phase).expect("a value");
-        let tried = || tested_sections().filter(|of| !of.names(Named::Runner) && !of.only_edits());
+        let tried =
+            || tested_sections().filter(|of| !of.names(NamedObject::Runner) && !of.only_edits());
         let changed = tried()
-            .filter(|section| value(*section, Phase::Create) != value(*section, Phase::Change))
+            .filter(|section| {
+                value(*section, SamplePhase::Create) != value(*section, SamplePhase::Change)
+            })
             .count();
         assert!(2 * changed > tried().count(), "{changed}");
         for section in tried().filter(|section| section.shape != Shape::List) {
-            assert_ne!(value(section, Phase::Create), value(section, Phase::Change), "{section:?}");
+            assert_ne!(
+                value(section, SamplePhase::Create),
+                value(section, SamplePhase::Change),
+                "{section:?}"
+            );
         }
     }
 }

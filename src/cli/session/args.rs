@@ -12,7 +12,7 @@ use jiff::civil::Date;
 
 use crate::{
     address::Selector,
-    cli::{ConnectArgs, Environment, Exit, Failure, ManifestFolder},
+    cli::{CommandError, ConnectArgs, Environment, Exit, ManifestFolder},
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
     manifest::Loaded,
@@ -69,9 +69,9 @@ impl SessionArgs {
         &self,
         saved: &Arc<SavedPlan>,
         dir: PathBuf,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         if !(self.select.only.is_empty() && self.select.exclude.is_empty()) {
-            return Err(Failure::usage(
+            return Err(CommandError::usage(
                 "`--only` and `--exclude` cannot be combined with a saved plan",
             )
             .help("leave them out, or save another plan with them"));
@@ -91,7 +91,7 @@ impl SessionArgs {
 
     /// The environment variables that manifests may use: from the options, or else from
     /// UNDRIFT_ALLOW_ENV.
-    pub(super) fn allowed(&self, env: &Environment) -> Result<Allowed, Failure> {
+    pub(super) fn allowed(&self, env: &Environment) -> Result<Allowed, CommandError> {
         let (name, globs) = match env.get(ALLOW_NAME) {
             _ if !self.allow_env.is_empty() => {
                 ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
@@ -100,7 +100,7 @@ impl SessionArgs {
             None => return Ok(Allowed::default()),
         };
         Allowed::only(globs).map_err(|reason| {
-            Failure::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
+            CommandError::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
         })
     }
 }
@@ -191,7 +191,11 @@ impl SelectArgs {
     }
 
     /// The selected part of `desired`. Each selector must match something, also those of `resend`.
-    pub(super) fn select(&self, desired: Desired, resend: &[Selector]) -> Result<Desired, Failure> {
+    pub(super) fn select(
+        &self,
+        desired: Desired,
+        resend: &[Selector],
+    ) -> Result<Desired, CommandError> {
         if self.saved.is_some() {
             // A saved selector without a match makes the plan stale, which is reported later.
             return Ok(self.selection().of(desired));
@@ -201,7 +205,7 @@ impl SelectArgs {
         }
         let selected = self.selection().of(desired);
         if selected.containers.is_empty() && !self.exclude.is_empty() {
-            return Err(Failure::usage("`--exclude` excludes everything that is selected"));
+            return Err(CommandError::usage("`--exclude` excludes everything that is selected"));
         }
         Ok(selected)
     }
@@ -225,12 +229,15 @@ pub(in crate::cli) struct ChangeArgs {
 
 impl ChangeArgs {
     /// The acknowledgements from the command line, or else from UNDRIFT_ACK.
-    pub(super) fn acknowledged(&self, env: &Environment) -> Result<Vec<Acknowledgement>, Failure> {
+    pub(super) fn acknowledged(
+        &self,
+        env: &Environment,
+    ) -> Result<Vec<Acknowledgement>, CommandError> {
         match env.get(ACK_NAME) {
             Some(written) if self.ack.is_empty() => split_words(written)
                 .map(Acknowledgement::parse)
                 .collect::<Result<_, _>>()
-                .map_err(|reason| Failure::usage(format!("{ACK_NAME}: {reason}"))),
+                .map_err(|reason| CommandError::usage(format!("{ACK_NAME}: {reason}"))),
             _ => Ok(self.ack.clone()),
         }
     }
@@ -239,9 +246,9 @@ impl ChangeArgs {
     ///
     /// # Errors
     /// As for [`SessionArgs::of_saved`].
-    pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self, Failure> {
+    pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self, CommandError> {
         if !self.resend.is_empty() || self.limit.is_some() {
-            return Err(Failure::usage(
+            return Err(CommandError::usage(
                 "`--limit` and `--resend` cannot be combined with a saved plan",
             )
             .help("leave them out, or save another plan with them"));
@@ -260,17 +267,18 @@ fn written_selectors(selectors: &[Selector]) -> Vec<String> {
 }
 
 /// Parses the selectors of a saved plan.
-fn parse_selectors(written: &[String]) -> Result<Vec<Selector>, Failure> {
+fn parse_selectors(written: &[String]) -> Result<Vec<Selector>, CommandError> {
     let selectors = written.iter().map(|glob| Selector::parse(glob)).collect::<Result<_, _>>();
-    selectors
-        .map_err(|reason| Failure::new(Exit::Stale, anyhow::anyhow!("the saved plan: {reason}")))
+    selectors.map_err(|reason| {
+        CommandError::new(Exit::Stale, anyhow::anyhow!("the saved plan: {reason}"))
+    })
 }
 
 /// The holds in UNDRIFT_HOLD on `today`, with warnings for expired ones.
-pub(super) fn holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics), Failure> {
+pub(super) fn holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics), CommandError> {
     let written = env.get(HOLD_NAME).unwrap_or_default();
     let (holds, over) = Holds::parse(split_words(written), today).map_err(|reason| {
-        Failure::usage(format!("{HOLD_NAME}: {reason}"))
+        CommandError::usage(format!("{HOLD_NAME}: {reason}"))
             .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
     })?;
     Ok((holds, over.into_iter().collect()))
@@ -283,13 +291,16 @@ fn split_words(list: &str) -> impl Iterator<Item = &str> {
 
 /// Refuses a selector without a match: it is probably a typing error, which "nothing to do" would
 /// hide.
-pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> Result<(), Failure> {
+pub(in crate::cli) fn require_match(
+    selector: &Selector,
+    desired: &Desired,
+) -> Result<(), CommandError> {
     let declared = || desired.containers.iter().flat_map(Container::addresses);
     if declared().any(|address| selector.matches(&address)) {
         return Ok(());
     }
     let failure =
-        Failure::usage(format!("`{}` matches nothing that is declared", selector.written()));
+        CommandError::usage(format!("`{}` matches nothing that is declared", selector.written()));
     let mut similar = Vec::new();
     let path = selector.written().split_once('#').map(|(path, _)| path);
     if let Some(path) = path {

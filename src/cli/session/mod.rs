@@ -16,7 +16,7 @@ use std::{
 
 use jiff::civil::Date;
 
-use super::{Context, Failure, Progress};
+use super::{CommandError, Progress, RunContext};
 pub(super) use args::{ChangeArgs, SessionArgs, require_match};
 pub(super) use opening::SessionBuilder;
 pub(super) use preflight::may_write;
@@ -58,7 +58,7 @@ pub(super) struct Session {
     /// For reading.
     pub(super) observer: Observer,
     /// The settings of plans.
-    pub(super) settings: plan::Settings,
+    pub(super) settings: plan::PlanSettings,
     /// The extent of the run.
     extent: Extent,
     /// How many projects are read at once.
@@ -75,7 +75,7 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
+    pub(super) async fn plan(&self, cx: &RunContext) -> Result<Plan, CommandError> {
         let plan = Plan::of_roster(self.roster.clone());
         let plan = if self.keeps_parts { plan.remembering() } else { plan.without_requests() };
         self.add_all(plan, cx).await
@@ -85,11 +85,11 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn plan_to_save(&self, cx: &Context) -> Result<Plan, Failure> {
+    pub(super) async fn plan_to_save(&self, cx: &RunContext) -> Result<Plan, CommandError> {
         self.add_all(Plan::of_roster(self.roster.clone()), cx).await
     }
 
-    async fn add_all(&self, mut plan: Plan, cx: &Context) -> Result<Plan, Failure> {
+    async fn add_all(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan, CommandError> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         // Only the client that asks the service learns of its limits.
         let recorded = self.recorder.as_ref().map(|recorder| recorder.client());
@@ -131,7 +131,7 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn inspect(&self) -> Result<(Plan, Live), Failure> {
+    pub(super) async fn inspect(&self) -> Result<(Plan, Live), CommandError> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let found = Cell::new(None);
         let each = async |container, mut live: Live| {
@@ -142,7 +142,7 @@ impl Session {
             Ok(())
         };
         self.observer.all(&containers, 1, each).await?;
-        found.into_inner().ok_or_else(|| Failure::usage("nothing is selected"))
+        found.into_inner().ok_or_else(|| CommandError::usage("nothing is selected"))
     }
 
     /// Applies the approved steps, `ahead` groups and projects at once.
@@ -180,7 +180,7 @@ pub(super) struct Manifests {
 ///
 /// # Errors
 /// If it has errors.
-pub(super) fn into_manifests(loaded: Loaded, cx: &Context) -> Result<Manifests, Failure> {
+pub(super) fn into_manifests(loaded: Loaded, cx: &RunContext) -> Result<Manifests, CommandError> {
     let Loaded { includes, root, config, .. } = loaded;
     let Some(desired) = loaded.desired else {
         return Err(cx.unusable("the manifests", loaded.diagnostics));

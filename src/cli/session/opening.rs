@@ -7,16 +7,16 @@ use jiff::civil::Date;
 use super::{
     BaseUse, ChangeArgs, Manifests, Session, SessionArgs, SessionSource, args, into_manifests,
     preflight,
-    source::{OpenedSource, Transport},
+    source::{LateTransport, OpenedSource},
 };
 use crate::{
     address::Address,
     catalogue::settings,
-    cli::{Context, Failure, base, rehearsed, saved},
+    cli::{CommandError, RunContext, base, rehearsed, saved},
     desired::{Desired, Groups, Roster},
-    manifest::{self, Config, Includes, Surroundings, config::Limit},
+    manifest::{self, Config, Includes, LoadEnvironment, config::ChangeLimit},
     observe::Observer,
-    plan::{self, Drift, Extent, Holds, Limits, Outline},
+    plan::{self, DriftPolicy, Extent, Holds, Limits, Outline},
     report::Run,
 };
 
@@ -40,13 +40,13 @@ impl<'a> SessionBuilder<'a> {
     /// # Errors
     /// If the manifests are wrong, a selector matches nothing, the named base or snapshot does not
     /// exist, or there is no service. A run that writes needs a base without faults.
-    pub(in crate::cli) async fn open(mut self, cx: &Context) -> Result<Session, Failure> {
-        let (dir, surroundings) = (&self.args.dir, Surroundings::of_process());
+    pub(in crate::cli) async fn open(mut self, cx: &RunContext) -> Result<Session, CommandError> {
+        let (dir, surroundings) = (&self.args.dir, LoadEnvironment::of_process());
         let mut loaded = manifest::load(dir, &surroundings);
         self.args.select.drop_other_warnings(&mut loaded);
         let base = match self.base.take().filter(|_| loaded.desired.is_some()) {
             Some((base, used)) => {
-                Some((base.read(dir, &surroundings, used.drift == Drift::Exclude, cx)?, used))
+                Some((base.read(dir, &surroundings, used.drift == DriftPolicy::Exclude, cx)?, used))
             }
             None => None,
         };
@@ -76,8 +76,8 @@ impl<'a> SessionBuilder<'a> {
         self,
         mut manifests: Manifests,
         today: Date,
-        cx: &Context,
-    ) -> Result<Session, Failure> {
+        cx: &RunContext,
+    ) -> Result<Session, CommandError> {
         let select = &self.args.select;
         manifests.includes.take_if(|_| !select.may_include_undeclared(&manifests.desired));
         if manifests.includes.is_none() {
@@ -106,9 +106,9 @@ impl<'a> SessionBuilder<'a> {
         let mut unplanned = select.take_unplanned(&mut desired);
         unplanned.retain(|container| container.brought_in.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
-        let settings = plan::Settings {
-            is_offline: matches!(transport, Transport::Offline(_)),
-            ..plan::Settings::of(observer.caller().clone(), secrets, &desired)
+        let settings = plan::PlanSettings {
+            is_offline: matches!(transport, LateTransport::Offline(_)),
+            ..plan::PlanSettings::of(observer.caller().clone(), secrets, &desired)
         };
         let (_, reach) = limits(&config);
         Ok(Session {
@@ -125,14 +125,14 @@ impl<'a> SessionBuilder<'a> {
             concurrency: self.args.connect.in_flight(&config).most(),
             run: Run { target, caller, sandbox, rehearsed, live, token },
             recorder: match transport {
-                Transport::Recorder(recorder) => Some(recorder),
-                Transport::Service | Transport::Offline(_) => None,
+                LateTransport::Recorder(recorder) => Some(recorder),
+                LateTransport::Service | LateTransport::Offline(_) => None,
             },
             compared: None,
         })
     }
 
-    fn select(&self, desired: Desired) -> Result<Desired, Failure> {
+    fn select(&self, desired: Desired) -> Result<Desired, CommandError> {
         self.args.select.select(desired.without_idle_acknowledgements(), &self.changes.resend)
     }
 
@@ -143,8 +143,8 @@ impl<'a> SessionBuilder<'a> {
         includes: Includes,
         desired: Desired,
         observer: &Observer,
-        cx: &Context,
-    ) -> Result<(Desired, Roster), Failure> {
+        cx: &RunContext,
+    ) -> Result<(Desired, Roster), CommandError> {
         let mut roster = observer.roster(&includes.roster_request(&desired)).await?;
         let desired = includes
             .bring_in(desired, &mut roster)
@@ -159,16 +159,16 @@ impl<'a> SessionBuilder<'a> {
     /// `settings` with what the configuration and the options say about `desired`.
     fn settings(
         &self,
-        settings: plan::Settings,
+        settings: plan::PlanSettings,
         desired: &Desired,
         holds: Holds,
         config: &Config,
-    ) -> plan::Settings {
+    ) -> plan::PlanSettings {
         let is_held = |address: &Address| holds.until(address, &desired.moves).is_some();
         let free = desired.containers.iter();
         let free =
             free.filter(|container| !is_held(&container.address().section(settings::SECTION)));
-        plan::Settings {
+        plan::PlanSettings {
             release: config.service.release,
             created: desired.created_unless(is_held),
             groups: Groups::of(free),
@@ -187,7 +187,7 @@ pub(super) fn limits(config: &Config) -> (Limits, Limits) {
     (limits_of(guards.removals, Limits::default()), limits_of(guards.reach, Limits::REACH))
 }
 
-fn limits_of(limit: Limit, defaults: Limits) -> Limits {
+fn limits_of(limit: ChangeLimit, defaults: Limits) -> Limits {
     let count = limit.count.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
     Limits { count: count.unwrap_or(defaults.count), share: limit.share.unwrap_or(defaults.share) }
 }

@@ -6,9 +6,9 @@
 use jiff::civil::Date;
 
 use crate::{
-    cli::{Exit, Failure, Output},
+    cli::{CommandError, Exit, Output},
     field::Scope,
-    live::{BotOwner, Token},
+    live::{BotOwner, TokenProperties},
     observe::Observer,
     text::escape,
 };
@@ -21,7 +21,7 @@ pub(super) async fn token(
     observer: &Observer,
     today: Date,
     output: &Output,
-) -> Result<Option<Token>, Failure> {
+) -> Result<Option<TokenProperties>, CommandError> {
     let Some(token) = observer.token().await? else { return Ok(None) };
     output.eprint(&token_warnings(&token, today));
     if token.cannot_read() {
@@ -35,7 +35,7 @@ pub(super) async fn token(
 }
 
 /// Refuses a token that certainly cannot write.
-pub(in crate::cli) fn may_write(token: Option<&Token>) -> Result<(), Failure> {
+pub(in crate::cli) fn may_write(token: Option<&TokenProperties>) -> Result<(), CommandError> {
     match token.filter(|token| token.cannot_write()) {
         None => Ok(()),
         Some(token) => {
@@ -45,14 +45,14 @@ pub(in crate::cli) fn may_write(token: Option<&Token>) -> Result<(), Failure> {
     }
 }
 
-fn denied_token(what: String, token: &Token) -> Failure {
-    Failure::new(
+fn denied_token(what: String, token: &TokenProperties) -> CommandError {
+    CommandError::new(
         Exit::Denied,
         anyhow::anyhow!("{}: its scopes are {}", escape(&what), escape(&token.scopes.join(", "))),
     )
 }
 
-fn token_warnings(token: &Token, today: Date) -> String {
+fn token_warnings(token: &TokenProperties, today: Date) -> String {
     let name = escape(&token.name);
     let mut text = String::new();
     if let Some(day) = token.ends_soon(today) {
@@ -85,9 +85,9 @@ mod tests {
 
     use super::*;
 
-    fn token(scopes: &[&str], expires_at: Option<Date>) -> Token {
+    fn token(scopes: &[&str], expires_at: Option<Date>) -> TokenProperties {
         let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
-        Token { name: "ci\u{1b}".to_owned(), scopes, expires_at }
+        TokenProperties { name: "ci\u{1b}".to_owned(), scopes, expires_at }
     }
 
     #[test]

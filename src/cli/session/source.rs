@@ -9,14 +9,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Manifests, SessionArgs, secrets_of};
 use crate::{
-    api::{Clock as _, ReadClient, Service, Settings, SystemClock},
-    cli::{Context, Environment, Exit, Failure, input},
+    api::{ClientSettings, Clock as _, ReadClient, ServiceAddress, SystemClock},
+    cli::{CommandError, Environment, Exit, RunContext, input},
     desired::Desired,
-    digest::Key,
+    digest::DigestKey,
     manifest::Config,
     report::SnapshotSource,
     secret::{Secrets, judge},
-    snapshot::{self, Head, Offline, Recorder, Snapshot, file::MAX_BYTES},
+    snapshot::{self, Offline, Recorder, Snapshot, SnapshotHeader, file::MAX_BYTES},
     text,
 };
 
@@ -67,11 +67,11 @@ pub(super) struct OpenedSource {
     pub(super) client: ReadClient,
     /// The secrets of the manifests.
     pub(super) secrets: Arc<Secrets>,
-    pub(super) transport: Transport,
+    pub(super) transport: LateTransport,
 }
 
 /// A transport that must know the declarations.
-pub(super) enum Transport {
+pub(super) enum LateTransport {
     /// None: the service.
     Service,
     /// A snapshot in place of the service.
@@ -80,7 +80,7 @@ pub(super) enum Transport {
     Recorder(Arc<Recorder>),
 }
 
-impl Transport {
+impl LateTransport {
     /// Passes on the declarations.
     pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
         match self {
@@ -101,8 +101,8 @@ impl SessionSource<'_> {
         self,
         args: &SessionArgs,
         manifests: &Manifests,
-        cx: &Context,
-    ) -> Result<OpenedSource, Failure> {
+        cx: &RunContext,
+    ) -> Result<OpenedSource, CommandError> {
         let allowed = args.allowed(&cx.env)?;
         let find_all =
             |secrets: Secrets| Arc::new(secrets_of(manifests, secrets.allowing(allowed)));
@@ -123,10 +123,10 @@ fn from_snapshot(
     args: &SessionArgs,
     Manifests { root, config, .. }: &Manifests,
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
-    cx: &Context,
-) -> Result<OpenedSource, Failure> {
+    cx: &RunContext,
+) -> Result<OpenedSource, CommandError> {
     let snapshot = load_snapshot(path)?;
-    let Head { target, taken_at, .. } = &snapshot.head;
+    let SnapshotHeader { target, taken_at, .. } = &snapshot.head;
     let (target, taken_at) = (target.clone(), *taken_at);
     let key = cx.env.key(KEY_NAME)?;
     check_key(&snapshot.head, key.as_ref())?;
@@ -137,8 +137,8 @@ fn from_snapshot(
     let secrets = find_all(Secrets::new(root, cx.env.clone()));
     cx.output.redactor.learn(Arc::clone(&secrets));
     let offline = Arc::new(Offline::new(snapshot, key));
-    let transport = Transport::Offline(Arc::clone(&offline));
-    let client = ReadClient::new(service, offline, Arc::clone(&secrets), Settings::default());
+    let transport = LateTransport::Offline(Arc::clone(&offline));
+    let client = ReadClient::new(service, offline, Arc::clone(&secrets), ClientSettings::default());
     Ok(OpenedSource { target, live, has_token: false, client, secrets, transport })
 }
 
@@ -147,45 +147,46 @@ async fn from_service(
     is_taken: bool,
     Manifests { root, config, .. }: &Manifests,
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
-    cx: &Context,
-) -> Result<OpenedSource, Failure> {
+    cx: &RunContext,
+) -> Result<OpenedSource, CommandError> {
     let endpoint = args.connect.endpoint(root, config, cx).await?;
     let (service, sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
     let secrets = find_all(endpoint.apart_from(Secrets::new(root, endpoint.environment.clone())));
     let mut client = args.connect.client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
     let target = if sandbox { SANDBOX.to_owned() } else { service.to_string() };
-    let mut transport = Transport::Service;
+    let mut transport = LateTransport::Service;
     if is_taken {
-        let head = Head { target: target.clone(), sandbox, taken_at: now(), key: None };
+        let head = SnapshotHeader { target: target.clone(), sandbox, taken_at: now(), key: None };
         let key = cx.env.key(KEY_NAME)?;
         let recorder = Arc::new(Recorder::new(client, head, Arc::clone(&secrets), key));
-        transport = Transport::Recorder(Arc::clone(&recorder));
+        transport = LateTransport::Recorder(Arc::clone(&recorder));
         let in_flight = args.connect.in_flight(config);
-        let settings = Settings { in_flight, ..Settings::default() };
+        let settings = ClientSettings { in_flight, ..ClientSettings::default() };
         client = ReadClient::new(service, recorder, Arc::clone(&secrets), settings);
     }
     Ok(OpenedSource { target, live: None, has_token: !sandbox, client, secrets, transport })
 }
 
-fn load_snapshot(path: &Path) -> Result<Snapshot, Failure> {
+fn load_snapshot(path: &Path) -> Result<Snapshot, CommandError> {
     let text = input::bytes(path, MAX_BYTES).map_err(|error| {
         input::cannot_read(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
     })?;
     let path = path.display();
     if text.len() as u64 > MAX_BYTES {
-        return Err(Failure::usage(format!(
+        return Err(CommandError::usage(format!(
             "`{path}` is larger than 256 MiB, the maximum of a snapshot"
         )));
     }
-    Snapshot::read(&text).map_err(|error| Failure::usage(format!("cannot use `{path}`: {error}")))
+    Snapshot::read(&text)
+        .map_err(|error| CommandError::usage(format!("cannot use `{path}`: {error}")))
 }
 
 /// Refuses another key than that of the snapshot: all secrets would seem to differ.
-fn check_key(head: &Head, key: Option<&Key>) -> Result<(), Failure> {
+fn check_key(head: &SnapshotHeader, key: Option<&DigestKey>) -> Result<(), CommandError> {
     match (&head.key, key) {
         (Some(taken), Some(key)) if *taken != key.id() => {
             let message = format!("the snapshot was taken with another {KEY_NAME}");
-            let failure = Failure::new(Exit::Stale, anyhow::anyhow!(message));
+            let failure = CommandError::new(Exit::Stale, anyhow::anyhow!(message));
             Err(failure.help("use the same key or none, or take the snapshot again"))
         }
         _ => Ok(()),
@@ -209,7 +210,7 @@ fn age_text(instant: Timestamp) -> String {
     }
 }
 
-fn warn_if_old(head: &Head, cx: &Context) {
+fn warn_if_old(head: &SnapshotHeader, cx: &RunContext) {
     if now().duration_since(head.taken_at) > OLD_AGE {
         let age = age_text(head.taken_at);
         cx.output.eprint(&format!(
@@ -225,22 +226,22 @@ impl crate::cli::connect::ConnectArgs {
         target: &str,
         config: &Config,
         env: &Environment,
-    ) -> Result<Service, Failure> {
+    ) -> Result<ServiceAddress, CommandError> {
         // The embedded service has no public address.
         if target == SANDBOX {
-            return Service::parse("http://127.0.0.1", false)
-                .map_err(|error| Failure::new(Exit::Internal, error));
+            return ServiceAddress::parse("http://127.0.0.1", false)
+                .map_err(|error| CommandError::new(Exit::Internal, error));
         }
-        let service = Service::parse(target, true).map_err(|error| {
-            Failure::usage(format!("the address in the snapshot is not valid: {error}"))
+        let service = ServiceAddress::parse(target, true).map_err(|error| {
+            CommandError::usage(format!("the address in the snapshot is not valid: {error}"))
         })?;
         let declared = config.service.url.as_deref();
         let declared = declared.map(|url| ("`service.url` in undrift.yaml", url));
         for (name, url) in declared.into_iter().chain(self.named(env)) {
-            if !Service::parse(url, true).is_ok_and(|url| url == service) {
+            if !ServiceAddress::parse(url, true).is_ok_and(|url| url == service) {
                 let (target, url) = (text::escape(target), judge::mask_url(url));
                 let message = format!("the snapshot is for `{target}`, but {name} is `{url}`");
-                let failure = Failure::new(Exit::Stale, anyhow::anyhow!(message));
+                let failure = CommandError::new(Exit::Stale, anyhow::anyhow!(message));
                 return Err(failure.help(
                     "take a snapshot of that service, or name the service of this snapshot",
                 ));

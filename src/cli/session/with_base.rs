@@ -11,13 +11,13 @@ use super::{Session, opening::limits};
 use crate::{
     api::ApiError,
     apply::{self, BranchPlan},
-    cli::{Context, base::ResolvedBase},
-    desired::{Acknowledgement, Container, Desired, Member, Roster},
+    cli::{RunContext, base::ResolvedBase},
+    desired::{Acknowledgement, Container, Desired, MatchedContainer, Roster},
     diagnostic::{Diagnostic, Diagnostics},
     diff::Problem,
     live::Live,
     manifest::Config,
-    plan::{Base, Comparison, Drift, Limits, Outline, Plan, Rest},
+    plan::{Base, BaseComparison, DriftPolicy, Limits, Outline, Plan, Rest},
     selection::Selection,
 };
 
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct BaseUse {
     /// What it does with differences from before the branch.
-    pub(in crate::cli) drift: Drift,
+    pub(in crate::cli) drift: DriftPolicy,
     /// True if only containers whose declarations differ from the base are read.
     pub(in crate::cli) only_changed: bool,
 }
@@ -35,9 +35,9 @@ pub(super) struct SessionBase {
     base: Base,
     config: Config,
     acknowledgements: Vec<Acknowledgement>,
-    drift: Drift,
+    drift: DriftPolicy,
     /// The comparison so far.
-    comparison: RefCell<Comparison>,
+    comparison: RefCell<BaseComparison>,
     /// The declarations without excluded parts, by path.
     rests: RefCell<BTreeMap<Arc<str>, Rest>>,
 }
@@ -49,9 +49,10 @@ impl Session {
         found: ResolvedBase,
         used: BaseUse,
         (selection, mut outline): (Selection, Outline),
-        cx: &Context,
+        cx: &RunContext,
     ) -> Self {
-        let mut comparison = Comparison { revision: found.revision, ..Comparison::default() };
+        let mut comparison =
+            BaseComparison { revision: found.revision, ..BaseComparison::default() };
         let (mut base, mut config, mut acknowledgements) =
             (Base::Unknown, Config::default(), Vec::new());
         if let Some(content) = found.content {
@@ -75,7 +76,7 @@ impl Session {
         let (removals, reach) = limits(&config);
         self.settings.limits = stricter(self.settings.limits, removals);
         self.extent.reach = stricter(self.extent.reach, reach);
-        self.extent.spares_drift = used.drift == Drift::Show;
+        self.extent.spares_drift = used.drift == DriftPolicy::Show;
         outline.add(&self.desired.containers);
         let moves = &self.desired.moves;
         let gone = base.gone(&outline, moves).into_iter();
@@ -164,8 +165,11 @@ impl SessionBase {
 fn missing_members(here: &Desired, base: &Desired) -> Roster {
     let declared: BTreeSet<_> = base.containers.iter().map(|one| one.path.to_lowercase()).collect();
     let missing = here.containers.iter().filter(|one| !declared.contains(&one.path.to_lowercase()));
-    let members =
-        missing.map(|one| Member { scope: one.scope, path: one.path.to_string(), exception: None });
+    let members = missing.map(|one| MatchedContainer {
+        scope: one.scope,
+        path: one.path.to_string(),
+        exception: None,
+    });
     Roster { members: members.collect(), ..Roster::default() }
 }
 

@@ -4,11 +4,13 @@ mod parts;
 
 use std::path::{Path, PathBuf};
 
-use super::{CommandResult, Context, Exit, Failure, ManifestFolder, ReportArgs, Reported, saved};
+use super::{
+    CommandError, CommandResult, Exit, ManifestFolder, ReportArgs, Reported, RunContext, saved,
+};
 use crate::{
     address::Glob,
-    manifest::{self, Options, Surroundings, Trace},
-    report::{Style, terminal},
+    manifest::{self, LoadEnvironment, Options, Trace},
+    report::{TextStyle, terminal},
     text::did_you_mean,
 };
 
@@ -40,7 +42,7 @@ fn describe_file(dir: clap::Arg) -> clap::Arg {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
+pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     if !args.report.is_empty() {
         return parts::show(&args.report, cx).map(Reported::exit);
     }
@@ -49,7 +51,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     }
     let loaded = manifest::load_with(
         &args.dir,
-        &Surroundings::of_process(),
+        &LoadEnvironment::of_process(),
         &Options { traced: &args.effective, ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {
@@ -60,9 +62,9 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
         if !traces.any(|trace| glob.matches(&trace.path().to_lowercase())) {
             let path = glob.written();
             let failure =
-                Failure::usage(format!("no manifest declares a group or project `{path}`"));
+                CommandError::usage(format!("no manifest declares a group or project `{path}`"));
             let paths = desired.containers.iter().map(|container| &*container.path);
-            return Err(Failure { help: did_you_mean(path, paths), ..failure });
+            return Err(CommandError { help: did_you_mean(path, paths), ..failure });
         }
     }
     let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
@@ -70,13 +72,13 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn show_saved(path: &Path, style: Style, cx: &Context) -> CommandResult {
+fn show_saved(path: &Path, style: TextStyle, cx: &RunContext) -> CommandResult {
     if !path.try_exists().unwrap_or(true) {
-        let failure = Failure::usage(format!("the file `{}` does not exist", path.display()));
+        let failure = CommandError::usage(format!("the file `{}` does not exist", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`"));
     }
     if !path.is_file() {
-        let failure = Failure::usage(format!("`{}` is not a saved plan", path.display()));
+        let failure = CommandError::usage(format!("`{}` is not a saved plan", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`, or pass `--effective`"));
     }
     let sealed = saved::read(path)?;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::{
     address::Address,
     cause::Cause,
-    cli::{Context, Exit, Failure, Reported, input},
+    cli::{CommandError, Exit, Reported, RunContext, input},
     diagnostic::Severity,
     diff::Incomplete,
     plan::Plan,
@@ -70,10 +70,10 @@ struct JobReport {
 }
 
 /// Shows the reports in `files` as one.
-pub(super) fn show(files: &[PathBuf], cx: &Context) -> Result<Reported, Failure> {
+pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<Reported, CommandError> {
     let parts: Vec<_> = files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
     if let Some(reason) = overlap(files, &parts) {
-        return Err(Failure::usage(reason).help("each group and project must be in one part"));
+        return Err(CommandError::usage(reason).help("each group and project must be in one part"));
     }
     let exit = Exit::first_of(parts.iter().map(|part| part.exit));
     let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
@@ -108,13 +108,15 @@ fn overlap(files: &[PathBuf], parts: &[JobReport]) -> Option<String> {
 }
 
 /// The part in a report. That of a run that failed or was killed has nothing but the reason.
-fn read(file: &Path) -> Result<JobReport, Failure> {
+fn read(file: &Path) -> Result<JobReport, CommandError> {
     let bytes = input::read(file, MAX_REPORT_BYTES)?;
     // Words of undrift in it, such as the names of sections, are kept as long as the process.
     let bytes: &'static [u8] = bytes.leak();
     parse(file, bytes).map_err(|reason| {
-        let failure =
-            Failure::usage(format!("`{}` is not a report of a plan: {reason}", file.display()));
+        let failure = CommandError::usage(format!(
+            "`{}` is not a report of a plan: {reason}",
+            file.display()
+        ));
         failure.help("make it with `undrift plan --out json=FILE`, of the same version")
     })
 }

@@ -4,12 +4,12 @@ use crate::{secret::Secrets, text::escape};
 
 /// Escapes text from others, as content and as a quoted value of an attribute.
 #[derive(Clone, Copy)]
-pub(super) struct Ink<'s> {
+pub(super) struct HtmlInk<'s> {
     /// The secrets to remove.
     pub(super) secrets: &'s Secrets,
 }
 
-impl Ink<'_> {
+impl HtmlInk<'_> {
     /// `text` on one line.
     pub(super) fn text(self, text: &str) -> String {
         html(&escape(&self.secrets.redact(text)))
@@ -60,7 +60,7 @@ mod tests {
         #[test]
         fn no_text_breaks_out_of_the_markup(text in "(\\PC|\\p{C}|[<>&\"'=/]|</script>|\n|\t){0,20}") {
             let nothing = Secrets::default();
-            let ink = Ink { secrets: &nothing };
+            let ink = HtmlInk { secrets: &nothing };
             let prose = ink.prose(&text).replace("<code>", "").replace("</code>", "");
             for safe in [ink.text(&text), ink.line(&text), prose] {
                 prop_assert!(!safe.contains(['<', '>', '"', '\'']), "{safe}");

@@ -14,7 +14,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
 use super::model::{
-    Content, ItemGroup, Report, ReportItem, ReportPart, StepItem, fold::fold_equal,
+    ItemGroup, Report, ReportContent, ReportItem, ReportPart, StepItem, fold::fold_equal,
     item::acknowledgement, note::object, word,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     secret::Secrets,
     text::{count, shell_word},
 };
-use ink::Ink;
+use ink::HtmlInk;
 
 /// The style of the page.
 const STYLE: &str = include_str!("page.css");
@@ -36,7 +36,7 @@ const MAX_UNFOLDED: usize = 300;
 
 /// `report` as a page, without `secrets`.
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
-    let ink = Ink { secrets };
+    let ink = HtmlInk { secrets };
     let steps = report.steps();
     let mut page = String::with_capacity(4_096 + steps.len() * 1_024);
     let summary = report.summary();
@@ -77,7 +77,7 @@ fn content_security_policy() -> String {
     )
 }
 
-fn write_header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: Ink<'_>) {
+fn write_header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: HtmlInk<'_>) {
     let mut lines = report.summary().into_iter();
     let first = lines.next().unwrap_or_default();
     // The heading already names the sort of report.
@@ -114,7 +114,7 @@ fn write_header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], 
 
 /// How many objects are created, changed and removed; after apply, how many were.
 fn write_tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
-    let applied = matches!(report.content(), Some(Content::Outcomes(_)));
+    let applied = matches!(report.content(), Some(ReportContent::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
         let counted = steps.iter().filter(|item| {
@@ -134,7 +134,7 @@ fn write_tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
 }
 
 /// The items, in a section for each group.
-fn write_items(page: &mut String, items: &[ReportItem<'_>], ink: Ink<'_>) {
+fn write_items(page: &mut String, items: &[ReportItem<'_>], ink: HtmlInk<'_>) {
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first() else { continue };
         let tone = match first.group {
@@ -154,7 +154,12 @@ fn write_items(page: &mut String, items: &[ReportItem<'_>], ink: Ink<'_>) {
     }
 }
 
-fn write_item(page: &mut String, item: &ReportItem<'_>, others: &[&ReportItem<'_>], ink: Ink<'_>) {
+fn write_item(
+    page: &mut String,
+    item: &ReportItem<'_>,
+    others: &[&ReportItem<'_>],
+    ink: HtmlInk<'_>,
+) {
     *page += "<li>";
     if let Some(address) = item.address {
         *page += &format!("<code class=\"address\">{}</code> ", ink.text(&address.to_string()));
@@ -181,7 +186,7 @@ fn write_item(page: &mut String, item: &ReportItem<'_>, others: &[&ReportItem<'_
 }
 
 /// The notes, folded.
-fn write_notes(page: &mut String, report: &Report<'_>, ink: Ink<'_>) {
+fn write_notes(page: &mut String, report: &Report<'_>, ink: HtmlInk<'_>) {
     let kinds = report.notes();
     if kinds.is_empty() {
         return;

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use similar::ChangeTag;
 
-use super::ink::Ink;
+use super::ink::HtmlInk;
 use crate::{
     diff::{Action, Step},
     report::{
         compare::{self, TextComparison},
         model::{
-            Fold, FoldedSteps, ReportPart, Row, StepItem, ValueText, file_line, fold_steps,
+            Fold, FoldedSteps, ReportPart, StepItem, StepRow, ValueText, file_line, fold_steps,
             label_word, remarks, rows_of, sign, step::object, word,
         },
     },
@@ -26,7 +26,7 @@ pub(super) fn write_part(
     steps: &[StepItem<'_>],
     part: ReportPart,
     unfolded: bool,
-    ink: Ink<'_>,
+    ink: HtmlInk<'_>,
 ) {
     let items: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     if items.is_empty() {
@@ -80,7 +80,7 @@ pub(super) fn write_others(
     alike: &str,
     title: &str,
     others: &[impl AsRef<str>],
-    ink: Ink<'_>,
+    ink: HtmlInk<'_>,
 ) {
     if others.is_empty() {
         return;
@@ -97,7 +97,7 @@ fn write_step(
     item: &StepItem<'_>,
     unfolded: bool,
     numbers: &BTreeMap<String, usize>,
-    ink: Ink<'_>,
+    ink: HtmlInk<'_>,
 ) {
     let (step, action) = (item.step, word(item.step.action));
     let section = step.address.section.unwrap_or(step.scope.noun());
@@ -154,7 +154,7 @@ fn write_predecessors(
     page: &mut String,
     step: &Step,
     numbers: &BTreeMap<String, usize>,
-    ink: Ink<'_>,
+    ink: HtmlInk<'_>,
 ) {
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for edge in &step.after {
@@ -175,7 +175,7 @@ fn write_predecessors(
     }
 }
 
-fn write_field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
+fn write_field(page: &mut String, row: &StepRow<'_>, ink: HtmlInk<'_>) {
     let origin = row.origin.map_or_else(String::new, |origin| {
         format!(" <span class=\"origin\">{}</span>", ink.text(&file_line(origin)))
     });
@@ -196,7 +196,7 @@ fn write_field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
 }
 
 /// The values of both sides; only one for a creation or a removal.
-fn write_values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
+fn write_values(page: &mut String, row: &StepRow<'_>, ink: HtmlInk<'_>) {
     for (class, side) in ["before", "after"].into_iter().zip(row.sides()) {
         *page += &match side {
             None => continue,
@@ -212,7 +212,7 @@ fn write_values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
 }
 
 /// The comparison of two texts.
-fn write_comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) {
+fn write_comparison(page: &mut String, before: &str, after: &str, ink: HtmlInk<'_>) {
     let lines = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
         TextComparison::Aside(words) => {
             *page += &format!("<span class=\"aside\">{}</span>", ink.text(&words));
@@ -235,7 +235,7 @@ fn write_comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) 
 }
 
 /// The calls to send.
-fn write_calls(page: &mut String, step: &Step, ink: Ink<'_>) {
+fn write_calls(page: &mut String, step: &Step, ink: HtmlInk<'_>) {
     if step.calls.is_empty() {
         return;
     }

@@ -20,12 +20,12 @@ const MAX_CHARS: usize = 240;
 
 /// Escapes text from others.
 #[derive(Clone, Copy)]
-pub(super) struct Ink<'s> {
+pub(super) struct MarkdownInk<'s> {
     /// The secrets to remove.
     pub(super) secrets: &'s Secrets,
 }
 
-impl Ink<'_> {
+impl MarkdownInk<'_> {
     /// `text` as code.
     pub(super) fn code(self, text: &str) -> String {
         span(&cut(&escape(&self.secrets.redact(text))))

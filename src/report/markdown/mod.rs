@@ -16,14 +16,14 @@ use super::{
     compare::{self, TextComparison},
     marker::Marker,
     model::{
-        Fold, FoldedSteps, ItemGroup, Piece, Report, ReportItem, ReportPart, Row, StepItem,
-        acknowledgement, file_line, fold_equal, fold_objects, fold_steps, group_by_key, label_word,
-        note, predecessors, remarks, rows_of, sign, step::object,
+        Fold, FoldedPiece, FoldedSteps, ItemGroup, Report, ReportItem, ReportPart, StepItem,
+        StepRow, acknowledgement, file_line, fold_equal, fold_objects, fold_steps, group_by_key,
+        label_word, note, predecessors, remarks, rows_of, sign, step::object,
     },
 };
-use crate::{diff::Refusal, secret::Secrets, text::count, value::Json};
-use ink::Ink;
-use page::{Page, Room};
+use crate::{diff::GuardRefusal, secret::Secrets, text::count, value::Json};
+use ink::MarkdownInk;
+use page::{MarkdownPage, Room};
 
 /// The size limit of a page. The service accepts a million characters, but shows so many only
 /// slowly, and nobody reads more lines.
@@ -37,12 +37,12 @@ const MAX_ALIKE: usize = 10;
 
 /// `report` as a comment with `marker`, without `secrets`.
 pub fn report(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
-    within(PAGE_BUDGET, report, marker, Ink { secrets })
+    within(PAGE_BUDGET, report, marker, MarkdownInk { secrets })
 }
 
 /// The same with the limit `budget`, which must have room for the summary.
-fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> String {
-    let mut page = Page::new(budget);
+fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: MarkdownInk<'_>) -> String {
+    let mut page = MarkdownPage::new(budget);
     write_head(&mut page, report, marker, ink);
     let items = report.items();
     write_items(&mut page, &items, |group| group != ItemGroup::Warning, ink);
@@ -66,7 +66,7 @@ fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> S
     page.finish()
 }
 
-fn write_head(page: &mut Page, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) {
+fn write_head(page: &mut MarkdownPage, report: &Report<'_>, marker: &Marker, ink: MarkdownInk<'_>) {
     let summary = report.summary();
     let mut lines = summary.iter().map(String::as_str);
     let first = lines.next().unwrap_or_default();
@@ -85,10 +85,10 @@ fn write_head(page: &mut Page, report: &Report<'_>, marker: &Marker, ink: Ink<'_
 
 /// A list for each `wanted` group of items.
 fn write_items(
-    page: &mut Page,
+    page: &mut MarkdownPage,
     items: &[ReportItem<'_>],
     wanted: impl Fn(ItemGroup) -> bool,
-    ink: Ink<'_>,
+    ink: MarkdownInk<'_>,
 ) {
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
@@ -127,7 +127,7 @@ fn item_text(
     item: &ReportItem<'_>,
     others: &[&ReportItem<'_>],
     help: Option<&str>,
-    ink: Ink<'_>,
+    ink: MarkdownInk<'_>,
 ) -> String {
     let mut text = String::from("- ");
     if let Some(address) = item.address {
@@ -152,7 +152,7 @@ fn item_text(
 
 /// The document that acknowledges `refusal` and `others` of its sort, for readers of a comment
 /// without a command line.
-fn acknowledge_document(refusal: &Refusal, others: &[&Refusal]) -> String {
+fn acknowledge_document(refusal: &GuardRefusal, others: &[&GuardRefusal]) -> String {
     let groups = acknowledgement(refusal, others.iter().copied());
     let at = groups.split_once(':').map_or("", |(_, at)| at);
     let objects = refusal.objects + others.iter().map(|other| other.objects).sum::<usize>();
@@ -163,12 +163,12 @@ fn acknowledge_document(refusal: &Refusal, others: &[&Refusal]) -> String {
 /// The tables for the steps of `part`, one for each group or project; returns the texts that do not
 /// fit into them.
 fn write_changes<'a>(
-    page: &mut Page,
+    page: &mut MarkdownPage,
     report: &Report<'_>,
     steps: &[StepItem<'a>],
     part: ReportPart,
-    ink: Ink<'_>,
-) -> Vec<Row<'a>> {
+    ink: MarkdownInk<'_>,
+) -> Vec<StepRow<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked = report.blocked();
     let mut groups = fold_steps(&steps, Fold::Fields);
@@ -196,7 +196,7 @@ fn write_changes<'a>(
 }
 
 /// Other objects with the same content.
-fn others_text(alike: &str, others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
+fn others_text(alike: &str, others: &[impl AsRef<str>], ink: MarkdownInk<'_>) -> String {
     if others.is_empty() {
         return String::new();
     }
@@ -204,7 +204,7 @@ fn others_text(alike: &str, others: &[impl AsRef<str>], ink: Ink<'_>) -> String 
 }
 
 /// The first of `names`, and the number of the others.
-fn name_first(names: &[impl AsRef<str>], ink: Ink<'_>) -> String {
+fn name_first(names: &[impl AsRef<str>], ink: MarkdownInk<'_>) -> String {
     let named: Vec<_> = names.iter().take(MAX_NAMED).map(|name| ink.code(name.as_ref())).collect();
     let rest = names.len() - named.len();
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
@@ -213,11 +213,11 @@ fn name_first(names: &[impl AsRef<str>], ink: Ink<'_>) -> String {
 
 /// The changes of `part`, folded.
 fn write_folded_changes(
-    page: &mut Page,
+    page: &mut MarkdownPage,
     report: &Report<'_>,
     steps: &[StepItem<'_>],
     part: ReportPart,
-    ink: Ink<'_>,
+    ink: MarkdownInk<'_>,
 ) {
     let number = steps.iter().filter(|item| item.part == part).count();
     if number > 0 {
@@ -235,7 +235,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(steps: &[Piece<'_>]) -> Self {
+    fn of(steps: &[FoldedPiece<'_>]) -> Self {
         Self {
             whose: steps.iter().any(|piece| piece.item.step.label.is_some()),
             outcome: steps.iter().any(|piece| piece.item.outcome.is_some()),
@@ -264,9 +264,9 @@ impl Columns {
     /// The rows of a step. Texts that do not fit go to `texts`.
     fn rows<'a>(
         self,
-        Piece { item, changes }: Piece<'a>,
-        ink: Ink<'_>,
-        texts: &mut Vec<Row<'a>>,
+        FoldedPiece { item, changes }: FoldedPiece<'a>,
+        ink: MarkdownInk<'_>,
+        texts: &mut Vec<StepRow<'a>>,
     ) -> Vec<String> {
         let step = item.step;
         let sign = ink.cell(&sign(step.action).1.to_string());
@@ -301,7 +301,7 @@ impl Columns {
 }
 
 /// The texts of several lines, folded.
-fn write_comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
+fn write_comparisons(page: &mut MarkdownPage, texts: &[StepRow<'_>], ink: MarkdownInk<'_>) {
     let blocks = texts.iter().filter_map(|row| {
         let (before, after) = row.texts()?;
         let address = ink.code(&row.step.address.to_string());
@@ -324,7 +324,7 @@ fn write_comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
 }
 
 /// The order of steps with reasons, folded.
-fn write_order(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
+fn write_order(page: &mut MarkdownPage, steps: &[StepItem<'_>], ink: MarkdownInk<'_>) {
     let mut lines = Vec::new();
     for FoldedSteps { steps, others, .. } in fold_steps(steps, Fold::Steps) {
         let others = others_text("the same", &others, ink);
@@ -341,7 +341,7 @@ fn write_order(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
 }
 
 /// The notes, folded.
-fn write_notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
+fn write_notes(page: &mut MarkdownPage, report: &Report<'_>, ink: MarkdownInk<'_>) {
     for ((_, title), found) in report.notes() {
         let objects = found.iter().map(|note| (&*note.address.path, note::object(note)));
         let lines = fold_objects(objects, false).into_iter().map(|alike| {
@@ -360,7 +360,13 @@ fn write_notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
 }
 
 /// `elements` below a title that unfolds them, if there are any.
-fn write_details(page: &mut Page, title: &str, number: usize, elements: Vec<String>, noun: &str) {
+fn write_details(
+    page: &mut MarkdownPage,
+    title: &str,
+    number: usize,
+    elements: Vec<String>,
+    noun: &str,
+) {
     if elements.is_empty() {
         return;
     }
@@ -373,7 +379,7 @@ fn write_details(page: &mut Page, title: &str, number: usize, elements: Vec<Stri
 
 /// Adds what `draw` writes, below a title that unfolds it. The title is our own text, without
 /// markup.
-fn write_fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
+fn write_fold(page: &mut MarkdownPage, title: &str, draw: impl FnOnce(&mut MarkdownPage)) {
     const TAIL: &str = "</details>\n\n";
     // Both or none: without its end, the fold would contain everything that follows.
     let head = format!("<details><summary>{title}</summary>\n\n");
@@ -385,7 +391,7 @@ fn write_fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
 }
 
 /// Adds how many did not fit.
-fn write_omitted(page: &mut Page, omitted: usize, noun: &str) {
+fn write_omitted(page: &mut MarkdownPage, omitted: usize, noun: &str) {
     if omitted > 0 {
         page.append(&format!("… and {}\n\n", count(omitted, &format!("more {noun}"))));
     }

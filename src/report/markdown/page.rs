@@ -23,7 +23,7 @@ impl Room {
 }
 
 /// A page that is being written.
-pub(super) struct Page {
+pub(super) struct MarkdownPage {
     out: String,
     /// The room left for elements.
     room: Room,
@@ -35,7 +35,7 @@ pub(super) struct Page {
     elements: usize,
 }
 
-impl Page {
+impl MarkdownPage {
     /// An empty page with the limit `budget`.
     pub(super) const fn new(budget: Room) -> Self {
         let bytes = budget.bytes.saturating_sub(RESERVED.bytes);

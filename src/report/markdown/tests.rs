@@ -9,7 +9,7 @@ use crate::{
     diagnostic::Diagnostic,
     diff::{Note, Problem, Reason},
     report::{
-        Content, Outcomes, Planned, ReportKind, State,
+        Outcomes, Planned, ReportContent, ReportKind, State,
         terminal::tests::{hostile, many, run},
         testing::World,
     },
@@ -86,12 +86,12 @@ fn a_fold_without_room_is_named_at_the_end() {
     };
     plan.notes = (0..2).map(note).collect();
     let planned = Planned::new(&run, &plan);
-    let state = State::finished(0, Content::Planned(&planned));
+    let state = State::finished(0, ReportContent::Planned(&planned));
     let report =
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
     let nothing = Secrets::default();
     let at = |lines| {
-        within(Room { bytes: 60_000, lines }, &report, &marker(), Ink { secrets: &nothing })
+        within(Room { bytes: 60_000, lines }, &report, &marker(), MarkdownInk { secrets: &nothing })
     };
     let title = "archived, as declared; skipped (2)";
     let folded = |lines| at(lines).contains(&format!("<summary>{title}"));
@@ -119,7 +119,7 @@ fn new_and_blocked_projects_come_before_changed_settings() {
     let new = plan.steps[58].address.path.clone();
     plan.steps[58].address.section = None;
     let planned = Planned::new(&run, &plan);
-    let state = State::finished(0, Content::Planned(&planned));
+    let state = State::finished(0, ReportContent::Planned(&planned));
     let report =
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
     let text = written(&report);
@@ -280,7 +280,7 @@ proptest! {
         let nothing = Default::default();
         let failed = State::failed(3, &text, Some(&text), &nothing);
         let finished = |content| State::finished(0, content);
-        for state in [failed, finished(Content::Planned(&planned)), finished(Content::Outcomes(&outcomes))] {
+        for state in [failed, finished(ReportContent::Planned(&planned)), finished(ReportContent::Outcomes(&outcomes))] {
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
             let page = written(&report);
             assert_harmless(&page);
@@ -295,7 +295,7 @@ proptest! {
     #[test]
     fn a_cell_keeps_its_text(text in evil()) {
         let nothing = Secrets::default();
-        let ink = Ink { secrets: &nothing };
+        let ink = MarkdownInk { secrets: &nothing };
         let page = format!("| a | b |\n| --- | --- |\n| {} | {} |\n", ink.cell(&text), ink.cell("b"));
         let seen = seen(&page);
         prop_assert_eq!(&seen.rows, &[2, 2], "{}", page);
@@ -308,11 +308,11 @@ proptest! {
         let budget = Room { bytes, lines };
         let (plan, run, world) = (many(projects, |at| at + 51), run(), World::new());
         let planned = Planned::new(&run, &plan);
-        let state = State::finished(0, Content::Planned(&planned));
+        let state = State::finished(0, ReportContent::Planned(&planned));
         let diagnostics = &world.diagnostics;
         let report = Report { kind: ReportKind::Plan, manifests: ".", diagnostics, state };
         let nothing = Secrets::default();
-        let text = within(budget, &report, &marker(), Ink { secrets: &nothing });
+        let text = within(budget, &report, &marker(), MarkdownInk { secrets: &nothing });
         prop_assert!(text.len() <= bytes && text.lines().count() <= lines, "{} of {budget:?}", text.len());
         assert_harmless(&text);
         prop_assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());

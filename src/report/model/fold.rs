@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     address::group_of,
-    diff::{Action, Change, Shown, Step},
+    diff::{Action, FieldChange, Shown, Step},
     digest,
     text::count,
 };
@@ -30,18 +30,18 @@ pub enum Fold {
 
 /// A step, or some of its fields.
 #[derive(Debug)]
-pub struct Piece<'s> {
+pub struct FoldedPiece<'s> {
     /// The step, with its outcome if there is one.
     pub item: StepItem<'s>,
     /// The fields shown here.
-    pub changes: Vec<&'s Change>,
+    pub changes: Vec<&'s FieldChange>,
 }
 
 /// Steps of one group or project, and the paths of others with equal ones.
 #[derive(Debug)]
 pub struct FoldedSteps<'s> {
     /// The steps of the first one.
-    pub steps: Vec<Piece<'s>>,
+    pub steps: Vec<FoldedPiece<'s>>,
     /// The paths of the others.
     pub others: Vec<&'s str>,
     /// True if the others have other values, from the same declaration.
@@ -141,19 +141,19 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>
 }
 
 /// The parts of a step that are folded separately, each with its key.
-fn split_step(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (Key, Piece<'_>)> {
+fn split_step(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (Key, FoldedPiece<'_>)> {
     let fields = item.step.changes.iter();
     let is_split = fold == Fold::Fields && item.step.action == Action::Update && fields.len() > 1;
     let parts: Vec<Vec<_>> =
         if is_split { fields.map(|field| vec![field]).collect() } else { vec![fields.collect()] };
     parts.into_iter().map(move |changes| {
-        let piece = Piece { item, changes };
+        let piece = FoldedPiece { item, changes };
         (equality_key(&piece), piece)
     })
 }
 
 /// Which groups and projects have a piece.
-fn holders_by_key(containers: &[Vec<(Key, Piece<'_>)>]) -> BTreeMap<Key, Vec<usize>> {
+fn holders_by_key(containers: &[Vec<(Key, FoldedPiece<'_>)>]) -> BTreeMap<Key, Vec<usize>> {
     let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (index, pieces) in containers.iter().enumerate() {
         pieces.iter().for_each(|(key, _)| holders.entry(*key).or_default().push(index));
@@ -162,12 +162,14 @@ fn holders_by_key(containers: &[Vec<(Key, Piece<'_>)>]) -> BTreeMap<Key, Vec<usi
 }
 
 /// `pieces`, with those of one step in one.
-fn join_pieces<'a, 's: 'a>(pieces: impl Iterator<Item = &'a Piece<'s>>) -> Vec<Piece<'s>> {
-    let mut joined: Vec<Piece<'s>> = Vec::new();
-    for Piece { item, changes } in pieces {
+fn join_pieces<'a, 's: 'a>(
+    pieces: impl Iterator<Item = &'a FoldedPiece<'s>>,
+) -> Vec<FoldedPiece<'s>> {
+    let mut joined: Vec<FoldedPiece<'s>> = Vec::new();
+    for FoldedPiece { item, changes } in pieces {
         match joined.last_mut() {
             Some(last) if std::ptr::eq(last.item.step, item.step) => last.changes.extend(changes),
-            _ => joined.push(Piece { item: *item, changes: changes.clone() }),
+            _ => joined.push(FoldedPiece { item: *item, changes: changes.clone() }),
         }
     }
     joined
@@ -175,19 +177,19 @@ fn join_pieces<'a, 's: 'a>(pieces: impl Iterator<Item = &'a Piece<'s>>) -> Vec<P
 
 /// Identifies everything shown of a piece, except the path of its group or project and where it is
 /// declared. Secrets are not removed, since different ones would look equal.
-fn equality_key(piece: &Piece<'_>) -> Key {
-    piece_key(piece, |Change { field, before, after, label, .. }| {
+fn equality_key(piece: &FoldedPiece<'_>) -> Key {
+    piece_key(piece, |FieldChange { field, before, after, label, .. }| {
         format!("{field:?} {before:?} {after:?} {label:?}")
     })
 }
 
 /// The same for a piece whose changes are declared at the same places as those of others: each group
 /// or project has its own values, such as `{name}`. What a removal loses is not put together.
-fn declaration_key(piece: &Piece<'_>) -> Option<Key> {
+fn declaration_key(piece: &FoldedPiece<'_>) -> Option<Key> {
     let step = piece.item.step;
     let is_declared = step.action != Action::Delete && !piece.changes.is_empty();
     is_declared.then(|| {
-        piece_key(piece, |Change { field, before, after, label, origin }| {
+        piece_key(piece, |FieldChange { field, before, after, label, origin }| {
             let origin = origin.as_ref().unwrap_or(&step.origin);
             let sides = [before, after].map(|side| {
                 let is_blank =
@@ -200,7 +202,10 @@ fn declaration_key(piece: &Piece<'_>) -> Option<Key> {
 }
 
 /// A key of what all pieces show, and of the `text` of each change.
-fn piece_key(Piece { item, changes }: &Piece<'_>, text: impl Fn(&Change) -> String) -> Key {
+fn piece_key(
+    FoldedPiece { item, changes }: &FoldedPiece<'_>,
+    text: impl Fn(&FieldChange) -> String,
+) -> Key {
     let fields = changes.iter().map(|change| text(change)).collect::<Vec<_>>().join("\n");
     let step = item.step;
     let about = (step.scope, local_name(&step.address), step.action, step.label, item.outcome);

@@ -3,15 +3,15 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
-    Content, Report, State,
+    Report, ReportContent, State,
     outcome::{gist, mismatch_gist, mismatch_reason, outcome, unread_cause, with_request_id},
     word,
 };
 use crate::{
     address::{Address, groups_above},
     desired::Guard,
-    diagnostic::{Diagnostic, Place, Severity},
-    diff::{Problem, Refusal, Step},
+    diagnostic::{Diagnostic, Severity, SourceLocation},
+    diff::{GuardRefusal, Problem, Step},
     origin::Origin,
     plan::{Acknowledged, Plan},
     report::{Outcomes, json},
@@ -85,7 +85,7 @@ pub struct ReportItem<'a> {
     /// What to do about it.
     pub help: Option<Cow<'a, str>>,
     /// The refusal, if an acknowledgement would accept it.
-    pub refusal: Option<&'a Refusal>,
+    pub refusal: Option<&'a GuardRefusal>,
     /// The message without its object and the request's id, if it contains them.
     pub gist: Option<String>,
     /// True if the message belongs to its identity, which else is its code, object and file.
@@ -174,17 +174,17 @@ pub(super) fn collect<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
             )
             .help(Some("check the log of the job")),
         ),
-        State::Failed(json::Failed { error, help, .. }) => {
+        State::Failed(json::FailedRun { error, help, .. }) => {
             items.push(ReportItem::new(ItemGroup::Run, "failed", error).help(help));
         }
         State::Finished(_) => {}
     }
     items.extend(report.plan().into_iter().flat_map(plan_items));
-    if let Some(Content::Outcomes(outcomes)) = report.content() {
+    if let Some(ReportContent::Outcomes(outcomes)) = report.content() {
         items.extend(outcome_items(outcomes));
     }
     let diagnostics = match report.content() {
-        Some(Content::Checked(checked)) => checked.diagnostics,
+        Some(ReportContent::Checked(checked)) => checked.diagnostics,
         _ => report.diagnostics,
     };
     items.extend(diagnostics.sorted().into_iter().map(diagnostic_item));
@@ -224,13 +224,18 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
 
 /// What refusals have in common that one acknowledgement accepts: the guard and the section. Each
 /// deletion must be named.
-pub fn acknowledged_together(refusal: &Refusal) -> (Guard, Option<&'static str>, Option<Address>) {
-    let Refusal { guard, address, .. } = refusal;
+pub fn acknowledged_together(
+    refusal: &GuardRefusal,
+) -> (Guard, Option<&'static str>, Option<Address>) {
+    let GuardRefusal { guard, address, .. } = refusal;
     (*guard, address.section, (*guard == Guard::Deletion).then(|| address.clone()))
 }
 
 /// The acknowledgement of `first` and of `others` of the same sort.
-pub fn acknowledgement<'r>(first: &Refusal, others: impl Iterator<Item = &'r Refusal>) -> String {
+pub fn acknowledgement<'r>(
+    first: &GuardRefusal,
+    others: impl Iterator<Item = &'r GuardRefusal>,
+) -> String {
     let others: Vec<_> = others.map(|refusal| &*refusal.address.path).collect();
     if others.is_empty() {
         return first.acknowledgement.clone();
@@ -255,7 +260,7 @@ fn problem_item(group: ItemGroup, problem: &Problem) -> ReportItem<'_> {
         .help(problem.help.as_deref())
 }
 
-fn refusal_item(group: ItemGroup, refusal: &Refusal) -> ReportItem<'_> {
+fn refusal_item(group: ItemGroup, refusal: &GuardRefusal) -> ReportItem<'_> {
     let message = format!("{}: {}", refusal.guard, refusal.reason);
     let item = ReportItem::new(group, format!("guard-{}", refusal.guard), message)
         .object(&refusal.address);
@@ -333,7 +338,7 @@ fn diagnostic_item(diagnostic: &Diagnostic) -> ReportItem<'_> {
     };
     ReportItem {
         message,
-        place: place.map(|place: &Place| (&*place.file, place.line().zip(place.column()))),
+        place: place.map(|place: &SourceLocation| (&*place.file, place.line().zip(place.column()))),
         ..item
     }
     .help(diagnostic.help.as_deref())

@@ -15,13 +15,13 @@ pub mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use fold::{Fold, FoldedSteps, Piece, fold_equal, fold_steps, group_by_key};
+pub use fold::{Fold, FoldedPiece, FoldedSteps, fold_equal, fold_steps, group_by_key};
 pub use item::{ItemGroup, ReportItem, acknowledged_together, acknowledgement, declared_at};
 pub(in crate::report) use note::group_by_kind;
 pub use note::{MAX_CONTAINERS, fold_objects};
 pub use outcome::{gist, mismatch_gist, mismatch_reason, unread_cause, with_request_id};
 use serde::Serialize;
-pub use step::{Row, file_line, full_name, local_name, predecessors, remarks, rows_of, sign};
+pub use step::{StepRow, file_line, full_name, local_name, predecessors, remarks, rows_of, sign};
 pub use value::{ValueText, cell};
 
 use super::{
@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     address::Address,
-    apply::Outcome,
+    apply::StepOutcome,
     diagnostic::Diagnostics,
     diff::{Action, Label, Note, Step},
     plan::Plan,
@@ -51,12 +51,12 @@ pub struct Report<'a> {
 }
 
 /// The state of a run.
-pub type State<'a> = json::State<'a, Content<'a>>;
+pub type State<'a> = json::ReportState<'a, ReportContent<'a>>;
 
 /// The content of a report.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Content<'a> {
+pub enum ReportContent<'a> {
     /// A plan, or drift.
     Planned(&'a Planned<'a>),
     /// The result of applying a plan.
@@ -134,7 +134,7 @@ pub const fn word(action: Action) -> &'static str {
 
 impl<'a> Report<'a> {
     /// The content, if the run finished.
-    pub const fn content(&self) -> Option<Content<'a>> {
+    pub const fn content(&self) -> Option<ReportContent<'a>> {
         match self.state {
             State::Finished(finished) => Some(finished.content),
             State::Failed(_) | State::Unfinished(_) => None,
@@ -153,9 +153,9 @@ impl<'a> Report<'a> {
     /// The service and the plan, if it was reached.
     const fn planned(&self) -> Option<(&'a Run, &'a Plan)> {
         match self.content() {
-            Some(Content::Planned(planned)) => Some((planned.run, planned.plan)),
-            Some(Content::Outcomes(outcomes)) => Some((outcomes.run, outcomes.plan)),
-            Some(Content::Checked(_)) | None => None,
+            Some(ReportContent::Planned(planned)) => Some((planned.run, planned.plan)),
+            Some(ReportContent::Outcomes(outcomes)) => Some((outcomes.run, outcomes.plan)),
+            Some(ReportContent::Checked(_)) | None => None,
         }
     }
 
@@ -178,7 +178,7 @@ impl<'a> Report<'a> {
             State::Finished(finished) => finished.content,
         };
         match content {
-            Content::Planned(planned) => {
+            ReportContent::Planned(planned) => {
                 let mut lines = summary::lines(planned.plan, self.kind);
                 if planned.plan.steps.is_empty() {
                     // Blockers come before the line about no steps.
@@ -186,8 +186,8 @@ impl<'a> Report<'a> {
                 }
                 texts(lines)
             }
-            Content::Outcomes(outcomes) => texts(outcome::summary(outcomes.applied)),
-            Content::Checked(checked) => {
+            ReportContent::Outcomes(outcomes) => texts(outcome::summary(outcomes.applied)),
+            ReportContent::Checked(checked) => {
                 let found = checked.diagnostics.summary();
                 vec![format!("{title}: {}", found.as_deref().unwrap_or("no problems found"))]
             }
@@ -251,8 +251,8 @@ impl<'a> Report<'a> {
     }
 
     /// The outcomes of approved steps, if the plan was applied.
-    fn outcomes(&self) -> Option<BTreeMap<&'a Address, &'a Outcome>> {
-        let Some(Content::Outcomes(outcomes)) = self.content() else { return None };
+    fn outcomes(&self) -> Option<BTreeMap<&'a Address, &'a StepOutcome>> {
+        let Some(ReportContent::Outcomes(outcomes)) = self.content() else { return None };
         Some(outcomes.applied.steps.iter().map(|step| (&step.address, &step.outcome)).collect())
     }
 

@@ -2,21 +2,21 @@
 
 use crate::{
     address::Address,
-    apply::{Applied, Mismatch, MismatchReason, Outcome},
+    apply::{Applied, Mismatch, MismatchReason, StepOutcome},
     cause::Cause,
     report::{Line, Paint, json::OutcomeCounts, model::summary::counted},
 };
 
 /// The colour and the word for an outcome.
-pub const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
+pub const fn outcome(outcome: &StepOutcome) -> (Paint, &'static str) {
     match outcome {
-        Outcome::Done => (Paint::Add, "done"),
-        Outcome::Already => (Paint::Add, "already done"),
-        Outcome::Failed(_) => (Paint::Error, "failed"),
-        Outcome::ChangedMeanwhile(_) => (Paint::Error, "changed meanwhile, skipped"),
-        Outcome::Skipped(_) => (Paint::Change, "skipped"),
-        Outcome::NotStarted => (Paint::Change, "not started"),
-        Outcome::Unknown(_) => (Paint::Error, "unknown"),
+        StepOutcome::Done => (Paint::Add, "done"),
+        StepOutcome::Already => (Paint::Add, "already done"),
+        StepOutcome::Failed(_) => (Paint::Error, "failed"),
+        StepOutcome::ChangedMeanwhile(_) => (Paint::Error, "changed meanwhile, skipped"),
+        StepOutcome::Skipped(_) => (Paint::Change, "skipped"),
+        StepOutcome::NotStarted => (Paint::Change, "not started"),
+        StepOutcome::Unknown(_) => (Paint::Error, "unknown"),
     }
 }
 

@@ -4,7 +4,7 @@ use super::value::{ValueText, cell, comparable, lines};
 use crate::{
     address::Address,
     catalogue,
-    diff::{Action, Change, Label, Shown, Step},
+    diff::{Action, FieldChange, Label, Shown, Step},
     field::{Scope, is_on},
     kind::plain_text,
     origin::Origin,
@@ -102,9 +102,9 @@ pub fn predecessors(step: &Step) -> Vec<(&'static str, Vec<String>)> {
 /// that differ. With `full`, also fields whose removal loses nothing.
 pub fn rows_of<'s>(
     step: &'s Step,
-    changes: impl IntoIterator<Item = &'s Change>,
+    changes: impl IntoIterator<Item = &'s FieldChange>,
     full: bool,
-) -> Vec<Row<'s>> {
+) -> Vec<StepRow<'s>> {
     let identity = identity_fields(step);
     let changes = changes.into_iter().filter(|change| !identity.contains(&&*change.field));
     let rows = changes.flat_map(|change| step_rows(step, change));
@@ -112,7 +112,7 @@ pub fn rows_of<'s>(
 }
 
 /// A line of a step: a field, or a key of a mapping.
-pub struct Row<'s> {
+pub struct StepRow<'s> {
     /// The step.
     pub step: &'s Step,
     /// The field, or the field and the key.
@@ -127,7 +127,7 @@ pub struct Row<'s> {
     pub origin: Option<&'s Origin>,
 }
 
-impl Row<'_> {
+impl StepRow<'_> {
     /// True if its removal together with the object loses nothing.
     fn is_idle(&self) -> bool {
         self.step.action == Action::Delete
@@ -161,7 +161,7 @@ impl Row<'_> {
 }
 
 /// A mapping is shown by the keys that differ; a switch together with its limits.
-fn step_rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
+fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
     let label = change.label.filter(|_| change.label != step.label);
     let origin = change
         .origin
@@ -170,7 +170,7 @@ fn step_rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
     let (before, after) = (&*change.before, &*change.after);
     let whole = || {
         let (before, after) = (before.clone(), after.clone());
-        vec![Row { step, name: change.field.to_string(), before, after, label, origin }]
+        vec![StepRow { step, name: change.field.to_string(), before, after, label, origin }]
     };
     let Shown::Value(Json::Object(after)) = after else { return whole() };
     let section = step.address.section.and_then(|name| catalogue::section(step.scope, name));
@@ -185,7 +185,7 @@ fn step_rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
         });
         if old != new || is_limit {
             let name = format!("{}.{key}", change.field);
-            rows.push(Row { step, name, before: old, after: new, label, origin });
+            rows.push(StepRow { step, name, before: old, after: new, label, origin });
         }
     }
     if rows.is_empty() { whole() } else { rows }

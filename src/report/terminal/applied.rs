@@ -6,7 +6,7 @@ use super::{draw_heading, fold::draw_others};
 use crate::{
     apply::{Applied, Mismatch, StepResult},
     report::{
-        Canvas, Line, Paint, Run, Style,
+        Canvas, Line, Paint, Run, TextStyle,
         model::{
             fold_equal, gist, local_name, mismatch_gist, mismatch_reason,
             outcome::{self, outcome},
@@ -23,7 +23,7 @@ use crate::{
 const MAX_LISTED: usize = 12;
 
 /// The report of an apply, without `secrets`.
-pub fn applied(applied: &Applied, run: &Run, style: Style, secrets: &Secrets) -> String {
+pub fn applied(applied: &Applied, run: &Run, style: TextStyle, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
     draw_heading(&mut canvas, "apply", run);
     draw_steps(&mut canvas, &applied.steps);

@@ -3,7 +3,7 @@
 use super::{fold, notes::draw_paragraph};
 use crate::{
     diff::{Action, Label, Step},
-    plan::{Acknowledged, Comparison, Plan},
+    plan::{Acknowledged, BaseComparison, Plan},
     report::{
         Canvas, Line, Overflow, Paint, ReportKind,
         model::{
@@ -41,7 +41,7 @@ pub(super) fn draw_branch_steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKi
 }
 
 /// The rest of the comparison with the base.
-pub(super) fn draw_comparison(canvas: &mut Canvas, against: &Comparison) {
+pub(super) fn draw_comparison(canvas: &mut Canvas, against: &BaseComparison) {
     let title = "excluded: drift that this branch did not ask for; `--heal` writes it too";
     draw_names(canvas, title, &against.left.iter().collect::<Vec<_>>());
     let refusals = against.refusals.iter().map(|refusal| (&refusal.address, &refusal.reason));

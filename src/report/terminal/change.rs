@@ -5,11 +5,11 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::branch;
 use crate::{
-    diff::{Action, Change, Shown, Step},
+    diff::{Action, FieldChange, Shown, Step},
     report::{
         Canvas, Line, Overflow, Paint,
         compare::{self, TextComparison},
-        model::{Row, ValueText, cell, predecessors, remarks, rows_of, sign, step::object},
+        model::{StepRow, ValueText, cell, predecessors, remarks, rows_of, sign, step::object},
     },
     text::count,
 };
@@ -22,7 +22,7 @@ const MAX_NAME_WIDTH: usize = 36;
 pub(super) fn draw_step<'s>(
     canvas: &mut Canvas,
     step: &'s Step,
-    changes: impl IntoIterator<Item = &'s Change>,
+    changes: impl IntoIterator<Item = &'s FieldChange>,
     origins: bool,
 ) {
     let rows = rows_of(step, changes, canvas.style().full);
@@ -51,7 +51,7 @@ pub(super) fn draw_step<'s>(
 }
 
 /// True if the field is declared in another file than its object.
-fn is_elsewhere(row: &Row<'_>) -> bool {
+fn is_elsewhere(row: &StepRow<'_>) -> bool {
     row.origin.is_some_and(|origin| origin.file != row.step.origin.file)
 }
 
@@ -64,7 +64,7 @@ fn draw_predecessors(canvas: &mut Canvas, step: &Step) {
 }
 
 /// A field; with its origin, unless `overflow`, what to do if there is no room for it, is `None`.
-fn draw_field(canvas: &mut Canvas, row: &Row<'_>, column: usize, overflow: Option<Overflow>) {
+fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, column: usize, overflow: Option<Overflow>) {
     let origin = row.origin.filter(|_| overflow.is_some());
     let overflow = overflow.unwrap_or(Overflow::Drop);
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::label_mark(row.label));
@@ -166,7 +166,7 @@ fn draw_lines(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, Strin
 mod tests {
     use super::*;
     use crate::{
-        report::Style,
+        report::TextStyle,
         secret::{Secret, Secrets},
     };
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn compared_without(secrets: &Secrets, before: &str, after: &str, full: bool) -> String {
-        let mut canvas = Canvas::new(Style { full, ..Style::default() }, secrets);
+        let mut canvas = Canvas::new(TextStyle { full, ..TextStyle::default() }, secrets);
         draw_comparison(&mut canvas, 2, before, after);
         canvas.finish()
     }
@@ -206,7 +206,7 @@ mod tests {
         secrets.also_redact(Secret::new(key));
         let text = compared_without(&secrets, &format!("one\n{key}two\n"), "one\ntwo\n", true);
         assert_eq!(text, "    @@ -1,2 +1,2 @@\n    one\n  - [secret]two\n  + two\n");
-        let mut canvas = Canvas::new(Style::default(), &secrets);
+        let mut canvas = Canvas::new(TextStyle::default(), &secrets);
         draw_block(&mut canvas, 2, key);
         assert_eq!(canvas.finish(), "  + [secret]\n");
         secrets.also_redact(Secret::new("QUJDREVGR0hJSktM"));

@@ -7,7 +7,7 @@ use similar::{Change, ChangeTag, TextDiff};
 use super::fold::{MAX_NAMED, others_text};
 use crate::{
     diagnostic::FileName,
-    report::{Canvas, Line, Paint, Style, model::fold_equal},
+    report::{Canvas, Line, Paint, TextStyle, model::fold_equal},
     secret::Secrets,
     text::{count, escape_lines},
 };
@@ -24,7 +24,7 @@ pub(super) type Edited = (FileName, [String; 2]);
 type Compared<'f> = Change<&'f str>;
 
 /// Lines that are replaced together.
-struct Edit<'f> {
+struct LineReplacement<'f> {
     file: &'f FileName,
     /// The lines of the file by turns: changed ones, and those between.
     parts: &'f [Vec<Compared<'f>>],
@@ -34,7 +34,7 @@ struct Edit<'f> {
 
 /// The edits of `files`, which have no secrets. A terminal gets equal ones once, in about `most`
 /// lines; elsewhere it is a patch that can be applied.
-pub fn edits(files: &[Edited], max_lines: usize, style: Style) -> String {
+pub fn edits(files: &[Edited], max_lines: usize, style: TextStyle) -> String {
     if style.full || style.width.is_none() {
         return escape_lines(&files.iter().map(patch).collect::<String>()).into_owned();
     }
@@ -43,12 +43,12 @@ pub fn edits(files: &[Edited], max_lines: usize, style: Style) -> String {
     let compared: Vec<_> = compared.iter().map(|(name, diff)| (*name, line_runs(diff))).collect();
     let replacements: Vec<_> =
         compared.iter().flat_map(|(file, parts)| edits_of(file, parts)).collect();
-    let folds = fold_equal(&replacements, false, Edit::lines);
+    let folds = fold_equal(&replacements, false, LineReplacement::lines);
     let hunks: Vec<_> = folds.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
     let nothing = Secrets::default();
     let mut canvas = Canvas::new(style, &nothing);
     let (mut room, mut file) = (max_lines, None);
-    let mut omitted: Vec<&Edit<'_>> = Vec::new();
+    let mut omitted: Vec<&LineReplacement<'_>> = Vec::new();
     for hunk in hunks {
         let text = hunk_text(hunk.iter().map(|(edit, _)| *edit));
         let lines = text.lines().count();
@@ -103,9 +103,9 @@ fn line_runs<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<Compared<'d>>> {
 fn edits_of<'f>(
     file: &'f FileName,
     parts: &'f [Vec<Compared<'f>>],
-) -> impl Iterator<Item = Edit<'f>> {
+) -> impl Iterator<Item = LineReplacement<'f>> {
     let changed = (0..parts.len()).filter(|index| is_edit(&parts[*index][0]));
-    changed.map(move |index| Edit { file, parts, index })
+    changed.map(move |index| LineReplacement { file, parts, index })
 }
 
 fn is_edit(line: &Compared<'_>) -> bool {
@@ -117,7 +117,7 @@ fn numbers(line: &Compared<'_>) -> [Option<usize>; 2] {
     [line.old_index(), line.new_index()]
 }
 
-impl<'f> Edit<'f> {
+impl<'f> LineReplacement<'f> {
     fn changed(&self) -> &'f [Compared<'f>] {
         &self.parts[self.index]
     }
@@ -151,7 +151,7 @@ impl<'f> Edit<'f> {
 }
 
 /// Neighbouring edits with some of the lines around them.
-fn hunk_text<'f>(edits: impl Iterator<Item = &'f Edit<'f>>) -> String {
+fn hunk_text<'f>(edits: impl Iterator<Item = &'f LineReplacement<'f>>) -> String {
     let mut lines: Vec<&Compared<'_>> = Vec::new();
     let mut after: &[Compared<'_>] = &[];
     for edit in edits {
@@ -179,8 +179,8 @@ fn hunk_text<'f>(edits: impl Iterator<Item = &'f Edit<'f>>) -> String {
 mod tests {
     use super::*;
 
-    fn terminal() -> Style {
-        Style { width: Some(80), ..Style::default() }
+    fn terminal() -> TextStyle {
+        TextStyle { width: Some(80), ..TextStyle::default() }
     }
 
     /// A file of `projects`, each with the lines of `edited` only in the new text.
@@ -236,7 +236,7 @@ mod tests {
         let shown = edits(&files, SCREEN_LINES, terminal());
         assert!(shown.lines().count() <= 60, "{shown}");
         assert!(shown.ends_with("… and 75 more edits in 9 files (--full shows all)\n"), "{shown}");
-        for style in [Style::default(), Style { full: true, ..terminal() }] {
+        for style in [TextStyle::default(), TextStyle { full: true, ..terminal() }] {
             let text = edits(&files, SCREEN_LINES, style);
             assert_eq!(text.matches("\n+e: ").count(), 81, "{text}");
             assert!(!text.contains("more"), "{text}");

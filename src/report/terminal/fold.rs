@@ -6,10 +6,10 @@ use crate::{
     address::Address,
     diff::{Action, Step},
     report::{
-        Canvas, Line, Paint, Style,
+        Canvas, Line, Paint, TextStyle,
         model::{
-            Fold, FoldedSteps, Piece, ReportPart, StepItem, fold_equal, fold_steps, full_name,
-            step::object,
+            Fold, FoldedPiece, FoldedSteps, ReportPart, StepItem, fold_equal, fold_steps,
+            full_name, step::object,
         },
     },
     secret::Secrets,
@@ -40,7 +40,7 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
         // Each removal is named.
         let removes = steps.iter().any(|piece| piece.item.step.action == Action::Delete);
         let max_named = if removes { others.len() } else { MAX_NAMED };
-        for (index, Piece { item, changes }) in steps.into_iter().enumerate() {
+        for (index, FoldedPiece { item, changes }) in steps.into_iter().enumerate() {
             // A head is never alone.
             if canvas.room() == 0 && index > 0 {
                 more.push((item.step, others.clone()));
@@ -117,7 +117,7 @@ pub fn lines<T, K: Ord>(
     noun: &str,
     key: impl Fn(&T) -> K,
     [line, name]: [&dyn Fn(&T) -> String; 2],
-    (style, secrets): (Style, &Secrets),
+    (style, secrets): (TextStyle, &Secrets),
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
     for (first, others) in fold_equal(items, style.full, key) {

@@ -6,11 +6,11 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::fold::{draw_others, lines};
 use crate::{
-    diagnostic::{Diagnostic, Diagnostics, Place},
-    diff::{Held, Incomplete, Note, Problem, Reason, Refusal},
+    diagnostic::{Diagnostic, Diagnostics, SourceLocation},
+    diff::{GuardRefusal, Held, Incomplete, Note, Problem, Reason},
     plan::LeftOut,
     report::{
-        Canvas, Line, Paint, Style,
+        Canvas, Line, Paint, TextStyle,
         model::{
             MAX_CONTAINERS, acknowledged_together, acknowledgement, fold_equal, fold_objects, gist,
             group_by_kind, local_name,
@@ -116,8 +116,8 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
 /// Problems to repair first, in the form of compiler messages.
 pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
     let located = problems.iter().map(|problem| {
-        let diagnostic =
-            Diagnostic::error(problem.code, &problem.message).at(Place::from(&problem.origin));
+        let diagnostic = Diagnostic::error(problem.code, &problem.message)
+            .at(SourceLocation::from(&problem.origin));
         diagnostic.label(problem.address.to_string()).help_if(problem.help.as_ref())
     });
     draw_diagnostics(canvas, located);
@@ -125,10 +125,10 @@ pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
 
 /// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
 /// followed by the names of its other objects.
-pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
+pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
     let groups = fold_equal(refusals, canvas.style().full, acknowledged_together);
     let shown = groups.iter().map(|(first, others)| {
-        let Refusal { guard, address, reason, origin, .. } = first;
+        let GuardRefusal { guard, address, reason, origin, .. } = first;
         let ack = shell_word(&acknowledgement(first, others.iter().copied()));
         let (message, help) = match others.len() {
             0 => (format!("{address}: {reason}"), format!("if intended, pass `--ack {ack}`")),
@@ -137,7 +137,7 @@ pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
                 format!("if all are intended, pass `--ack {ack}`; `--full` shows each reason"),
             ),
         };
-        Diagnostic::error("guard", message).at(Place::from(origin)).help(help)
+        Diagnostic::error("guard", message).at(SourceLocation::from(origin)).help(help)
     });
     draw_diagnostics(canvas, shown);
     for (first, others) in groups {
@@ -187,7 +187,7 @@ pub(super) fn draw_first<T>(
 }
 
 /// What is not applied.
-pub fn left_out(left_out: &[LeftOut], style: Style, secrets: &Secrets) -> String {
+pub fn left_out(left_out: &[LeftOut], style: TextStyle, secrets: &Secrets) -> String {
     let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };

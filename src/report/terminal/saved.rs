@@ -4,10 +4,10 @@ use super::{change, draw_heading, fold};
 use crate::{
     plan::{
         Counts,
-        saved::{Comparison, Difference, Sealed, Sides, Stale},
+        saved::{Difference, PlanComparison, Sealed, Sides, Stale},
     },
     report::{
-        Canvas, Line, Paint, Run, Style,
+        Canvas, Line, Paint, Run, TextStyle,
         model::{fold_equal, step::object_prefix, summary::to_do},
     },
     secret::Secrets,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A saved plan as the text of a plan.
-pub fn saved(sealed: &Sealed, style: Style) -> String {
+pub fn saved(sealed: &Sealed, style: TextStyle) -> String {
     let nothing = Secrets::default();
     let mut canvas = Canvas::new(style, &nothing);
     let plan = &sealed.plan;
@@ -44,7 +44,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
 }
 
 /// What changed since a plan was saved, and what was already done. Empty if there is neither.
-pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String {
+pub fn stale(comparison: &PlanComparison, style: TextStyle, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
     if comparison.stale.is_empty() && comparison.already.is_empty() {
         return String::new();
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_hostile_file_does_not_fool_its_readers() {
         for full in [false, true] {
-            let style = Style { full, ..Style::default() };
+            let style = TextStyle { full, ..TextStyle::default() };
             let shown = saved(&sealed("a\u{9b}31m\u{202e}b\u{1b}[2Jc\rd"), style);
             assert!(!shown.contains(|c| is_unsafe(c) && c != '\n'), "{shown:?}");
         }
@@ -149,7 +149,7 @@ mod tests {
         let project = crate::address::Address::container("acme/shop".into());
         let stale =
             |address, reason: &str, fields| Stale { address, reason: reason.into(), fields };
-        let mut comparison = Comparison::default();
+        let mut comparison = PlanComparison::default();
         comparison.already.push(project.section("archived"));
         comparison.stale.extend([
             stale(project.clone(), "its manifests have changed", Vec::new()),
@@ -160,7 +160,7 @@ mod tests {
             ),
         ]);
         let none = Secrets::default();
-        let text = super::stale(&comparison, Style::default(), &none);
+        let text = super::stale(&comparison, TextStyle::default(), &none);
         assert_eq!(
             text,
             "changed since the plan was saved:
@@ -174,6 +174,6 @@ mod tests {
 not needed any more: 1 step of the saved plan
 "
         );
-        assert_eq!(super::stale(&Comparison::default(), Style::default(), &none), "");
+        assert_eq!(super::stale(&PlanComparison::default(), TextStyle::default(), &none), "");
     }
 }

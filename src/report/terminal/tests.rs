@@ -11,12 +11,12 @@ use serde_json::json;
 use super::*;
 use crate::{
     address::Address,
-    apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
+    apply::{Applied, Mismatch, MismatchReason, StepOutcome, StepResult},
     cause::{Cause, Parts},
     desired::{Container, Desired, Guard},
-    diff::{Action, Findings, Incomplete, Label, Note, Problem, Reason, Refusal},
+    diff::{Action, Findings, GuardRefusal, Incomplete, Label, Note, Problem, Reason},
     field::Scope,
-    kind::{Id, Namespace, NamespaceOwner, Target, Wanted},
+    kind::{Id, LiveNamespace, NamespaceOwner, Target, Wanted},
     live::{
         Caller, Live, Presence,
         testing::{here_reading, target},
@@ -24,8 +24,8 @@ use crate::{
     manifest,
     origin::{Layer, Origin},
     plan::{self, Extent},
-    release::{self, Known},
-    report::{ReportKind, Style, html, markdown, marker::Marker, testing::World},
+    release::{self, DetectedRelease},
+    report::{ReportKind, TextStyle, html, markdown, marker::Marker, testing::World},
     secret::Secrets,
     text::is_unsafe,
     value::Json,
@@ -79,14 +79,14 @@ fn desired(manifests: &str) -> Desired {
     std::fs::write(folder.path().join("a.png"), "").unwrap();
     let loaded = manifest::load(
         folder.path(),
-        &manifest::Surroundings {
+        &manifest::LoadEnvironment {
             folder: folder.path().into(),
             today: jiff::civil::date(2030, 1, 1),
         },
     );
     loaded
         .desired
-        .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default().into())))
+        .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(TextStyle::default().into())))
 }
 
 /// The live project; all its entries were read.
@@ -95,13 +95,13 @@ fn live(project: &Container, sections: &Json) -> Live {
 }
 
 fn missing(project: &Container) -> Live {
-    let namespace = Some(Namespace { id: Id::Known(2), owner: NamespaceOwner::Group });
+    let namespace = Some(LiveNamespace { id: Id::Known(2), owner: NamespaceOwner::Group });
     let missing = Presence::Missing(Target { namespace, ..target(project) });
-    Live { release: Known::Is(release::REFERENCE), ..Live::of(missing, Duration::ZERO) }
+    Live { release: DetectedRelease::Is(release::REFERENCE), ..Live::of(missing, Duration::ZERO) }
 }
 
 fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
-    let settings = plan::Settings::of(
+    let settings = plan::PlanSettings::of(
         Caller { id: 7, username: "alice".into(), administrator: false },
         Arc::new(Secrets::default()),
         &Desired::default(),
@@ -115,12 +115,12 @@ fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
 }
 
 /// The text of a plan without known secrets.
-fn plan(plan: &Plan, run: &Run, kind: ReportKind, style: Style) -> String {
+fn plan(plan: &Plan, run: &Run, kind: ReportKind, style: TextStyle) -> String {
     super::plan(Canvas::new(style, &Secrets::default()), plan, run, kind)
 }
 
 /// The text of a result without known secrets.
-fn applied(applied: &Applied, run: &Run, style: Style) -> String {
+fn applied(applied: &Applied, run: &Run, style: TextStyle) -> String {
     super::applied(applied, run, style, &Secrets::default())
 }
 
@@ -160,7 +160,7 @@ pub(in crate::report) fn blocked_plan() -> Plan {
             address: shop.section("variables"),
             reason: "variable-list: answered 403".into(),
         }],
-        refusals: vec![Refusal::new(
+        refusals: vec![GuardRefusal::new(
             Guard::Removals,
             &shop.section("hooks"),
             "would remove 6 entries of 8; the limit is 5".into(),
@@ -174,12 +174,12 @@ pub(in crate::report) fn blocked_plan() -> Plan {
 
 #[test]
 fn a_plan_in_a_pipe() {
-    insta::assert_snapshot!(plan(&shop_plan(), &run(), ReportKind::Plan, Style::default()));
+    insta::assert_snapshot!(plan(&shop_plan(), &run(), ReportKind::Plan, TextStyle::default()));
 }
 
 #[test]
 fn a_plan_on_a_terminal() {
-    let style = |width| Style { width: Some(width), ..Style::default() };
+    let style = |width| TextStyle { width: Some(width), ..TextStyle::default() };
     insta::assert_snapshot!(plan(&shop_plan(), &run(), ReportKind::Plan, style(120)));
     let narrow = plan(&shop_plan(), &run(), ReportKind::Plan, style(60));
     assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
@@ -188,7 +188,7 @@ fn a_plan_on_a_terminal() {
 
 #[test]
 fn a_plan_in_colour() {
-    let style = Style { colour: true, ..Style::default() };
+    let style = TextStyle { colour: true, ..TextStyle::default() };
     let text = plan(&shop_plan(), &run(), ReportKind::Plan, style);
     assert!(
         text.contains("\u{1b}[33m~ settings\u{1b}[0m")
@@ -205,7 +205,7 @@ fn a_new_project_on_the_sandbox() {
         &planned(&desired, missing),
         &run,
         ReportKind::Plan,
-        Style::default()
+        TextStyle::default()
     ));
 }
 
@@ -219,7 +219,7 @@ labels: [{name: bug, color: '#FF0000'}]
 ";
     let there = |project: &Container| live(project, &json!({"badges": [], "labels": []}));
     let text =
-        plan(&planned(&desired(manifest), there), &run(), ReportKind::Plan, Style::default());
+        plan(&planned(&desired(manifest), there), &run(), ReportKind::Plan, TextStyle::default());
     assert!(text.contains("https://ci.example.org/x.svg"), "{text}");
     assert!(text.contains("color  \"#FF0000\"") && !text.contains("name  bug"), "{text}");
 }
@@ -227,14 +227,15 @@ labels: [{name: bug, color: '#FF0000'}]
 #[test]
 fn no_report_shows_a_live_secret() {
     for title in [ReportKind::Plan, ReportKind::Drift] {
-        let text = plan(&shop_plan(), &run(), title, Style { full: true, ..Style::default() });
+        let text =
+            plan(&shop_plan(), &run(), title, TextStyle { full: true, ..TextStyle::default() });
         assert!(!text.contains("canary"), "{text}");
     }
 }
 
 #[test]
 fn what_blocks_a_plan() {
-    insta::assert_snapshot!(plan(&blocked_plan(), &run(), ReportKind::Plan, Style::default()));
+    insta::assert_snapshot!(plan(&blocked_plan(), &run(), ReportKind::Plan, TextStyle::default()));
 }
 
 #[test]
@@ -257,7 +258,7 @@ fn unreadable_scopes_with_one_cause_are_one_line() {
             &Plan::for_test(findings.clone(), 1_003),
             &run(),
             ReportKind::Plan,
-            Style { full, ..Style::default() },
+            TextStyle { full, ..TextStyle::default() },
         )
     };
     let folded = text(false);
@@ -271,14 +272,14 @@ fn unreadable_scopes_with_one_cause_are_one_line() {
 #[test]
 fn nothing_to_do() {
     let plan = |title, projects| {
-        plan(&Plan::for_test(Findings::default(), projects), &run(), title, Style::default())
+        plan(&Plan::for_test(Findings::default(), projects), &run(), title, TextStyle::default())
     };
     assert!(
         plan(ReportKind::Plan, 12).ends_with("\n\nno changes: 12 projects match their manifests\n")
     );
     assert!(plan(ReportKind::Drift, 1).ends_with("\n\nin sync: 1 project matches its manifest\n"));
     let plan_of =
-        |plan: &Plan| super::tests::plan(plan, &run(), ReportKind::Drift, Style::default());
+        |plan: &Plan| super::tests::plan(plan, &run(), ReportKind::Drift, TextStyle::default());
     let address = Address::container("acme/shop".into());
     let unset = Reason::SecretMissing { secrets: vec!["env:A".into()] };
     let unverified =
@@ -315,7 +316,7 @@ fn nothing_to_do_because_it_is_not_written_or_not_read() {
     let at = |name: &str| Address::container(format!("acme/{name}").into());
     let summary = |findings| {
         let plan = Plan::for_test(findings, 9);
-        let text = super::tests::plan(&plan, &run(), ReportKind::Plan, Style::default());
+        let text = super::tests::plan(&plan, &run(), ReportKind::Plan, TextStyle::default());
         text.lines()
             .find(|line| line.starts_with("no") && !line.starts_with("note"))
             .map(str::to_owned)
@@ -361,13 +362,13 @@ fn the_same_change_in_many_projects_is_shown_once() {
         let depth = |i| if i == 3 { 30 } else { 20 };
         plan(&many(projects, depth), &run(), ReportKind::Plan, style)
     };
-    insta::assert_snapshot!(shown(60, Style::default()));
+    insta::assert_snapshot!(shown(60, TextStyle::default()));
     // Two equal projects are not put together.
-    let full = Style { full: true, ..Style::default() };
-    for (text, projects) in [(shown(60, full), 60), (shown(2, Style::default()), 2)] {
+    let full = TextStyle { full: true, ..TextStyle::default() };
+    for (text, projects) in [(shown(60, full), 60), (shown(2, TextStyle::default()), 2)] {
         assert_eq!(text.matches("50 → ").count(), projects);
     }
-    assert_eq!(shown(3, Style::default()).matches("50 → ").count(), 1);
+    assert_eq!(shown(3, TextStyle::default()).matches("50 → ").count(), 1);
 }
 
 /// Five projects with two changes in common; two have others too.
@@ -388,7 +389,7 @@ pub(in crate::report) fn partly_shared() -> Plan {
 fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
     let planned = partly_shared();
     let shown = |style| plan(&planned, &run(), ReportKind::Plan, style);
-    insta::assert_snapshot!(shown(Style::default()), @r"
+    insta::assert_snapshot!(shown(TextStyle::default()), @r"
     plan for https://gitlab.example.org as alice
 
     acme/p0
@@ -410,7 +411,7 @@ fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
 
     plan: 8 to create, 5 to change in 5 of 5 projects; 13 calls
     ");
-    let full = shown(Style { full: true, ..Style::default() });
+    let full = shown(TextStyle { full: true, ..TextStyle::default() });
     assert_eq!(full.matches("COMPANY").count(), 5, "{full}");
 }
 
@@ -430,11 +431,18 @@ fn a_long_plan_names_each_removal_and_refusal() {
     });
     let refused = |i: usize| {
         let address = Address::container(format!("acme/p{i:02}").into()).section("variables");
-        Refusal::new(Guard::Removals, &address, "would remove all entries".into(), 1, &origin(1))
+        GuardRefusal::new(
+            Guard::Removals,
+            &address,
+            "would remove all entries".into(),
+            1,
+            &origin(1),
+        )
     };
     planned.refusals = (0..count).map(refused).collect();
     for width in [None, Some(60), Some(80), Some(120)] {
-        let text = plan(&planned, &run(), ReportKind::Plan, Style { width, ..Style::default() });
+        let text =
+            plan(&planned, &run(), ReportKind::Plan, TextStyle { width, ..TextStyle::default() });
         let lines: Vec<_> = text.lines().collect();
         let more = lines.iter().position(|line| line.starts_with('…')).unwrap();
         let shown = lines[..more]
@@ -454,7 +462,7 @@ fn a_long_plan_names_each_removal_and_refusal() {
         }
     }
     planned.steps.iter_mut().for_each(|step| step.label = Some(Label::Drift));
-    let text = plan(&planned, &run(), ReportKind::Plan, Style::default());
+    let text = plan(&planned, &run(), ReportKind::Plan, TextStyle::default());
     for i in 0..count {
         assert!(text.contains(&format!("- variables/OLD_p{i:02}@*")), "{i}: {text}");
     }
@@ -469,7 +477,7 @@ fn a_removal_in_many_projects_names_them() {
     let old = json!([{"key": "OLD", "environment_scope": "*", "value": "x"}]);
     let planned =
         planned(&desired(&manifests), |project| live(project, &json!({"variables": old})));
-    let text = plan(&planned, &run(), ReportKind::Plan, Style::default());
+    let text = plan(&planned, &run(), ReportKind::Plan, TextStyle::default());
     assert!((0..9).all(|i| text.contains(&format!("acme/p{i}"))), "{text}");
 }
 
@@ -482,7 +490,7 @@ fn a_narrow_plan_has_the_line_of_the_rule() {
         live(project, &json!({"settings": {"only_allow_merge_if_pipeline_succeeds": false}}))
     });
     planned.steps[0].changes[0].origin = Some(Origin::new("rules.yaml", 3, 1, Layer::Project));
-    let style = Style { width: Some(60), ..Style::default() };
+    let style = TextStyle { width: Some(60), ..TextStyle::default() };
     insta::assert_snapshot!(plan(&planned, &run(), ReportKind::Plan, style), @r"
     plan for https://gitlab.example.org as alice
 
@@ -499,15 +507,15 @@ pub(in crate::report) fn applied_somehow() -> Applied {
     let address = Address::container("acme/shop".into());
     let variable = address.section("variables").entry("A@*");
     let outcomes = [
-        Outcome::Done,
-        Outcome::Already,
-        Outcome::Failed(
+        StepOutcome::Done,
+        StepOutcome::Already,
+        StepOutcome::Failed(
             "hook-create: `POST /projects/1/hooks` answered 422: Invalid url given".into(),
         ),
-        Outcome::ChangedMeanwhile("the variables were changed meanwhile".into()),
-        Outcome::Skipped("settings failed".into()),
-        Outcome::NotStarted,
-        Outcome::Unknown("no answer".into()),
+        StepOutcome::ChangedMeanwhile("the variables were changed meanwhile".into()),
+        StepOutcome::Skipped("settings failed".into()),
+        StepOutcome::NotStarted,
+        StepOutcome::Unknown("no answer".into()),
     ];
     let actions = [Action::Create, Action::Update, Action::Delete].into_iter().cycle();
     let steps = outcomes.into_iter().zip(actions).map(|(outcome, action)| StepResult {
@@ -536,13 +544,13 @@ pub(in crate::report) fn applied_somehow() -> Applied {
 
 #[test]
 fn the_result_of_a_plan() {
-    insta::assert_snapshot!(applied(&applied_somehow(), &run(), Style::default()));
+    insta::assert_snapshot!(applied(&applied_somehow(), &run(), TextStyle::default()));
     let interrupted = Applied { interrupted: true, ..applied_somehow() };
-    assert!(applied(&interrupted, &run(), Style::default()).contains("\ninterrupted: "));
-    let done = StepResult { outcome: Outcome::Done, ..applied_somehow().steps[0].clone() };
+    assert!(applied(&interrupted, &run(), TextStyle::default()).contains("\ninterrupted: "));
+    let done = StepResult { outcome: StepOutcome::Done, ..applied_somehow().steps[0].clone() };
     let complete = Applied { steps: vec![done; 51], ..Applied::default() };
     assert!(
-        applied(&complete, &run(), Style::default())
+        applied(&complete, &run(), TextStyle::default())
             .ends_with("51 steps succeeded (--full lists them)\n\napplied: 51 done\n")
     );
 }
@@ -564,19 +572,19 @@ fn alike_failures_are_one_paragraph_in_every_format() {
             scope: Scope::Project,
             address: address.clone(),
             action: Action::Update,
-            outcome: Outcome::Failed(cause.clone()),
+            outcome: StepOutcome::Failed(cause.clone()),
         };
         let late = Address::container(address.path.clone()).section("hooks");
         let not_started =
-            StepResult { address: late, outcome: Outcome::NotStarted, ..failed.clone() };
+            StepResult { address: late, outcome: StepOutcome::NotStarted, ..failed.clone() };
         world.applied.steps.extend([failed, not_started]);
         let reason = MismatchReason::Unreadable(cause);
         world.applied.mismatches.push(Mismatch { address, fields: vec![], reason, help: None });
     }
-    let text = applied(&world.applied, &run(), Style::default());
+    let text = applied(&world.applied, &run(), TextStyle::default());
     assert!(text.lines().count() < 20, "{text}");
     assert!(text.contains("the same for 199 more steps: acme/p1#settings, "), "{text}");
-    let full = Style { full: true, ..Style::default() };
+    let full = TextStyle { full: true, ..TextStyle::default() };
     assert!(applied(&world.applied, &run(), full).lines().count() > 800);
     // One is what the plan could not read.
     let secrets = Secrets::default();
@@ -596,10 +604,10 @@ fn addresses_of_alike_steps_are_decoded() {
             .section("hooks")
             .entry("https://ci.example.org/x"),
         action: Action::Create,
-        outcome: Outcome::NotStarted,
+        outcome: StepOutcome::NotStarted,
     };
     let result = Applied { steps: (0..4).map(failed).collect(), ..Applied::default() };
-    let text = applied(&result, &run(), Style::default());
+    let text = applied(&result, &run(), TextStyle::default());
     assert!(text.contains("+ hooks/https://ci.example.org/x  not started\n"), "{text}");
     assert!(text.contains(": acme/p1#hooks/https://ci.example.org/x, acme/p2#"), "{text}");
 }
@@ -612,7 +620,7 @@ fn alike_refusals_are_one_in_every_format() {
     for (guard, shown) in [(Guard::Removals, 1), (Guard::Deletion, 40)] {
         let mut world = World::new();
         let first = world.plan.refusals[0].clone();
-        let refusal = |n: usize| Refusal {
+        let refusal = |n: usize| GuardRefusal {
             guard,
             address: Address::container(format!("acme/p{n}").into()).section("hooks"),
             reason: format!("would remove {n} entries"),
@@ -621,7 +629,7 @@ fn alike_refusals_are_one_in_every_format() {
             ..first.clone()
         };
         world.plan.findings.refusals = (1..=40).map(refusal).collect();
-        let text = plan(&world.plan, &run(), ReportKind::Plan, Style::default());
+        let text = plan(&world.plan, &run(), ReportKind::Plan, TextStyle::default());
         let is_for_all = text.contains(&format!("pass `--ack '{guard}:acme/**#hooks'`"));
         assert_eq!(is_for_all, shown == 1, "{text}");
         let comment = world.written("plan", |report| markdown::report(report, &marker, &secrets));
@@ -658,7 +666,7 @@ fn alike_problems_notes_and_results_are_one() {
     assert_eq!(comment.matches("does not exist").count(), 1, "{comment}");
     assert!(comment.contains("- `acme/p000`, `acme/p001`, "), "{comment}");
     assert!(comment.contains(", `acme/p019` and 80 more\n"), "{comment}");
-    let text = plan(&world.plan, &run(), ReportKind::Plan, Style::default());
+    let text = plan(&world.plan, &run(), ReportKind::Plan, TextStyle::default());
     assert!(text.contains(" (--full lists all)\n  acme/p000 and 99 more\n"), "{text}");
 
     // Without a step, what blocks the plan is the title.
@@ -669,20 +677,23 @@ fn alike_problems_notes_and_results_are_one() {
 
     let left = |n| plan::LeftOut { address: path(n), steps: 1 };
     let left: Vec<_> = (0..100).map(left).collect();
-    let full = Style { full: true, ..Style::default() };
-    assert_eq!(super::left_out(&left, Style::default(), &Secrets::default()).lines().count(), 1);
+    let full = TextStyle { full: true, ..TextStyle::default() };
+    assert_eq!(
+        super::left_out(&left, TextStyle::default(), &Secrets::default()).lines().count(),
+        1
+    );
     assert_eq!(super::left_out(&left, full, &Secrets::default()).lines().count(), 100);
-    let narrow = Style { width: Some(60), ..Style::default() };
+    let narrow = TextStyle { width: Some(60), ..TextStyle::default() };
     let text = super::left_out(&left, narrow, &Secrets::default());
     assert!(text.lines().all(|line| line.len() <= 60), "{text}");
     let done = |n| StepResult {
         scope: Scope::Project,
         address: path(n).section("settings"),
         action: Action::Update,
-        outcome: Outcome::Done,
+        outcome: StepOutcome::Done,
     };
     let result = |steps| Applied { steps: (0..steps).map(done).collect(), ..Applied::default() };
-    let text = applied(&result(12), &run(), Style::default());
+    let text = applied(&result(12), &run(), TextStyle::default());
     assert!(text.contains("~ settings  done\n  the same for 11 more steps: acme/p001#"), "{text}");
 }
 
@@ -697,7 +708,7 @@ fn a_change_that_waits_for_its_own_group_is_the_same_everywhere() {
         let first = if n == 5 { Address::container("acme/other".into()) } else { first };
         step.after = vec![crate::diff::Edge { address: first, reason: "groups come first" }];
     }
-    let text = plan(&all, &run(), ReportKind::Plan, Style::default());
+    let text = plan(&all, &run(), ReportKind::Plan, TextStyle::default());
     assert_eq!(text.matches("groups come first").count(), 2, "{text}");
     assert!(text.contains("the same change in 4 more projects: acme/g1/p, "), "{text}");
     let world = World { plan: all, ..World::new() };
@@ -747,7 +758,7 @@ pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, Applied) {
     planned.refusals = blocked.findings.refusals;
     planned.incomplete = blocked.findings.incomplete;
     let mut done = applied_somehow();
-    done.steps[2].outcome = Outcome::Failed(text.to_owned().into());
+    done.steps[2].outcome = StepOutcome::Failed(text.to_owned().into());
     done.steps[2].address.path = text.into();
     done.mismatches[0].fields = vec![text.to_owned()];
     (run, planned, done)
@@ -758,7 +769,7 @@ proptest! {
 
     #[test]
     fn hostile_text_is_harmless_in_every_report(text in "(\\PC|\\p{C}|\u{1b}|\u{9b}|\u{202e}|\n){0,12}", width in proptest::option::of(20_usize..100), colour: bool) {
-        let style = Style { colour, width, full: false };
+        let style = TextStyle { colour, width, full: false };
         let (run, planned, done) = hostile(&text);
         for report in [plan(&planned, &run, ReportKind::Plan, style), applied(&done, &run, style)] {
             let report = if colour { without_colours(&report) } else { report };
@@ -779,5 +790,5 @@ fn a_field_that_many_projects_share_is_shown_once_beside_their_own_fields() {
     let settings = json!({"settings": {"ci_default_git_depth": 50, "description": ""}});
     let planned =
         planned(&desired(&manifests.collect::<String>()), |project| live(project, &settings));
-    insta::assert_snapshot!(plan(&planned, &run(), ReportKind::Plan, Style::default()));
+    insta::assert_snapshot!(plan(&planned, &run(), ReportKind::Plan, TextStyle::default()));
 }

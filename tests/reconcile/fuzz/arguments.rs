@@ -2,7 +2,7 @@
 
 use undrift::{
     address::{Address, Glob, Selector},
-    api::Service,
+    api::ServiceAddress,
     desired::{Acknowledgement, Moves},
     plan::Holds,
     secret::Allowed,
@@ -85,7 +85,7 @@ fn arguments_are_read_or_refused() {
             is_told(&why, &text);
         }
         for insecure in [true, false] {
-            if let Err(why) = Service::parse(&text, insecure) {
+            if let Err(why) = ServiceAddress::parse(&text, insecure) {
                 is_told(&why.to_string(), &text);
             }
         }

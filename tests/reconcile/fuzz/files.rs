@@ -14,8 +14,8 @@ use serde_json::{Value as Json, json};
 use undrift::{
     address::Glob,
     desired::{DeclaredValues, Desired, declared_values},
-    diagnostic::{Diagnostics, Severity, Style, codes},
-    manifest::{self, Options, Surroundings, Trace, descriptions},
+    diagnostic::{DiagnosticStyle, Diagnostics, Severity, codes},
+    manifest::{self, LoadEnvironment, Options, Trace, descriptions},
     sandbox::{Conditions, Model, Seed},
     schema, yaml,
 };
@@ -49,8 +49,8 @@ fn samples_in(folder: &str) -> Vec<String> {
     found
 }
 
-fn around(folder: &Path) -> Surroundings {
-    Surroundings { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
+fn around(folder: &Path) -> LoadEnvironment {
+    LoadEnvironment { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
 }
 
 /// Documents with all sections, and secrets in all possible places.
@@ -195,7 +195,7 @@ fn manifests_are_read_or_refused() {
         let files = corpus.files(chance);
         write(folder.path(), &files);
         let loaded = manifest::load_with(folder.path(), &around(folder.path()), &options);
-        let style = Style {
+        let style = DiagnosticStyle {
             colour: chance.once_in(2),
             width: 20 + chance.below(100),
             full: chance.once_in(2),
@@ -216,7 +216,7 @@ fn manifests_are_read_or_refused() {
         let text = texts.join("---\n");
         write(again.path(), &[("a.yaml", text.clone().into_bytes())].into());
         let loaded = manifest::load(again.path(), &around(again.path()));
-        let (report, _) = loaded.report(Style::default());
+        let (report, _) = loaded.report(DiagnosticStyle::default());
         let back = loaded.desired.unwrap_or_else(|| panic!("{text}\n{report}"));
         assert_eq!(meanings(&back), meanings(desired), "{text}");
     });
@@ -254,7 +254,7 @@ fn seeds_are_read_or_refused() {
             );
             assert!(faults.has_errors(), "refused without a reason: {text}");
             assert!(faults.sorted().iter().all(|fault| fault.place.is_some()));
-            assert!(!faults.render(Style::default()).contains(CANARY), "{text}");
+            assert!(!faults.render(DiagnosticStyle::default()).contains(CANARY), "{text}");
             return;
         };
         accepted += 1;
@@ -304,7 +304,7 @@ fn descriptions_of_kinds_are_read_or_refused() {
         let mut diagnostics = Diagnostics::default();
         let around = around(folder.path());
         descriptions::load(std::slice::from_ref(&path), None, &around, &mut diagnostics);
-        diagnostics.render(Style { colour: false, width: 80, full: false });
+        diagnostics.render(DiagnosticStyle { colour: false, width: 80, full: false });
         have_places(&diagnostics, folder.path());
         accepted += usize::from(diagnostics.is_empty());
     });

@@ -14,11 +14,11 @@ use http::HeaderMap;
 use serde_json::{Value as Json, json};
 use undrift::{
     api::{
-        HttpOptions, HttpTransport, ReadClient, SendError, Service, Transport, WireRequest,
+        HttpOptions, HttpTransport, ReadClient, SendError, ServiceAddress, Transport, WireRequest,
         WireResponse, budget::Quota, limit::retry_after,
     },
     desired::{Desired, Groups, Roster},
-    digest::{self, Key},
+    digest::{self, DigestKey},
     manifest::Includes,
     observe::Observer,
     operation::HOOK_LIST,
@@ -194,7 +194,7 @@ impl Planner {
 
     /// A plan through another transport, as JSON, or why there is none.
     fn plan(&self, transport: Arc<dyn Transport>) -> Result<String, String> {
-        let service = Service::parse(&self.world.sandbox.url(), false).unwrap();
+        let service = ServiceAddress::parse(&self.world.sandbox.url(), false).unwrap();
         let client = ReadClient::new(service, transport, Arc::clone(&self.secrets), hasty());
         let told = |error: undrift::api::ApiError| format!("{error:#} {:?}", error.hint());
         self.runtime.block_on(async {
@@ -217,7 +217,7 @@ impl Planner {
 #[test]
 fn answers_are_read_or_refused() {
     let planner = Planner::new();
-    let url = Service::parse(&planner.world.sandbox.url(), false).unwrap();
+    let url = ServiceAddress::parse(&planner.world.sandbox.url(), false).unwrap();
     let token = Secret::new(planner.world.sandbox.token());
     let inner = HttpTransport::new(&url, &token, &HttpOptions::default()).unwrap();
     let recorded = Arc::new(Recorded { inner, answers: Mutex::default() });
@@ -283,7 +283,7 @@ fn snapshots_are_read_or_refused() {
 fn saved_plans_are_read_or_refused() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let world = runtime.block_on(world());
-    let key = Key::new(&Secret::new("a key that is long enough for it"));
+    let key = DigestKey::new(&Secret::new("a key that is long enough for it"));
     let run = runtime.block_on(Run::of(&world));
     let (plan, text) = runtime.block_on(run.save(&key));
     let good: Json = serde_json::from_str(&text).unwrap();

@@ -15,21 +15,22 @@ use tokio::sync::watch;
 use super::{
     Result,
     budget::{Completion, MINUTE, Quota, SendAt},
-    client::{Answer, Count, Settings},
+    client::{ApiResponse, ClientSettings, Count},
     error::{ApiError, ErrorKind},
     judge::{Judgement, request_id},
     limit::{BudgetSlot, Gate, Permit, date},
     pace::Reply,
     quote::Unquotable,
     retry::{self, MAX_WAIT, SendOutcome},
-    service::Service,
+    service::ServiceAddress,
     transport::{
-        Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest,
+        EncodedBody, READ_IDLE, READ_TIMEOUT, RequestPhase, Transport, TransportError,
+        WRITE_TIMEOUT, WireRequest,
     },
 };
 use crate::{
     lock,
-    operation::{self, Again, Operation, Read, Request},
+    operation::{self, Operation, Read, Request, RetrySafety},
     planted::Bug,
     secret::Secrets,
 };
@@ -44,10 +45,10 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 /// The state that all clones of a client share.
 #[derive(Debug)]
 pub(super) struct Core {
-    pub(super) service: Service,
+    pub(super) service: ServiceAddress,
     pub(super) transport: Arc<dyn Transport>,
     pub(super) secrets: Arc<Secrets>,
-    pub(super) settings: Settings,
+    pub(super) settings: ClientSettings,
     pub(super) gate: Gate,
     /// Why nothing more is sent; `None` while requests go out.
     pub(super) end: watch::Sender<Option<ErrorKind>>,
@@ -59,7 +60,7 @@ pub(super) struct Core {
 /// The parts of a sending that are not in the request.
 #[derive(Default)]
 pub(super) struct Delivery {
-    pub(super) content: Content,
+    pub(super) content: EncodedBody,
     /// The values that no message may quote from an answer.
     pub(super) unquotable: Unquotable,
     /// Set for a request that goes stale: when, and how often it was sent before.
@@ -96,7 +97,11 @@ impl Core {
     }
 
     /// Sends `request` as often as needed and allowed.
-    pub(super) async fn call<E>(&self, request: &Request<E>, delivery: Delivery) -> Result<Answer> {
+    pub(super) async fn call<E>(
+        &self,
+        request: &Request<E>,
+        delivery: Delivery,
+    ) -> Result<ApiResponse> {
         let Delivery { content, unquotable, freshness, read_at } = delivery;
         let wire = self.wire(request, content, read_at);
         let mut in_doubt = None;
@@ -108,7 +113,7 @@ impl Core {
             let sent_at = self.now();
             let Judgement { outcome, retry_after, quota, result } =
                 self.send_once(request, wire.clone(), &unquotable).await;
-            if request.operation.again != Again::Reads && outcome.is_ambiguous() {
+            if request.operation.again != RetrySafety::Reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
             }
             let jitter = self.settings.random.unit();
@@ -147,11 +152,11 @@ impl Core {
     fn wire<E>(
         &self,
         request: &Request<E>,
-        content: Content,
+        content: EncodedBody,
         read_at: Option<Duration>,
     ) -> WireRequest {
         let (timeout, idle) = match request.operation.again {
-            Again::Reads => (READ_TIMEOUT, READ_IDLE),
+            RetrySafety::Reads => (READ_TIMEOUT, READ_IDLE),
             _ => (WRITE_TIMEOUT, WRITE_TIMEOUT),
         };
         let unmodified_since = read_at
@@ -276,7 +281,7 @@ impl Core {
 
     /// Waits until a request in flight must be given up, and returns why: at the deadline, and for
     /// a read also when the run ends.
-    pub(super) async fn given_up(&self, again: Again) -> ErrorKind {
+    pub(super) async fn given_up(&self, again: RetrySafety) -> ErrorKind {
         let deadline = async {
             match self.settings.deadline {
                 Some(deadline) => {
@@ -287,7 +292,7 @@ impl Core {
         };
         tokio::select! {
             biased;
-            end = self.ended(), if again == Again::Reads => end,
+            end = self.ended(), if again == RetrySafety::Reads => end,
             () = deadline => ErrorKind::Budget("time"),
         }
     }
@@ -318,10 +323,10 @@ impl Core {
         match sent {
             Err(error) => {
                 let outcome = match (error.failure, error.phase) {
-                    (Failure::Tls, _) => SendOutcome::Untrusted,
-                    (Failure::Request | Failure::Offline, _) => SendOutcome::Refused,
-                    (_, Phase::NotSent) => SendOutcome::NotSent,
-                    (_, Phase::MaybeSent) => SendOutcome::Lost,
+                    (TransportError::Tls, _) => SendOutcome::Untrusted,
+                    (TransportError::Request | TransportError::Offline, _) => SendOutcome::Refused,
+                    (_, RequestPhase::NotSent) => SendOutcome::NotSent,
+                    (_, RequestPhase::MaybeSent) => SendOutcome::Lost,
                 };
                 Judgement::unanswered(outcome, ErrorKind::Unanswered(error))
             }
@@ -397,7 +402,7 @@ impl Core {
     pub(super) fn malformed(
         &self,
         request: &Request<Read>,
-        answer: &Answer,
+        answer: &ApiResponse,
         why: &'static str,
     ) -> ApiError {
         let (status, request_id) = (answer.status, request_id(&answer.headers));

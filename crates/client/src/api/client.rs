@@ -16,11 +16,11 @@ use super::{
     error::{ApiError, ErrorKind},
     limit::Gate,
     pace::InFlight,
-    service::Service,
+    service::ServiceAddress,
     transport::Transport,
 };
 use crate::{
-    operation::{Again, Read, Request, minutes},
+    operation::{Read, Request, RetrySafety, minutes},
     page::{Complete, PageError, Pager, Rows, tells_apart},
     planted::Bug,
     secret::Secrets,
@@ -32,7 +32,7 @@ const REREADS: u32 = 2;
 
 /// The limits of a client, and its sources of time and randomness.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ClientSettings {
     /// How many requests may be in flight.
     pub in_flight: InFlight,
     /// How many requests the run may send, retries included.
@@ -45,7 +45,7 @@ pub struct Settings {
     pub random: Arc<dyn Random>,
 }
 
-impl Default for Settings {
+impl Default for ClientSettings {
     fn default() -> Self {
         Self {
             in_flight: InFlight::ADAPTING,
@@ -59,7 +59,7 @@ impl Default for Settings {
 
 /// A successful answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     /// The status. A delete also succeeds with a 404: the object was absent already.
     pub status: u16,
     /// The headers.
@@ -68,7 +68,7 @@ pub struct Answer {
     pub body: Json,
 }
 
-impl Answer {
+impl ApiResponse {
     /// The body, if it is an object.
     pub const fn object(&self) -> Option<&Object> {
         match &self.body {
@@ -122,10 +122,10 @@ impl ReadClient {
     /// A client of `service`. It removes the secrets in `secrets` from every error; the token must
     /// be one of them.
     pub fn new(
-        service: Service,
+        service: ServiceAddress,
         transport: Arc<dyn Transport>,
         secrets: Arc<Secrets>,
-        settings: Settings,
+        settings: ClientSettings,
     ) -> Self {
         let (gate, end) = (Gate::new(settings.in_flight), watch::Sender::new(None));
         let (tally, service_epoch) = <(Mutex<Tally>, Mutex<_>)>::default();
@@ -171,7 +171,7 @@ impl ReadClient {
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError), also if the answer is `null` or empty.
-    pub async fn get(&self, request: Request<Read>) -> Result<Answer> {
+    pub async fn get(&self, request: Request<Read>) -> Result<ApiResponse> {
         let answer = self.call(&request).await?;
         if answer.body.is_null() {
             Err(self.core.malformed(&request, &answer, "nothing"))
@@ -189,7 +189,7 @@ impl ReadClient {
         &self,
         request: Request<Read>,
         keys: &[&'static str],
-    ) -> Result<Answer> {
+    ) -> Result<ApiResponse> {
         let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
         let (requested, found) = (request.requested_id(), answer.body["id"].as_u64());
@@ -209,7 +209,7 @@ impl ReadClient {
         &self,
         request: Request<Read>,
         keys: &[&'static str],
-    ) -> Result<Option<Answer>> {
+    ) -> Result<Option<ApiResponse>> {
         let request = request.keeping_also(keys);
         let answer = self.call(&request).await?;
         match (answer.body.is_null(), answer.status) {
@@ -220,7 +220,12 @@ impl ReadClient {
     }
 
     /// Returns `answer` if its object has each of `keys`.
-    fn with_keys(&self, request: &Request<Read>, answer: Answer, keys: &[&str]) -> Result<Answer> {
+    fn with_keys(
+        &self,
+        request: &Request<Read>,
+        answer: ApiResponse,
+        keys: &[&str],
+    ) -> Result<ApiResponse> {
         if keys.iter().all(|key| tells_apart(key, &answer.body[*key])) {
             return Ok(answer);
         }
@@ -346,10 +351,10 @@ impl ReadClient {
 
     /// Waits until the run is over: it was ended, or its time is up.
     pub async fn wait_for_end(&self) {
-        self.core.given_up(Again::Reads).await;
+        self.core.given_up(RetrySafety::Reads).await;
     }
 
-    async fn call(&self, request: &Request<Read>) -> Result<Answer> {
+    async fn call(&self, request: &Request<Read>) -> Result<ApiResponse> {
         self.core.call(request, Delivery::default()).await
     }
 }

@@ -4,7 +4,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::{
     message::{HTML, NO_CERTIFICATE, NotFound},
-    transport::{Failure, Phase, SendError},
+    transport::{RequestPhase, SendError, TransportError},
 };
 use crate::{
     cause::{Cause, Parts},
@@ -43,7 +43,7 @@ pub(super) enum ErrorKind {
     #[error("{0}")]
     Refused(Rejection),
     /// There is no answer.
-    #[error("{}", if .0.failure == Failure::Offline { "was not sent" } else { "got no answer" })]
+    #[error("{}", if .0.failure == TransportError::Offline { "was not sent" } else { "got no answer" })]
     Unanswered(#[source] SendError),
     /// The answer is not one that the service gives.
     #[error("answered {status} with {why}")]
@@ -247,12 +247,12 @@ impl ApiError {
 
     /// Nothing of the request was sent: there is no connection.
     pub fn is_not_sent(&self) -> bool {
-        matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.phase == Phase::NotSent)
+        matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.phase == RequestPhase::NotSent)
     }
 
     /// TLS failed: the other side is not trusted.
     pub fn is_tls(&self) -> bool {
-        matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.failure == Failure::Tls)
+        matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.failure == TransportError::Tls)
     }
 
     /// Not sent: an earlier request showed that further ones are useless (401, or 403 for
@@ -270,9 +270,10 @@ impl ApiError {
     pub fn is_transient(&self) -> bool {
         match &self.0.kind {
             ErrorKind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),
-            ErrorKind::Unanswered(error) => {
-                !matches!(error.failure, Failure::Tls | Failure::Request | Failure::Offline)
-            }
+            ErrorKind::Unanswered(error) => !matches!(
+                error.failure,
+                TransportError::Tls | TransportError::Request | TransportError::Offline
+            ),
             ErrorKind::Malformed { .. }
             | ErrorKind::Page(_)
             | ErrorKind::Stale(_)
@@ -306,7 +307,7 @@ impl ApiError {
     pub fn hint(&self) -> Option<&'static str> {
         let hint = match &self.cause().0.kind {
             ErrorKind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
-            ErrorKind::Unanswered(e) if e.failure == Failure::Offline => return None,
+            ErrorKind::Unanswered(e) if e.failure == TransportError::Offline => return None,
             ErrorKind::Unanswered(_) => "check the address and the network",
             ErrorKind::Wait(_) => WAIT_HINT,
             ErrorKind::Budget(_) => {

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use super::{
     budget::Quota,
     call::Core,
-    client::Answer,
+    client::ApiResponse,
     error::{ErrorKind, Rejection},
     limit::{retry_after, text},
     message::{self, HTML},
@@ -27,7 +27,7 @@ pub(super) struct Judgement {
     pub(super) retry_after: Option<Duration>,
     /// The user's budget in the headers.
     pub(super) quota: Option<Quota>,
-    pub(super) result: Result<Answer, ErrorKind>,
+    pub(super) result: Result<ApiResponse, ErrorKind>,
 }
 
 impl Judgement {
@@ -50,9 +50,10 @@ impl Core {
         let mut wait = None;
         let (outcome, result) = match status {
             200..300 => match content(operation, &response, wanted) {
-                Ok(body) => {
-                    (SendOutcome::Success, Ok(Answer { status, headers: response.headers, body }))
-                }
+                Ok(body) => (
+                    SendOutcome::Success,
+                    Ok(ApiResponse { status, headers: response.headers, body }),
+                ),
                 Err((outcome, why)) => {
                     let request_id = request_id(&response.headers);
                     (outcome, Err(ErrorKind::Malformed { status, why, request_id }))
@@ -60,7 +61,7 @@ impl Core {
             },
             // Nothing to do: the project had the star, or was no fork.
             304 if operation.may_be_done => {
-                let answer = Answer { status, headers: response.headers, body: Json::Null };
+                let answer = ApiResponse { status, headers: response.headers, body: Json::Null };
                 (SendOutcome::Success, Ok(answer))
             }
             status => {
@@ -130,7 +131,10 @@ fn content(
     let body = super::parse::parse(body, wanted).ok_or((SendOutcome::Unreadable, "broken JSON"))?;
     // The body of a write's answer is used only if it is an object; anything else does not undo the
     // write.
-    if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
+    if read
+        && operation.answer == operation::ResponseBody::One
+        && !(body.is_object() || body.is_null())
+    {
         return Err((SendOutcome::Unreadable, "something other than an object"));
     }
     Ok(body)

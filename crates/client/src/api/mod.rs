@@ -14,7 +14,7 @@
 //!
 //! For every request:
 //!
-//! - It goes to the origin in [`Service`], and to no other. Redirects and links are not followed.
+//! - It goes to the origin in [`ServiceAddress`], and to no other. Redirects and links are not followed.
 //! - It is sent again only if [`retry`]'s table allows it. A create whose answer was lost is not:
 //!   its error holds the time since when it is [in doubt](ApiError::in_doubt_since), and the caller
 //!   reads again.
@@ -43,15 +43,15 @@ mod write;
 mod tests;
 
 pub use call::Freshness;
-pub use client::{Answer, Count, Counts, ReadClient, Settings};
+pub use client::{ApiResponse, ClientSettings, Count, Counts, ReadClient};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use error::ApiError;
 pub use message::message_of_success;
 pub use pace::InFlight;
-pub use service::{Service, ServiceError};
+pub use service::{ServiceAddress, ServiceError};
 pub use transport::{
-    BodyError, Content, Failure, HttpOptions, HttpTransport, Part, Phase, SendError, SetupError,
-    Transport, WRITE_TIMEOUT, WireRequest, WireResponse,
+    BodyError, EncodedBody, FormPart, HttpOptions, HttpTransport, RequestPhase, SendError,
+    SetupError, Transport, TransportError, WRITE_TIMEOUT, WireRequest, WireResponse,
 };
 pub use write::WriteClient;
 

@@ -1,7 +1,7 @@
 //! Whether a request is sent again: a table without IO.
 //!
 //! The decision depends on what a second sending could do, which is in the table of operations
-//! ([`Again`]), and on what is known about the first: it did not reach the service, the service
+//! ([`RetrySafety`]), and on what is known about the first: it did not reach the service, the service
 //! refused it, or its outcome is unknown.
 //!
 //! | another sending | not sent | 429, 409 lock, 400 topic | 5xx, lost, unreadable answer | too large | refused, TLS |
@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use crate::{operation::Again, planted::Bug};
+use crate::{operation::RetrySafety, planted::Bug};
 
 /// The maximum number of retries of a request.
 pub const MAX_RETRIES: u32 = 5;
@@ -70,23 +70,26 @@ pub const fn is_faulty(status: u16) -> bool {
 /// How long to wait before another sending, after number `attempt` (from 1); `None` if there is to
 /// be none. `wait` is the wait that the service asked for; `jitter` is in `0.0..1.0`.
 pub fn decide(
-    again: Again,
+    again: RetrySafety,
     outcome: SendOutcome,
     attempt: u32,
     wait: Option<Duration>,
     jitter: f64,
 ) -> Option<Duration> {
-    let again =
-        if Bug::RepeatCreates.is_planted() && again != Again::Reads { Again::Same } else { again };
+    let again = if Bug::RepeatCreates.is_planted() && again != RetrySafety::Reads {
+        RetrySafety::Same
+    } else {
+        again
+    };
     let is_harmless = match outcome {
         SendOutcome::Success
         | SendOutcome::Refused
         | SendOutcome::Untrusted
         | SendOutcome::Oversized => false,
         SendOutcome::NotSent => true,
-        SendOutcome::Throttled | SendOutcome::Locked => again != Again::Never,
+        SendOutcome::Throttled | SendOutcome::Locked => again != RetrySafety::Never,
         SendOutcome::Lost | SendOutcome::Faulty | SendOutcome::Unreadable => {
-            matches!(again, Again::Reads | Again::Same)
+            matches!(again, RetrySafety::Reads | RetrySafety::Same)
         }
     };
     let may_retry = attempt <= MAX_RETRIES && wait.is_none_or(|wait| wait <= MAX_WAIT);
@@ -109,8 +112,13 @@ mod tests {
 
     use super::*;
 
-    const AGAIN: [Again; 5] =
-        [Again::Reads, Again::Same, Again::Refused, Again::Second, Again::Never];
+    const AGAIN: [RetrySafety; 5] = [
+        RetrySafety::Reads,
+        RetrySafety::Same,
+        RetrySafety::Refused,
+        RetrySafety::Second,
+        RetrySafety::Never,
+    ];
 
     /// The content of a cell: resend while attempts are left, and the result after that.
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -174,7 +182,7 @@ mod tests {
                         }
                         Retry(then) | At(then) => {
                             assert_eq!(decision, None, "{about}");
-                            let is_in_doubt = again != Again::Reads && outcome.is_ambiguous();
+                            let is_in_doubt = again != RetrySafety::Reads && outcome.is_ambiguous();
                             assert_eq!(then == ReadBack, is_in_doubt, "{about}");
                             assert_eq!(then == Done, outcome == SendOutcome::Success, "{about}");
                         }
@@ -205,12 +213,12 @@ mod tests {
                 for wait in [None, Some(0), Some(1_000), Some(6_000), Some(60_000)] {
                     let wanted = wait.map_or(0, |wait| wait + wait * tenths / 100).max(backoff);
                     let jitter = f64::from(u8::try_from(tenths).unwrap()) / 10.0;
-                    let found = decide(Again::Reads, outcome, attempt, wait.map(ms), jitter);
+                    let found = decide(RetrySafety::Reads, outcome, attempt, wait.map(ms), jitter);
                     assert_eq!(found, Some(ms(wanted)), "{outcome:?} {attempt} {wait:?} {jitter}");
                 }
             }
         }
-        let after = |wait| decide(Again::Reads, SendOutcome::Throttled, 1, Some(wait), 0.0);
+        let after = |wait| decide(RetrySafety::Reads, SendOutcome::Throttled, 1, Some(wait), 0.0);
         assert_eq!(after(MAX_WAIT), Some(MAX_WAIT));
         assert_eq!(after(MAX_WAIT + ms(1)), None);
     }
@@ -220,7 +228,7 @@ mod tests {
         fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 1u32..50, requested in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
             let requested = requested.map(Duration::from_secs);
             for outcome in [SendOutcome::Throttled, SendOutcome::Faulty] {
-                if let Some(wait) = decide(Again::Reads, outcome, attempt, requested, jitter) {
+                if let Some(wait) = decide(RetrySafety::Reads, outcome, attempt, requested, jitter) {
                     prop_assert!(attempt <= MAX_RETRIES);
                     prop_assert!(wait >= requested.unwrap_or_default());
                     prop_assert!(wait <= MAX_WAIT + MAX_WAIT / 10);

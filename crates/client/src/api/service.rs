@@ -6,7 +6,7 @@ use reqwest::Url;
 
 /// The address of the service. The token goes to this origin and to no other.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Service {
+pub struct ServiceAddress {
     /// Without a trailing slash and without `/api/v4`.
     base: Url,
 }
@@ -35,7 +35,7 @@ pub enum ServiceError {
     Query,
 }
 
-impl Service {
+impl ServiceAddress {
     /// Parses an address `https://host[:port][/path]`. A trailing slash and `/api/v4` are removed.
     ///
     /// Plain http is allowed only to this machine, unless `allow_plaintext`.
@@ -100,13 +100,13 @@ impl Service {
 }
 
 /// The address without a trailing slash.
-impl fmt::Display for Service {
+impl fmt::Display for ServiceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.base.as_str().trim_end_matches('/'))
     }
 }
 
-impl fmt::Debug for Service {
+impl fmt::Debug for ServiceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Service({self})")
     }
@@ -131,7 +131,7 @@ mod tests {
             ("http://[::1]:80", "http://[::1]"),
         ];
         for (text, parsed) in good {
-            assert_eq!(Service::parse(text, false).unwrap().to_string(), parsed, "{text}");
+            assert_eq!(ServiceAddress::parse(text, false).unwrap().to_string(), parsed, "{text}");
         }
         let bad = [
             ("", ServiceError::NotUrl("relative URL without a base".into())),
@@ -150,16 +150,16 @@ mod tests {
             ("http://128.0.0.1", ServiceError::Plaintext),
         ];
         for (text, error) in bad {
-            let found = Service::parse(text, false).unwrap_err();
+            let found = ServiceAddress::parse(text, false).unwrap_err();
             assert_eq!(found, error, "{text}");
             assert!(!format!("{found} {found:?}").contains("canary"));
         }
-        assert!(Service::parse("http://example.org", true).is_ok());
+        assert!(ServiceAddress::parse("http://example.org", true).is_ok());
     }
 
     #[test]
     fn a_target_stays_below_the_address() {
-        let service = Service::parse("https://example.org/git", false).unwrap();
+        let service = ServiceAddress::parse("https://example.org/git", false).unwrap();
         assert_eq!(
             service.url("/projects/a%2Fb?x=%2E").unwrap().as_str(),
             "https://example.org/git/api/v4/projects/a%2Fb?x=%2E"
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_project_is_recognised_in_a_location_whatever_the_origin() {
-        let service = Service::parse("https://example.org/git", false).unwrap();
+        let service = ServiceAddress::parse("https://example.org/git", false).unwrap();
         let table = [
             ("https://example.org/git/api/v4/projects/7", Some(7)),
             ("/git/api/v4/projects/7", Some(7)),

@@ -25,7 +25,7 @@ use rustls::{
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::time::timeout;
 
-use super::{message::plain, service::Service};
+use super::{message::plain, service::ServiceAddress};
 use crate::{operation::Method, secret::Secret};
 
 /// The maximum size of a body, in bytes after decompression. A page of 100 projects takes less than
@@ -54,7 +54,7 @@ pub struct WireRequest {
     /// The path and the query below `/api/v4`, percent-encoded.
     pub target: String,
     /// The body.
-    pub content: Content,
+    pub content: EncodedBody,
     /// The object that it removes must not have changed after this time, by the service's clock.
     pub unmodified_since: Option<SystemTime>,
     /// The time limit.
@@ -74,19 +74,19 @@ impl fmt::Debug for WireRequest {
 
 /// A body in the form in which it is sent, with its secrets.
 #[derive(Clone, Default)]
-pub enum Content {
+pub enum EncodedBody {
     /// None.
     #[default]
     Empty,
     /// A JSON text.
     Json(Bytes),
     /// A form (`multipart/form-data`).
-    Form(Vec<Part>),
+    Form(Vec<FormPart>),
 }
 
 /// One part of a form.
 #[derive(Clone)]
-pub struct Part {
+pub struct FormPart {
     /// The field.
     pub name: String,
     /// The file name, if the part is a file.
@@ -117,7 +117,7 @@ pub enum BodyError {
 
 /// How far a request without an answer got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum RequestPhase {
     /// It did not reach the service.
     NotSent,
     /// It may have reached the service.
@@ -126,7 +126,7 @@ pub enum Phase {
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum TransportError {
     /// The network failed.
     Network,
     /// The time limit passed.
@@ -144,9 +144,9 @@ pub enum Failure {
 #[error("{reason}")]
 pub struct SendError {
     /// How far the request got.
-    pub phase: Phase,
+    pub phase: RequestPhase,
     /// Why there is no answer.
-    pub failure: Failure,
+    pub failure: TransportError,
     /// Help that is more specific than that of the kind of failure, if any.
     pub hint: Option<&'static str>,
     reason: String,
@@ -154,7 +154,7 @@ pub struct SendError {
 
 impl SendError {
     /// No answer, for this `reason`, which is shown.
-    pub fn new(phase: Phase, failure: Failure, reason: &str) -> Self {
+    pub fn new(phase: RequestPhase, failure: TransportError, reason: &str) -> Self {
         Self { phase, failure, hint: None, reason: plain(reason) }
     }
 }
@@ -206,7 +206,7 @@ pub enum SetupError {
 
 /// HTTP to one service.
 pub struct HttpTransport {
-    service: Service,
+    service: ServiceAddress,
     client: Client,
     ignores_proxy: bool,
     has_identity: bool,
@@ -224,7 +224,7 @@ impl HttpTransport {
     /// # Errors
     /// [`SetupError`] if the token, a certificate or the proxy is not valid.
     pub fn new(
-        service: &Service,
+        service: &ServiceAddress,
         token: &Secret,
         options: &HttpOptions,
     ) -> Result<Self, SetupError> {
@@ -267,7 +267,11 @@ impl HttpTransport {
     async fn exchange(&self, request: WireRequest) -> Result<WireResponse, SendError> {
         let url = self.service.url(&request.target);
         let url = url.ok_or_else(|| {
-            SendError::new(Phase::NotSent, Failure::Request, "this path is not a valid URL")
+            SendError::new(
+                RequestPhase::NotSent,
+                TransportError::Request,
+                "this path is not a valid URL",
+            )
         })?;
         let idle = request.idle;
         let builder = self.client.request(request.method.into(), url).timeout(request.timeout);
@@ -276,13 +280,13 @@ impl HttpTransport {
             None => builder,
         };
         let builder = match request.content {
-            Content::Empty => builder,
-            Content::Json(json) => builder.header(CONTENT_TYPE, "application/json").body(json),
-            Content::Form(parts) => builder.multipart(form(parts)),
+            EncodedBody::Empty => builder,
+            EncodedBody::Json(json) => builder.header(CONTENT_TYPE, "application/json").body(json),
+            EncodedBody::Form(parts) => builder.multipart(form(parts)),
         };
         let Ok(sent) = timeout(idle, builder.send()).await else {
             let why = "the service did not start to answer in time";
-            return Err(SendError::new(Phase::MaybeSent, Failure::Timeout, why));
+            return Err(SendError::new(RequestPhase::MaybeSent, TransportError::Timeout, why));
         };
         let mut response = sent.map_err(|e| self.failed(&e))?;
         let mut body = Vec::new();
@@ -302,7 +306,7 @@ impl HttpTransport {
 
     fn failed(&self, error: &reqwest::Error) -> SendError {
         let mut failed = send_error(error, self.has_identity);
-        if self.ignores_proxy && failed.phase == Phase::NotSent && failed.hint.is_none() {
+        if self.ignores_proxy && failed.phase == RequestPhase::NotSent && failed.hint.is_none() {
             failed.hint = Some(
                 "the environment names a proxy, which undrift uses only if `--proxy` or UNDRIFT_PROXY names it",
             );
@@ -319,7 +323,7 @@ impl Transport for HttpTransport {
 
 /// The trusted authorities: the given ones, else the system's; none without TLS, so that
 /// no certificates are loaded.
-fn tls(service: &Service, options: &HttpOptions) -> Result<ClientConfig, SetupError> {
+fn tls(service: &ServiceAddress, options: &HttpOptions) -> Result<ClientConfig, SetupError> {
     let builder =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -351,7 +355,7 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, SetupError> {
     if roots.is_empty() { Err(SetupError::Authorities) } else { Ok(roots) }
 }
 
-fn form(parts: Vec<Part>) -> multipart::Form {
+fn form(parts: Vec<FormPart>) -> multipart::Form {
     parts.into_iter().fold(multipart::Form::new(), |form, part| {
         let value = multipart::Part::stream(part.value);
         let value = match part.file_name {
@@ -365,16 +369,19 @@ fn form(parts: Vec<Part>) -> multipart::Form {
 fn send_error(error: &reqwest::Error, has_identity: bool) -> SendError {
     let tls = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
     let failure = if tls.is_some() {
-        Failure::Tls
+        TransportError::Tls
     } else if error.is_timeout() {
-        Failure::Timeout
+        TransportError::Timeout
     } else if error.is_builder() {
-        Failure::Request
+        TransportError::Request
     } else {
-        Failure::Network
+        TransportError::Network
     };
-    let phase =
-        if error.is_connect() || error.is_builder() { Phase::NotSent } else { Phase::MaybeSent };
+    let phase = if error.is_connect() || error.is_builder() {
+        RequestPhase::NotSent
+    } else {
+        RequestPhase::MaybeSent
+    };
     let reason = match tls {
         Some(tls) if is_plain(tls) => "the port answers without TLS".to_owned(),
         _ => root_cause(error),

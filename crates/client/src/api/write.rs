@@ -7,15 +7,15 @@ use bytes::Bytes;
 use super::{
     Result,
     call::{Delivery, Freshness},
-    client::{Answer, ReadClient},
+    client::{ApiResponse, ReadClient},
     error::ErrorKind,
     quote::{RECOGNISED, Unquotable},
-    transport::{Content, Part},
+    transport::{EncodedBody, FormPart},
 };
 use crate::{
-    operation::{Body, Method, Request, Write},
+    operation::{Method, Request, RequestBody, Write},
     planted::Bug,
-    secret::{Missing, Reference, Secrets},
+    secret::{Reference, Secrets, UnresolvedReference},
     value::{Json, Object, Value},
 };
 
@@ -43,7 +43,7 @@ impl WriteClient {
     /// # Errors
     /// [`ApiError`](super::ApiError). If it is [in doubt](super::ApiError::in_doubt_since), the
     /// write may have been carried out; the caller must wait and read again.
-    pub async fn send(&self, request: Request<Write>) -> Result<Answer> {
+    pub async fn send(&self, request: Request<Write>) -> Result<ApiResponse> {
         self.deliver(&request, None, None).await
     }
 
@@ -59,7 +59,7 @@ impl WriteClient {
         &self,
         request: impl Borrow<Request<Write>>,
         freshness: Freshness,
-    ) -> Result<Answer> {
+    ) -> Result<ApiResponse> {
         let request = request.borrow();
         let goes_stale = request.becomes_stale()
             && !Bug::KeepStaleValues.is_planted()
@@ -72,7 +72,7 @@ impl WriteClient {
         request: &Request<Write>,
         freshness: Option<Freshness>,
         read_at: Option<Duration>,
-    ) -> Result<Answer> {
+    ) -> Result<ApiResponse> {
         let core = &self.reads.core;
         let (content, unquotable) = body(request, &core.secrets)
             .map_err(|why| core.error(request, ErrorKind::Body(why)))?;
@@ -85,7 +85,7 @@ impl WriteClient {
                     && !e.is_container_missing()
                     && !e.is_unknown_route() =>
             {
-                Ok(Answer { status: 404, headers: http::HeaderMap::new(), body: Json::Null })
+                Ok(ApiResponse { status: 404, headers: http::HeaderMap::new(), body: Json::Null })
             }
             _ => result,
         }
@@ -93,18 +93,18 @@ impl WriteClient {
 }
 
 /// The body in the form in which it is sent, and its values that no message may quote.
-fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquotable), String> {
+fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(EncodedBody, Unquotable), String> {
     let mut unquotable = Unquotable::default();
     let (mut object, mut parts) = (Object::new(), Vec::new());
     let fields = request.body_fields().into_iter().flatten();
-    let is_form = matches!(request.body, Body::Multipart(_))
+    let is_form = matches!(request.body, RequestBody::Multipart(_))
         || fields.clone().any(|(_, value)| matches!(value, Value::File(_)));
     for (name, value) in fields {
         let json = match value {
             Value::File(path) => {
                 let bytes = secrets.read_file(path).map_err(|missing| missing.to_string())?;
                 let file_name = path.rsplit('/').next().map(str::to_owned);
-                parts.push(Part { name: name.clone(), file_name, value: bytes.into() });
+                parts.push(FormPart { name: name.clone(), file_name, value: bytes.into() });
                 continue;
             }
             Value::Secret(reference) => {
@@ -137,15 +137,15 @@ fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquota
         object.insert(name.to_owned(), value.clone());
     }
     let content = match &request.body {
-        Body::None => Content::Empty,
-        _ if is_form => Content::Form(parts),
-        _ => Content::Json(Json::Object(object).to_string().into()),
+        RequestBody::None => EncodedBody::Empty,
+        _ if is_form => EncodedBody::Form(parts),
+        _ => EncodedBody::Json(Json::Object(object).to_string().into()),
     };
     Ok((content, unquotable))
 }
 
 /// Nested data as form fields: `name[key]`, and `name[]` for each item of a list.
-fn flatten(name: String, json: &Json, parts: &mut Vec<Part>) {
+fn flatten(name: String, json: &Json, parts: &mut Vec<FormPart>) {
     match json {
         Json::Null => parts.push(text_part(name, String::new())),
         Json::String(text) => parts.push(text_part(name, text.clone())),
@@ -159,13 +159,13 @@ fn flatten(name: String, json: &Json, parts: &mut Vec<Part>) {
     }
 }
 
-fn text_part(name: String, text: String) -> Part {
-    Part { name, file_name: None, value: Bytes::from(text) }
+fn text_part(name: String, text: String) -> FormPart {
+    FormPart { name, file_name: None, value: Bytes::from(text) }
 }
 
 fn secret(reference: &Reference, secrets: &Secrets) -> Result<Json, String> {
     secrets.value(reference).ok_or_else(|| {
-        let why = secrets.why_missing(reference).map(Missing::to_string);
+        let why = secrets.why_missing(reference).map(UnresolvedReference::to_string);
         why.unwrap_or_else(|| format!("the secret `{reference}` was not resolved"))
     })
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::Outcome;
+use super::StepOutcome;
 use crate::{
     cause::Cause,
     kind::{Arrival, Facts},
@@ -28,7 +28,7 @@ pub(super) enum ArrivalVerdict {
     /// Read again this long after the create.
     Reread(Duration),
     /// They will not arrive, or the run stops waiting.
-    Ended(Outcome),
+    Ended(StepOutcome),
 }
 
 /// When to read again after `passed`; never later than [`PATIENCE`].
@@ -45,7 +45,7 @@ pub(super) fn decide(presence: Result<&Presence, Cause>, passed: Duration) -> Ar
             let why = why.clone().unwrap_or_else(|| "the service gave no reason".to_owned());
             let help = "delete the project, fix the cause and run apply again";
             let cause = Cause::new(why).context("the import of its contents failed").help(help);
-            return ArrivalVerdict::Ended(Outcome::Failed(cause));
+            return ArrivalVerdict::Ended(StepOutcome::Failed(cause));
         }
         Ok(Presence::Here(..)) => Cause::new("its contents are still being imported"),
         Ok(Presence::Unreadable(cause)) => cause.clone().context("it could not be read again"),
@@ -59,7 +59,7 @@ pub(super) fn decide(presence: Result<&Presence, Cause>, passed: Duration) -> Ar
         ) => {
             let missing = Cause::new("accepted, but nothing is at its path");
             let missing = missing.help("look for it at another path");
-            return ArrivalVerdict::Ended(Outcome::Failed(missing));
+            return ArrivalVerdict::Ended(StepOutcome::Failed(missing));
         }
     };
     if passed < PATIENCE {
@@ -68,7 +68,7 @@ pub(super) fn decide(presence: Result<&Presence, Cause>, passed: Duration) -> Ar
     let minutes = PATIENCE.as_secs() / 60;
     let unfinished = unfinished.context(format!("not finished after {minutes} minutes"));
     let unfinished = unfinished.transient().help("run apply again when the import has finished");
-    ArrivalVerdict::Ended(Outcome::Unknown(unfinished))
+    ArrivalVerdict::Ended(StepOutcome::Unknown(unfinished))
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(rereads[..6], [500, 1_000, 1_500, 2_250, 3_375, 5_062]);
         assert!(rereads.len() < 35, "{rereads:?}");
         let end = decide(Ok(&here(Some(Arrival::Running))), PATIENCE);
-        let ArrivalVerdict::Ended(Outcome::Unknown(cause)) = end else { panic!("{end:?}") };
+        let ArrivalVerdict::Ended(StepOutcome::Unknown(cause)) = end else { panic!("{end:?}") };
         assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
     }
 
@@ -105,14 +105,14 @@ mod tests {
     fn an_arrived_import_continues_and_a_failed_one_gives_the_reason() {
         assert_eq!(decide(Ok(&here(None)), Duration::ZERO), ArrivalVerdict::Next);
         let failed = here(Some(Arrival::Failed(Some("no such repository".into()))));
-        let ArrivalVerdict::Ended(Outcome::Failed(cause)) = decide(Ok(&failed), Duration::ZERO)
+        let ArrivalVerdict::Ended(StepOutcome::Failed(cause)) = decide(Ok(&failed), Duration::ZERO)
         else {
             panic!()
         };
         assert_eq!(cause.message, "the import of its contents failed: no such repository");
         assert!(!cause.transient);
         let first_stale_step = decide(Ok(&Presence::Moved { to: None }), Duration::ZERO);
-        assert!(matches!(first_stale_step, ArrivalVerdict::Ended(Outcome::Failed(_))));
+        assert!(matches!(first_stale_step, ArrivalVerdict::Ended(StepOutcome::Failed(_))));
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
         assert!(matches!(decide(Ok(&unreadable), Duration::ZERO), ArrivalVerdict::Reread(_)));
         assert!(matches!(
             decide(Err(unread()), PATIENCE),
-            ArrivalVerdict::Ended(Outcome::Unknown(_))
+            ArrivalVerdict::Ended(StepOutcome::Unknown(_))
         ));
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     diff::{Label, Step},
     live::Live,
     observe::Observer,
-    plan::{Base, Comparison, ContainerPlan, Drift, Rest, Settings, excluded_steps},
+    plan::{Base, BaseComparison, ContainerPlan, DriftPolicy, PlanSettings, Rest, excluded_steps},
 };
 
 /// How often the rest is planned anew. The rest may show new drift, because it lacks what was
@@ -24,7 +24,7 @@ pub struct BranchPlan {
     /// The declaration without the excluded parts.
     pub rest: Rest,
     /// The rest of the comparison with the base.
-    pub against: Comparison,
+    pub against: BaseComparison,
 }
 
 /// Plans `container` against `base`. Drift that is only shown, or excluded, neither refuses nor
@@ -36,26 +36,26 @@ pub async fn plan_against(
     observer: &Observer,
     container: &Container,
     base: &Base,
-    drift: Drift,
+    drift: DriftPolicy,
     live: &mut Live,
-    settings: &Settings,
+    settings: &PlanSettings,
 ) -> Result<BranchPlan> {
     let mut whole = plan(observer, container, live, settings).await?;
     let mut against = base.label(&mut whole, container, live, settings);
     // As long as it is not known what the branch changed, everything counts.
     let is_unknown = whole.steps.iter().any(|step| step.label == Some(Label::Unknown));
     let is_as_planned = match drift {
-        Drift::Write => {
+        DriftPolicy::Write => {
             against.problems.clear();
             true
         }
-        Drift::Show => is_unknown || whole.refusals.is_empty(),
-        Drift::Exclude => false,
+        DriftPolicy::Show => is_unknown || whole.refusals.is_empty(),
+        DriftPolicy::Exclude => false,
     };
     let mut rest = Rest::All;
     if !is_as_planned && !excluded_steps(&whole.steps, false).is_empty() {
         let written = written(observer, container, base, &whole, live, settings).await?;
-        if drift == Drift::Show {
+        if drift == DriftPolicy::Show {
             let refusals = written.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();
             against.refusals = std::mem::replace(&mut whole.findings.refusals, refusals);
             against.refusals.retain(|refusal| {
@@ -89,7 +89,7 @@ async fn written(
     base: &Base,
     whole: &ContainerPlan,
     live: &mut Live,
-    settings: &Settings,
+    settings: &PlanSettings,
 ) -> Result<Option<(ContainerPlan, Box<Container>)>> {
     let mut rest = Rest::of(container, whole);
     for _ in 0..ROUNDS {

@@ -42,13 +42,13 @@ pub struct StepResult {
     /// What the step was to do.
     pub action: Action,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: StepOutcome,
 }
 
 /// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "cause", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum StepOutcome {
     /// It was carried out.
     Done,
     /// Somebody else had done it already.
@@ -65,7 +65,7 @@ pub enum Outcome {
     Unknown(Cause),
 }
 
-impl Outcome {
+impl StepOutcome {
     /// Whether the object now matches.
     pub const fn is_success(&self) -> bool {
         matches!(self, Self::Done | Self::Already)
@@ -187,14 +187,14 @@ mod tests {
     fn another_run_is_suggested_only_for_temporary_failures() {
         let (lasting, passing) = (Cause::new("refused"), Cause::new("not there").transient());
         let outcomes = [
-            (Outcome::Done, false),
-            (Outcome::Already, false),
-            (Outcome::Skipped(passing.clone()), false),
-            (Outcome::Failed(lasting.clone()), false),
-            (Outcome::Failed(passing.clone()), true),
-            (Outcome::ChangedMeanwhile(lasting.clone()), true),
-            (Outcome::NotStarted, true),
-            (Outcome::Unknown(lasting.clone()), true),
+            (StepOutcome::Done, false),
+            (StepOutcome::Already, false),
+            (StepOutcome::Skipped(passing.clone()), false),
+            (StepOutcome::Failed(lasting.clone()), false),
+            (StepOutcome::Failed(passing.clone()), true),
+            (StepOutcome::ChangedMeanwhile(lasting.clone()), true),
+            (StepOutcome::NotStarted, true),
+            (StepOutcome::Unknown(lasting.clone()), true),
         ];
         let reasons = [
             (MismatchReason::NotSaved, false),

@@ -14,10 +14,10 @@ use crate::{
     api::WRITE_TIMEOUT,
     catalogue,
     cause::Cause,
-    diff::{Action, Change, Step},
+    diff::{Action, FieldChange, Step},
     field::Scope,
     kind::Section,
-    operation::{Again, Request, Write},
+    operation::{Request, RetrySafety, Write},
     plan::ContainerPlan,
     planted::Bug,
     text,
@@ -96,7 +96,9 @@ pub(super) fn call_state(
 /// one.
 fn second_create(step: &Step) -> Option<usize> {
     let mut calls = step.requests();
-    calls.position(|call| call.again() == Again::Second).filter(|_| step.action == Action::Update)
+    calls
+        .position(|call| call.again() == RetrySafety::Second)
+        .filter(|_| step.action == Action::Update)
 }
 
 /// The state of a call for an object that is added again before the old one is removed. While both
@@ -175,7 +177,7 @@ fn creation_state(scope: Scope, step: &Step, index: usize, plan: &ContainerPlan)
 }
 
 /// True if the call `index` of `step` sends the field of `change`.
-fn sends_field(scope: Scope, step: &Step, index: usize, change: &Change) -> bool {
+fn sends_field(scope: Scope, step: &Step, index: usize, change: &FieldChange) -> bool {
     let name = &*change.field;
     let sections = catalogue::sections(scope).filter(|section| match step.address.section {
         Some(name) => section.section == name,
@@ -226,9 +228,9 @@ pub(super) fn decide(request: &Request<Write>, state: CallState, history: Histor
         (CallState::Applied, _) => Verdict::Next,
         (CallState::Other, _) => Verdict::Other,
         // Another sending has the same effect.
-        (CallState::NotApplied, Again::Same) if history.is_repeatable => Verdict::Resend,
-        (CallState::NotApplied, Again::Refused) if !history.is_resent => Verdict::Resend,
-        (CallState::NotApplied, Again::Second)
+        (CallState::NotApplied, RetrySafety::Same) if history.is_repeatable => Verdict::Resend,
+        (CallState::NotApplied, RetrySafety::Refused) if !history.is_resent => Verdict::Resend,
+        (CallState::NotApplied, RetrySafety::Second)
             if (later.is_none() || Bug::ResendEarly.is_planted()) && !history.is_resent =>
         {
             Verdict::Resend
@@ -250,9 +252,9 @@ mod tests {
     use super::*;
     use crate::{
         address::Selector,
-        desired::{Creation, Desired, Unlisted, testing::shop},
-        diff::{Change, Shown},
-        kind::{Arrival, Call},
+        desired::{CreationPolicy, Desired, Unlisted, testing::shop},
+        diff::{FieldChange, Shown},
+        kind::{Arrival, PlannedCall},
         live::{
             Presence,
             testing::{caller, here},
@@ -262,7 +264,7 @@ mod tests {
             PROJECT_FORK, PROJECT_TRANSFER, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE,
             PROTECTED_BRANCH_DELETE, VARIABLE_CREATE,
         },
-        plan::{self, Settings},
+        plan::{self, PlanSettings},
         secret::{Reference, Secrets},
         value::Json,
     };
@@ -283,7 +285,7 @@ mod tests {
         let variable = json!({"key": "A", "environment_scope": "*", "value": "x"});
         let declared = json!({"settings": {"description": "new"}, "variables": [variable]});
         let shop = shop(&declared, Unlisted::Report);
-        let settings = Settings::of(caller(), Arc::default(), &Desired::default());
+        let settings = PlanSettings::of(caller(), Arc::default(), &Desired::default());
         let left = |description: &str, variables: Json| {
             let live = json!({"settings": {"description": description}, "variables": variables});
             plan::container(&shop, &here(&shop, &live), &settings)
@@ -304,12 +306,12 @@ mod tests {
         use CallState::{Applied, NotApplied, Other};
         let shop = shop(&serde_json::json!({}), Unlisted::Report);
         let step = |action, level: &str| {
-            let call = |op: Op<Write>| Call::from(op.request().arg("id", 1));
-            let restores = Call { restores: true, ..call(PROTECTED_BRANCH_CREATE) };
+            let call = |op: Op<Write>| PlannedCall::from(op.request().arg("id", 1));
+            let restores = PlannedCall { restores: true, ..call(PROTECTED_BRANCH_CREATE) };
             let sends =
                 vec![call(PROTECTED_BRANCH_DELETE), call(PROTECTED_BRANCH_CREATE), restores];
             let after = Shown::Value(level.into());
-            let change = Change::new("allowed_to_push", Shown::Unknown, after, None);
+            let change = FieldChange::new("allowed_to_push", Shown::Unknown, after, None);
             let (address, origin) = (shop.address().section("protected_tags"), &shop.origin);
             Step::new(shop.scope, address, action, origin.clone(), vec![change], sends)
         };
@@ -331,7 +333,7 @@ mod tests {
         use CallState::{Applied, NotApplied};
         let shop = shop(&json!({}), Unlisted::Report);
         let step = |ops: &[Op<Write>]| {
-            let sends = ops.iter().map(|op| Call::from(op.request().arg("id", 1))).collect();
+            let sends = ops.iter().map(|op| PlannedCall::from(op.request().arg("id", 1))).collect();
             let (address, origin) = (shop.address(), shop.origin.clone());
             Step::new(shop.scope, address, Action::Update, origin, Vec::new(), sends)
         };
@@ -357,7 +359,7 @@ mod tests {
         let now = |value: &str, live: Json| {
             let declared = declared(value);
             let live = here(&declared, &json!({"variables": live}));
-            let settings = Settings::of(caller(), Arc::default(), &Desired::default());
+            let settings = PlanSettings::of(caller(), Arc::default(), &Desired::default());
             plan::container(&declared, &live, &settings)
         };
         let step = now("a", json!([])).findings.steps.remove(0);
@@ -381,10 +383,10 @@ mod tests {
     fn the_outcome_of_a_bodiless_call_after_a_create_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);
         let archive = PROJECT_ARCHIVE.request().arg("id", 1);
-        let sends = vec![Call::from(PROJECT_CREATE.request()), Call::from(archive)];
+        let sends = vec![PlannedCall::from(PROJECT_CREATE.request()), PlannedCall::from(archive)];
         let (address, origin) = (shop.address(), shop.origin.clone());
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
-        let settings = Settings::of(caller(), Arc::default(), &Desired::default());
+        let settings = PlanSettings::of(caller(), Arc::default(), &Desired::default());
         let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
         assert_eq!(creation_state(shop.scope, &step, 0, &now), CallState::Applied);
         let later = creation_state(shop.scope, &step, 1, &now);
@@ -394,14 +396,14 @@ mod tests {
     #[test]
     fn a_project_whose_contents_are_arriving_was_created() {
         let mut shop = shop(&json!({}), Unlisted::Report);
-        shop.create = Creation::Unselected { arrives: true };
+        shop.create = CreationPolicy::Unselected { arrives: true };
         let mut live = here(&shop, &json!({}));
         let Presence::Here(_, facts) = &mut live.presence else { panic!("it is there") };
         facts.arrival = Some(Arrival::Running);
-        let settings = Settings::of(caller(), Arc::default(), &Desired::default());
+        let settings = PlanSettings::of(caller(), Arc::default(), &Desired::default());
         let now = plan::container(&shop, &live, &settings);
         let edit = PROJECT_UPDATE.request().arg("id", 1);
-        let sends = vec![Call::from(PROJECT_FORK.request()), Call::from(edit)];
+        let sends = vec![PlannedCall::from(PROJECT_FORK.request()), PlannedCall::from(edit)];
         let (address, origin) = (shop.address(), shop.origin.clone());
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
         assert_eq!(call_state(shop.scope, &step, 0, &now), CallState::Applied);
@@ -413,12 +415,15 @@ mod tests {
     #[test]
     fn the_outcome_of_an_addition_beside_an_equal_object_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);
-        let sends = vec![Call::from(HOOK_CREATE.request()), Call::from(HOOK_DELETE.request())];
+        let sends = vec![
+            PlannedCall::from(HOOK_CREATE.request()),
+            PlannedCall::from(HOOK_DELETE.request()),
+        ];
         let address = shop.address().section("hooks").entry("x");
-        let changes = vec![Change::new("url", Shown::Hidden, Shown::Hidden, None)];
+        let changes = vec![FieldChange::new("url", Shown::Hidden, Shown::Hidden, None)];
         let step =
             Step::new(shop.scope, address, Action::Update, shop.origin.clone(), changes, sends);
-        let settings = Settings::of(caller(), Arc::default(), &Desired::default());
+        let settings = PlanSettings::of(caller(), Arc::default(), &Desired::default());
         let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
         for index in [0, 1] {
             let call_state = call_state(shop.scope, &step, index, &now);
@@ -432,11 +437,11 @@ mod tests {
         let reference = Reference::Env("A".into());
         let mut secrets = Secrets::new("/", [("A".to_owned(), "https://u:secret@h/x".to_owned())]);
         secrets.resolve([&reference]);
-        let settings = Settings::of(caller(), Arc::new(secrets), &Desired::default());
+        let settings = PlanSettings::of(caller(), Arc::new(secrets), &Desired::default());
         let resend = vec![Selector::parse("**").unwrap()];
-        let sending = Settings { resend, ..settings.clone() };
+        let sending = PlanSettings { resend, ..settings.clone() };
         let shop = shop(&json!({"remote_mirrors": [{"url": {"env": "A"}}]}), Unlisted::Report);
-        let planned = |ids: &[u64], settings: &Settings| {
+        let planned = |ids: &[u64], settings: &PlanSettings| {
             let mirror = |id: &u64| {
                 json!({
                     "id": id, "url": "https://*****:*****@h/x", "enabled": true, "only_protected_branches": false,

@@ -26,7 +26,7 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Semaphore;
 
 pub use branch::{BranchPlan, plan_against};
-pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
+pub use event::{Applied, Event, Mismatch, MismatchReason, StepOutcome, StepResult};
 pub use lost::REREAD_AFTER;
 
 use crate::{
@@ -36,7 +36,7 @@ use crate::{
     diff::Step,
     live::Live,
     observe::Observer,
-    plan::{self, Approved, ContainerPlan, Settings},
+    plan::{self, Approved, ContainerPlan, PlanSettings},
 };
 use dependencies::Dependencies;
 use run::{ContainerRun, RunState};
@@ -54,7 +54,7 @@ pub struct Apply<'a> {
     /// starts any more.
     pub writer: &'a WriteClient,
     /// The settings of the plan.
-    pub settings: &'a Settings,
+    pub settings: &'a PlanSettings,
     /// How long the live state of the plan counts as current. After that it is read again before
     /// the first write.
     pub trusts: Duration,
@@ -131,7 +131,7 @@ pub async fn plan(
     observer: &Observer,
     container: &Container,
     live: &mut Live,
-    settings: &Settings,
+    settings: &PlanSettings,
 ) -> Result<ContainerPlan> {
     observer.recall(container, live);
     loop {

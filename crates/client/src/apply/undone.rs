@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use futures_util::{StreamExt as _, stream};
 
-use super::{Applied, Apply, Mismatch, MismatchReason, Outcome, plan};
+use super::{Applied, Apply, Mismatch, MismatchReason, StepOutcome, plan};
 use crate::{
     address::groups_above,
     catalogue::{constraints, settings},
     cause::Cause,
     desired::{Container, Unlisted},
     diff::{Action, Step},
-    kind::{Created, Place, Removal},
-    plan::{Approved, Grantee, Settings, grantees, loses_access},
+    kind::{Created, ReadSource, Removal},
+    plan::{Approved, Grantee, PlanSettings, grantees, loses_access},
     steps,
 };
 
@@ -27,10 +27,10 @@ impl Apply<'_> {
         applied: &Applied,
         created: Created,
     ) -> Vec<Mismatch> {
-        let done = applied.steps.iter().filter(|step| step.outcome == Outcome::Done);
+        let done = applied.steps.iter().filter(|step| step.outcome == StepOutcome::Done);
         let done: HashSet<_> = done.map(|step| &step.address).collect();
         let undoing = undoing(plan.steps().filter(|step| done.contains(&step.address)));
-        let settings = Settings { created, ..self.settings.clone() }.after_run();
+        let settings = PlanSettings { created, ..self.settings.clone() }.after_run();
         let affected = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers(&container.path) && !container.is_watched;
             let affected = Some(affected_sections(container, &undoing));
@@ -51,13 +51,13 @@ impl Apply<'_> {
         &self,
         container: &Container,
         affected: BTreeMap<&'static str, &Step>,
-        settings: &Settings,
+        settings: &PlanSettings,
     ) -> Vec<Mismatch> {
         let mut part = container.clone();
         part.life.unlisted_projects = None;
         part.sections.retain(|section| {
-            let is_object = matches!(section.of.home.place, Place::Object);
-            is_object || affected.contains_key(section.of.section)
+            let is_object = matches!(section.section.home.place, ReadSource::Object);
+            is_object || affected.contains_key(section.section.section)
         });
         let read = async {
             let mut live = self.observer.container(&part, None).await?;
@@ -137,7 +137,7 @@ fn affected_sections<'s>(
     let steps: Vec<_> = paths.filter_map(|at| Some((at != path, undoing.get(at)?))).collect();
     let mut affected = BTreeMap::new();
     for section in container.sections.iter().filter(|_| !steps.is_empty()) {
-        let of = section.of.section;
+        let of = section.section.section;
         let new = (section.unlisted.value == Unlisted::Delete).then_some(Undone::New);
         let grants = grantees(section).map(|grantee| Undone::Grants(grantee.0));
         let anywhere: Vec<_> = new.into_iter().chain(grants).collect();
@@ -146,7 +146,7 @@ fn affected_sections<'s>(
             field.is_some_and(|field| section.names().any(|name| name == field))
         });
         let decided = rows.map(|row| Undone::Decided(&row.by.section, &row.by.field));
-        let is_access = section.of.removal == Removal::Access;
+        let is_access = section.section.removal == Removal::Access;
         let entries = section.entries.iter().filter(|_| is_access);
         let entries = entries.map(|entry| Undone::Entry(of, &entry.key));
         let below: Vec<_> = decided.chain(entries).collect();

@@ -10,7 +10,7 @@ use crate::{
     address::{Glob, groups_above, is_literal},
     api::Result,
     catalogue,
-    field::{Named, Scope},
+    field::{NamedObject, Scope},
     kind::Names,
     operation::{self, KeyFilter, Read, Request},
     value::{Json, Object},
@@ -197,16 +197,16 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`](crate::api::ApiError) if a name could not be read.
-    pub async fn called(&self, ids: impl IntoIterator<Item = (Named, u64)>) -> Result<Names> {
+    pub async fn called(&self, ids: impl IntoIterator<Item = (NamedObject, u64)>) -> Result<Names> {
         let mut names = Names::default();
         for (named, id) in ids {
             let read = async || {
                 let scope = match named {
-                    Named::User => None,
-                    Named::Group => Some(Scope::Group),
-                    Named::Project => Some(Scope::Project),
+                    NamedObject::User => None,
+                    NamedObject::Group => Some(Scope::Group),
+                    NamedObject::Project => Some(Scope::Project),
                     // Entries have the ids of runners where descriptions mean several, and names of roles.
-                    Named::Runner | Named::Role => return Ok(None),
+                    NamedObject::Runner | NamedObject::Role => return Ok(None),
                 };
                 let (request, field) = match scope.map(catalogue::lookup) {
                     Some(itself) => ((itself.get)(&id.to_string()), itself.path),

@@ -16,8 +16,8 @@ use crate::{
     catalogue,
     desired::{Container, DeclaredSection},
     field::Scope,
-    kind::{Absence, Facts, Place, Target, Wanted},
-    live::{Collection, Presence},
+    kind::{Absence, Facts, ReadSource, Target, Wanted},
+    live::{LiveEntries, Presence},
     lock,
     operation::{self, KeyFilter, Read, Request},
     page::Pager,
@@ -46,7 +46,7 @@ pub(super) struct LiveObject {
     pub(super) target: Target,
     pub(super) facts: Facts,
     /// The declared sections that are fields of the object, or lists in it.
-    pub(super) sections: BTreeMap<&'static str, Collection>,
+    pub(super) sections: BTreeMap<&'static str, LiveEntries>,
     /// Declared fields that this answer lacks but another one may have.
     pub(super) lacking: Vec<String>,
     /// When it was read, on the client's clock.
@@ -203,26 +203,27 @@ impl Observer {
         let (mut sections, mut lacking) = (BTreeMap::new(), Vec::new());
         for section in &container.sections {
             let part = part_of(section, raw);
-            match section.of.home.place {
-                Place::Object => {
-                    let table = section.of.table();
+            match section.section.home.place {
+                ReadSource::Object => {
+                    let table = section.section.table();
                     let names = section.names().filter(|name| {
                         table.live_name(name).is_some_and(|live| !raw.contains_key(live))
                     });
                     let names: BTreeSet<_> = names.collect();
                     lacking.extend(names.into_iter().map(str::to_owned));
                 }
-                Place::In(field) | Place::Part { field, .. } if part.is_none() => {
+                ReadSource::In(field) | ReadSource::Part { field, .. } if part.is_none() => {
                     lacking.push(field.to_owned());
                 }
                 _ => {}
             }
-            sections.extend(part.map(|part| (section.of.section, part)));
+            sections.extend(part.map(|part| (section.section.section, part)));
         }
         // Some lists omit the caller's permissions. Without them no list below the container counts
         // as complete.
         let has_lists = container.sections.iter().any(|s| {
-            matches!(s.of.home.place, Place::List(_)) || s.of.home.absent_as == Absence::NotFound
+            matches!(s.section.home.place, ReadSource::List(_))
+                || s.section.home.absent_as == Absence::NotFound
         }) || container.life.unlisted_projects.is_some();
         if has_lists && !self.caller.administrator && facts.level.is_none() {
             lacking.push(PERMISSIONS.to_owned());
@@ -394,15 +395,17 @@ impl Observer {
 }
 
 /// The entries of `section` in the object `raw` of its container, if they are there.
-pub(crate) fn part_of(section: &DeclaredSection, raw: &Object) -> Option<Collection> {
+pub(crate) fn part_of(section: &DeclaredSection, raw: &Object) -> Option<LiveEntries> {
     let names: BTreeSet<&str> = section.names().collect();
     let wanted = Wanted::Only(&names);
-    match section.of.home.place {
-        Place::Object => Some(Collection::One(Some(section.of.read(raw, wanted).into()))),
-        Place::In(_) | Place::Part { .. } => {
-            section.of.read_within(raw, wanted).map(Collection::Within)
+    match section.section.home.place {
+        ReadSource::Object => {
+            Some(LiveEntries::One(Some(section.section.read(raw, wanted).into())))
         }
-        Place::Container | Place::List(_) | Place::Optional(_) => None,
+        ReadSource::In(_) | ReadSource::Part { .. } => {
+            section.section.read_within(raw, wanted).map(LiveEntries::Within)
+        }
+        ReadSource::Container | ReadSource::List(_) | ReadSource::Optional(_) => None,
     }
 }
 
@@ -429,7 +432,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        api::{ReadClient, SendError, Service, Settings, Transport, WireRequest, WireResponse},
+        api::{
+            ClientSettings, ReadClient, SendError, ServiceAddress, Transport, WireRequest,
+            WireResponse,
+        },
         desired::{Moves, Unlisted, testing},
     };
 
@@ -480,8 +486,9 @@ mod tests {
         let project = declared(Scope::Project, &format!("{home}/shop"));
         for (id, part) in [(Some(7), "/projects/"), (None, "/groups/")] {
             let service = Arc::new(MovingGroup { part, steps: AtomicUsize::new(0) });
-            let address = Service::parse("https://example.org", false).unwrap();
-            let client = ReadClient::new(address, service, Arc::default(), Settings::default());
+            let address = ServiceAddress::parse("https://example.org", false).unwrap();
+            let client =
+                ReadClient::new(address, service, Arc::default(), ClientSettings::default());
             let moves = Arc::new(Moves::of(&[group.clone(), project.clone()]));
             let observer = Observer::connect(client).await.unwrap().following(moves);
             let live = observer.container(&project, id).await.unwrap();

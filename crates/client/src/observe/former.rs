@@ -22,11 +22,11 @@ use crate::{
     api::Result,
     catalogue,
     cause::Cause,
-    desired::{Container, DeclaredSection, Move, State, renamed},
-    field::{Named, Scope},
+    desired::{Container, DeclaredSection, EntryPresence, Move, renamed},
+    field::{NamedObject, Scope},
     kind::{Former, LiveEntry, Names, Target, unmarked_path},
     level::MAINTAINER,
-    live::{Collection, Presence, Project},
+    live::{ListedProject, LiveEntries, Presence},
     operation::KeyFilter,
     value::Json,
 };
@@ -298,7 +298,7 @@ impl Observer {
         target: &Target,
         path: &str,
         level: Option<u8>,
-    ) -> Result<Result<Vec<Project>, Cause>> {
+    ) -> Result<Result<Vec<ListedProject>, Cause>> {
         if !self.caller.administrator && level < Some(MAINTAINER) {
             let why = "the token's role is below Maintainer, so the list may be incomplete";
             return Ok(Err(Cause::new(why)));
@@ -313,7 +313,7 @@ impl Observer {
                 // A project is declared, if at all, at the path without the deletion mark.
                 let marked = facts.id.filter(|_| facts.deleting.is_some());
                 let path = marked.map_or(path, |id| unmarked_path(path, id));
-                Project { path: path.into(), facts }
+                ListedProject { path: path.into(), facts }
             });
             // Projects that are only shared with the group are elsewhere.
             projects.filter(|project| project.path.to_lowercase().starts_with(&prefix)).collect()
@@ -348,19 +348,19 @@ impl Observer {
     pub(super) fn with_declared_names(
         &self,
         section: &DeclaredSection,
-        collection: Collection,
+        collection: LiveEntries,
         names: &Names,
         runners: &[(u64, String)],
-    ) -> Collection {
-        let mut identity = section.of.identity.iter();
+    ) -> LiveEntries {
+        let mut identity = section.section.identity.iter();
         let Some((field, named)) =
-            identity.find_map(|name| Some((*name, section.of.field(name).names?)))
+            identity.find_map(|name| Some((*name, section.section.field(name).names?)))
         else {
             return collection;
         };
         match named {
-            Named::Runner => {}
-            Named::Group | Named::Project if !self.moves.is_empty() => {}
+            NamedObject::Runner => {}
+            NamedObject::Group | NamedObject::Project if !self.moves.is_empty() => {}
             _ => return collection,
         }
         let (mut declared, mut gone) = (BTreeMap::new(), BTreeSet::new());
@@ -370,14 +370,14 @@ impl Observer {
             let text = name.as_str();
             if let Some(id) = text.map_or(name.as_u64(), |text| names.known_id(named, text)) {
                 declared.insert(id, name.clone());
-            } else if entry.state == State::Absent {
+            } else if entry.state == EntryPresence::Absent {
                 gone.extend(text.map(str::to_lowercase));
             }
         }
         let rename = |mut entry: LiveEntry| {
             let Some(id) = entry.id() else { return entry };
             let mut name = declared.get(&id).cloned();
-            if name.is_none() && named == Named::Runner {
+            if name.is_none() && named == NamedObject::Runner {
                 let shown = entry.fields.raw().get(field).and_then(Json::as_str);
                 let shown = shown.unwrap_or_default();
                 let is_name = !shown.is_empty()
@@ -392,9 +392,9 @@ impl Observer {
             entry
         };
         match collection {
-            Collection::Complete(entries) => Collection::Complete(entries.map(rename)),
-            Collection::Within(entries) => {
-                Collection::Within(entries.into_iter().map(rename).collect())
+            LiveEntries::Complete(entries) => LiveEntries::Complete(entries.map(rename)),
+            LiveEntries::Within(entries) => {
+                LiveEntries::Within(entries.into_iter().map(rename).collect())
             }
             other => other,
         }

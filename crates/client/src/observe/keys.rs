@@ -7,9 +7,9 @@ use std::{
 
 use crate::{
     catalogue,
-    desired::{Ask, Container},
+    desired::{Container, RosterQuery},
     field::Tier,
-    kind::{Place, Section},
+    kind::{ReadSource, Section},
     operation::KeyFilter,
 };
 
@@ -19,7 +19,7 @@ pub(super) fn object_keys<'c>(containers: impl IntoIterator<Item = &'c Container
 }
 
 /// The fields to keep of the rows of a roster.
-pub(super) fn roster_keys(ask: &Ask<'_>) -> KeyFilter {
+pub(super) fn roster_keys(ask: &RosterQuery<'_>) -> KeyFilter {
     let mut keys = keys(ask.declared);
     for scope in ask.globs.iter().map(|(scope, _)| *scope) {
         let (itself, _) = catalogue::container(scope);
@@ -43,8 +43,8 @@ fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c
         let (itself, _) = catalogue::container(container.scope);
         keys.extend(itself.looked_at);
         for section in &container.sections {
-            let of = (container.scope, section.of.section);
-            let (_, names) = declared.entry(of).or_insert((section.of, BTreeSet::new()));
+            let of = (container.scope, section.section.section);
+            let (_, names) = declared.entry(of).or_insert((section.section, BTreeSet::new()));
             names.extend(section.names());
         }
     }
@@ -61,9 +61,9 @@ pub(crate) fn add_section_keys<'c>(
     keys: &mut BTreeSet<&'c str>,
 ) {
     match section.home.place {
-        Place::In(field) => drop(keys.insert(field)),
-        Place::Part { field, sign } => keys.extend([field, sign]),
-        Place::Object => {
+        ReadSource::In(field) => drop(keys.insert(field)),
+        ReadSource::Part { field, sign } => keys.extend([field, sign]),
+        ReadSource::Object => {
             let table = section.table();
             // The presence of a field of a higher tier shows that the service has this tier.
             let always = table.specs().iter().filter(|spec| {
@@ -78,7 +78,7 @@ pub(crate) fn add_section_keys<'c>(
                 keys.extend(table.field(name).replaced_by());
             }
         }
-        Place::Container | Place::List(_) | Place::Optional(_) => {}
+        ReadSource::Container | ReadSource::List(_) | ReadSource::Optional(_) => {}
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
     /// Whatever is declared, a kind reads the same from the kept fields as from the whole object.
     #[test]
     fn the_kept_keys_suffice_to_read_any_field() {
-        let in_object = |section: &Section| matches!(section.home.place, Place::Object);
+        let in_object = |section: &Section| matches!(section.home.place, ReadSource::Object);
         for section in catalogue::everywhere().filter(in_object) {
             let specs = section.table().specs();
             let live = |deprecated: bool, tier: Tier| -> Object {

@@ -10,10 +10,10 @@ use super::{
 use crate::{
     api::Result,
     catalogue,
-    desired::{DeclaredSection, State},
-    field::{Named, Scope},
-    kind::{Id, Names, Namespace, NamespaceOwner, Section, forms},
-    live::Collection,
+    desired::{DeclaredSection, EntryPresence},
+    field::{NamedObject, Scope},
+    kind::{Id, LiveNamespace, Names, NamespaceOwner, Section, forms},
+    live::LiveEntries,
     operation::{self, KeyFilter},
     page::Rows,
     value::Json,
@@ -40,20 +40,20 @@ impl Observer {
         &self,
         path: &str,
         section: &DeclaredSection,
-        live: &Collection,
+        live: &LiveEntries,
     ) -> Result<Names> {
         let mut names = Names::default();
         // Nothing is planned in a section that was not read, so nothing is looked up for it.
         let Ok(live) = live.entries() else { return Ok(names) };
         let mut live_keys: Option<BTreeSet<String>> = None;
-        let runners = self.runners_for(section.of).await?;
-        for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
-            for (field, named, name) in forms::referenced_names(section.of, &entry.values()) {
-                if named == Named::Runner {
+        let runners = self.runners_for(section.section).await?;
+        for entry in section.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
+            for (field, named, name) in forms::referenced_names(section.section, &entry.values()) {
+                if named == NamedObject::Runner {
                     names.insert_candidates(named, &name, runner_ids(&runners, &name));
-                } else if named == Named::Role {
+                } else if named == NamedObject::Role {
                     if live.iter().any(|live| {
-                        section.of.name(live.fields.raw()) == entry.key
+                        section.section.name(live.fields.raw()) == entry.key
                             && live.fields.raw().get(&field).and_then(Json::as_str) == Some(&name)
                     }) {
                         continue;
@@ -65,9 +65,9 @@ impl Observer {
                         names.insert_level(*id, *level);
                     }
                 } else {
-                    let is_identity = section.of.identity.contains(&&*field);
+                    let is_identity = section.section.identity.contains(&&*field);
                     let live_keys = live_keys.get_or_insert_with(|| {
-                        live.iter().map(|entry| section.of.name(entry.fields.raw())).collect()
+                        live.iter().map(|entry| section.section.name(entry.fields.raw())).collect()
                     });
                     if !(is_identity && live_keys.contains(&entry.key)) {
                         names.insert(named, &name, self.id(named, &name).await?);
@@ -82,17 +82,17 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`](crate::api::ApiError) if it could not be looked up.
-    pub async fn id(&self, named: Named, name: &str) -> Result<Option<u64>> {
+    pub async fn id(&self, named: NamedObject, name: &str) -> Result<Option<u64>> {
         match named {
-            Named::User => self.user(name).await,
-            Named::Group => self.container_id(Scope::Group, name).await,
-            Named::Project => self.container_id(Scope::Project, name).await,
-            Named::Runner => Ok(match runner_ids(&self.runners().await?, name)[..] {
+            NamedObject::User => self.user(name).await,
+            NamedObject::Group => self.container_id(Scope::Group, name).await,
+            NamedObject::Project => self.container_id(Scope::Project, name).await,
+            NamedObject::Runner => Ok(match runner_ids(&self.runners().await?, name)[..] {
                 [id] => Some(id),
                 _ => None,
             }),
             // Only members have roles.
-            Named::Role => Ok(None),
+            NamedObject::Role => Ok(None),
         }
     }
 
@@ -126,7 +126,7 @@ impl Observer {
 
     /// The runners of projects that the token sees, if entries of the section name runners.
     pub(super) async fn runners_for(&self, of: Section) -> Result<Runners> {
-        if of.identity.iter().any(|name| of.field(name).names == Some(Named::Runner)) {
+        if of.identity.iter().any(|name| of.field(name).names == Some(NamedObject::Runner)) {
             return self.runners().await;
         }
         Ok(Runners::default())
@@ -184,13 +184,13 @@ impl Observer {
     }
 
     /// The namespace that is declared at `path`.
-    pub(super) async fn namespace(&self, path: &str) -> Result<Option<Namespace>> {
+    pub(super) async fn namespace(&self, path: &str) -> Result<Option<LiveNamespace>> {
         let live = self.live_group_path(path).await?;
         self.namespace_at_live(&live).await
     }
 
     /// The namespace at `path`.
-    pub(super) async fn namespace_at_live(&self, path: &str) -> Result<Option<Namespace>> {
+    pub(super) async fn namespace_at_live(&self, path: &str) -> Result<Option<LiveNamespace>> {
         let read = async || {
             let namespace = match self.namespace_at(path).await? {
                 Some(namespace) => namespace,
@@ -205,7 +205,7 @@ impl Observer {
             } else {
                 self.user(path).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User)
             };
-            Ok(Some(Namespace { id, owner }))
+            Ok(Some(LiveNamespace { id, owner }))
         };
         self.memory.namespaces.read(&path.to_lowercase(), read).await
     }

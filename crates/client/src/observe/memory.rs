@@ -14,10 +14,10 @@ use super::{
 use crate::{
     api::Result,
     field::Scope,
-    kind::{Id, Namespace, NamespaceOwner},
+    kind::{Id, LiveNamespace, NamespaceOwner},
     live::Inherited,
     lock,
-    release::Known,
+    release::DetectedRelease,
     value::Object,
 };
 
@@ -27,7 +27,7 @@ pub(super) struct Memory {
     /// The ids of users, groups and projects, by name.
     pub(super) ids: LookUps<Option<u64>>,
     /// The namespaces, by path.
-    pub(super) namespaces: LookUps<Option<Namespace>>,
+    pub(super) namespaces: LookUps<Option<LiveNamespace>>,
     /// The access levels to groups.
     pub(super) inherited: LookUps<Inherited>,
     /// The names of the entries of groups, by section and path.
@@ -41,7 +41,7 @@ pub(super) struct Memory {
     /// The custom roles for members, by top-level group; empty for those of the installation.
     pub(super) roles: LookUps<Roles>,
     /// The release of the service.
-    pub(super) release: LookUps<Known>,
+    pub(super) release: LookUps<DetectedRelease>,
     /// The names of users and groups, by id.
     pub(super) names: LookUps<Option<String>>,
     /// Declared fields that single answers lack as well as list rows; reading again is useless.
@@ -70,7 +70,7 @@ impl Memory {
         let path = path.to_lowercase();
         self.ids.insert(&key(scope, &path), Some(id));
         if scope == Scope::Group {
-            let namespace = Namespace { id: Id::Known(id), owner: NamespaceOwner::Group };
+            let namespace = LiveNamespace { id: Id::Known(id), owner: NamespaceOwner::Group };
             self.namespaces.insert(&path, Some(namespace));
         }
     }

@@ -32,10 +32,10 @@ use crate::{
     api::{ApiError, ReadClient, Result},
     catalogue,
     cause::Cause,
-    desired::{Container, Creation, DeclaredSection, Moves},
+    desired::{Container, CreationPolicy, DeclaredSection, Moves},
     field::Scope,
     kind::forms,
-    live::{Caller, Collection, Live, Presence, ReadTime, Token},
+    live::{Caller, Live, LiveEntries, Presence, ReadTime, TokenProperties},
     operation, text,
 };
 
@@ -89,9 +89,9 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn token(&self) -> Result<Option<Token>> {
+    pub async fn token(&self) -> Result<Option<TokenProperties>> {
         match self.client.get(operation::OWN_TOKEN.request()).await {
-            Ok(answer) => Ok(answer.object().and_then(Token::read)),
+            Ok(answer) => Ok(answer.object().and_then(TokenProperties::read)),
             // A refusal here shows nothing about the token's rights.
             Err(error) if error.status().is_none() && is_fatal(&error) => Err(error),
             Err(_) => Ok(None),
@@ -113,7 +113,7 @@ impl Observer {
     pub fn requests_for<'c>(containers: impl ExactSizeIterator<Item = &'c Container>) -> u64 {
         let pages = containers.len() / 100;
         let sections = containers.flat_map(|container| &container.sections);
-        (pages + sections.filter(|section| !section.of.is_in_object()).count()) as u64
+        (pages + sections.filter(|section| !section.section.is_in_object()).count()) as u64
     }
 
     /// Reads `containers`, `ahead` of them at a time, and hands each one over as soon as it is
@@ -179,7 +179,7 @@ impl Observer {
             return self.container(container, None).await;
         };
         let sections = stale.iter().filter_map(|name| container.section(name));
-        if sections.clone().any(|section| section.of.is_in_object())
+        if sections.clone().any(|section| section.section.is_in_object())
             || facts.arrival.is_some()
             || target.scope == Scope::Group
         {
@@ -213,10 +213,10 @@ impl Observer {
     ) -> Result<()> {
         let Presence::Here(target, facts) = &live.presence.clone() else { return Ok(()) };
         let (nested, flat): (Vec<_>, Vec<_>) =
-            sections.partition(|section| section.of.home.parent.is_some());
+            sections.partition(|section| section.section.home.parent.is_some());
         let flat = flat.into_iter().filter_map(|section| {
-            let part = live.sections.remove(section.of.section);
-            let part = part.filter(|_| section.of.is_in_object() || !reads_lists);
+            let part = live.sections.remove(section.section.section);
+            let part = part.filter(|_| section.section.is_in_object() || !reads_lists);
             (part.is_some() || reads_lists).then_some((section, part))
         });
         let reads: Vec<_> = flat.collect();
@@ -230,11 +230,11 @@ impl Observer {
         });
         let read: Vec<_> = stream::iter(reads).buffered(at_once).try_collect().await?;
         for (section, collection, time) in read {
-            live.times.sections.extend(time.map(|time| (section.of.section, time)));
+            live.times.sections.extend(time.map(|time| (section.section.section, time)));
             self.add_section(container, section, collection, live).await?;
         }
         for section in nested.into_iter().filter(|_| reads_lists) {
-            let Some(parent) = section.of.home.parent else { continue };
+            let Some(parent) = section.section.home.parent else { continue };
             let collection = self.nested(container, section, parent, live).await?;
             self.add_section(container, section, collection, live).await?;
         }
@@ -246,19 +246,19 @@ impl Observer {
         &self,
         container: &Container,
         section: &DeclaredSection,
-        entries: Collection,
+        entries: LiveEntries,
         live: &mut Live,
     ) -> Result<()> {
         let entries = match tolerate(self.names_in(&container.path, section, &entries).await)? {
             Ok(names) => {
                 live.names.extend(names);
                 // Looked up with the names.
-                let runners = self.runners_for(section.of).await?;
+                let runners = self.runners_for(section.section).await?;
                 self.with_declared_names(section, entries, &live.names, &runners)
             }
-            Err(cause) => Collection::Unreadable(cause),
+            Err(cause) => LiveEntries::Unreadable(cause),
         };
-        live.sections.insert(section.of.section, entries);
+        live.sections.insert(section.section.section, entries);
         Ok(())
     }
 
@@ -275,7 +275,7 @@ impl Observer {
         };
         if container.brought_in.is_none()
             || !live.sections.values().any(|collection| {
-                matches!(collection, Collection::Unreadable(cause) if cause.status == Some(404))
+                matches!(collection, LiveEntries::Unreadable(cause) if cause.status == Some(404))
             })
         {
             return Ok(live);
@@ -291,7 +291,7 @@ impl Observer {
     /// if it is about to be created.
     async fn absent(&self, container: &Container, presence: Presence) -> Result<Live> {
         let creates = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
-            && matches!(container.create, Creation::Allowed(_));
+            && matches!(container.create, CreationPolicy::Allowed(_));
         let mut live = Live::of(presence, self.now());
         if let Some(fields) = container.create.fields().filter(|_| creates) {
             let (itself, _) = catalogue::container(container.scope);
@@ -307,10 +307,10 @@ impl Observer {
             }
         }
         for section in container.sections.iter().filter(|_| creates) {
-            match tolerate(self.names_in(&container.path, section, &Collection::Fresh).await)? {
+            match tolerate(self.names_in(&container.path, section, &LiveEntries::Fresh).await)? {
                 Ok(names) => live.names.extend(names),
                 Err(cause) => {
-                    live.sections.insert(section.of.section, Collection::Unreadable(cause));
+                    live.sections.insert(section.section.section, LiveEntries::Unreadable(cause));
                 }
             }
         }
@@ -336,7 +336,7 @@ impl Observer {
         let (path, level) = (object.path.clone(), object.facts.level);
         let stays_archived = object.facts.archived
             && !container.unarchives(|name: &str| match object.sections.get(name) {
-                Some(Collection::One(entry)) => entry.as_deref(),
+                Some(LiveEntries::One(entry)) => entry.as_deref(),
                 _ => None,
             });
         let reads_lists = !stays_archived && object.facts.arrival.is_none();

@@ -1,4 +1,4 @@
-//! Answers a plan's [`Question`]s: facts that only some differences need.
+//! Answers a plan's [`ExtraFact`]s: facts that only some differences need.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,14 +11,14 @@ use crate::{
     api::Result,
     catalogue::{self, constraints, shares},
     cause::Cause,
-    desired::{Container, DeclaredSection, State},
-    field::{Named, Scope},
-    kind::{Entries, Facts, LiveEntry, Place, Removal, Section, Target, Wanted, forms},
+    desired::{Container, DeclaredSection, EntryPresence},
+    field::{NamedObject, Scope},
+    kind::{Entries, Facts, LiveEntry, ReadSource, Removal, Section, Target, Wanted, forms},
     level::{MAINTAINER, OWNER},
-    live::{CallerAccess, Collection, Inherited, Live, Presence, Question, entry_ids},
+    live::{CallerAccess, ExtraFact, Inherited, Live, LiveEntries, Presence, entry_ids},
     operation::{self, KeyFilter, Read, Request},
     page::Rows,
-    release::Known,
+    release::DetectedRelease,
     value::{Json, Object},
 };
 
@@ -41,24 +41,24 @@ impl Observer {
         &self,
         container: &Container,
         live: &mut Live,
-        questions: &[Question],
+        questions: &[ExtraFact],
     ) -> Result<()> {
         for question in questions {
             match question {
-                Question::Inherited => {
+                ExtraFact::Inherited => {
                     let home = self.live_path(&container.path).await?;
                     live.inherited = Some(self.inherited_levels(&home).await?);
                 }
-                Question::People => {
+                ExtraFact::People => {
                     let people = tolerate(self.people(container, &live.presence).await)?;
                     live.people = Some(people.flatten());
                 }
-                Question::InheritedBefore => {
+                ExtraFact::InheritedBefore => {
                     if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {
                         live.inherited_before = Some(self.inherited_levels(&former.path).await?);
                     }
                 }
-                Question::GroupAbove => {
+                ExtraFact::GroupAbove => {
                     // Some settings of a top-level group also count in the group itself.
                     let mut home = self.live_path(&container.path).await?;
                     if !home.contains('/') {
@@ -66,29 +66,29 @@ impl Observer {
                     }
                     live.group_above = Some(self.group_above(&home).await?);
                 }
-                Question::EntriesAbove(name) => {
+                ExtraFact::EntriesAbove(name) => {
                     let above = self.entries_above(container, name).await?;
                     live.entries_above.insert(name, above);
                 }
-                Question::Contents => {
+                ExtraFact::Contents => {
                     if let Presence::Here(target, _) = &live.presence {
                         live.contents = Some(self.contents(target).await?);
                     }
                 }
-                Question::CallerAccess => {
+                ExtraFact::CallerAccess => {
                     live.caller_access = Some(self.callers_access(container, live).await?);
                 }
-                Question::Shares => {
+                ExtraFact::Shares => {
                     let path = self.live_project_path(&container.path).await?;
                     let shares = tolerate(self.shares(&path).await)?.flatten();
-                    let shares = shares.map_or_else(Collection::Unreadable, Collection::Within);
+                    let shares = shares.map_or_else(LiveEntries::Unreadable, LiveEntries::Within);
                     live.sections.insert(shares::SECTION, shares);
                 }
-                Question::Entries(name) => {
+                ExtraFact::Entries(name) => {
                     let entries = self.entries(container, live, name).await?;
                     live.names.insert_entries(name, entries);
                 }
-                Question::Release => live.release = self.release().await?,
+                ExtraFact::Release => live.release = self.release().await?,
             }
         }
         Ok(())
@@ -96,13 +96,13 @@ impl Observer {
 
     /// The release of the service, read once. Some installations show it to nobody, others only to
     /// users.
-    pub async fn release(&self) -> Result<Known> {
+    pub async fn release(&self) -> Result<DetectedRelease> {
         let read = async || {
             let answer = self.client.get(operation::VERSION_GET.request()).await?;
             let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
-            Ok(version.map_or(Known::Hidden, Known::Is))
+            Ok(version.map_or(DetectedRelease::Hidden, DetectedRelease::Is))
         };
-        Ok(tolerate(self.memory.release.read("", read).await)?.unwrap_or(Known::Hidden))
+        Ok(tolerate(self.memory.release.read("", read).await)?.unwrap_or(DetectedRelease::Hidden))
     }
 
     /// The live entries of a section. A section that was read already is not read again.
@@ -112,7 +112,7 @@ impl Observer {
         container: &Container,
         (target, facts): (&Target, &Facts),
         live: &Live,
-    ) -> Result<Collection> {
+    ) -> Result<LiveEntries> {
         if let Some(entries) = live.sections.get(kind.section) {
             return Ok(entries.clone());
         }
@@ -128,17 +128,17 @@ impl Observer {
     ) -> Result<()> {
         let mut named = BTreeSet::new();
         for section in &container.sections {
-            let mut parts = section.of.table().specs().iter().flat_map(|spec| spec.parts);
+            let mut parts = section.section.table().specs().iter().flat_map(|spec| spec.parts);
             if !parts.any(|field| field.relations.names_entries.is_some()) {
                 continue;
             }
             let declared = section.entries.iter().map(|entry| forms::plain(&entry.values()));
-            let entries = live.sections.get(section.of.section);
+            let entries = live.sections.get(section.section.section);
             let entries = entries.and_then(|entries| entries.entries().ok()).into_iter().flatten();
             let shown = entries.map(|entry| entry.fields.raw().clone());
             for fields in declared.chain(shown) {
                 named.extend(
-                    forms::referenced_entries(section.of, &fields).map(|(section, _)| section),
+                    forms::referenced_entries(section.section, &fields).map(|(section, _)| section),
                 );
             }
         }
@@ -170,7 +170,7 @@ impl Observer {
             Presence::Here(target, facts) => {
                 self.entries_of(kind, container, (target, facts), live).await?
             }
-            _ => Collection::Fresh,
+            _ => LiveEntries::Fresh,
         };
         Ok(entry_ids(kind, container, &entries))
     }
@@ -183,7 +183,7 @@ impl Observer {
     ) -> Result<BTreeMap<String, Arc<str>>> {
         let mut above = BTreeMap::new();
         let Some(of) = catalogue::section(Scope::Group, name) else { return Ok(above) };
-        let Place::List(list) = of.home.place else { return Ok(above) };
+        let ReadSource::List(list) = of.home.place else { return Ok(above) };
         for group in groups_above(&container.path) {
             let live = self.live_group_path(group).await?;
             let read = async || {
@@ -396,10 +396,10 @@ impl Observer {
         };
         let mut groups = BTreeMap::new();
         for (section, entries) in container.sections.iter().filter_map(|section| {
-            Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
+            Some((section.section, live.sections.get(section.section.section)?.entries().ok()?))
         }) {
             let mut identity = section.identity.iter();
-            let name = identity.find(|name| section.field(name).names == Some(Named::Group));
+            let name = identity.find(|name| section.field(name).names == Some(NamedObject::Group));
             let Some(name) = name.filter(|_| section.removal == Removal::Access) else { continue };
             for entry in entries {
                 let path = entry.fields.raw().get(*name).and_then(Json::as_str);
@@ -415,6 +415,7 @@ impl Observer {
 /// The groups with which `container` or a group above it is declared to be shared.
 fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
     let shares = container.entries(shares::SECTION);
-    let shares = shares.filter(|share| share.state == State::Present).map(|share| &*share.key);
+    let shares =
+        shares.filter(|share| share.state == EntryPresence::Present).map(|share| &*share.key);
     shares.chain(container.life.shares_above.iter().map(|group| &**group))
 }

@@ -20,7 +20,7 @@ use crate::{
     api::Result,
     catalogue,
     cause::Cause,
-    desired::{Ask, Container, Exception, Member, Roster, Treatment},
+    desired::{Container, Exception, MatchedContainer, PathClass, Roster, RosterQuery},
     field::Scope,
     lock,
     operation::{self, KeyFilter},
@@ -42,7 +42,7 @@ pub(super) struct RosterRows {
 /// A question about what exists.
 struct RosterReader<'a> {
     observer: &'a Observer,
-    ask: &'a Ask<'a>,
+    ask: &'a RosterQuery<'a>,
     /// The fields to keep of the rows.
     wanted: KeyFilter,
 }
@@ -56,7 +56,7 @@ impl Observer {
     /// # Errors
     /// [`ApiError`](crate::api::ApiError) if all further requests would fail too. Any other failure
     /// leaves out the containers of that list.
-    pub async fn roster(&self, ask: &Ask<'_>) -> Result<Roster> {
+    pub async fn roster(&self, ask: &RosterQuery<'_>) -> Result<Roster> {
         let (mut roster, mut rows, read_at) = (Roster::default(), BTreeMap::new(), self.now());
         let reader = RosterReader { observer: self, ask, wanted: keys::roster_keys(ask) };
         let mut roots = Vec::new();
@@ -158,7 +158,7 @@ impl RosterReader<'_> {
         let group_list =
             observer.list_all(scope, exist::list_below(scope).arg("id", root), wanted).await;
         if let Some(mut rows) = unless_absent(group_list)? {
-            if scope == Scope::Group && (self.ask.standing)(scope, root) != Treatment::Other {
+            if scope == Scope::Group && (self.ask.standing)(scope, root) != PathClass::Other {
                 rows.extend(observer.find_at(scope, root, wanted).await?);
             }
             return Ok(Some((rows, false)));
@@ -190,7 +190,7 @@ impl RosterReader<'_> {
         for row in listed {
             let path = itself.path_in(&row).to_owned();
             let treatment = (self.ask.standing)(scope, &path);
-            if treatment == Treatment::Included {
+            if treatment == PathClass::Included {
                 let facts = (itself.facts)(&row);
                 let personal = is_personal.then_some(Exception::Personal);
                 let mut exception = Exception::by_itself(&facts).or(personal);
@@ -200,9 +200,9 @@ impl RosterReader<'_> {
                         unknown.push((roster.members.len(), path.clone(), facts.id));
                     }
                 }
-                roster.members.push(Member { scope, path: path.clone(), exception });
+                roster.members.push(MatchedContainer { scope, path: path.clone(), exception });
             }
-            if treatment != Treatment::Other {
+            if treatment != PathClass::Other {
                 rows.insert((scope, path.to_lowercase()), row);
             }
         }

@@ -9,13 +9,13 @@ use crate::{
     api::{ApiError, Result},
     catalogue::{self, copies},
     cause::{Cause, Withheld},
-    desired::{Container, DeclaredSection, State, Unlisted},
+    desired::{Container, DeclaredSection, EntryPresence, Unlisted},
     field::Tier,
     kind::{
-        Absence, CollectionTrait, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted,
-        calls, risk,
+        Absence, CollectionTrait, Detail, Facts, LiveEntry, Parent, ReadSource, Section, Target,
+        Wanted, calls, risk,
     },
-    live::{Collection, Live, Presence, ReadTime, entry_ids, without_copies},
+    live::{Live, LiveEntries, Presence, ReadTime, entry_ids, without_copies},
     operation::{Op, Read, Request},
     page::Complete,
     text,
@@ -36,19 +36,19 @@ impl Observer {
         section: &DeclaredSection,
         parent: &Parent,
         live: &mut Live,
-    ) -> Result<Collection> {
+    ) -> Result<LiveEntries> {
         let Presence::Here(target, facts) = live.presence.clone() else {
-            return Ok(Collection::Fresh);
+            return Ok(LiveEntries::Fresh);
         };
         let Some(kind) = catalogue::section(container.scope, parent.section) else {
-            return Ok(Collection::Partial(Cause::new("the section of its parents is unknown")));
+            return Ok(LiveEntries::Partial(Cause::new("the section of its parents is unknown")));
         };
         let all = self.entries_of(kind, container, (&target, &facts), live).await?;
         let ids = entry_ids(kind, container, &all);
         live.names.insert_entries(parent.section, ids);
         let all = match all.entries() {
             Ok(all) => all,
-            Err(cause) => return Ok(Collection::Unreadable(cause.clone())),
+            Err(cause) => return Ok(LiveEntries::Unreadable(cause.clone())),
         };
         let named = section.entries.iter().filter_map(|entry| entry.fields.get(parent.field));
         let named: Vec<_> = named.map(|named| named.value).collect();
@@ -66,12 +66,12 @@ impl Observer {
         {
             let (noun, name) = (text::plural(kind.noun), text::escape(name));
             let why = Cause::new(format!("several {noun} are named `{name}`"));
-            return Ok(Collection::Partial(why.help("remove all but one, or rename them")));
+            return Ok(LiveEntries::Partial(why.help("remove all but one, or rename them")));
         }
         // Manifests cannot refer to one of several parents with the same name.
         let parents = parents.into_iter().filter(|(_, ids)| ids.len() == 1);
         let parents: Vec<_> = parents.map(|(name, ids)| (name, ids[0])).collect();
-        let (began, name) = (self.now(), section.of.section);
+        let (began, name) = (self.now(), section.section.section);
         let entries = self.section(section, (&target, &facts), &parents).await?;
         live.times.sections.insert(name, ReadTime { began, ended: self.now() });
         Ok(entries)
@@ -83,26 +83,32 @@ impl Observer {
         section: &DeclaredSection,
         (target, facts): (&Target, &Facts),
         parents: &[ParentId],
-    ) -> Result<Collection> {
+    ) -> Result<LiveEntries> {
         let names = section.names().collect();
-        let home = section.of.home;
+        let home = section.section.home;
         let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from());
-        let reader =
-            SectionReader { observer: self, kind: section.of, section, names, target, sees_all };
+        let reader = SectionReader {
+            observer: self,
+            kind: section.section,
+            section,
+            names,
+            target,
+            sees_all,
+        };
         let result = reader.read(facts, parents).await;
-        let off = home.closing_settings(facts).map(|off| switched_off(section.of, off));
+        let off = home.closing_settings(facts).map(|off| switched_off(section.section, off));
         match (result, off) {
             (Err(error), _) if is_fatal(&error) => Err(error),
-            (Err(error), Some(off)) if error.is_forbidden() => Ok(Collection::Unreadable(off)),
+            (Err(error), Some(off)) if error.is_forbidden() => Ok(LiveEntries::Unreadable(off)),
             (Err(error), _) if error.page_error().is_some() => {
-                Ok(Collection::Partial(Cause::from(&error)))
+                Ok(LiveEntries::Partial(Cause::from(&error)))
             }
             (Err(error), _) => {
-                Ok(Collection::Unreadable(refused(section.of, facts, sees_all, &error)))
+                Ok(LiveEntries::Unreadable(refused(section.section, facts, sees_all, &error)))
             }
             // Some lists are then empty, whatever exists.
             (Ok(collection), Some(off)) if collection.entries().is_ok_and(<[_]>::is_empty) => {
-                Ok(Collection::Unreadable(off))
+                Ok(LiveEntries::Unreadable(off))
             }
             (Ok(collection), _) => Ok(collection),
         }
@@ -122,27 +128,27 @@ struct SectionReader<'a> {
 }
 
 impl SectionReader<'_> {
-    async fn read(&self, facts: &Facts, parents: &[ParentId]) -> Result<Collection> {
+    async fn read(&self, facts: &Facts, parents: &[ParentId]) -> Result<LiveEntries> {
         let home = self.kind.home;
         Ok(match home.place {
-            Place::Part { .. } => {
-                Collection::Partial("it names something that the token cannot see".into())
+            ReadSource::Part { .. } => {
+                LiveEntries::Partial("it names something that the token cannot see".into())
             }
-            Place::Container | Place::Object | Place::In(_) => {
+            ReadSource::Container | ReadSource::Object | ReadSource::In(_) => {
                 let noun = self.target.scope.noun();
-                Collection::Partial(format!("it was not part of the {noun} object").into())
+                LiveEntries::Partial(format!("it was not part of the {noun} object").into())
             }
-            Place::List(_) if !self.sees_all => {
+            ReadSource::List(_) if !self.sees_all => {
                 let role = role(home.seen_from());
                 let why =
                     format!("the token's role is below {role}, so the list may be incomplete");
-                Collection::Partial(why.into())
+                LiveEntries::Partial(why.into())
             }
-            Place::List(op) => match home.parent {
+            ReadSource::List(op) => match home.parent {
                 Some(parent) => self.lists(parent, op, parents).await?,
                 None => self.list(op).await?,
             },
-            Place::Optional(op) => self.optional(op, facts).await?,
+            ReadSource::Optional(op) => self.optional(op, facts).await?,
         })
     }
 
@@ -151,12 +157,12 @@ impl SectionReader<'_> {
     }
 
     /// Why `rows` cannot be used, if a value in them has the wrong type.
-    fn mistyped<'r>(&self, rows: impl IntoIterator<Item = &'r Object>) -> Option<Collection> {
+    fn mistyped<'r>(&self, rows: impl IntoIterator<Item = &'r Object>) -> Option<LiveEntries> {
         let key = rows.into_iter().find_map(|raw| self.kind.mistyped_key(raw))?;
         let noun = self.kind.noun;
         let cause =
             Cause::new(format!("the service shows a {noun} whose `{key}` has the wrong type"));
-        Some(Collection::Unreadable(cause.help(PROXY)))
+        Some(LiveEntries::Unreadable(cause.help(PROXY)))
     }
 
     /// Reads the list of each parent in `parents`.
@@ -165,7 +171,7 @@ impl SectionReader<'_> {
         parent: &Parent,
         op: Op<Read>,
         parents: &[ParentId],
-    ) -> Result<Collection> {
+    ) -> Result<LiveEntries> {
         let reader = self.kind.reader(Wanted::Only(&self.names));
         let lists = parents
             .iter()
@@ -175,7 +181,7 @@ impl SectionReader<'_> {
             let Some(rows) = rows else {
                 let (noun, name) = (text::plural(self.kind.noun), text::escape(name));
                 let why = format!("the service does not show the {noun} of `{name}`");
-                return Ok(Collection::Partial(why.into()));
+                return Ok(LiveEntries::Partial(why.into()));
             };
             if let Some(mistyped) = self.mistyped(&rows) {
                 return Ok(mistyped);
@@ -183,7 +189,7 @@ impl SectionReader<'_> {
             let direct = rows.into_iter().filter(|raw| !self.kind.home.is_inherited(raw));
             entries.extend(direct.map(|raw| reader.read(&parent.complete(raw, name, *id))));
         }
-        Ok(Collection::Within(entries))
+        Ok(LiveEntries::Within(entries))
     }
 
     /// The complete list that `request` returns, or that is in the object that it returns; `None` if
@@ -209,7 +215,7 @@ impl SectionReader<'_> {
     }
 
     /// Reads a list to its end.
-    async fn list(&self, op: Op<Read>) -> Result<Collection> {
+    async fn list(&self, op: Op<Read>) -> Result<LiveEntries> {
         let (kind, section, home) = (self.kind, self.section, self.kind.home);
         let reader = kind.reader(Wanted::Only(&self.names));
         let request = home.list_request(self.request(op));
@@ -240,7 +246,7 @@ impl SectionReader<'_> {
             let is_itself = itself.is_some() && id_of(&raw) == itself;
             ((is_shown || !home.is_inherited(&raw)) && !is_itself).then(|| reader.read(&raw))
         });
-        self.with_side_list(all).await.map(Collection::Complete)
+        self.with_side_list(all).await.map(LiveEntries::Complete)
     }
 
     /// The entries of other sections that belong to those of `listed` with one declared name, by their
@@ -262,7 +268,7 @@ impl SectionReader<'_> {
         for at in positions.into_values().flatten() {
             let Some(id) = id_of(&listed[at]) else { continue };
             for (part, parent) in &below {
-                let Place::List(op) = part.home.place else { continue };
+                let ReadSource::List(op) = part.home.place else { continue };
                 let request = self.request(op).arg(parent.argument, id);
                 let rows = match tolerate(self.rows_below(*part, request).await)? {
                     Ok(Some(rows)) => rows.into_iter().map(Json::from).collect(),
@@ -284,7 +290,7 @@ impl SectionReader<'_> {
         listed: &[Object],
     ) -> Result<BTreeMap<usize, Object>> {
         let (section, home) = (self.section, self.kind.home);
-        let present = section.entries.iter().filter(|entry| entry.state == State::Present);
+        let present = section.entries.iter().filter(|entry| entry.state == EntryPresence::Present);
         let keys: BTreeSet<_> = present.map(|entry| &*entry.key).collect();
         let reads_all = self.names.iter().any(|name| detail.fields.contains(name));
         if !reads_all && !detail.fields.is_empty() {
@@ -308,7 +314,7 @@ impl SectionReader<'_> {
     }
 
     /// Reads a single object.
-    async fn optional(&self, op: Op<Read>, facts: &Facts) -> Result<Collection> {
+    async fn optional(&self, op: Op<Read>, facts: &Facts) -> Result<LiveEntries> {
         let (kind, client) = (self.kind, &self.observer.client);
         let (request, keys) = (self.request(op), kind.home.rows.keys);
         let read = match kind.home.absent_as {
@@ -321,13 +327,13 @@ impl SectionReader<'_> {
             Err(error) if shows_absence && error.is_entry_missing() => None,
             read => read?,
         };
-        let Some(answer) = answer else { return Ok(Collection::One(None)) };
+        let Some(answer) = answer else { return Ok(LiveEntries::One(None)) };
         let Some(raw) = answer.object().filter(|raw| kind.shows_any_field(raw)) else {
             let why = format!("the service shows a {} without any of its fields", kind.noun);
-            return Ok(Collection::Unreadable(Cause::new(why).help(PROXY)));
+            return Ok(LiveEntries::Unreadable(Cause::new(why).help(PROXY)));
         };
         Ok(self.mistyped([raw]).unwrap_or_else(|| {
-            Collection::One(Some(kind.read(raw, Wanted::Only(&self.names)).into()))
+            LiveEntries::One(Some(kind.read(raw, Wanted::Only(&self.names)).into()))
         }))
     }
 

@@ -8,7 +8,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::question::{Query, QuerySubject, Question};
+use super::question::{Query, QuerySubject, RequestKey};
 use crate::{
     address::groups_above,
     catalogue, digest,
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for PackedJson {
 /// Why something could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Failed {
+pub struct ReadFailure {
     /// Whether the route does not exist, or the answer is not the service's own.
     pub is_route: bool,
     /// What happened, as a fragment of a sentence; for a refusal, the service's message.
@@ -61,13 +61,13 @@ pub struct Failed {
     pub status: Option<u16>,
 }
 
-impl Failed {
+impl ReadFailure {
     pub(super) fn because(message: String) -> Self {
         Self { message, ..Self::default() }
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for ReadFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.status {
             Some(status) => write!(f, "{status} {}", self.message),
@@ -84,7 +84,7 @@ pub(super) enum Recorded {
     #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
     Entries(Vec<PackedJson>),
     /// A failure.
-    Failed(Failed),
+    Failed(ReadFailure),
     /// One object, or `null` if there is none.
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     One(Option<PackedJson>),
@@ -119,20 +119,20 @@ impl ObjectRow {
 
 /// The contents of a snapshot.
 #[derive(Clone, Debug, Default)]
-pub struct Contents {
+pub struct SnapshotContents {
     /// The objects, by scope and id.
     pub(super) objects: BTreeMap<(Scope, u64), ObjectRow>,
     /// The ids by scope and path in lower case: present paths, and paths that redirect.
     pub(super) paths: BTreeMap<(Scope, String), u64>,
     /// Failed reads of single objects, by scope and requested path or id.
-    pub(super) missing: BTreeMap<(Scope, String), Failed>,
+    pub(super) missing: BTreeMap<(Scope, String), ReadFailure>,
     /// The ids of everything of a scope below a group, by its path in lower case; an empty path
     /// means the top level.
-    pub(super) rosters: BTreeMap<(Scope, String), Result<BTreeSet<u64>, Failed>>,
+    pub(super) rosters: BTreeMap<(Scope, String), Result<BTreeSet<u64>, ReadFailure>>,
     /// Whether a row has all fields of the object, for each scope in which that was compared.
     pub(super) whole_rows: BTreeMap<Scope, bool>,
     /// All other answers.
-    pub(super) answers: BTreeMap<Question, Recorded>,
+    pub(super) answers: BTreeMap<RequestKey, Recorded>,
     /// The users by name in lower case: id and spelled name, or `None` if there is no such user.
     pub(super) users: BTreeMap<String, Option<(u64, String)>>,
     /// Whether these are all users.
@@ -141,9 +141,9 @@ pub struct Contents {
 
 /// The recorded answer to a request, or why it could not be read; `None` if the snapshot has
 /// neither.
-pub(super) type LookupResult = Option<Result<Json, Failed>>;
+pub(super) type LookupResult = Option<Result<Json, ReadFailure>>;
 
-impl Contents {
+impl SnapshotContents {
     /// Answers a question.
     pub(super) fn answer(&self, query: &Query) -> LookupResult {
         match query.subject() {
@@ -235,7 +235,7 @@ impl Contents {
         let root = self.root(root);
         if let Some(roster) = self.rosters.get(&(scope, root.clone())) {
             let rows = roster.as_ref().map(|ids| self.rows(scope, ids));
-            return Some(rows.map_err(Failed::clone));
+            return Some(rows.map_err(ReadFailure::clone));
         }
         if self.is_absent(Scope::Group, &root) {
             return Some(Err(no_such(Scope::Group)));
@@ -281,10 +281,10 @@ impl Contents {
     }
 
     /// The question as stored: with the id, if known.
-    pub(super) fn key(&self, query: &Query) -> Question {
+    pub(super) fn key(&self, query: &Query) -> RequestKey {
         let id = query.scope.and_then(|scope| self.id(scope, query.container()));
         let of = id.map(|id| id.to_string()).or_else(|| query.question.of.clone());
-        Question { of, ..query.question.clone() }
+        RequestKey { of, ..query.question.clone() }
     }
 
     fn other(&self, query: &Query) -> LookupResult {
@@ -332,7 +332,7 @@ impl Contents {
     }
 
     /// The requests that could not be read, without absent objects.
-    pub fn incomplete(&self) -> impl Iterator<Item = (String, &Failed)> {
+    pub fn incomplete(&self) -> impl Iterator<Item = (String, &ReadFailure)> {
         let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))
         });
@@ -350,7 +350,7 @@ impl Contents {
     }
 
     /// A question in words: the operation and the path of its container.
-    fn what(&self, question: &Question) -> String {
+    fn what(&self, question: &RequestKey) -> String {
         let of = question.of.as_deref().unwrap_or_default();
         let scope = Query::scope_of(&question.operation);
         let path = scope.and_then(|scope| self.path(scope, of));
@@ -359,13 +359,13 @@ impl Contents {
 }
 
 /// The service's answer for an absent container.
-fn no_such(scope: Scope) -> Failed {
+fn no_such(scope: Scope) -> ReadFailure {
     absent(if scope == Scope::Group { "Group Not Found" } else { "Project Not Found" })
 }
 
 /// An answer 404.
-fn absent(message: &str) -> Failed {
-    Failed { status: Some(404), message: message.to_owned(), ..Failed::default() }
+fn absent(message: &str) -> ReadFailure {
+    ReadFailure { status: Some(404), message: message.to_owned(), ..ReadFailure::default() }
 }
 
 /// `text` as an id, if it is one.

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Head, Snapshot,
-    contents::{Contents, Failed, ObjectRow, Recorded},
-    question::Question,
+    Snapshot, SnapshotHeader,
+    contents::{ObjectRow, ReadFailure, Recorded, SnapshotContents},
+    question::RequestKey,
 };
 use crate::field::Scope;
 
@@ -45,7 +45,7 @@ pub enum LoadError {
 /// The file. Its keys are in the order of canonical JSON.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct File<'a> {
+pub struct SnapshotFile<'a> {
     /// Whether `users` contains all users.
     all_users: bool,
     /// The answers to other questions.
@@ -74,7 +74,7 @@ pub struct File<'a> {
     /// The version of undrift that wrote it.
     tool_version: Cow<'a, str>,
     /// The sort of the file.
-    undrift: Sort,
+    undrift: SnapshotFileKind,
     /// Users by name.
     users: Vec<UserRow<'a>>,
     /// The scopes in which a row of a list has all fields of the object.
@@ -84,7 +84,7 @@ pub struct File<'a> {
 /// The sort of a file.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Sort {
+enum SnapshotFileKind {
     /// A snapshot.
     Snapshot,
 }
@@ -108,7 +108,7 @@ struct MissingRow<'a> {
     /// The requested path or id.
     at: Cow<'a, str>,
     /// Why it was not found.
-    failed: Cow<'a, Failed>,
+    failed: Cow<'a, ReadFailure>,
     /// Whether a group or a project was requested.
     scope: Scope,
 }
@@ -118,7 +118,7 @@ struct MissingRow<'a> {
 #[serde(deny_unknown_fields)]
 struct RosterRow<'a> {
     /// The failure, if the list could not be read.
-    failed: Option<Cow<'a, Failed>>,
+    failed: Option<Cow<'a, ReadFailure>>,
     /// The ids of everything that exists below it, in subgroups too.
     ids: Cow<'a, BTreeSet<u64>>,
     /// The path of the group, in lower case; empty for the top level.
@@ -134,7 +134,7 @@ struct AnswerRow<'a> {
     /// The answer.
     answer: Cow<'a, Recorded>,
     /// The question.
-    question: Cow<'a, Question>,
+    question: Cow<'a, RequestKey>,
 }
 
 /// A user.
@@ -167,14 +167,14 @@ impl Snapshot {
         to.flush()
     }
 
-    fn form(&self) -> File<'_> {
+    fn form(&self) -> SnapshotFile<'_> {
         let (head, contents) = (&self.head, &self.contents);
         let redirects = contents.paths.iter().filter(|((scope, path), id)| {
             let target = contents.objects.get(&(*scope, **id));
             target.is_none_or(|target| target.path.to_lowercase() != *path)
         });
         let incomplete = contents.incomplete();
-        File {
+        SnapshotFile {
             all_users: contents.all_users,
             answers: rows(&contents.answers, |question, answer| AnswerRow {
                 answer: Cow::Borrowed(answer),
@@ -202,7 +202,7 @@ impl Snapshot {
             taken_at: head.taken_at.to_string().into(),
             target: (&head.target).into(),
             tool_version: env!("CARGO_PKG_VERSION").into(),
-            undrift: Sort::Snapshot,
+            undrift: SnapshotFileKind::Snapshot,
             users: rows(&contents.users, |key, user| match user {
                 Some((id, name)) => UserRow { id: Some(*id), username: name.into() },
                 None => UserRow { id: None, username: key.into() },
@@ -226,12 +226,13 @@ impl Snapshot {
             Some(version) => return Err(LoadError::Version(version)),
             None => return Err(LoadError::Other),
         }
-        let file: File<'_> = serde_json::from_slice(text).map_err(|error| broken(&error))?;
+        let file: SnapshotFile<'_> =
+            serde_json::from_slice(text).map_err(|error| broken(&error))?;
         let taken_at: Timestamp = file
             .taken_at
             .parse()
             .map_err(|_| LoadError::Wrong("`taken_at` is not a time".to_owned()))?;
-        let head = Head {
+        let head = SnapshotHeader {
             target: file.target.clone().into_owned(),
             sandbox: file.sandbox,
             taken_at,
@@ -241,13 +242,13 @@ impl Snapshot {
     }
 }
 
-impl File<'_> {
+impl SnapshotFile<'_> {
     /// The contents of the file.
-    fn contents(self) -> Result<Contents, LoadError> {
-        let mut contents = Contents {
+    fn contents(self) -> Result<SnapshotContents, LoadError> {
+        let mut contents = SnapshotContents {
             all_users: self.all_users,
             whole_rows: self.whole_rows,
-            ..Contents::default()
+            ..SnapshotContents::default()
         };
         for row in self.objects {
             let row = row.into_owned();
@@ -320,7 +321,7 @@ fn put<K: Ord, V>(
 }
 
 /// `failed`, if its status is that of a failure.
-fn checked(failed: Failed) -> Result<Failed, LoadError> {
+fn checked(failed: ReadFailure) -> Result<ReadFailure, LoadError> {
     match failed.status {
         None | Some(300..=499) => Ok(failed),
         Some(status) => Err(LoadError::Wrong(format!("{status} is not the status of a refusal"))),

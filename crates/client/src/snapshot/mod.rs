@@ -23,13 +23,13 @@ mod tests;
 
 use jiff::Timestamp;
 
-pub use contents::Contents;
+pub use contents::SnapshotContents;
 pub use offline::Offline;
 pub use take::Recorder;
 
 /// The header of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct SnapshotHeader {
     /// The address of the service.
     pub target: String,
     /// True if the service was the embedded sandbox.
@@ -45,9 +45,9 @@ pub struct Head {
 #[derive(Debug, Default)]
 pub struct Snapshot {
     /// The header.
-    pub head: Head,
+    pub head: SnapshotHeader,
     /// The contents.
-    pub contents: Contents,
+    pub contents: SnapshotContents,
 }
 
 /// `instant` to the minute, as shown in sentences.

@@ -4,19 +4,19 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 
 use super::{
-    Head, Snapshot,
-    contents::{Failed, LookupResult},
+    Snapshot, SnapshotHeader,
+    contents::{LookupResult, ReadFailure},
     question::Query,
     reduce,
     seal::Unsealing,
     shown,
 };
 use crate::{
-    api::{Failure, Phase, SendError, Transport, WireRequest, WireResponse},
+    api::{RequestPhase, SendError, Transport, TransportError, WireRequest, WireResponse},
     desired::Desired,
-    digest::Key,
+    digest::DigestKey,
     observe::SANDBOX_HEADER,
-    operation::{Answer, Method},
+    operation::{Method, ResponseBody},
     secret::Secrets,
     value::Json,
 };
@@ -30,7 +30,7 @@ pub struct Offline {
 
 impl Offline {
     /// Answers from `snapshot`; `key` is the one that it was taken with.
-    pub fn new(snapshot: Snapshot, key: Option<Key>) -> Self {
+    pub fn new(snapshot: Snapshot, key: Option<DigestKey>) -> Self {
         Self { snapshot, unsealing: Unsealing::new(key) }
     }
 
@@ -76,7 +76,7 @@ impl Transport for Offline {
 }
 
 /// Why the snapshot has no answer: `failed` if the read failed when it was taken.
-fn unanswered(head: &Head, failed: Option<&str>) -> String {
+fn unanswered(head: &SnapshotHeader, failed: Option<&str>) -> String {
     let taken_at = shown(head.taken_at);
     match failed {
         Some(why) => format!("it could not be read for the snapshot of {taken_at}: {why}"),
@@ -88,14 +88,14 @@ fn unanswered(head: &Head, failed: Option<&str>) -> String {
 
 /// The error for a question that the snapshot cannot answer.
 pub(super) fn unknown(why: &str) -> SendError {
-    SendError::new(Phase::MaybeSent, Failure::Offline, why)
+    SendError::new(RequestPhase::MaybeSent, TransportError::Offline, why)
 }
 
 /// The answer to a question. `why` words why there is none: what happened, if the read failed.
 pub(super) fn reply(
     query: &Query,
     answer: LookupResult,
-    head: &Head,
+    head: &SnapshotHeader,
     why: impl Fn(Option<&str>) -> String,
 ) -> Result<WireResponse, SendError> {
     match answer {
@@ -109,9 +109,9 @@ pub(super) fn reply(
 }
 
 /// A successful answer. A list is one page.
-fn response(query: &Query, json: &Json, head: &Head) -> WireResponse {
+fn response(query: &Query, json: &Json, head: &SnapshotHeader) -> WireResponse {
     let mut headers = headers(head);
-    if let (Answer::List, Json::Array(entries)) = (query.op.row().answer, json) {
+    if let (ResponseBody::List, Json::Array(entries)) = (query.op.row().answer, json) {
         let total = entries.len();
         // A page that is not full is the last one.
         for (name, number) in [("x-page", 1), ("x-per-page", total + 1), ("x-total", total)] {
@@ -122,7 +122,7 @@ fn response(query: &Query, json: &Json, head: &Head) -> WireResponse {
 }
 
 /// The answer to a failed request.
-pub(super) fn refusal(status: u16, failed: &Failed, head: &Head) -> WireResponse {
+pub(super) fn refusal(status: u16, failed: &ReadFailure, head: &SnapshotHeader) -> WireResponse {
     let mut headers = headers(head);
     // The sandbox has no address there.
     let home = url::Url::parse(&head.target).map(|url| url.path().trim_end_matches('/').to_owned());
@@ -139,7 +139,7 @@ pub(super) fn refusal(status: u16, failed: &Failed, head: &Head) -> WireResponse
     WireResponse { status, headers, body: Ok(body.into()) }
 }
 
-fn headers(head: &Head) -> HeaderMap {
+fn headers(head: &SnapshotHeader) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if head.sandbox {

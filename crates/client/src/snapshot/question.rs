@@ -20,7 +20,7 @@ const PAGING: [&str; 7] =
 /// What a request asks, independent of pages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Question {
+pub(super) struct RequestKey {
     /// The other arguments of the path.
     pub arguments: BTreeMap<String, String>,
     /// The group or project that it concerns: its id, or its path in lower case.
@@ -48,7 +48,7 @@ pub(super) struct Query {
     pub(super) op: Op<Read>,
     /// Whether it concerns a group or a project.
     pub(super) scope: Option<Scope>,
-    pub(super) question: Question,
+    pub(super) question: RequestKey,
 }
 
 impl Query {
@@ -71,7 +71,7 @@ impl Query {
         let query = form_urlencoded::parse(query.as_bytes()).into_owned();
         let query = query.filter(|(name, _)| !PAGING.contains(&name.as_str())).collect();
         let operation = op.row().id.to_owned();
-        Some(Self { op, scope, question: Question { operation, of, arguments, query } })
+        Some(Self { op, scope, question: RequestKey { operation, of, arguments, query } })
     }
 
     /// The group or project that it concerns: its id, or its path in lower case.

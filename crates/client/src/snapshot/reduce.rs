@@ -20,9 +20,9 @@ use super::{
 use crate::{
     catalogue::{self, copies::COMPUTED},
     desired::Desired,
-    digest::Key,
+    digest::DigestKey,
     field::{Compare, Scope, Secrecy},
-    kind::{self, Parent, Place, Section, Spec, Wanted, forms},
+    kind::{self, Parent, ReadSource, Section, Spec, Wanted, forms},
     observe::keys,
     operation::{self, KeyFilter, Op, Read},
     secret::{Secrets, judge},
@@ -67,7 +67,7 @@ impl Literals {
         let mut literals = Self::default();
         for container in &desired.containers {
             for section in &container.sections {
-                let (of, name) = (section.of, section.of.section);
+                let (of, name) = (section.section, section.section.section);
                 let extra = section.names().filter(|name| of.table().get(name).is_none());
                 let extra: BTreeSet<_> = extra.map(str::to_owned).collect();
                 literals.extra.entry((container.scope, name)).or_default().extend(extra);
@@ -99,7 +99,7 @@ pub(super) struct Reducer {
     pub(super) literals: Literals,
     pub(super) secrets: Arc<Secrets>,
     /// The key for digests of secret values, if there is one.
-    pub(super) key: Option<Key>,
+    pub(super) key: Option<DigestKey>,
 }
 
 impl Reducer {
@@ -136,16 +136,16 @@ impl Reducer {
         }
         for section in catalogue::sections(scope) {
             match section.home.place {
-                Place::Object => reduced.extend(self.entry(section, &path, raw)?),
-                Place::In(field) | Place::Part { field, .. } => {
+                ReadSource::Object => reduced.extend(self.entry(section, &path, raw)?),
+                ReadSource::In(field) | ReadSource::Part { field, .. } => {
                     reduced.extend(self.within(section, &path, raw, field)?);
-                    if let Place::Part { sign, .. } = section.home.place
+                    if let ReadSource::Part { sign, .. } = section.home.place
                         && let Some(value) = raw.get(sign)
                     {
                         reduced.entry(sign).or_insert_with(|| strip_values(value));
                     }
                 }
-                Place::Container | Place::List(_) | Place::Optional(_) => {}
+                ReadSource::Container | ReadSource::List(_) | ReadSource::Optional(_) => {}
             }
         }
         Ok(reduced)
@@ -245,7 +245,7 @@ impl Reducer {
         let (home, raw) = (section.home, &*section.flatten_detail(raw));
         let extra = self.literals.extra.get(&(home.scope, section.section));
         let extra = extra.into_iter().flatten().map(String::as_str);
-        for name in extra.filter(|_| !matches!(home.place, Place::Container)) {
+        for name in extra.filter(|_| !matches!(home.place, ReadSource::Container)) {
             let value = raw.get(name).filter(|value| !self.may_be_secret(value));
             reduced.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
@@ -369,11 +369,14 @@ fn readable_row(spec: &Spec, row: &Json) -> Json {
 /// The sections whose live entries `op` brings.
 fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
     catalogue::everywhere().filter(move |section| match section.home.place {
-        Place::List(all) | Place::Optional(all) => {
+        ReadSource::List(all) | ReadSource::Optional(all) => {
             let one = section.detail.and(section.home.operations.get);
             all == op || one == Some(op)
         }
-        Place::Container | Place::Object | Place::In(_) | Place::Part { .. } => false,
+        ReadSource::Container
+        | ReadSource::Object
+        | ReadSource::In(_)
+        | ReadSource::Part { .. } => false,
     })
 }
 

@@ -12,10 +12,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use super::contents::Failed;
+use super::contents::ReadFailure;
 use crate::{
-    desired::{Desired, Entry},
-    digest::Key,
+    desired::{Desired, DesiredEntry},
+    digest::DigestKey,
     field::{Compare, Scope, Secrecy},
     kind::{self, Section, Spec},
     lock,
@@ -64,7 +64,12 @@ impl SealedField<'_> {
     /// The object that replaces the sensitive `value` of the field; `None` if there is nothing to
     /// keep. Equal values of two objects have different digests. A URL that contains a known secret
     /// is not shown, not even in part.
-    pub(super) fn sealed(&self, key: Option<&Key>, value: &Json, shows_url: bool) -> Option<Json> {
+    pub(super) fn sealed(
+        &self,
+        key: Option<&DigestKey>,
+        value: &Json,
+        shows_url: bool,
+    ) -> Option<Json> {
         let digest = key.map(|key| key.of(&self.subject(value)));
         let url = value.as_str().filter(|_| shows_url && self.is_identity_url());
         let parts = [(DIGEST, digest), (MASKED, url.and_then(masked))];
@@ -135,7 +140,7 @@ fn unmasked(masked: &str, nonce: &str) -> Option<String> {
 /// Replaces digests by their values.
 #[derive(Debug)]
 pub(super) struct Unsealing {
-    key: Option<Key>,
+    key: Option<DigestKey>,
     /// Stands for what a mask hides.
     nonce: String,
     declared: Mutex<Arc<DeclaredValues>>,
@@ -143,7 +148,7 @@ pub(super) struct Unsealing {
 
 impl Unsealing {
     /// With `key`, if it is known.
-    pub(super) fn new(key: Option<Key>) -> Self {
+    pub(super) fn new(key: Option<DigestKey>) -> Self {
         let nonce = format!("sealed{:032x}", rand::random::<u128>());
         Self { key, nonce, declared: Mutex::default() }
     }
@@ -158,9 +163,9 @@ impl Unsealing {
             let mut paths = former.unwrap_or_default();
             paths.push(container.path.to_lowercase());
             for section in &container.sections {
-                let values = section.entries.iter().flat_map(Entry::values);
+                let values = section.entries.iter().flat_map(DesiredEntry::values);
                 let values = values.filter_map(|(name, value)| {
-                    let is_open = section.of.field(&name).secrecy() == Secrecy::Open;
+                    let is_open = section.section.field(&name).secrecy() == Secrecy::Open;
                     let value = match value {
                         Value::Plain(json) => json,
                         Value::Secret(reference) => secrets.get(&reference)?.expose().into(),
@@ -170,7 +175,7 @@ impl Unsealing {
                 });
                 let values: Vec<_> = values.collect();
                 for path in paths.iter().filter(|_| !values.is_empty()) {
-                    let of = (container.scope, path.clone(), section.of.section);
+                    let of = (container.scope, path.clone(), section.section.section);
                     declared.values.entry(of).or_default().extend(values.iter().cloned());
                 }
             }
@@ -182,7 +187,12 @@ impl Unsealing {
     ///
     /// # Errors
     /// If an unknown value belongs to an identity and may be a declared one.
-    pub(super) fn unseal(&self, section: Section, path: &str, json: Json) -> Result<Json, Failed> {
+    pub(super) fn unseal(
+        &self,
+        section: Section,
+        path: &str,
+        json: Json,
+    ) -> Result<Json, ReadFailure> {
         match json {
             Json::Array(entries) => {
                 entries.into_iter().map(|entry| self.unseal(section, path, entry)).collect()
@@ -235,7 +245,7 @@ impl Unsealing {
     }
 
     /// The declared value with this digest.
-    fn value(&self, key: &Key, field: &SealedField<'_>, digest: &str) -> Option<Json> {
+    fn value(&self, key: &DigestKey, field: &SealedField<'_>, digest: &str) -> Option<Json> {
         let declared = self.declared();
         // Former URLs identify an entry too.
         let former = field.is_identity_url();
@@ -284,18 +294,18 @@ fn endpoint_of(url: &str) -> String {
 }
 
 /// Why an entry is unknown without a field.
-pub(super) fn withheld(section: Section, live: &str) -> Failed {
-    Failed::because(format!("the `{live}` of a {} may hold a credential", section.noun))
+pub(super) fn withheld(section: Section, live: &str) -> ReadFailure {
+    ReadFailure::because(format!("the `{live}` of a {} may hold a credential", section.noun))
 }
 
 /// As [`withheld`], where the key could decide.
-fn ambiguous(section: Section, live: &str, has_digest: bool) -> Failed {
+fn ambiguous(section: Section, live: &str, has_digest: bool) -> ReadFailure {
     let next = if has_digest {
         "only a plan with UNDRIFT_SNAPSHOT_KEY, as on the default branch, can compare it"
     } else {
         "take the snapshot with UNDRIFT_SNAPSHOT_KEY, and plan on the default branch"
     };
-    Failed::because(format!("{}; {next}", withheld(section, live).message))
+    ReadFailure::because(format!("{}; {next}", withheld(section, live).message))
 }
 
 #[cfg(test)]

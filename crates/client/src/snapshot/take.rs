@@ -12,8 +12,8 @@ use std::{
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 
 use super::{
-    Head, Snapshot,
-    contents::{self, Contents, Failed, ObjectRow, PackedJson, Recorded},
+    Snapshot, SnapshotHeader,
+    contents::{self, ObjectRow, PackedJson, ReadFailure, Recorded, SnapshotContents},
     offline::{refusal, reply, unknown},
     question::{Query, QuerySubject},
     reduce::{Literals, Reducer, placed},
@@ -21,18 +21,18 @@ use super::{
 use crate::{
     address::group_of,
     api::{
-        ApiError, Failure, Phase, ReadClient, Result, SendError, Transport, WireRequest,
-        WireResponse,
+        ApiError, ReadClient, RequestPhase, Result, SendError, Transport, TransportError,
+        WireRequest, WireResponse,
     },
     catalogue,
     cause::Cause,
     desired::Desired,
-    digest::Key,
+    digest::DigestKey,
     field::Scope,
-    kind::{Place, Section},
+    kind::{ReadSource, Section},
     lock,
     observe::{is_fatal, list_below, outermost},
-    operation::{self, Answer, Method, Op, Read, Request},
+    operation::{self, Method, Op, Read, Request, ResponseBody},
     page::{Complete, Pager, Rows},
     secret::Secrets,
     value::{Json, Object},
@@ -47,9 +47,9 @@ const AT_ONCE: usize = 8;
 #[derive(Debug)]
 pub struct Recorder {
     client: ReadClient,
-    head: Head,
+    head: SnapshotHeader,
     reducer: Mutex<Arc<Reducer>>,
-    contents: Mutex<Contents>,
+    contents: Mutex<SnapshotContents>,
 }
 
 impl Transport for Recorder {
@@ -61,8 +61,13 @@ impl Transport for Recorder {
 impl Recorder {
     /// Takes a snapshot with `client`; `head` names the service and the time. Values in `secrets`
     /// are removed, and secret values are kept as digests under `key`.
-    pub fn new(client: ReadClient, head: Head, secrets: Arc<Secrets>, key: Option<Key>) -> Self {
-        let head = Head { key: key.as_ref().map(Key::id), ..head };
+    pub fn new(
+        client: ReadClient,
+        head: SnapshotHeader,
+        secrets: Arc<Secrets>,
+        key: Option<DigestKey>,
+    ) -> Self {
+        let head = SnapshotHeader { key: key.as_ref().map(DigestKey::id), ..head };
         let reducer = Reducer { literals: Literals::default(), secrets, key };
         Self { client, head, reducer: Mutex::new(Arc::new(reducer)), contents: Mutex::default() }
     }
@@ -84,7 +89,7 @@ impl Recorder {
         &self.client
     }
 
-    fn contents(&self) -> MutexGuard<'_, Contents> {
+    fn contents(&self) -> MutexGuard<'_, SnapshotContents> {
         lock(&self.contents)
     }
 
@@ -98,13 +103,13 @@ impl Recorder {
         if let Err(error) = self.fetch(&query).await {
             if !error.is_unauthorized() {
                 return Err(SendError::new(
-                    Phase::NotSent,
-                    Failure::Offline,
+                    RequestPhase::NotSent,
+                    TransportError::Offline,
                     &Cause::from(&error).to_string(),
                 ));
             }
             // The run is over: the calling client must know, and stop.
-            let failed = Failed::because(error.message().unwrap_or_default().to_owned());
+            let failed = ReadFailure::because(error.message().unwrap_or_default().to_owned());
             return Ok(refusal(401, &failed, &self.head));
         }
         let answer = self.contents().answer(&query);
@@ -171,7 +176,7 @@ impl Recorder {
             }
             Err(why) => {
                 let at = at.unwrap_or_else(|| catalogue::lookup(scope).path_in(raw)).to_lowercase();
-                contents.missing.insert((scope, at), Failed::because(why));
+                contents.missing.insert((scope, at), ReadFailure::because(why));
             }
         }
     }
@@ -214,7 +219,7 @@ impl Recorder {
     async fn other(&self, query: &Query) -> Result<()> {
         let (path, reducer) = (self.contents().path_of(query), self.reducer());
         let reduced = match query.op.row().answer {
-            Answer::List => match self.client.list(query.request()).await {
+            ResponseBody::List => match self.client.list(query.request()).await {
                 Ok(rows) => reducer
                     .list(query.op, &path, &rows.map(|row| placed(query, row)))
                     .map(|rows| Recorded::Entries(rows.iter().map(PackedJson::new).collect())),
@@ -230,7 +235,7 @@ impl Recorder {
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
         };
-        let reduced = reduced.unwrap_or_else(|why| Recorded::Failed(Failed::because(why)));
+        let reduced = reduced.unwrap_or_else(|why| Recorded::Failed(ReadFailure::because(why)));
         let mut contents = self.contents();
         if let Recorded::Entries(entries) = &reduced {
             // Every member is a user.
@@ -429,12 +434,12 @@ impl Recorder {
 
 /// The request for all entries of a section of the container with this `id`.
 fn list_request(section: Section, id: u64) -> Option<Request<Read>> {
-    let (Place::List(op) | Place::Optional(op)) = section.home.place else { return None };
+    let (ReadSource::List(op) | ReadSource::Optional(op)) = section.home.place else { return None };
     Some(section.home.list_request(op.request().arg("id", id)))
 }
 
 /// The entries of a section of the container with this `id`, if they were read.
-fn recorded_entries(contents: &Contents, section: Section, id: u64) -> Vec<Json> {
+fn recorded_entries(contents: &SnapshotContents, section: Section, id: u64) -> Vec<Json> {
     let list = list_request(section, id).and_then(|list| Query::read(&list.target()));
     match list.and_then(|list| contents.answer(&list)) {
         Some(Ok(Json::Array(rows))) => rows,
@@ -468,19 +473,19 @@ fn user(raw: &Json) -> Option<(String, Option<(u64, String)>)> {
 ///
 /// # Errors
 /// The failure itself, if all further requests would fail too.
-fn failed(error: ApiError) -> Result<Failed> {
+fn failed(error: ApiError) -> Result<ReadFailure> {
     if is_fatal(&error) {
         return Err(error);
     }
     let message = error.message().filter(|_| !error.is_transient());
     Ok(match (message, error.status()) {
-        (Some(message), Some(status)) => Failed {
+        (Some(message), Some(status)) => ReadFailure {
             status: Some(status),
             message: message.to_owned(),
             is_route: error.is_unknown_route() && !error.is_hidden(),
             request_id: error.request_id().map(str::to_owned),
             moved_to: error.moved_to(),
         },
-        _ => Failed::because(Cause::from(&error).to_string()),
+        _ => ReadFailure::because(Cause::from(&error).to_string()),
     })
 }

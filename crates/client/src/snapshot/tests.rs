@@ -12,19 +12,19 @@ use crate::{
     address::Selector,
     catalogue,
     desired::{Container, Desired, Unlisted, testing::container},
-    digest::Key,
-    export::{Excerpt, ExportBuilder, Settings as Exporting, Values},
+    digest::DigestKey,
+    export::{Excerpt, ExportBuilder, ExportSettings as Exporting, Values},
     field::Scope,
-    kind::{Names, Place, Section, Shape, Spec, Wanted},
+    kind::{Names, ReadSource, Section, Shape, Spec, Wanted},
     live::{
         Live,
         testing::{caller, here_reading},
     },
     plan::{
-        self, Extent, Plan, Settings,
-        saved::{Recording, SavedPlan, Source},
+        self, Extent, Plan, PlanSettings,
+        saved::{PlanSource, Recording, SavedPlan},
     },
-    release::Known,
+    release::DetectedRelease,
     secret::{Secret, Secrets},
     selection::Selection,
     value::{Json, Object},
@@ -142,23 +142,26 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
     let secrets = if is_name { secrets } else { secrets.showing_credentials() };
     let mut out = planned(&declared, &live, &secrets);
     for values in [Values::Plain, Values::Env, Values::None] {
-        let settings = Exporting { values, ..Exporting::plain(caller(), Known::NotAsked) };
+        let settings =
+            Exporting { values, ..Exporting::plain(caller(), DetectedRelease::NotAsked) };
         let mut builder = ExportBuilder::new(settings, BTreeSet::new());
         builder.add(of.home.scope, &declared.path, &live, &Names::default());
         let left_out = format!("{:?}", builder.left_out());
         let files: Vec<_> = builder.finish().files.into_iter().map(|file| file.text).collect();
         out.extend([("export", files.concat()), ("what an export leaves out", left_out)]);
     }
-    for key in [None, Some(Key::new(&Secret::new("key")))] {
+    for key in [None, Some(DigestKey::new(&Secret::new("key")))] {
         let (literals, secrets) = (Literals::collect(&Desired::default()), Arc::default());
         let reducer = Reducer { literals, secrets, key };
         let within = |field: &str, value: Json| Object::from_iter([(field.to_owned(), value)]);
         let kept = match of.home.place {
-            Place::List(op) | Place::Optional(op) => reducer.one(op, "acme/shop", raw),
-            Place::Object => reducer.object(of.home.scope, raw),
-            Place::In(field) => reducer.object(of.home.scope, &within(field, json!([raw]))),
-            Place::Part { field, .. } => reducer.object(of.home.scope, &within(field, json!(raw))),
-            Place::Container => continue,
+            ReadSource::List(op) | ReadSource::Optional(op) => reducer.one(op, "acme/shop", raw),
+            ReadSource::Object => reducer.object(of.home.scope, raw),
+            ReadSource::In(field) => reducer.object(of.home.scope, &within(field, json!([raw]))),
+            ReadSource::Part { field, .. } => {
+                reducer.object(of.home.scope, &within(field, json!(raw)))
+            }
+            ReadSource::Container => continue,
         };
         let kept = kept.map(|kept| Json::Object(kept).to_string());
         out.push(("snapshot", kept.unwrap_or_else(|withheld| withheld)));
@@ -168,7 +171,7 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
 
 /// What a plan, its saved form, and the edits that absorb it show. `secrets` redacts the saved form.
 fn planned(declared: &Container, live: &Live, secrets: &Secrets) -> Vec<(&'static str, String)> {
-    let settings = Settings::of(caller(), Arc::new(Secrets::default()), &Desired::default());
+    let settings = PlanSettings::of(caller(), Arc::new(Secrets::default()), &Desired::default());
     let plan = plan::container(declared, live, &settings);
     // Reports redact all that they show; names of entries have to be safe before.
     let names = plan.steps.iter().map(|step| &step.address);
@@ -178,7 +181,7 @@ fn planned(declared: &Container, live: &Live, secrets: &Secrets) -> Vec<(&'stati
     let changes = serde_json::to_string(&changes).unwrap();
     let notes = serde_json::to_string(&plan.notes).unwrap();
     let problems = format!("{:?} {:?}", plan.problems, plan.incomplete);
-    let exporting = Exporting::plain(caller(), Known::NotAsked);
+    let exporting = Exporting::plain(caller(), DetectedRelease::NotAsked);
     let of_ids = Names::default();
     let words = Excerpt::of(declared.scope, &declared.path, live, &of_ids, &exporting);
     let (container, words, plan_of) = (declared, words.as_ref(), &plan);
@@ -206,7 +209,7 @@ fn saved(
 ) -> String {
     let mut plan = Plan::default().remembering();
     plan.add(declared, planned, live.clone());
-    let made = Source {
+    let made = PlanSource {
         at: "2030-01-15T12:00:00Z".parse().unwrap(),
         target: "https://x.example".into(),
         caller: "alice".into(),

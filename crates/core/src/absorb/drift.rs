@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Refusal;
+use super::AbsorbRefusal;
 use crate::{
     address::Address,
     catalogue,
-    desired::{Container, Entry, State},
+    desired::{Container, DesiredEntry, EntryPresence},
     diff::{Action, Incomplete, Problem, Reason, Step},
     export::{Excerpt, ExcerptEntry},
     field::Secrecy,
@@ -111,7 +111,7 @@ pub struct Compared<'a> {
 /// The declarations that remove the differences selected by `chosen`. Unlisted entries are included
 /// if their section reports them as differences, or if a selector chooses entries and not only
 /// their container.
-pub fn find_drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal>) {
+pub fn find_drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<AbsorbRefusal>) {
     let mut drift = DriftCollector {
         seen,
         chosen,
@@ -145,7 +145,9 @@ pub fn find_drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Re
         });
         if is_selected && !drift.is_excluded(address) {
             let reason = format!("it could not be read: {reason}");
-            drift.refused.push(Refusal { is_unread: true, ..Refusal::new(address, reason) });
+            drift
+                .refused
+                .push(AbsorbRefusal { is_unread: true, ..AbsorbRefusal::new(address, reason) });
         }
     }
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
@@ -194,7 +196,7 @@ struct DriftCollector<'a> {
     /// The live entries of sections by name.
     live_names: BTreeMap<&'static str, BTreeMap<String, Vec<&'a LiveEntry>>>,
     goals: Vec<Goal>,
-    refused: Vec<Refusal>,
+    refused: Vec<AbsorbRefusal>,
 }
 
 impl DriftCollector<'_> {
@@ -213,8 +215,8 @@ impl DriftCollector<'_> {
     }
 
     fn refuse(&mut self, address: &Address, reason: impl Into<String>, origin: Option<&Origin>) {
-        let refusal = Refusal::new(address, reason);
-        self.refused.push(Refusal { origin: origin.cloned(), ..refusal });
+        let refusal = AbsorbRefusal::new(address, reason);
+        self.refused.push(AbsorbRefusal { origin: origin.cloned(), ..refusal });
     }
 
     fn add_goal(&mut self, address: &Address, section: Section, key: &str, change: GoalChange) {
@@ -222,7 +224,7 @@ impl DriftCollector<'_> {
     }
 
     /// The section of `address`, and its declared entry.
-    fn declared(&self, address: &Address) -> Option<(Section, Option<&Entry>)> {
+    fn declared(&self, address: &Address) -> Option<(Section, Option<&DesiredEntry>)> {
         let section = catalogue::section(self.seen.container.scope, address.section?)?;
         let key = address.entry.as_deref().unwrap_or_default();
         Some((section, self.seen.container.entry(section.section, key)))
@@ -267,7 +269,7 @@ impl DriftCollector<'_> {
             (Action::Update, Some(entry), Some(live)) => {
                 self.absorb_fields(section, entry, live, step);
             }
-            (Action::Delete, Some(entry), Some(live)) if entry.state == State::Absent => {
+            (Action::Delete, Some(entry), Some(live)) if entry.state == EntryPresence::Absent => {
                 self.entry(address, section, &entry.key, live);
             }
             (Action::Delete, _, _) => self.absorb_unlisted(address),
@@ -278,7 +280,13 @@ impl DriftCollector<'_> {
     }
 
     /// The entry has fields that differ.
-    fn absorb_fields(&mut self, section: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
+    fn absorb_fields(
+        &mut self,
+        section: Section,
+        entry: &DesiredEntry,
+        live: &LiveEntry,
+        step: &Step,
+    ) {
         let mut fields = Vec::new();
         // Write-only fields are only sent along.
         let is_whole = self.is_chosen(&step.address);
@@ -303,7 +311,7 @@ impl DriftCollector<'_> {
     fn live_value(
         &self,
         section: Section,
-        entry: &Entry,
+        entry: &DesiredEntry,
         live: &LiveEntry,
         name: &str,
     ) -> Result<FieldValues, &'static str> {

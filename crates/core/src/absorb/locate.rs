@@ -3,21 +3,21 @@
 use std::rc::Rc;
 
 use super::{
-    Mode, Refusal,
+    AbsorbRefusal, Mode,
     drift::{EXTRA, FieldValues, Goal, GoalChange},
-    edit::{Edit, New, PathStep, Pointer},
+    edit::{New, PathStep, Pointer, TextEdit},
     source::{Location, SourceFile, SourceFiles},
     templates,
 };
 use crate::{
     catalogue,
-    desired::{Container, Entry},
+    desired::{Container, DesiredEntry},
     diagnostic::FileName,
     kind::{Section, Shape},
     origin::{Layer, Origin, Sourced},
     value::{Json, Value},
     yaml::write::{Item, nest},
-    yaml::{Data, Node},
+    yaml::{Node, NodeValue},
 };
 
 /// Keys of a document that come after its sections.
@@ -27,7 +27,7 @@ const LAST: [&str; 2] = ["unlisted", "undeclared_projects"];
 const LOST: &str = "it is not written where it was found";
 
 /// Edits with their files.
-pub(super) type Edits = Vec<(FileName, Edit)>;
+pub(super) type Edits = Vec<(FileName, TextEdit)>;
 
 /// The edits with which `container` declares the goal. An entry that is `covered` is also declared
 /// by a lower layer, so its removal is declared with `state: absent`.
@@ -40,7 +40,7 @@ pub(super) fn locate_edits(
     mode: Mode,
     is_covered: bool,
     files: &mut SourceFiles<'_>,
-) -> Result<Edits, Refusal> {
+) -> Result<Edits, AbsorbRefusal> {
     let Some(section) = catalogue::section(container.scope, goal.section) else {
         return Ok(Vec::new());
     };
@@ -68,28 +68,28 @@ struct Locator<'a> {
     goal: &'a Goal,
     section: Section,
     container: &'a Container,
-    entry: Option<&'a Entry>,
+    entry: Option<&'a DesiredEntry>,
     /// The declaration to look for.
     origin: &'a Origin,
 }
 
 impl Locator<'_> {
     /// Why the goal cannot be edited, at `origin` or at the declaration.
-    fn refuse(&self, reason: impl Into<String>, origin: Option<Origin>) -> Refusal {
+    fn refuse(&self, reason: impl Into<String>, origin: Option<Origin>) -> AbsorbRefusal {
         let origin = Some(origin.unwrap_or_else(|| self.origin.clone()));
-        Refusal { origin, ..Refusal::new(&self.goal.address, reason) }
+        AbsorbRefusal { origin, ..AbsorbRefusal::new(&self.goal.address, reason) }
     }
 
     fn open(
         &self,
         origin: &Origin,
         files: &mut SourceFiles<'_>,
-    ) -> Result<Rc<SourceFile>, Refusal> {
+    ) -> Result<Rc<SourceFile>, AbsorbRefusal> {
         files.open(&origin.file).map_err(|reason| self.refuse(reason, Some(origin.clone())))
     }
 
     /// The section in the document of the container itself.
-    fn locate_in_document(&self, file: &SourceFile) -> Result<Location, Refusal> {
+    fn locate_in_document(&self, file: &SourceFile) -> Result<Location, AbsorbRefusal> {
         let path = file.key(&self.container.origin);
         let path = path.filter(|path| path.mapping.steps.is_empty() && path.key == "path");
         let mapping = match path {
@@ -114,7 +114,7 @@ impl Locator<'_> {
         file: &SourceFile,
         location: &Location,
         is_covered: bool,
-    ) -> Result<Edits, Refusal> {
+    ) -> Result<Edits, AbsorbRefusal> {
         let edits = if self.section.shape == Shape::List && !self.goal.key.is_empty() {
             self.edit_list(file, location, is_covered)?
         } else {
@@ -129,13 +129,13 @@ impl Locator<'_> {
         file: &SourceFile,
         location: &Location,
         is_covered: bool,
-    ) -> Result<Vec<Edit>, Refusal> {
+    ) -> Result<Vec<TextEdit>, AbsorbRefusal> {
         let Location { mapping: at, key, item } = location.clone();
         if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.change, item) {
             let entry = at.child(PathStep::Key(key)).child(PathStep::Item(item));
             return self.set_fields(&entry, file.node(&entry), fields);
         }
-        let removal = item.map(|item| Edit::Remove { at: at.clone(), key: key.clone(), item });
+        let removal = item.map(|item| TextEdit::Remove { at: at.clone(), key: key.clone(), item });
         let (entry, about) = match &self.goal.change {
             GoalChange::Gone if item.is_some() && !is_covered => {
                 return Ok(removal.into_iter().collect());
@@ -147,16 +147,20 @@ impl Locator<'_> {
             GoalChange::Entry(fields, about) => (nested_items(Vec::new(), fields), about.clone()),
             GoalChange::Fields(fields) => (nested_items(self.identity()?, fields), None),
         };
-        let addition = Edit::Push { at, key, entry, about, order: self.section_order() };
+        let addition = TextEdit::Push { at, key, entry, about, order: self.section_order() };
         Ok(removal.into_iter().chain([addition]).collect())
     }
 
     /// Edits a section that is not a list, or makes a list empty.
-    fn edit_section(&self, file: &SourceFile, location: &Location) -> Result<Vec<Edit>, Refusal> {
+    fn edit_section(
+        &self,
+        file: &SourceFile,
+        location: &Location,
+    ) -> Result<Vec<TextEdit>, AbsorbRefusal> {
         let Location { mapping: at, key, .. } = location.clone();
         let pointer = at.child(PathStep::Key(key.clone()));
         let written = file.node(&pointer);
-        let is_mapping = written.is_some_and(|node| matches!(node.data, Data::Map(_)));
+        let is_mapping = written.is_some_and(|node| matches!(node.data, NodeValue::Map(_)));
         let value = match (&self.goal.change, self.section.shape) {
             (_, Shape::List) => New::Value(Json::Array(Vec::new())),
             (GoalChange::Gone, _) => New::Value(Json::Null),
@@ -171,7 +175,7 @@ impl Locator<'_> {
                 New::Map(nested_items(Vec::new(), fields))
             }
         };
-        Ok(vec![Edit::Put { at, keys: vec![key], to: value, order: self.section_order() }])
+        Ok(vec![TextEdit::Put { at, keys: vec![key], to: value, order: self.section_order() }])
     }
 
     /// Sets `fields` in `mapping`, which is at `pointer`.
@@ -180,7 +184,7 @@ impl Locator<'_> {
         pointer: &Pointer,
         mapping: Option<&Node>,
         fields: &FieldValues,
-    ) -> Result<Vec<Edit>, Refusal> {
+    ) -> Result<Vec<TextEdit>, AbsorbRefusal> {
         let specs = self.section.table().specs().iter();
         let order: Vec<_> = specs.map(|spec| spec.name).chain([EXTRA]).collect();
         let mut edits = Vec::new();
@@ -193,7 +197,7 @@ impl Locator<'_> {
             };
             edits.extend(values.into_iter().map(|(keys, value)| {
                 let (at, to) = (pointer.clone(), New::Value(value));
-                Edit::Put { at, keys, to, order: order.clone() }
+                TextEdit::Put { at, keys, to, order: order.clone() }
             }));
         }
         Ok(edits)
@@ -207,7 +211,7 @@ impl Locator<'_> {
         kind: &str,
         keys: &[String],
         value: &Json,
-    ) -> Result<FieldValues, Refusal> {
+    ) -> Result<FieldValues, AbsorbRefusal> {
         let field = field_name(keys).and_then(|name| self.entry?.fields.get(name));
         let declared = field.as_ref().and_then(|field| field.value.plain()?.as_array());
         let lists =
@@ -223,10 +227,10 @@ impl Locator<'_> {
     /// Edits each of `fields` where it is declared, in whichever layer that is.
     fn edit_fields_at_source(
         &self,
-        entry: &Entry,
+        entry: &DesiredEntry,
         fields: &FieldValues,
         files: &mut SourceFiles<'_>,
-    ) -> Result<Edits, Refusal> {
+    ) -> Result<Edits, AbsorbRefusal> {
         let mut edits = Edits::new();
         for (keys, value) in fields {
             let origin = field_name(keys).and_then(|name| entry.fields.origin(name));
@@ -247,7 +251,7 @@ impl Locator<'_> {
     }
 
     /// The identity of the entry as written in a document.
-    fn identity(&self) -> Result<Vec<Item>, Refusal> {
+    fn identity(&self) -> Result<Vec<Item>, AbsorbRefusal> {
         let Some(entry) = self.entry else { return Ok(Vec::new()) };
         let mut items = Vec::new();
         for name in self.section.identity {
@@ -283,13 +287,13 @@ fn edit_key<'n>(
     origin: &Origin,
     inner_keys: impl Iterator<Item = &'n String>,
     value: &Json,
-) -> Result<Edit, String> {
+) -> Result<TextEdit, String> {
     let Location { mapping: at, key, .. } = file.key(origin).ok_or(LOST)?.clone();
     let mapping = file.node(&at).ok_or(LOST)?;
     let keys: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
     let node = templates::node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
     match templates::expression_kind(node) {
         Some(kind) => Err(format!("it is written {kind}")),
-        None => Ok(Edit::Put { at, keys, to: New::Value(value.clone()), order: Vec::new() }),
+        None => Ok(TextEdit::Put { at, keys, to: New::Value(value.clone()), order: Vec::new() }),
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     yaml::{self, Node},
 };
 use drift::GoalChange;
-use edit::Edit;
+use edit::TextEdit;
 use locate::Edits;
 use source::SourceFiles;
 
@@ -44,7 +44,7 @@ pub enum Mode {
 
 /// Why a difference cannot be absorbed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct AbsorbRefusal {
     /// The object.
     pub address: Address,
     /// The reason, as the end of a sentence.
@@ -55,7 +55,7 @@ pub struct Refusal {
     pub is_unread: bool,
 }
 
-impl Refusal {
+impl AbsorbRefusal {
     /// Why the object at `address` cannot be absorbed.
     pub fn new(address: &Address, why: impl Into<String>) -> Self {
         Self { address: address.clone(), why: why.into(), origin: None, is_unread: false }
@@ -75,9 +75,9 @@ pub struct Absorbed {
 
 /// Why nothing is edited.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Failed {
+pub enum AbsorbError {
     /// Some differences cannot be absorbed.
-    Refused(Vec<Refusal>),
+    Refused(Vec<AbsorbRefusal>),
     /// The edited manifests would not be valid, for this reason.
     Wrong(String),
 }
@@ -93,13 +93,13 @@ pub fn absorb(
     mode: Mode,
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&Contents) -> Result<Desired, String>,
-) -> Result<Absorbed, Failed> {
+) -> Result<Absorbed, AbsorbError> {
     let mut files = SourceFiles::new(read);
     let mut covered: BTreeSet<&Address> = BTreeSet::new();
     loop {
         let edits = locate_all(before, goals, mode, &covered, &mut files)?;
         let edited = apply_edits(goals, edits, &files)?;
-        let after = reload(&edited).map_err(Failed::Wrong)?;
+        let after = reload(&edited).map_err(AbsorbError::Wrong)?;
         if mode == Mode::Own && covered.is_empty() {
             // An entry removed from a document may still be declared by a lower layer.
             let removed = goals.iter().filter(|goal| goal.change == GoalChange::Gone);
@@ -111,7 +111,7 @@ pub fn absorb(
                 continue;
             }
         }
-        let others = verify::check(before, &after, goals, mode).map_err(Failed::Refused)?;
+        let others = verify::check(before, &after, goals, mode).map_err(AbsorbError::Refused)?;
         let mut absorbed = Absorbed { others, ..Absorbed::default() };
         for (name, new) in edited {
             let old = files.text(&name).unwrap_or_default();
@@ -141,7 +141,7 @@ fn locate_all(
     mode: Mode,
     covered: &BTreeSet<&Address>,
     files: &mut SourceFiles<'_>,
-) -> Result<Vec<(usize, Edits)>, Failed> {
+) -> Result<Vec<(usize, Edits)>, AbsorbError> {
     let (mut located, mut refused) = (Vec::new(), Vec::new());
     for (number, goal) in goals.iter().enumerate() {
         let Some(container) = before.container(&goal.container.path) else { continue };
@@ -151,7 +151,7 @@ fn locate_all(
             Err(refusal) => refused.push(refusal),
         }
     }
-    if refused.is_empty() { Ok(located) } else { Err(Failed::Refused(refused)) }
+    if refused.is_empty() { Ok(located) } else { Err(AbsorbError::Refused(refused)) }
 }
 
 /// Applies all edits to the texts, in an order that keeps positions valid.
@@ -159,8 +159,8 @@ fn apply_edits(
     goals: &[Goal],
     edits: Vec<(usize, Edits)>,
     files: &SourceFiles<'_>,
-) -> Result<Contents, Failed> {
-    let mut by_file: BTreeMap<FileName, Vec<(usize, Edit)>> = BTreeMap::new();
+) -> Result<Contents, AbsorbError> {
+    let mut by_file: BTreeMap<FileName, Vec<(usize, TextEdit)>> = BTreeMap::new();
     for (number, edits) in edits {
         for (file, edit) in edits {
             by_file.entry(file).or_default().push((number, edit));
@@ -169,18 +169,18 @@ fn apply_edits(
     let (mut edited, mut refused) = (BTreeMap::new(), Vec::new());
     for (file, mut edits) in by_file {
         edits.sort_by_key(|(_, edit)| match edit {
-            Edit::Put { .. } => (0, 0),
-            Edit::Push { .. } => (1, 0),
-            Edit::Remove { item, .. } => (2, usize::MAX - item),
+            TextEdit::Put { .. } => (0, 0),
+            TextEdit::Push { .. } => (1, 0),
+            TextEdit::Remove { item, .. } => (2, usize::MAX - item),
         });
         let text = files.text(&file).unwrap_or_default().to_owned();
         let text = edit::apply_all(text, edits, &mut |number, stuck, text| {
-            let refusal = Refusal::new(&goals[number].address, stuck.why);
+            let refusal = AbsorbRefusal::new(&goals[number].address, stuck.why);
             refused.push(stuck.at(refusal, &file, text));
         });
         edited.insert(file, text);
     }
-    if refused.is_empty() { Ok(edited) } else { Err(Failed::Refused(refused)) }
+    if refused.is_empty() { Ok(edited) } else { Err(AbsorbError::Refused(refused)) }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
 
 use super::edit::{PathStep, Pointer, written_entries, written_entry};
 use crate::{
-    diagnostic::{FileName, Source},
+    diagnostic::{FileName, SourceText},
     origin::{Layer, Origin},
     yaml::{self, Node},
 };
@@ -66,7 +66,7 @@ impl SourceFile {
     fn new(name: &FileName, text: String) -> Self {
         let documents = yaml::parse(&text).documents;
         let (mut keys, mut items) = (HashMap::new(), HashMap::new());
-        let source = Source::new(name.clone(), &text);
+        let source = SourceText::new(name.clone(), &text);
         for (document, node) in documents.iter().enumerate() {
             let root = Pointer { document, steps: Vec::new() };
             add_keys(node, &root, &source, &mut keys);
@@ -109,7 +109,7 @@ impl SourceFile {
 fn add_keys(
     node: &Node,
     pointer: &Pointer,
-    source: &Source<'_>,
+    source: &SourceText<'_>,
     keys: &mut HashMap<(u32, u32), Location>,
 ) {
     for (key, value) in written_entries(node) {
@@ -123,7 +123,7 @@ fn add_keys(
 }
 
 /// The line and the column of a byte.
-fn position(source: &Source<'_>, byte: usize) -> (u32, u32) {
+fn position(source: &SourceText<'_>, byte: usize) -> (u32, u32) {
     let Origin { line, column, .. } = source.origin(byte, Layer::Project);
     (line, column)
 }

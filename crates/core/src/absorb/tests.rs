@@ -32,8 +32,11 @@ impl World {
     /// Absorbs all differences, and returns the new text.
     fn absorb(&self, mode: Mode) -> String {
         let before = self.load(&Contents::new()).unwrap();
-        let export = export::Settings::plain(caller(), release::Known::Is(release::REFERENCE));
-        let settings = plan::Settings::of(caller(), std::sync::Arc::default(), &before);
+        let export = export::ExportSettings::plain(
+            caller(),
+            release::DetectedRelease::Is(release::REFERENCE),
+        );
+        let settings = plan::PlanSettings::of(caller(), std::sync::Arc::default(), &before);
         let only = ["**", "**#*/**"].map(|glob| Selector::parse(glob).unwrap()).into();
         let chosen = Selection { only, ..Selection::default() };
         let mut goals = Vec::new();

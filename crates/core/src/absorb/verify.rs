@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Mode, Refusal,
+    AbsorbRefusal, Mode,
     drift::{EXTRA, FieldValues, Goal, GoalChange},
 };
 use crate::{
     catalogue,
     desired::{
-        Container, DeclaredValues, Desired, ITSELF, SECTION, State, declared_values, state_value,
+        Container, DeclaredValues, Desired, EntryPresence, ITSELF, SECTION, declared_values,
+        state_value,
     },
     kind::{Section, forms},
     value::{Fields, Json, Object, Value},
@@ -19,7 +20,7 @@ use crate::{
 pub(super) fn declares(desired: &Desired, goal: &Goal) -> bool {
     let container = desired.container(&goal.container.path);
     let entry = container.and_then(|container| container.entry(goal.section, &goal.key));
-    entry.is_some_and(|entry| entry.state == State::Present)
+    entry.is_some_and(|entry| entry.state == EntryPresence::Present)
 }
 
 /// Returns the groups and projects whose declarations change without a goal for them.
@@ -32,7 +33,7 @@ pub(super) fn check(
     after: &Desired,
     goals: &[Goal],
     mode: Mode,
-) -> Result<BTreeSet<String>, Vec<Refusal>> {
+) -> Result<BTreeSet<String>, Vec<AbsorbRefusal>> {
     let (mut others, mut refused) = (BTreeSet::new(), Vec::new());
     let mut goals_by_path: BTreeMap<&str, Vec<&Goal>> = BTreeMap::new();
     for goal in goals {
@@ -46,7 +47,7 @@ pub(super) fn check(
             if !apply_goal(goal, container, &mut expected, &mut actual) {
                 let reason =
                     "the edited manifest would not declare the live state; edit it by hand";
-                refused.push(Refusal::new(&goal.address, reason));
+                refused.push(AbsorbRefusal::new(&goal.address, reason));
             }
         }
         if expected == actual {
@@ -64,7 +65,7 @@ pub(super) fn check(
         };
         let reason =
             format!("the edit would also change the declaration of `{changed}`; edit it by hand");
-        refused.push(Refusal::new(&goal.address, reason));
+        refused.push(AbsorbRefusal::new(&goal.address, reason));
     }
     if refused.is_empty() { Ok(others) } else { Err(refused) }
 }
@@ -97,21 +98,21 @@ fn apply_goal(
     let entry = (goal.section, goal.key.clone());
     match &goal.change {
         GoalChange::Fields(values) => {
-            let present = Fields::from([(ITSELF.to_owned(), state_value(State::Present))]);
+            let present = Fields::from([(ITSELF.to_owned(), state_value(EntryPresence::Present))]);
             set_fields(section, expected.entry(entry).or_insert(present), values);
             true
         }
         GoalChange::Gone => {
             expected.remove(&entry);
             let state = actual.remove(&entry).and_then(|mut fields| fields.remove(ITSELF));
-            state.is_none_or(|state| state == state_value(State::Absent))
+            state.is_none_or(|state| state == state_value(EntryPresence::Absent))
         }
         GoalChange::Entry(values, _) => {
             let mut wanted = Fields::new();
             set_fields(section, &mut wanted, values);
             expected.remove(&entry);
             let mut declared = actual.remove(&entry).unwrap_or_default();
-            let is_present = declared.remove(ITSELF) == Some(state_value(State::Present));
+            let is_present = declared.remove(ITSELF) == Some(state_value(EntryPresence::Present));
             declared
                 .retain(|name, _| wanted.contains_key(name) || !section.identity.contains(&name));
             is_present && declared == wanted

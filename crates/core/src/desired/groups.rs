@@ -6,11 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{Container, State, subject};
+use super::{Container, EntryPresence, subject};
 use crate::{
     address::groups_above,
-    catalogue::constraints::{self, Setting},
-    field::{Named, Scope},
+    catalogue::constraints::{self, GroupSetting},
+    field::{NamedObject, Scope},
     kind::Removal,
     value::Json,
 };
@@ -25,7 +25,7 @@ pub struct Groups {
 }
 
 /// A declared setting, with its value if that is plain.
-type DeclaredSetting = (&'static Setting, Option<Json>);
+type DeclaredSetting = (&'static GroupSetting, Option<Json>);
 
 impl Groups {
     /// Of the groups among `containers` that the run may change.
@@ -75,7 +75,7 @@ impl Groups {
     pub fn above<'g>(
         &'g self,
         path: &str,
-        setting: &'g Setting,
+        setting: &'g GroupSetting,
     ) -> impl Iterator<Item = (String, Option<&'g Json>)> {
         let groups: Vec<_> = groups_above(&path.to_lowercase()).map(str::to_owned).collect();
         groups.into_iter().filter_map(move |group| {
@@ -89,9 +89,9 @@ impl Groups {
 /// The users that `container` declares as members, in lower case.
 pub fn members(container: &Container) -> impl Iterator<Item = &str> {
     let sections = container.sections.iter().filter(|section| {
-        section.of.removal == Removal::Access
-            && matches!(subject(section.of), Some((_, Named::User)))
+        section.section.removal == Removal::Access
+            && matches!(subject(section.section), Some((_, NamedObject::User)))
     });
     let entries = sections.flat_map(|section| &section.entries);
-    entries.filter(|entry| entry.state == State::Present).map(|entry| &*entry.key)
+    entries.filter(|entry| entry.state == EntryPresence::Present).map(|entry| &*entry.key)
 }

@@ -19,8 +19,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use crate::{
     address::{Address, Glob, GlobIndex, Selector},
     catalogue,
-    field::{Named, Scope},
-    kind::{Capability, Created, Effect, Facts, LiveEntry, Place, Section, Shape, forms},
+    field::{NamedObject, Scope},
+    kind::{Capability, Created, Effect, Facts, LiveEntry, ReadSource, Section, Shape, forms},
     origin::{Origin, Sourced},
     secret::Reference,
     value::{Fields, Object, Value},
@@ -30,7 +30,7 @@ pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
 pub use groups::{Groups, members};
 pub use moves::{Move, Moves, renamed};
-pub use roster::{Ask, Exception, Judge, Member, Roster, Treatment};
+pub use roster::{Exception, MatchedContainer, PathClass, PathClassifier, Roster, RosterQuery};
 pub use slots::{DeclaredValues, ITSELF, SECTION, declared_values, state_value};
 
 /// Everything that the manifests declare.
@@ -71,7 +71,7 @@ impl Desired {
     pub fn created_unless(&self, is_excluded: impl Fn(&Address) -> bool) -> Created {
         let named: BTreeSet<_> = self.containers.iter().flat_map(Container::projects).collect();
         let created = self.containers.iter().filter(|container| {
-            matches!(container.create, Creation::Allowed(_))
+            matches!(container.create, CreationPolicy::Allowed(_))
                 && !container.is_watched
                 && !is_excluded(&container.address())
                 && (container.scope == Scope::Group
@@ -145,22 +145,22 @@ pub struct Container {
     /// The glob of the rule that includes it, if no document declares it. Then it exists.
     pub brought_in: Option<Arc<str>>,
     /// Whether undrift may create it.
-    pub create: Creation,
+    pub create: CreationPolicy,
     /// Whether it is only compared and reported, never changed.
     pub is_watched: bool,
     /// Changes of the whole container.
-    pub life: Life,
+    pub life: ContainerLife,
     /// The declared sections, ordered by name.
     pub sections: Vec<DeclaredSection>,
 }
 
 /// Changes of a whole container.
 #[derive(Clone, Debug, Default)]
-pub struct Life {
+pub struct ContainerLife {
     /// Its former paths, as written.
     pub previously: Vec<Sourced<Arc<str>>>,
     /// The declared state.
-    pub state: Option<Sourced<State>>,
+    pub state: Option<Sourced<EntryPresence>>,
     /// The policy for unlisted projects below it.
     pub unlisted_projects: Option<Sourced<Unlisted>>,
     /// Where that policy does not count, because the run excludes it.
@@ -171,16 +171,19 @@ pub struct Life {
     pub shares_above: Vec<Arc<str>>,
 }
 
-impl Life {
+impl ContainerLife {
     /// The origin of `state: absent`, if declared.
     pub fn absent(&self) -> Option<&Origin> {
-        self.state.as_ref().filter(|state| state.value == State::Absent).map(|state| &state.origin)
+        self.state
+            .as_ref()
+            .filter(|state| state.value == EntryPresence::Absent)
+            .map(|state| &state.origin)
     }
 }
 
 /// Whether a container may be created if it is missing.
 #[derive(Clone, Debug)]
-pub enum Creation {
+pub enum CreationPolicy {
     /// No; then a missing container is an error.
     Forbidden,
     /// Yes, with these fields of the create request.
@@ -192,7 +195,7 @@ pub enum Creation {
     },
 }
 
-impl Creation {
+impl CreationPolicy {
     /// The fields of the create request.
     pub const fn fields(&self) -> Option<&Declared> {
         match self {
@@ -215,16 +218,16 @@ impl Container {
 
     /// The section `name`.
     pub fn section(&self, name: &str) -> Option<&DeclaredSection> {
-        self.sections.iter().find(|section| section.of.section == name)
+        self.sections.iter().find(|section| section.section.section == name)
     }
 
     /// The declared entries of the section `name`.
-    pub fn entries(&self, name: &str) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self, name: &str) -> impl Iterator<Item = &DesiredEntry> {
         self.section(name).into_iter().flat_map(|section| &section.entries)
     }
 
     /// The declared entry `key` of the section `name`.
-    pub fn entry(&self, name: &str, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, name: &str, key: &str) -> Option<&DesiredEntry> {
         self.section(name)?.entry(key)
     }
 
@@ -240,7 +243,7 @@ impl Container {
 
     /// The names of the declared sections.
     pub fn section_names(&self) -> impl Iterator<Item = &'static str> {
-        self.sections.iter().map(|section| section.of.section)
+        self.sections.iter().map(|section| section.section.section)
     }
 
     /// The addresses of the container, its sections and their entries.
@@ -254,7 +257,7 @@ impl Container {
                     .iter()
                     .map(|entry| section.address_of(entry, &container))
                     .collect();
-                let section = container.section(section.of.section);
+                let section = container.section(section.section.section);
                 std::iter::once(section.clone())
                     .chain(entries.into_iter().filter(move |entry| *entry != section))
             }
@@ -263,7 +266,9 @@ impl Container {
     }
 
     /// The fields of its creation, and those of each entry.
-    fn fields(&self) -> impl Iterator<Item = (Option<(&DeclaredSection, &Entry)>, &Declared)> {
+    fn fields(
+        &self,
+    ) -> impl Iterator<Item = (Option<(&DeclaredSection, &DesiredEntry)>, &Declared)> {
         let create = self.create.fields().map(|fields| (None, fields));
         let entries = self.sections.iter().flat_map(|section| {
             section.entries.iter().map(move |entry| (Some((section, entry)), &entry.fields))
@@ -286,8 +291,8 @@ impl Container {
     fn projects(&self) -> impl Iterator<Item = String> {
         let (itself, _) = catalogue::container(self.scope);
         self.fields().flat_map(move |(of, fields)| {
-            let specs = of.map_or(itself, |(section, _)| section.of).table().specs().iter();
-            let names = specs.filter(|spec| spec.field.names == Some(Named::Project));
+            let specs = of.map_or(itself, |(section, _)| section.section).table().specs().iter();
+            let names = specs.filter(|spec| spec.field.names == Some(NamedObject::Project));
             let values = names.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))
         })
@@ -296,12 +301,12 @@ impl Container {
     /// Whether its contents come from elsewhere, in the background, when it is created.
     pub fn arrives(&self) -> bool {
         let create = match &self.create {
-            Creation::Allowed(create) => create,
-            Creation::Unselected { arrives } => return *arrives,
-            Creation::Forbidden => return false,
+            CreationPolicy::Allowed(create) => create,
+            CreationPolicy::Unselected { arrives } => return *arrives,
+            CreationPolicy::Forbidden => return false,
         };
         let (_, itself) = catalogue::container(self.scope);
-        let along = self.sections.iter().filter(|section| section.of.comes_with_container());
+        let along = self.sections.iter().filter(|section| section.section.comes_with_container());
         create.keys().chain(along.flat_map(DeclaredSection::names)).any(|name| {
             itself.arrives_with.iter().any(|with| {
                 let rest = name.strip_prefix(with);
@@ -323,17 +328,17 @@ impl Container {
     /// archived.
     pub fn unarchives<'l>(&self, object: impl Fn(&str) -> Option<&'l LiveEntry>) -> bool {
         self.sections.iter().any(|section| {
-            let effects = object(section.of.section).map(|live| section.effects_on(live));
+            let effects = object(section.section.section).map(|live| section.effects_on(live));
             effects.unwrap_or_default().contains(&Effect::provides(Capability::Writable))
         })
     }
 }
 
 /// The field with the user or group of an entry.
-pub fn subject(section: Section) -> Option<(&'static str, Named)> {
+pub fn subject(section: Section) -> Option<(&'static str, NamedObject)> {
     let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
     names.find_map(|(name, named)| {
-        Some((name, named.filter(|named| matches!(named, Named::User | Named::Group))?))
+        Some((name, named.filter(|named| matches!(named, NamedObject::User | NamedObject::Group))?))
     })
 }
 
@@ -341,13 +346,13 @@ pub fn subject(section: Section) -> Option<(&'static str, Named)> {
 #[derive(Clone, Debug)]
 pub struct DeclaredSection {
     /// The kind of its entries.
-    pub of: Section,
+    pub section: Section,
     /// The start of the section.
     pub origin: Origin,
     /// The policy for unlisted live entries. Its origin is the section itself by default.
     pub unlisted: Sourced<Unlisted>,
     /// The entries, ordered by key. A mapping or switch has exactly one.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DesiredEntry>,
     /// Globs for the names of live entries that others manage, unless they are declared.
     pub unmanaged: Vec<Glob>,
     /// Fields that are read although no entry declares them, so that the plan of a removal does not
@@ -357,16 +362,16 @@ pub struct DeclaredSection {
 
 impl DeclaredSection {
     /// A section with these entries that ignores unlisted ones.
-    pub fn with(of: Section, origin: &Origin, entries: Vec<Entry>) -> Self {
+    pub fn with(of: Section, origin: &Origin, entries: Vec<DesiredEntry>) -> Self {
         let unlisted = Sourced { value: Unlisted::Ignore, origin: origin.clone() };
         let (unmanaged, also_read) = (Vec::new(), BTreeSet::new());
-        Self { of, origin: origin.clone(), unlisted, entries, unmanaged, also_read }
+        Self { section: of, origin: origin.clone(), unlisted, entries, unmanaged, also_read }
     }
 
     /// Whether others manage `live`, which no entry declares.
     pub fn is_managed_elsewhere(&self, live: &LiveEntry) -> bool {
         !self.unmanaged.is_empty() && {
-            let identity = self.of.identify(live.fields.raw());
+            let identity = self.section.identify(live.fields.raw());
             let mut names = std::iter::once(&identity.name).chain(&identity.also_called);
             names.any(|name| self.unmanaged.iter().any(|glob| glob.matches(name)))
         }
@@ -374,36 +379,36 @@ impl DeclaredSection {
 
     /// Whether the entry `name` is declared as absent.
     pub fn is_removed(&self, name: &str) -> bool {
-        self.entries.iter().any(|entry| entry.state == State::Absent && entry.key == name)
+        self.entries.iter().any(|entry| entry.state == EntryPresence::Absent && entry.key == name)
     }
 
     /// The declared entry `key`.
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, key: &str) -> Option<&DesiredEntry> {
         let at = self.entries.binary_search_by(|entry| (*entry.key).cmp(key)).ok()?;
         Some(&self.entries[at])
     }
 
     /// The address of one of its entries in `container`.
-    pub fn address_of(&self, entry: &Entry, container: &Address) -> Address {
-        let section = container.section(self.of.section);
-        if self.of.shape == Shape::List { section.entry(entry.key.as_str()) } else { section }
+    pub fn address_of(&self, entry: &DesiredEntry, container: &Address) -> Address {
+        let section = container.section(self.section.section);
+        if self.section.shape == Shape::List { section.entry(entry.key.as_str()) } else { section }
     }
 
     /// The effects of the declared values of a part of the container's own object, whether it
     /// differs or not.
     pub fn effects_on(&self, live: &LiveEntry) -> Vec<Effect> {
         let Some(entry) =
-            self.entries.first().filter(|_| matches!(self.of.home.place, Place::Object))
+            self.entries.first().filter(|_| matches!(self.section.home.place, ReadSource::Object))
         else {
             return Vec::new();
         };
         let declared = forms::plain(&entry.values());
         if declared.iter().all(|(name, value)| live.fields.raw().get(name) == Some(value)) {
-            return self.of.rules().effects(None, live.fields.raw(), live.fields.raw());
+            return self.section.rules().effects(None, live.fields.raw(), live.fields.raw());
         }
         let mut after = live.fields.raw().clone();
         after.extend(declared);
-        self.of.rules().effects(None, live.fields.raw(), &after)
+        self.section.rules().effects(None, live.fields.raw(), &after)
     }
 
     /// The fields that are read: those that any entry declares, and [`Self::also_read`].
@@ -447,18 +452,18 @@ impl Unlisted {
 
 /// A declared entry of a section.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct DesiredEntry {
     /// Its name in addresses. Empty if a container has only one.
     pub key: String,
     /// Its place.
     pub origin: Origin,
     /// Whether it must exist.
-    pub state: State,
+    pub state: EntryPresence,
     /// Its fields.
     pub fields: Declared,
 }
 
-impl Entry {
+impl DesiredEntry {
     /// The fields without their origins.
     pub fn values(&self) -> Fields {
         self.fields.values()
@@ -467,7 +472,7 @@ impl Entry {
 
 /// Whether an entry must exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum EntryPresence {
     /// It must exist as declared.
     #[default]
     Present,

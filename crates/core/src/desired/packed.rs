@@ -145,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::secret::Piece;
+    use crate::secret::TextPiece;
 
     fn json() -> impl Strategy<Value = Json> {
         let leaf = prop_oneof![
@@ -171,8 +171,8 @@ mod tests {
             ".*".prop_map(|name| Value::Secret(Reference::Env(name))),
             ".*".prop_map(|path| Value::Secret(Reference::File(path))),
             (".*", ".*").prop_map(|(text, name)| {
-                let source = Piece::Secret(Reference::Env(name));
-                Value::Secret(Reference::Text(vec![Piece::Shown(text), source]))
+                let source = TextPiece::Secret(Reference::Env(name));
+                Value::Secret(Reference::Text(vec![TextPiece::Shown(text), source]))
             }),
             ".*".prop_map(Value::File),
         ]

@@ -1,7 +1,7 @@
 //! The roster: which groups and projects exist where rules include undeclared ones.
 //!
-//! An [`Ask`] describes the part of the service that must be listed completely. The [`Roster`] is
-//! the result: each undeclared group or project is a [`Member`]. Some members are never included.
+//! An [`RosterQuery`] describes the part of the service that must be listed completely. The [`Roster`] is
+//! the result: each undeclared group or project is a [`MatchedContainer`]. Some members are never included.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The part of the service that must be listed.
-pub struct Ask<'a> {
+pub struct RosterQuery<'a> {
     /// The globs.
     pub globs: Vec<(Scope, Glob)>,
     /// The fields that included containers may declare.
@@ -27,15 +27,15 @@ pub struct Ask<'a> {
     /// The declared containers, which the same lists may show.
     pub declared: &'a [Container],
     /// How manifests treat a path.
-    pub standing: Judge<'a>,
+    pub standing: PathClassifier<'a>,
 }
 
 /// Decides how manifests treat a path.
-pub type Judge<'a> = Box<dyn Fn(Scope, &str) -> Treatment + Sync + 'a>;
+pub type PathClassifier<'a> = Box<dyn Fn(Scope, &str) -> PathClass + Sync + 'a>;
 
 /// How manifests treat a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Treatment {
+pub enum PathClass {
     /// A document declares it.
     Declared,
     /// A rule includes it.
@@ -48,7 +48,7 @@ pub enum Treatment {
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     /// The undeclared ones that rules match.
-    pub members: Vec<Member>,
+    pub members: Vec<MatchedContainer>,
     /// The paths of groups or users that were searched and, as far as the caller can see, do not
     /// exist.
     pub nowhere: Vec<String>,
@@ -60,7 +60,7 @@ pub struct Roster {
 
 /// An existing group or project that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct MatchedContainer {
     /// Whether it is a group or a project.
     pub scope: Scope,
     /// Its current full path.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Container, Declared, State};
+use super::{Container, Declared, EntryPresence};
 use crate::{
     address::Glob,
     value::{Fields, Value},
@@ -28,7 +28,7 @@ pub fn declared_values(container: &Container) -> DeclaredValues {
     let itself = format!("{:?}", (container.is_watched, former, state, undeclared, creation));
     let mut values = DeclaredValues::from([((ITSELF, ITSELF.to_owned()), whole(&itself))]);
     for section in &container.sections {
-        let name = section.of.section;
+        let name = section.section.section;
         let unmanaged: Vec<_> = section.unmanaged.iter().map(Glob::written).collect();
         let policy = format!("{:?}", (section.unlisted.value, unmanaged));
         values.insert((name, SECTION.to_owned()), whole(&policy));
@@ -47,6 +47,6 @@ fn whole(text: &str) -> Fields {
 }
 
 /// The value for the state of an entry.
-pub fn state_value(state: State) -> Value {
-    Value::from(if state == State::Absent { "absent" } else { "present" })
+pub fn state_value(state: EntryPresence) -> Value {
+    Value::from(if state == EntryPresence::Absent { "absent" } else { "present" })
 }

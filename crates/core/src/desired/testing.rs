@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Container, Creation, Declared, DeclaredSection, Entry, Life, State, Unlisted};
+use super::{
+    Container, ContainerLife, CreationPolicy, Declared, DeclaredSection, DesiredEntry,
+    EntryPresence, Unlisted,
+};
 use crate::{
     catalogue,
     field::Scope,
@@ -36,16 +39,17 @@ pub fn fields(json: &Json) -> Declared {
 }
 
 /// An entry of `of`, written in line 2. With any `state`, it is `absent`.
-pub fn entry(of: Section, json: &Json) -> Entry {
+pub fn entry(of: Section, json: &Json) -> DesiredEntry {
     let mut json: Object = json.as_object().cloned().unwrap_or_default();
-    let state = if json.remove("state").is_some() { State::Absent } else { State::Present };
+    let state =
+        if json.remove("state").is_some() { EntryPresence::Absent } else { EntryPresence::Present };
     // In an identity, a secret is its reference.
     let named = json.iter().map(|(name, json)| match value(json) {
         Value::Secret(reference) => (name.clone(), reference.to_string().into()),
         _ => (name.clone(), json.clone()),
     });
     let key = of.name(&named.collect());
-    Entry { key, origin: origin(2), state, fields: fields(&Json::Object(json)) }
+    DesiredEntry { key, origin: origin(2), state, fields: fields(&Json::Object(json)) }
 }
 
 /// The section `of`, written in line 1, with its policy for unlisted entries in line 9. The entries
@@ -67,15 +71,15 @@ pub fn container(scope: Scope, path: &str, sections: &Json, unlisted: Unlisted) 
         section(of, entries, unlisted)
     });
     let mut sections: Vec<_> = sections.collect();
-    sections.sort_by_key(|section| section.of.section);
+    sections.sort_by_key(|section| section.section.section);
     Container {
         scope,
         path: path.into(),
         origin: origin(1),
         brought_in: None,
-        create: Creation::Forbidden,
+        create: CreationPolicy::Forbidden,
         is_watched: false,
-        life: Life::default(),
+        life: ContainerLife::default(),
         sections,
     }
 }

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    Context, Findings, Problem, Step,
+    DiffContext, Findings, Problem, Step,
     texts::{self, words},
 };
 use crate::{
@@ -15,24 +15,24 @@ use crate::{
         settings,
     },
     field::Scope,
-    kind::{Effect, Id, Namespace, NamespaceOwner, Section, same},
-    live::Question,
+    kind::{Effect, Id, LiveNamespace, NamespaceOwner, Section, same},
+    live::ExtraFact,
     origin::Origin,
-    release::Known,
+    release::DetectedRelease,
     text,
     value::{Json, Value},
 };
 
 /// Why the service does not take a declared value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum ValueLimit {
     /// The service refuses it: the code, what is wrong, and what to do.
     Refused(&'static str, String, String),
     /// It would have no effect; the end of a sentence that begins with `waits`.
     Waits(String),
 }
 
-impl Limit {
+impl ValueLimit {
     /// The problem at `address`.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Limit {
     }
 }
 
-impl<'c> Context<'c> {
+impl<'c> DiffContext<'c> {
     /// Why a group above prevents `value` for the field `name`, if it does. Asks a question if that
     /// depends on an unknown fact. What a group of the same run refuses was found when the manifests were
     /// read; its live state before the run does not count.
@@ -57,26 +57,28 @@ impl<'c> Context<'c> {
         name: &str,
         value: &Value,
         findings: &mut Findings,
-    ) -> Option<Limit> {
+    ) -> Option<ValueLimit> {
         let plain = value.plain()?;
         constraints::over(section.section, Some(name)).find_map(|row| {
             let (group, by, source) = self.deciding_value(row, plain, findings)?;
-            let is_declared = matches!(source, Source::Declared);
+            let is_declared = matches!(source, BoundSource::Declared);
             if !row.contradicts(&by, plain) || (is_declared && row.how == How::Bounds) {
                 return None;
             }
             let setting = &row.by.field;
             if row.how == How::Replaces {
-                return Some(Limit::Waits(format!("until `{setting}` of `{group}` allows it")));
+                return Some(ValueLimit::Waits(format!(
+                    "until `{setting}` of `{group}` allows it"
+                )));
             }
             let by = text::escape(by.as_str().unwrap_or_default());
             let is = match source {
-                Source::Given(outer) => format!("`{outer}` sets to `{by}` in this run"),
-                Source::Live | Source::Declared => format!("is `{by}`"),
+                BoundSource::Given(outer) => format!("`{outer}` sets to `{by}` in this run"),
+                BoundSource::Live | BoundSource::Declared => format!("is `{by}`"),
             };
             let words = words![name, setting, group, is];
             let [code, message, help] = texts::BEYOND_GROUP;
-            Some(Limit::Refused(code, text::fill(message, words), text::fill(help, words)))
+            Some(ValueLimit::Refused(code, text::fill(message, words), text::fill(help, words)))
         })
     }
 
@@ -101,7 +103,7 @@ impl<'c> Context<'c> {
         rows.filter(|row| row.is_about(&self.target.path, name)).find_map(|row| {
             let (groups, by) = match self.deciding_value(row, &Json::Null, findings) {
                 // It counts only if it is live, too: otherwise the run changes it after the creation.
-                Some((_, by, Source::Declared)) if !row.forbids(&by, self.target.scope) => {
+                Some((_, by, BoundSource::Declared)) if !row.forbids(&by, self.target.scope) => {
                     return None;
                 }
                 _ => self.above(row, findings)?,
@@ -132,12 +134,12 @@ impl<'c> Context<'c> {
             return;
         }
         let Some(above) = self.entries_above.get(section.section) else {
-            return findings.ask(Question::EntriesAbove(section.section));
+            return findings.ask(ExtraFact::EntriesAbove(section.section));
         };
         let taken = above.iter().find(|(name, _)| section.collides(key, name));
         step.effects.extend(taken.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
-            Effect::Collides(group.section(section.section).entry(name))
+            Effect::Follows(group.section(section.section).entry(name))
         }));
     }
 
@@ -154,7 +156,7 @@ impl<'c> Context<'c> {
         let declared: Vec<_> = self.groups.above(&self.target.path, &row.by).collect();
         let nearest = declared.first()?.1?;
         let Some(above) = self.group_above else {
-            findings.ask(Question::GroupAbove);
+            findings.ask(ExtraFact::GroupAbove);
             return None;
         };
         let spec = catalogue::section(Scope::Group, &row.by.section)?.field(&row.by.field);
@@ -173,7 +175,7 @@ impl<'c> Context<'c> {
         row: &'static Constraint,
         value: &Json,
         findings: &mut Findings,
-    ) -> Option<(String, Json, Source)> {
+    ) -> Option<(String, Json, BoundSource)> {
         if !self.is_decided_by_group(row) {
             return None;
         }
@@ -190,15 +192,15 @@ impl<'c> Context<'c> {
             let is_direct = below.rfind('/') == Some(group.len());
             let given = row.value_between(by);
             if is_direct || row.contradicts(by, value) || given == Some(by) {
-                return Some((group, by.clone(), Source::Declared));
+                return Some((group, by.clone(), BoundSource::Declared));
             }
             if let Some(given) = given.filter(|_| self.changed_setting(row, findings).is_some()) {
                 let between = group_of(&self.target.path)?.to_owned();
-                return Some((between, given.clone(), Source::Given(group)));
+                return Some((between, given.clone(), BoundSource::Given(group)));
             }
         }
         let (groups, by) = self.above(row, findings)?;
-        Some((groups.into_iter().next_back()?, by, Source::Live))
+        Some((groups.into_iter().next_back()?, by, BoundSource::Live))
     }
 
     /// The live value of the setting in the group above, and the groups that have it, from the nearest on.
@@ -207,13 +209,13 @@ impl<'c> Context<'c> {
         row: &'static Constraint,
         findings: &mut Findings,
     ) -> Option<(Vec<String>, Json)> {
-        let is_new = matches!(self.target.namespace, Some(Namespace { id: Id::OfStep(_), .. }));
+        let is_new = matches!(self.target.namespace, Some(LiveNamespace { id: Id::OfStep(_), .. }));
         let is_unknown = is_new && !row.every && !row.is_handed_down();
         if row.by.section != settings::SECTION || is_unknown || !self.is_decided_by_group(row) {
             return None;
         }
         let Some(group) = self.group_above else {
-            findings.ask(Question::GroupAbove);
+            findings.ask(ExtraFact::GroupAbove);
             return None;
         };
         let path = self.decided_path(row);
@@ -256,7 +258,7 @@ impl<'c> Context<'c> {
 }
 
 /// Where the value of a setting comes from.
-enum Source {
+enum BoundSource {
     Live,
     /// The group declares it.
     Declared,
@@ -274,24 +276,24 @@ pub enum Support {
     /// That depends on its release, which was not read yet.
     Depends,
     /// It cannot.
-    Unfit(Limit),
+    Unfit(ValueLimit),
 }
 
 /// Whether a service of this release can do what the field `name` declares.
-pub fn fit(section: Section, name: &str, declared: &Value, release: Known) -> Support {
+pub fn fit(section: Section, name: &str, declared: &Value, release: DetectedRelease) -> Support {
     let table = section.table();
     let Some(spec) = table.get(name).filter(|spec| spec.depends_on_release(declared)) else {
         return Support::Fits;
     };
     let is_there = spec.field.available.since.is_some_and(|since| release.has(since));
     match release {
-        Known::NotAsked => Support::Depends,
+        DetectedRelease::NotAsked => Support::Depends,
         _ if spec.field.available.local_before && !is_there => Support::Local,
-        Known::Hidden => Support::Fits,
-        Known::Is(release) => match table.unsupported_value(spec, declared, release) {
+        DetectedRelease::Hidden => Support::Fits,
+        DetectedRelease::Is(release) => match table.unsupported_value(spec, declared, release) {
             Some(unfit) => {
                 let message = format!("{}; the service has release {release}", unfit.message);
-                Support::Unfit(Limit::Refused("release", message, unfit.help))
+                Support::Unfit(ValueLimit::Refused("release", message, unfit.help))
             }
             None => Support::Fits,
         },

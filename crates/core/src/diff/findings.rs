@@ -9,7 +9,8 @@ use super::{
     texts::{ProblemTexts, Words, words},
 };
 use crate::{
-    address::Address, catalogue, cause::Cause, desired::Guard, live::Question, origin::Origin, text,
+    address::Address, catalogue, cause::Cause, desired::Guard, live::ExtraFact, origin::Origin,
+    text,
 };
 
 /// The results for a section, for a container, or for all declarations.
@@ -31,10 +32,10 @@ pub struct Findings {
     /// What could not be read; nothing is planned there.
     pub incomplete: Vec<Incomplete>,
     /// What the guards refuse.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<GuardRefusal>,
     /// What must be read before the result is complete.
     #[serde(skip)]
-    pub questions: Vec<Question>,
+    pub questions: Vec<ExtraFact>,
 }
 
 impl Findings {
@@ -64,7 +65,7 @@ impl Findings {
     }
 
     /// Adds a question, unless it is there already.
-    pub fn ask(&mut self, question: Question) {
+    pub fn ask(&mut self, question: ExtraFact) {
         if !self.questions.contains(&question) {
             self.questions.push(question);
         }
@@ -293,7 +294,7 @@ impl Incomplete {
 /// A refusal by a guard.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
-pub struct Refusal {
+pub struct GuardRefusal {
     /// The object.
     pub address: Address,
     /// The guard.
@@ -308,7 +309,7 @@ pub struct Refusal {
     pub acknowledgement: String,
 }
 
-impl Refusal {
+impl GuardRefusal {
     /// A refusal for the object at `address`.
     pub fn new(
         guard: Guard,

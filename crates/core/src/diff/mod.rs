@@ -1,6 +1,6 @@
 //! Compares a declared section with the live one.
 //!
-//! In: a [`DeclaredSection`], the live [`Collection`], and further facts in [`Context`]. Out:
+//! In: a [`DeclaredSection`], the live [`LiveEntries`], and further facts in [`DiffContext`]. Out:
 //! [`Findings`], with a step for each object that differs, not in order yet. This module reads
 //! nothing, prints nothing and knows no section by name: the same input gives the same findings in
 //! the same order. A field that cannot be compared becomes a note, never a step, so a run that
@@ -15,10 +15,10 @@ mod step;
 mod tests;
 pub(crate) mod texts;
 
-pub use bound::{Limit, Support, fit};
-pub use findings::{Findings, Held, Incomplete, Note, Problem, Reason, Refusal};
+pub use bound::{Support, ValueLimit, fit};
+pub use findings::{Findings, GuardRefusal, Held, Incomplete, Note, Problem, Reason};
 pub(crate) use step::Shared;
-pub use step::{Action, Change, Edge, Label, Shown, ShownCall, Step};
+pub use step::{Action, Edge, FieldChange, Label, Shown, ShownCall, Step};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,16 +30,16 @@ use crate::{
     address::{Address, Selector},
     catalogue::preset,
     cause::Cause,
-    desired::{DeclaredSection, Groups, State, Unlisted, subject},
-    field::{Field, Named, Secrecy},
+    desired::{DeclaredSection, EntryPresence, Groups, Unlisted, subject},
+    field::{Field, NamedObject, Secrecy},
     kind::{
-        self, Fault, Job, LiveEntry, Names, NoCalls, Section, Shape, Spec, Target, calls::Act,
-        forms, risk,
+        self, CallContext, EntryFault, LiveEntry, Names, NoCalls, Section, Shape, Spec, Target,
+        calls::CallPurpose, forms, risk,
     },
-    live::{Caller, Collection, EntriesAbove, Inherited},
+    live::{Caller, EntriesAbove, Inherited, LiveEntries},
     origin::{Origin, Sourced},
     planted::Bug,
-    release::Known,
+    release::DetectedRelease,
     secret::{Reference, Secrets, judge},
     text,
     value::{Fields, Json, Object, Value},
@@ -47,7 +47,7 @@ use crate::{
 
 /// Facts for a comparison other than the two sides.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
+pub struct DiffContext<'a> {
     /// The container.
     pub target: &'a Target,
     /// Its address.
@@ -71,18 +71,18 @@ pub struct Context<'a> {
     /// The declarations of the groups in the run.
     pub groups: &'a Groups,
     /// The release of the service, once it was read.
-    pub release: Known,
+    pub release: DetectedRelease,
     /// The values of secret references, as far as they are set.
     pub secrets: &'a Secrets,
     /// The objects whose write-only fields are sent again.
     pub resend: &'a [Selector],
 }
 
-impl Context<'_> {
+impl DiffContext<'_> {
     /// What calls need to know to do `act` to an entry of `section`.
-    pub(crate) fn job<'j>(&'j self, section: Section, act: Act<'j>) -> Job<'j> {
+    pub(crate) fn job<'j>(&'j self, section: Section, act: CallPurpose<'j>) -> CallContext<'j> {
         let Self { target, names, release, .. } = *self;
-        Job { section, target, names, release, is_alone: true, act }
+        CallContext { section, target, names, release, is_alone: true, act }
     }
 }
 
@@ -92,16 +92,17 @@ impl Context<'_> {
 /// Why the live section is not known well enough; nothing is concluded then.
 pub fn section(
     declared: &DeclaredSection,
-    live: &Collection,
-    context: Context<'_>,
+    live: &LiveEntries,
+    context: DiffContext<'_>,
 ) -> Result<Findings, Cause> {
     let entries = live.entries().map_err(Cause::clone)?;
     let mut findings = Findings::default();
-    let mut matcher = EntryMatcher::new(declared.of, entries);
+    let mut matcher = EntryMatcher::new(declared.section, entries);
     let mut doubt = Doubt::default();
     let ambiguous = ambiguous_texts(declared, entries);
     for entry in &declared.entries {
-        let entry_diff = EntryDiff::new(declared.of, entry, context).with_ambiguous(&ambiguous);
+        let entry_diff =
+            EntryDiff::new(declared.section, entry, context).with_ambiguous(&ambiguous);
         let before = matcher.matched_count();
         match matcher.find(&entry_diff.identity(), entry_diff.has_unset_identity()) {
             Match::None => entry_diff.plan_absent(&mut findings),
@@ -129,12 +130,12 @@ pub fn section(
         plan_unlisted(declared, entry, doubt, context, &mut findings);
     }
     refuse_second(declared, entries, context, &mut findings);
-    judge_replacements(declared.of, context, &mut findings);
+    judge_replacements(declared.section, context, &mut findings);
     Ok(findings)
 }
 
 /// Judges a new entry as a change of one with the same name in another scope that goes.
-fn judge_replacements(section: Section, context: Context<'_>, findings: &mut Findings) {
+fn judge_replacements(section: Section, context: DiffContext<'_>, findings: &mut Findings) {
     let [name, _, ..] = section.home.handle[..] else { return };
     let goes = findings.steps.iter().filter(|step| step.action == Action::Delete);
     let gone: BTreeMap<_, _> =
@@ -162,10 +163,10 @@ fn judge_replacements(section: Section, context: Context<'_>, findings: &mut Fin
 fn refuse_second(
     declared: &DeclaredSection,
     live: &[LiveEntry],
-    context: Context<'_>,
+    context: DiffContext<'_>,
     findings: &mut Findings,
 ) {
-    let of = declared.of;
+    let of = declared.section;
     let step = |name: &str, findings: &Findings| {
         let at = context.container.section(of.section).entry(name);
         let place = findings.steps.iter().position(|step| step.address == at)?;
@@ -199,12 +200,12 @@ fn refuse_second(
 /// The texts in paths that address several live or declared entries, which only the query
 /// distinguishes.
 fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
-    let section = declared.of;
+    let section = declared.section;
     let [path, .., _] = &section.home.handle[..] else { return BTreeSet::new() };
-    if section.edit != kind::Edit::OrReplace {
+    if section.edit != kind::EditMethod::OrReplace {
         return BTreeSet::new();
     }
-    let present = declared.entries.iter().filter(|entry| entry.state == State::Present);
+    let present = declared.entries.iter().filter(|entry| entry.state == EntryPresence::Present);
     let present = present.filter_map(|entry| {
         Some((entry.fields.get(path.field)?.value.text()?.to_owned(), entry.key.clone()))
     });
@@ -222,11 +223,11 @@ fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<S
 pub fn plan_possible(
     declared: &DeclaredSection,
     condition: &'static str,
-    context: Context<'_>,
+    context: DiffContext<'_>,
 ) -> Findings {
     let mut findings = Findings::default();
-    for entry in declared.entries.iter().filter(|entry| entry.state == State::Present) {
-        let entry_diff = EntryDiff::new(declared.of, entry, context);
+    for entry in declared.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
+        let entry_diff = EntryDiff::new(declared.section, entry, context);
         entry_diff.plan_possible(condition, &mut findings);
         entry_diff.note_missing_secrets(&mut findings);
         entry_diff.check_secrets(&mut findings);
@@ -252,14 +253,14 @@ fn plan_unlisted(
     declared: &DeclaredSection,
     live: &LiveEntry,
     doubt: Doubt,
-    context: Context<'_>,
+    context: DiffContext<'_>,
     findings: &mut Findings,
 ) {
-    let section = declared.of;
+    let section = declared.section;
     if section.shape != Shape::List || declared.unlisted.value == Unlisted::Ignore {
         return;
     }
-    let user = live.id().filter(|_| matches!(subject(section), Some((_, Named::User))));
+    let user = live.id().filter(|_| matches!(subject(section), Some((_, NamedObject::User))));
     let is_caller = user == Some(context.caller.id);
     let is_owner = user.is_some() && user == context.personal_owner;
     let callers = is_caller.then_some("the token's own access");
@@ -322,9 +323,9 @@ fn removal(
     address: Address,
     origin: &Origin,
     live: &LiveEntry,
-    context: Context<'_>,
+    context: DiffContext<'_>,
 ) -> Result<Step, Option<Box<Problem>>> {
-    let job = context.job(section, Act::Remove(live));
+    let job = context.job(section, CallPurpose::Remove(live));
     let sends = section
         .rules()
         .calls(&job)
@@ -334,7 +335,7 @@ fn removal(
     });
     let changes = changes.map(|(name, value)| {
         let before = shown_live(section.table().get(name), Some(value), context.names);
-        Change::new(name, before, Shown::Absent, None)
+        FieldChange::new(name, before, Shown::Absent, None)
     });
     let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());
     let step = Step::new(scope, address, Action::Delete, origin, changes, sends);
@@ -375,9 +376,9 @@ pub fn shown_secret(reference: &Reference) -> Shown {
 }
 
 /// A field of a container that is about to be created.
-pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> Change {
+pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> FieldChange {
     let after = shown_declared(field, &declared.value, &Fields::new());
-    Change::new(name, Shown::Absent, after, Some(declared.origin.clone()))
+    FieldChange::new(name, Shown::Absent, after, Some(declared.origin.clone()))
 }
 
 /// The problem that explains why there are no calls; `None` if none are needed.
@@ -386,6 +387,8 @@ pub fn problem(
     address: &Address,
     origin: impl Fn(&str) -> Origin,
 ) -> Option<Problem> {
-    let NoCalls::Impossible(Fault { code, message, help, field, .. }) = unable else { return None };
+    let NoCalls::Impossible(EntryFault { code, message, help, field, .. }) = unable else {
+        return None;
+    };
     Some(Problem::new(address, code, message, help, &origin(field)))
 }

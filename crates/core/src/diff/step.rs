@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     address::Address,
     catalogue,
-    field::{Named, Route, Scope},
+    field::{NamedObject, Scope, WriteRequest},
     kind::{self, Capability, Effect, Id, LiveEntry, Risk, Section},
     operation::{Request, Write},
     origin::Origin,
@@ -80,7 +80,7 @@ impl Shown {
 /// A field that differs.
 // Its parts are shared, because many groups and projects have the same: see `Shared`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
+pub struct FieldChange {
     /// Its name in the manifest.
     #[serde(serialize_with = "catalogue::serialize_name")]
     pub field: Arc<str>,
@@ -96,7 +96,7 @@ pub struct Change {
     pub label: Option<Label>,
 }
 
-impl Change {
+impl FieldChange {
     /// A change of `field`, without a label.
     pub fn new(field: &str, before: Shown, after: Shown, origin: Option<Origin>) -> Self {
         Self {
@@ -142,7 +142,7 @@ pub struct Step {
     /// Where it is declared: the entry, or the line of `unlisted` that removes it.
     pub origin: Origin,
     /// What changes, field by field.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FieldChange>,
     /// Where it comes from, if the plan was made against a base: the label of its changes that
     /// comes first in the order of [`Label`]. It is `both` if the missing entry was declared with
     /// other values at the base.
@@ -156,7 +156,7 @@ pub struct Step {
     /// The calls in the form in which they are sent. They hold secret references, and live values
     /// that are not shown. Empty if the plan dropped them.
     #[serde(skip)]
-    pub sends: Vec<kind::Call>,
+    pub sends: Vec<kind::PlannedCall>,
     /// What the dropped requests refer to, if anything.
     #[serde(skip)]
     pub dropped: Option<Box<References>>,
@@ -198,8 +198,8 @@ impl Step {
         address: Address,
         action: Action,
         origin: Origin,
-        changes: Vec<Change>,
-        sends: Vec<kind::Call>,
+        changes: Vec<FieldChange>,
+        sends: Vec<kind::PlannedCall>,
     ) -> Self {
         Self {
             scope,
@@ -326,7 +326,7 @@ impl Step {
         let found = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
         found.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
             let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
-            !section.field(name).accepted.on(Route::Create)
+            !section.field(name).accepted.on(WriteRequest::Create)
                 || now.fields.raw().get(name).is_none_or(is_left)
         })
     }
@@ -350,7 +350,7 @@ impl Step {
     }
 
     /// The change of the field `name`.
-    pub fn change(&self, name: &str) -> Option<&Change> {
+    pub fn change(&self, name: &str) -> Option<&FieldChange> {
         self.changes.iter().find(|change| *change.field == *name)
     }
 
@@ -391,7 +391,7 @@ impl Step {
     /// The users who need access for it, each with the username if the user is an outsider.
     pub fn needed_users(&self) -> impl Iterator<Item = (u64, Option<&str>)> {
         self.effects.iter().filter_map(|effect| match effect {
-            Effect::NeedsAccess { of: Named::User, id: Id::Known(id), outsider } => {
+            Effect::NeedsAccess { of: NamedObject::User, id: Id::Known(id), outsider } => {
                 Some((*id, outsider.as_deref()))
             }
             _ => None,
@@ -490,8 +490,8 @@ impl ShownCall {
     }
 }
 
-impl From<&kind::Call> for ShownCall {
-    fn from(call: &kind::Call) -> Self {
+impl From<&kind::PlannedCall> for ShownCall {
+    fn from(call: &kind::PlannedCall) -> Self {
         let request = &call.request;
         let mut fields: Vec<_> = request.names().map(str::to_owned).collect();
         fields.sort();

@@ -9,7 +9,7 @@ use crate::{
     catalogue,
     desired::testing::{section as declared_section, shop},
     field::Scope,
-    kind::{FieldLookup, Identity, Kind, Rules, Wanted, testing},
+    kind::{FieldLookup, Identity, Kind, KindRules, Wanted, testing},
     live::testing::{CALLER, caller, collection},
     release,
     secret::Reference,
@@ -24,7 +24,7 @@ pub(super) struct World {
     caller: Caller,
     names: Names,
     secrets: Secrets,
-    release: Known,
+    release: DetectedRelease,
     groups: Groups,
     entries_above: EntriesAbove,
 }
@@ -40,14 +40,14 @@ impl Default for World {
             secrets: Secrets::default(),
             groups: Groups::default(),
             entries_above: EntriesAbove::new(),
-            release: Known::Is(release::REFERENCE),
+            release: DetectedRelease::Is(release::REFERENCE),
         }
     }
 }
 
 impl World {
-    pub(super) fn context(&self) -> Context<'_> {
-        Context {
+    pub(super) fn context(&self) -> DiffContext<'_> {
+        DiffContext {
             target: &self.target,
             container: &self.address,
             caller: &self.caller,
@@ -256,7 +256,7 @@ fn a_former_url_matches_only_if_the_new_one_does_not_exist() {
 
 /// The difference between one declared hook and a live one (or none), for what is known about the
 /// release: the questions, the problems, and for each step the changed and the sent fields.
-fn in_release(declared: &Json, live: Option<Json>, release: Known) -> Vec<String> {
+fn in_release(declared: &Json, live: Option<Json>, release: DetectedRelease) -> Vec<String> {
     let project = shop(&json!({"hooks": [declared]}), Unlisted::Report);
     let declared = project.section("hooks").unwrap();
     let live = collection(declared, &Json::from_iter(live), Wanted::All);
@@ -273,8 +273,8 @@ fn in_release(declared: &Json, live: Option<Json>, release: Known) -> Vec<String
     questions.chain(problems).chain(steps).collect()
 }
 
-fn release(text: &str) -> Known {
-    Known::Is(text.parse().unwrap())
+fn release(text: &str) -> DetectedRelease {
+    DetectedRelease::Is(text.parse().unwrap())
 }
 
 #[test]
@@ -286,7 +286,9 @@ fn the_release_matters_only_for_fields_that_differ() {
         live.as_object_mut().unwrap().extend(described.map(|it| ("description".into(), it.into())));
         Some(live)
     };
-    for known in [Known::NotAsked, Known::Hidden, release("15.8"), release("17.1")] {
+    for known in
+        [DetectedRelease::NotAsked, DetectedRelease::Hidden, release("15.8"), release("17.1")]
+    {
         assert_eq!(in_release(&declared, live(Some("x")), known), [""; 0], "{known:?}");
     }
     let too_old = "`description` needs release 17.1 or later; the service has release 15.8";
@@ -296,14 +298,14 @@ fn the_release_matters_only_for_fields_that_differ() {
         (live(Some("y")), "Update description: description url"),
     ] {
         for (known, expected) in [
-            (Known::NotAsked, "Release?"),
-            (Known::Hidden, step),
+            (DetectedRelease::NotAsked, "Release?"),
+            (DetectedRelease::Hidden, step),
             (release("15.8"), too_old),
             (release("17.1"), step),
         ] {
             let found = in_release(&declared, live.clone(), known);
             assert_eq!(found.first().map(String::as_str), Some(expected), "{known:?} {live:?}");
-            assert!(known == Known::NotAsked || found.len() == 1, "{found:?}");
+            assert!(known == DetectedRelease::NotAsked || found.len() == 1, "{found:?}");
         }
     }
 }
@@ -322,7 +324,7 @@ fn the_name_of_a_hook_is_the_services_own_where_it_has_one() {
         ["Update url: name url"]
     );
     assert_eq!(
-        in_release(&declared, Some(named("https://h/new", "ci".into())), Known::NotAsked),
+        in_release(&declared, Some(named("https://h/new", "ci".into())), DetectedRelease::NotAsked),
         [""; 0]
     );
     for old in [json!(null), json!("other")] {
@@ -332,12 +334,12 @@ fn the_name_of_a_hook_is_the_services_own_where_it_has_one() {
         );
     }
     // Where the service has no such field, it only steers undrift.
-    for known in [release("15.8"), Known::Hidden] {
+    for known in [release("15.8"), DetectedRelease::Hidden] {
         assert_eq!(in_release(&declared, Some(hook(7, "https://h/new")), known), [""; 0]);
         assert_eq!(in_release(&declared, None, known), ["Create url: url"]);
     }
     assert_eq!(
-        in_release(&declared, Some(hook(7, "https://h/new")), Known::NotAsked),
+        in_release(&declared, Some(hook(7, "https://h/new")), DetectedRelease::NotAsked),
         ["Release?"]
     );
     assert_eq!(in_release(&declared, None, release("18.0")), ["Create name url: name url"]);
@@ -376,7 +378,7 @@ static IDENTIFIED: AtomicUsize = AtomicUsize::new(0);
 /// Plain rules that count.
 struct Counting;
 
-impl Rules for Counting {
+impl KindRules for Counting {
     fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
         IDENTIFIED.fetch_add(1, Ordering::Relaxed);
         forms::identify(section, field)
@@ -414,7 +416,7 @@ fn a_field_that_an_unlicensed_service_ignores_is_a_note() {
     let world = World::default();
     for (is_unlicensed, steps, notes) in [(false, 1, vec![]), (true, 0, vec![Reason::NotReturned])]
     {
-        let context = Context { is_unlicensed, ..world.context() };
+        let context = DiffContext { is_unlicensed, ..world.context() };
         let findings = section(declared, &live, context).unwrap();
         let reasons: Vec<_> = findings.notes.into_iter().map(|note| note.reason).collect();
         assert_eq!((findings.steps.len(), reasons), (steps, notes));
@@ -436,7 +438,7 @@ fn the_callers_own_entry_and_bots_are_spared() {
         Wanted::All,
     );
     let world = World::default();
-    let context = Context { personal_owner: Some(9), ..world.context() };
+    let context = DiffContext { personal_owner: Some(9), ..world.context() };
     let findings = section(declared, &live, context).unwrap();
     let steps: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(steps, ["acme/shop#members/bob"]);
@@ -454,8 +456,8 @@ fn the_callers_own_entry_and_bots_are_spared() {
 /// of the problems.
 fn steps_of(of: &str, declared: &Json, live: &Json) -> Vec<String> {
     let mut names = Names::default();
-    names.insert(crate::field::Named::User, "alice", Some(3));
-    names.insert(crate::field::Named::Group, "acme/kids", Some(5));
+    names.insert(crate::field::NamedObject::User, "alice", Some(3));
+    names.insert(crate::field::NamedObject::Group, "acme/kids", Some(5));
     let world = World { names, ..World::default() };
     let declared = declared_section(testing::section(of), declared, Unlisted::Delete);
     let live = collection(&declared, live, Wanted::Only(&[].into()));
@@ -556,7 +558,7 @@ fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
     let of = catalogue::section(Scope::Group, "variables").unwrap();
     let raw = |value: &str, protected: bool| json!({"key": "A", "environment_scope": "prod", "value": value, "protected": protected});
     let live = |raw: Json| testing::live(of, raw);
-    let change = Change::new("value", Shown::Hidden, Shown::Value("new".into()), None);
+    let change = FieldChange::new("value", Shown::Hidden, Shown::Value("new".into()), None);
     let address = Address::container("acme".into()).section("variables").entry("A@prod");
     let origin = shop(&json!({}), Unlisted::Report).origin;
     let step = Step::new(Scope::Group, address, Action::Update, origin, vec![change], Vec::new());

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Settings,
-    document::{DocEntry, DocSection, Document},
+    ExportSettings,
+    document::{DocEntry, DocSection, ExportedDocument},
     entry::EntryWriter,
 };
 use crate::{
@@ -12,9 +12,9 @@ use crate::{
     catalogue,
     cause::Cause,
     desired::subject,
-    field::{Named, Scope, Secrecy, Tier},
-    kind::{Capability, Effect, Facts, LiveEntry, Names, Place, Section, Shape, forms},
-    live::{Collection, Live, Presence},
+    field::{NamedObject, Scope, Secrecy, Tier},
+    kind::{Capability, Effect, Facts, LiveEntry, Names, ReadSource, Section, Shape, forms},
+    live::{Live, LiveEntries, Presence},
     manifest::may_be_created,
     secret::judge,
     text::escape,
@@ -28,7 +28,7 @@ const REFUSED: [u16; 3] = [401, 403, 404];
 /// The live state at the path of a group or project.
 pub(super) enum Conversion {
     /// The document to write.
-    Document(Box<Document>),
+    Document(Box<ExportedDocument>),
     /// It is marked for deletion, and will disappear.
     Deleting,
     /// It could not be read.
@@ -50,15 +50,15 @@ pub(super) struct UnreadSection {
 
 /// A group or project that is being converted.
 pub(super) struct DocumentBuilder<'a> {
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a ExportSettings,
     pub(super) path: &'a str,
     facts: &'a Facts,
     pub(super) names: &'a Names,
-    pub(super) document: Document,
+    pub(super) document: ExportedDocument,
 }
 
 /// The ids in `live` whose names are needed.
-pub(super) fn referenced_ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
+pub(super) fn referenced_ids(scope: Scope, live: &Live) -> BTreeSet<(NamedObject, u64)> {
     let entries = catalogue::sections(scope).filter_map(|section| {
         let entries = live.entries(section.section)?;
         Some(
@@ -76,7 +76,7 @@ pub(super) fn declare(
     path: &str,
     live: &Live,
     names: &Names,
-    settings: &Settings,
+    settings: &ExportSettings,
 ) -> Conversion {
     let reason = match &live.presence {
         Presence::Here(_, facts) if facts.deleting.is_some() => return Conversion::Deleting,
@@ -99,14 +99,14 @@ fn convert(
     live: &Live,
     facts: &Facts,
     names: &Names,
-    settings: &Settings,
+    settings: &ExportSettings,
 ) -> Conversion {
     let mut all = live.names.clone();
     all.extend(names.clone());
-    let document = Document {
+    let document = ExportedDocument {
         is_archived: facts.archived,
         is_personal: facts.personal_owner.is_some(),
-        ..Document::new(scope, path)
+        ..ExportedDocument::new(scope, path)
     };
     let mut builder = DocumentBuilder { settings, path, facts, names: &all, document };
     for section in catalogue::sections(scope) {
@@ -121,8 +121,8 @@ fn convert(
 }
 
 impl DocumentBuilder<'_> {
-    fn add_section(&mut self, section: Section, live: Option<&Collection>) {
-        let entries = match (section.shape, live.map(Collection::entries)) {
+    fn add_section(&mut self, section: Section, live: Option<&LiveEntries>) {
+        let entries = match (section.shape, live.map(LiveEntries::entries)) {
             (Shape::Container, _) => {
                 // What is older keeps a path that nothing new may have.
                 if self.settings.create && may_be_created(section.home.scope, self.path) {
@@ -144,7 +144,7 @@ impl DocumentBuilder<'_> {
         let mut content = DocSection::new(section, Vec::new());
         let tier = entries.iter().map(|live| live.tier).fold(section.tier(), Tier::max);
         self.document.tier = self.document.tier.max(tier);
-        if !matches!(section.home.place, Place::Object) || self.facts.tier > Tier::Free {
+        if !matches!(section.home.place, ReadSource::Object) || self.facts.tier > Tier::Free {
             self.document.proven = self.document.proven.max(tier);
         }
         for live in entries {
@@ -245,7 +245,9 @@ impl DocumentBuilder<'_> {
     /// Whether nobody decides about an entry: a bot, the caller's own access, and the owner of a
     /// personal namespace.
     fn is_omitted(&self, section: Section, live: &LiveEntry) -> bool {
-        let Some((user, Named::User)) = subject(section) else { return live.protected.is_some() };
+        let Some((user, NamedObject::User)) = subject(section) else {
+            return live.protected.is_some();
+        };
         let caller = &self.settings.caller;
         let ids = [Some(caller.id), self.facts.personal_owner];
         // An answer with a wrong id must not make the caller's own access look like another user's.
@@ -269,7 +271,7 @@ fn secret_required_field(section: Section, live: &LiveEntry) -> Option<&'static 
 
 /// Whether a section prevents all other changes of the container.
 fn is_archiving(section: Section, entries: &[LiveEntry]) -> bool {
-    matches!(section.home.place, Place::Object)
+    matches!(section.home.place, ReadSource::Object)
         && entries
             .iter()
             .flat_map(|live| section.rules().effects(None, live.fields.raw(), live.fields.raw()))

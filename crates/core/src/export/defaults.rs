@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    document::{DocEntry, DocSection, Document},
+    document::{DocEntry, DocSection, ExportedDocument},
     entry::is_expressible,
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
     kind::{Section, Shape},
     steps,
     value::{Json, Object},
-    yaml::write::{self, Item, Node},
+    yaml::write::{self, Item, OutputNode},
 };
 
 /// The minimum number of projects in a group with `Defaults`.
@@ -40,7 +40,7 @@ const LINES_OF_ANOTHER: u64 = 3;
 
 /// The `Defaults` of all projects, or subgroups, below a group.
 #[derive(Debug)]
-pub(super) struct Defaults {
+pub(super) struct CommonValues {
     /// The path of the group.
     pub(super) group: String,
     scope: Scope,
@@ -49,7 +49,7 @@ pub(super) struct Defaults {
     pub(super) sections: Vec<DocSection>,
 }
 
-impl Defaults {
+impl CommonValues {
     /// Its content, key by key.
     pub(super) fn items(&self) -> Vec<Item> {
         let mut glob =
@@ -71,7 +71,7 @@ impl Defaults {
 type Key = (&'static str, String);
 
 /// The value in one project.
-enum Cell<'d> {
+enum ProjectValue<'d> {
     /// Not known and not relevant: the project ignores rules in this section.
     Free,
     /// Not known, so it must not be declared.
@@ -83,7 +83,7 @@ enum Cell<'d> {
 }
 
 /// A group with its projects.
-struct Group {
+struct GroupProjects {
     path: String,
     /// The position of the group above.
     above: Option<usize>,
@@ -107,7 +107,10 @@ struct SharedValue {
 
 /// Moves common values of `scope` out of `documents`, which are sorted by path, into the returned
 /// `Defaults`.
-pub(super) fn extract_defaults(documents: &mut [Document], scope: Scope) -> Vec<Defaults> {
+pub(super) fn extract_defaults(
+    documents: &mut [ExportedDocument],
+    scope: Scope,
+) -> Vec<CommonValues> {
     let mut groups = group_documents(documents, scope);
     let values = loop {
         let mut values = shared_values(documents, &groups, scope);
@@ -139,7 +142,7 @@ pub(super) fn extract_defaults(documents: &mut [Document], scope: Scope) -> Vec<
     let defaults = all.into_iter().map(|((at, except), mut sections)| {
         sections.iter_mut().for_each(sort_section);
         sections.sort_by_key(DocSection::position_in_document);
-        Defaults { group: groups[at].path.clone(), scope, except, sections }
+        CommonValues { group: groups[at].path.clone(), scope, except, sections }
     });
     let mut defaults: Vec<_> = defaults.collect();
     defaults.iter_mut().for_each(|defaults| share_empty(defaults, documents));
@@ -148,7 +151,7 @@ pub(super) fn extract_defaults(documents: &mut [Document], scope: Scope) -> Vec<
 
 /// Moves empty sections into `defaults`, if these hold for every document below the group and no
 /// such section is unread.
-fn share_empty(defaults: &mut Defaults, documents: &mut [Document]) {
+fn share_empty(defaults: &mut CommonValues, documents: &mut [ExportedDocument]) {
     let above = format!("{}/", defaults.group).to_lowercase();
     let within = documents.iter_mut().filter(|document| {
         let is_below = document.path.to_lowercase().starts_with(&above);
@@ -170,7 +173,7 @@ fn share_empty(defaults: &mut Defaults, documents: &mut [Document]) {
 }
 
 /// The groups with members of `scope`, outer ones first.
-fn group_documents(documents: &[Document], scope: Scope) -> Vec<Group> {
+fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupProjects> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for document in documents {
         let path = match document.scope {
@@ -179,12 +182,12 @@ fn group_documents(documents: &[Document], scope: Scope) -> Vec<Group> {
         };
         paths.entry(path.to_lowercase()).or_insert_with(|| path.to_owned());
     }
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<GroupProjects> = Vec::new();
     let mut positions: BTreeMap<String, usize> = BTreeMap::new();
     for (lower, path) in paths {
         let above = groups_above(&lower).find_map(|outer| positions.get(outer).copied());
         positions.insert(lower, groups.len());
-        groups.push(Group {
+        groups.push(GroupProjects {
             path,
             above,
             projects: Vec::new(),
@@ -213,7 +216,11 @@ fn group_documents(documents: &[Document], scope: Scope) -> Vec<Group> {
 }
 
 /// The shared values that save the most lines.
-fn shared_values(documents: &[Document], groups: &[Group], scope: Scope) -> Vec<SharedValue> {
+fn shared_values(
+    documents: &[ExportedDocument],
+    groups: &[GroupProjects],
+    scope: Scope,
+) -> Vec<SharedValue> {
     let projects = documents.iter().filter(|document| document.scope == scope);
     let mut counts: BTreeMap<Key, (Section, usize)> = BTreeMap::new();
     for content in projects.flat_map(|document| &document.sections) {
@@ -250,8 +257,8 @@ fn shares_entries(section: Section) -> bool {
 fn shared_values_of(
     key: &Key,
     section: Section,
-    documents: &[Document],
-    groups: &[Group],
+    documents: &[ExportedDocument],
+    groups: &[GroupProjects],
 ) -> Vec<SharedValue> {
     let cells: Vec<_> = documents.iter().map(|document| value_in(document, key, section)).collect();
     let mut values = Vec::new();
@@ -265,7 +272,7 @@ fn shared_values_of(
         let except = group
             .within
             .iter()
-            .filter(|project| matches!(cells[**project], Cell::Undeclared(None)))
+            .filter(|project| matches!(cells[**project], ProjectValue::Undeclared(None)))
             .map(|project| documents[*project].path.to_string())
             .collect();
         let saves = costs_before.saturating_sub(costs_after + line_count(section, common));
@@ -280,10 +287,13 @@ fn shared_values_of(
 }
 
 /// The value of more than half of the projects in and below a group, if it can be shared.
-fn majority_value<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c DocEntry> {
+fn majority_value<'c>(
+    group: &GroupProjects,
+    cells: &'c [ProjectValue<'_>],
+) -> Option<&'c DocEntry> {
     let within = group.within.iter().map(|project| &cells[*project]);
-    let values = within.filter(|cell| !matches!(cell, Cell::Free)).map(|cell| match cell {
-        Cell::Declared(entry) => Some(&**entry),
+    let values = within.filter(|cell| !matches!(cell, ProjectValue::Free)).map(|cell| match cell {
+        ProjectValue::Declared(entry) => Some(&**entry),
         _ => None,
     });
     // Majority vote: pairs of different values cancel out, so only what remains can be the
@@ -301,28 +311,30 @@ fn majority_value<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c DocEnt
 }
 
 /// The value of `key` in `document`; a field is an entry of its own.
-fn value_in<'d>(document: &'d Document, key: &Key, section: Section) -> Cell<'d> {
+fn value_in<'d>(document: &'d ExportedDocument, key: &Key, section: Section) -> ProjectValue<'d> {
     steps::step();
     let content = document.section(key.0);
     let is_out = document.scope != section.home.scope || document.unread.contains(&key.0);
     if is_out || (document.is_archived && content.is_none()) {
-        return Cell::Free;
+        return ProjectValue::Free;
     }
     let entries = content.map(|content| &content.entries[..]).unwrap_or_default();
     if shares_entries(section) {
         let entry = entries.iter().find(|entry| entry.key == key.1);
-        return entry.map_or(Cell::Undeclared(None), |entry| Cell::Declared(Cow::Borrowed(entry)));
+        return entry.map_or(ProjectValue::Undeclared(None), |entry| {
+            ProjectValue::Declared(Cow::Borrowed(entry))
+        });
     }
     if let Some(value) = entries.first().and_then(|entry| entry.get(&key.1)) {
-        return Cell::Declared(Cow::Owned(field_entry(key, value.clone())));
+        return ProjectValue::Declared(Cow::Owned(field_entry(key, value.clone())));
     }
     let mut unknown = entries.iter().flat_map(|entry| &entry.unknown);
     // The keys of an unknown mapping are unknown too.
     let outer = key.1.split('.').next().unwrap_or_default();
     if unknown.any(|name| *name == key.1 || name == outer) {
-        return Cell::Unknown;
+        return ProjectValue::Unknown;
     }
-    Cell::Undeclared(Some(preset::of(section, &key.1, &document.path)))
+    ProjectValue::Undeclared(Some(preset::of(section, &key.1, &document.path)))
 }
 
 /// A field as an entry of its own.
@@ -331,16 +343,16 @@ fn field_entry(key: &Key, value: Json) -> DocEntry {
 }
 
 /// How many lines a project needs if `above` holds.
-fn line_cost(section: Section, cell: &Cell<'_>, above: Option<&DocEntry>) -> u64 {
+fn line_cost(section: Section, cell: &ProjectValue<'_>, above: Option<&DocEntry>) -> u64 {
     match (cell, above) {
-        (Cell::Free, _) | (Cell::Unknown | Cell::Undeclared(_), None) => 0,
-        (Cell::Declared(entry), None) => line_count(section, entry),
-        (Cell::Declared(entry), Some(above)) if **entry == *above => 0,
-        (Cell::Declared(entry), Some(above)) => override_entry(section, entry, above)
+        (ProjectValue::Free, _) | (ProjectValue::Unknown | ProjectValue::Undeclared(_), None) => 0,
+        (ProjectValue::Declared(entry), None) => line_count(section, entry),
+        (ProjectValue::Declared(entry), Some(above)) if **entry == *above => 0,
+        (ProjectValue::Declared(entry), Some(above)) => override_entry(section, entry, above)
             .map_or(IMPOSSIBLE_COST, |entry| line_count(section, &entry)),
-        (Cell::Unknown, Some(_)) => IMPOSSIBLE_COST,
-        (Cell::Undeclared(None), Some(_)) => 1,
-        (Cell::Undeclared(Some(preset)), Some(above)) => {
+        (ProjectValue::Unknown, Some(_)) => IMPOSSIBLE_COST,
+        (ProjectValue::Undeclared(None), Some(_)) => 1,
+        (ProjectValue::Undeclared(Some(preset)), Some(above)) => {
             let name = above.fields.first().map(|(name, _)| name.as_str()).unwrap_or_default();
             if is_expressible(section, name, preset) { 1 } else { IMPOSSIBLE_COST }
         }
@@ -374,8 +386,8 @@ fn line_count(section: Section, entry: &DocEntry) -> u64 {
     let content = DocSection::new(section, vec![entry.clone()]);
     let text = content.item().map(|item| match item.node {
         // The section's own key takes a line anyway.
-        Node::Map(items) if !shares_entries(section) => write::document(&items),
-        Node::List(_) => write::document(&[item])
+        OutputNode::Map(items) if !shares_entries(section) => write::document(&items),
+        OutputNode::List(_) => write::document(&[item])
             .split_once('\n')
             .map_or(String::new(), |(_, rest)| rest.to_owned()),
         _ => write::document(&[item]),
@@ -385,7 +397,7 @@ fn line_count(section: Section, entry: &DocEntry) -> u64 {
 
 /// The shared values that hold for projects directly in the group at `at`, each once.
 fn effective_values<'c>(
-    groups: &[Group],
+    groups: &[GroupProjects],
     values: &'c [SharedValue],
     at: usize,
 ) -> Vec<&'c SharedValue> {
@@ -401,21 +413,21 @@ fn effective_values<'c>(
 }
 
 /// Removes from `document` what `values` declare, and adds overrides.
-fn remove_shared(document: &mut Document, values: &[&SharedValue]) {
+fn remove_shared(document: &mut ExportedDocument, values: &[&SharedValue]) {
     let (mut ignored, mut moved) = (BTreeSet::new(), BTreeSet::new());
     for value in values {
         let SharedValue { key, section, entry: above, .. } = value;
         let overriding = match value_in(document, key, *section) {
-            Cell::Free => {
+            ProjectValue::Free => {
                 if document.unread.contains(&key.0) {
                     ignored.insert(key.0);
                 }
                 continue;
             }
-            Cell::Declared(entry) if *entry == *above => None,
-            Cell::Declared(entry) => override_entry(*section, &entry, above),
-            Cell::Undeclared(Some(preset)) => Some(field_entry(key, preset)),
-            Cell::Undeclared(None) | Cell::Unknown => continue,
+            ProjectValue::Declared(entry) if *entry == *above => None,
+            ProjectValue::Declared(entry) => override_entry(*section, &entry, above),
+            ProjectValue::Undeclared(Some(preset)) => Some(field_entry(key, preset)),
+            ProjectValue::Undeclared(None) | ProjectValue::Unknown => continue,
         };
         moved.insert(key.0);
         remove_value(document, key, *section);
@@ -429,7 +441,7 @@ fn remove_shared(document: &mut Document, values: &[&SharedValue]) {
     document.sections.sort_by_key(DocSection::position_in_document);
 }
 
-fn remove_value(document: &mut Document, key: &Key, section: Section) {
+fn remove_value(document: &mut ExportedDocument, key: &Key, section: Section) {
     for content in document.sections.iter_mut().filter(|content| content.name() == key.0) {
         if shares_entries(section) {
             content.entries.retain(|entry| entry.key != key.1);

@@ -13,7 +13,7 @@ use crate::{
     secret::Secret,
     steps,
     value::{Json, Object},
-    yaml::write::{Item, Node, nest},
+    yaml::write::{Item, OutputNode, nest},
 };
 
 /// The state of an entry that must be absent.
@@ -23,7 +23,7 @@ pub(super) const UNMANAGED: &str = "unmanaged";
 
 /// The document of a group or project.
 #[derive(Clone, Debug)]
-pub(super) struct Document {
+pub(super) struct ExportedDocument {
     pub(super) scope: Scope,
     pub(super) path: Arc<str>,
     /// Comments on the document.
@@ -155,23 +155,23 @@ impl DocSection {
     pub(super) fn item(&self) -> Option<Item> {
         let fields = self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
         let node = match self.section.shape {
-            Shape::List => Node::List(
+            Shape::List => OutputNode::List(
                 self.entries.iter().map(|entry| (entry.items(), entry.about.clone())).collect(),
             ),
             Shape::Mapping if self.entries.iter().any(|entry| entry.state == Some(ABSENT)) => {
-                Node::Value(Json::Null)
+                OutputNode::Value(Json::Null)
             }
             Shape::Container | Shape::Mapping | Shape::Switch if fields.is_empty() => return None,
-            Shape::Mapping => Node::Map(to_mapping(fields.iter().cloned())),
-            Shape::Container | Shape::Switch => {
-                Node::Value(fields.first().map(|(_, value)| value.clone()).unwrap_or_default())
-            }
+            Shape::Mapping => OutputNode::Map(to_mapping(fields.iter().cloned())),
+            Shape::Container | Shape::Switch => OutputNode::Value(
+                fields.first().map(|(_, value)| value.clone()).unwrap_or_default(),
+            ),
         };
         Some(Item { above: self.about.clone(), ..Item::new(self.section.section, node) })
     }
 }
 
-impl Document {
+impl ExportedDocument {
     /// A document without content.
     pub(super) fn new(scope: Scope, path: &str) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Turns one live entry into an entry of a manifest, field by field.
 
 use super::{
-    Settings, Values,
+    ExportSettings, Values,
     declare::DocumentBuilder,
     document::{DocEntry, SecretReference, UNMANAGED, env_reference},
 };
@@ -11,7 +11,7 @@ use crate::{
     cause::Cause,
     field::{Compare, Readback, Secrecy},
     kind::{
-        LiveEntry, Place, Section, Shape, Spec, forms, is_readable, limits, needs::is_off,
+        LiveEntry, ReadSource, Section, Shape, Spec, forms, is_readable, limits, needs::is_off,
         plain_text,
     },
     manifest::schema::find_refusal,
@@ -143,7 +143,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         if spec.field.read != Readback::IfPresent && off != Some(true) {
             // A missing field of an entry is always reported; settings may also be hidden by a role.
             match self.section.home.place {
-                Place::Optional(_) if !spec.field.is_nested() => {
+                ReadSource::Optional(_) if !spec.field.is_nested() => {
                     self.record_missing(spec.name, UNSAID);
                 }
                 _ => {
@@ -282,7 +282,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
 
 /// Whether a field is exported: manifests may declare it, and the service shows it, perhaps only to
 /// administrators.
-fn is_exported(section: Section, spec: &Spec, settings: &Settings) -> bool {
+fn is_exported(section: Section, spec: &Spec, settings: &ExportSettings) -> bool {
     is_readable(spec.field)
         && !spec.field.is_upload()
         && !lacks_credential(section, spec)

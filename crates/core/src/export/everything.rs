@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Settings;
+use super::ExportSettings;
 use crate::{
     catalogue,
-    desired::{Container, Creation, DeclaredSection, Entry, Life, State},
+    desired::{
+        Container, ContainerLife, CreationPolicy, DeclaredSection, DesiredEntry, EntryPresence,
+    },
     field::Scope,
     kind::{Shape, is_readable},
     origin::{Layer, Origin, Sourced},
@@ -14,7 +16,7 @@ use crate::{
 
 /// What to read of the group or project at `path`. It is in no manifest, and nothing is planned for
 /// it.
-pub fn readable_container(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
+pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSettings) -> Container {
     let origin = Origin::new("", 0, 0, Layer::Project);
     let mut sections = Vec::new();
     for section in catalogue::sections(scope) {
@@ -26,41 +28,45 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &Settings) -> 
             is_readable(spec.field) && section.table().is_current(spec, settings.release)
         });
         let null = Sourced { value: Value::Plain(Json::Null), origin: origin.clone() };
-        let entry = Entry {
+        let entry = DesiredEntry {
             key: String::new(),
             origin: origin.clone(),
-            state: State::Present,
+            state: EntryPresence::Present,
             fields: readable.map(|spec| (spec.name, null.clone())).collect(),
         };
         let also_read = section.unmanaged().map(|(name, _)| name.into()).collect();
         let declared = DeclaredSection::with(section, &origin, vec![entry]);
         sections.push(DeclaredSection { also_read, ..declared });
     }
-    sections.sort_by_key(|section| section.of.section);
-    let create = Creation::Forbidden;
-    let life = Life::default();
+    sections.sort_by_key(|section| section.section.section);
+    let create = CreationPolicy::Forbidden;
+    let life = ContainerLife::default();
     Container { scope, path, origin, brought_in: None, create, is_watched: false, life, sections }
 }
 
 /// `container`, changed so that its declared sections are read completely.
-pub fn with_all_fields(container: &Container, settings: &Settings) -> Container {
+pub fn with_all_fields(container: &Container, settings: &ExportSettings) -> Container {
     widened(container, settings, false)
 }
 
 /// `container` with every section looked at in full, whether it declares it or not.
-pub fn with_all_sections(container: &Container, settings: &Settings) -> Container {
+pub fn with_all_sections(container: &Container, settings: &ExportSettings) -> Container {
     widened(container, settings, true)
 }
 
-fn widened(container: &Container, settings: &Settings, adds_sections: bool) -> Container {
+fn widened(container: &Container, settings: &ExportSettings, adds_sections: bool) -> Container {
     let mut whole = container.clone();
     for section in readable_container(container.scope, container.path.clone(), settings).sections {
-        match whole.sections.iter_mut().find(|existing| existing.of.section == section.of.section) {
+        match whole
+            .sections
+            .iter_mut()
+            .find(|existing| existing.section.section == section.section.section)
+        {
             Some(declared) => declared.entries.extend(section.entries),
             None if adds_sections => whole.sections.push(section),
             None => {}
         }
     }
-    whole.sections.sort_by_key(|section| section.of.section);
+    whole.sections.sort_by_key(|section| section.section.section);
     whole
 }

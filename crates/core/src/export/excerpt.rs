@@ -2,9 +2,9 @@
 //! manifests.
 
 use super::{
-    Settings,
+    ExportSettings,
     declare::{self, Conversion},
-    document::{ABSENT, Document, UNMANAGED},
+    document::{ABSENT, ExportedDocument, UNMANAGED},
 };
 use crate::{
     field::Scope,
@@ -16,9 +16,9 @@ use crate::{
 /// Live state in the form of a manifest, entry by entry. A dot in a field's name separates keys.
 pub struct Excerpt {
     /// With everything that the service shows.
-    whole: Document,
+    whole: ExportedDocument,
     /// As an export writes it.
-    short: Document,
+    short: ExportedDocument,
 }
 
 /// An entry in the form of a manifest.
@@ -40,10 +40,10 @@ impl Excerpt {
         path: &str,
         live: &Live,
         names: &Names,
-        settings: &Settings,
+        settings: &ExportSettings,
     ) -> Option<Self> {
         let [whole, short] = [true, settings.all].map(|all| {
-            let settings = Settings { all, ..settings.clone() };
+            let settings = ExportSettings { all, ..settings.clone() };
             match declare::declare(scope, path, live, names, &settings) {
                 Conversion::Document(document) => Some(*document),
                 Conversion::Deleting | Conversion::Unread(_) => None,

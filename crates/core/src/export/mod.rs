@@ -25,7 +25,7 @@ use std::{
 };
 
 use declare::{Conversion, UnreadSection};
-use document::{DocSection, Document, SecretReference};
+use document::{DocSection, ExportedDocument, SecretReference};
 pub use everything::{readable_container, with_all_fields, with_all_sections};
 pub use excerpt::{Excerpt, ExcerptEntry};
 pub use layout::stem;
@@ -35,11 +35,11 @@ use crate::{
     catalogue,
     cause::{Cause, Withheld},
     desired::Moves,
-    field::{Accepted, Named, Readback, Scope, Tier},
+    field::{Accepted, NamedObject, Readback, Scope, Tier},
     kind::{Names, Section, Shape, Spec},
     live::{Caller, Live, Presence},
     manifest::Manages,
-    release::Known,
+    release::DetectedRelease,
     secret::Secret,
     selection::Selection,
     text::{count, listed},
@@ -64,11 +64,11 @@ pub enum Values {
 
 /// What is written, and how.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct ExportSettings {
     /// The token's user.
     pub caller: Caller,
     /// The release of the service.
-    pub release: Known,
+    pub release: DetectedRelease,
     /// How to write secrets.
     pub values: Values,
     /// Whether presets of the service and empty sections are written too.
@@ -89,9 +89,9 @@ pub struct Settings {
     pub manages: Option<Manages>,
 }
 
-impl Settings {
+impl ExportSettings {
     /// The settings for a plain, complete export of what `caller` may see.
-    pub fn plain(caller: Caller, release: Known) -> Self {
+    pub fn plain(caller: Caller, release: DetectedRelease) -> Self {
         Self { caller, release, ..Self::default() }
     }
 
@@ -135,7 +135,7 @@ impl Settings {
 
 /// Something that could not be read completely.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Missing {
+pub struct IncompleteRead {
     /// The path, with the section if only that is concerned.
     pub what: String,
     /// Why.
@@ -144,7 +144,7 @@ pub struct Missing {
 
 /// A file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct ExportedFile {
     /// Its path below the folder, with `/` between the parts.
     pub path: String,
     /// Its content.
@@ -153,9 +153,9 @@ pub struct File {
 
 /// The whole export.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct Export {
     /// The files, by their paths.
-    pub files: Vec<File>,
+    pub files: Vec<ExportedFile>,
     /// The values of references as the service shows them, by name.
     pub secrets: BTreeMap<String, Secret>,
     /// The names of references whose values the service does not show, or only in part.
@@ -169,27 +169,27 @@ pub struct Written {
 /// What exists, collected step by step.
 #[derive(Debug, Default)]
 pub struct ExportBuilder {
-    settings: Settings,
-    documents: Vec<Document>,
+    settings: ExportSettings,
+    documents: Vec<ExportedDocument>,
     deleting: BTreeSet<String>,
     /// The sections that the service did not show, with the paths of their documents.
     unread: Vec<(String, UnreadSection)>,
     /// The tier of the service, as far as it showed any of it.
     tier: Tier,
-    missing: Vec<Missing>,
-    omitted: Vec<Missing>,
+    missing: Vec<IncompleteRead>,
+    omitted: Vec<IncompleteRead>,
     /// The sections that no caller could read: of a higher tier, or switched off.
     closed: [BTreeSet<&'static str>; 2],
 }
 
 impl ExportBuilder {
     /// An empty export; the containers at `deleting` are marked for deletion.
-    pub fn new(settings: Settings, deleting: BTreeSet<String>) -> Self {
+    pub fn new(settings: ExportSettings, deleting: BTreeSet<String>) -> Self {
         Self { settings, deleting, ..Self::default() }
     }
 
     /// The ids whose names are needed before `live` can be added.
-    pub fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
+    pub fn ids(scope: Scope, live: &Live) -> BTreeSet<(NamedObject, u64)> {
         declare::referenced_ids(scope, live)
     }
 
@@ -206,26 +206,26 @@ impl ExportBuilder {
                 let omitted = mem::take(&mut document.omitted).into_iter();
                 self.omitted.extend(omitted.map(|(part, cause)| {
                     let what = format!("{path}#{part}");
-                    Missing { what, cause }
+                    IncompleteRead { what, cause }
                 }));
                 self.documents.push(*document);
             }
             Conversion::Deleting => drop(self.deleting.insert(path.to_owned())),
             Conversion::Unread(cause) => {
-                self.missing.push(Missing { what: path.to_owned(), cause });
+                self.missing.push(IncompleteRead { what: path.to_owned(), cause });
             }
         }
     }
 
     /// What could not be read, but may be at another time.
-    pub fn missing(&mut self) -> &[Missing] {
+    pub fn missing(&mut self) -> &[IncompleteRead] {
         self.sort_unread();
         &self.missing
     }
 
     /// Sections that the service refused to this caller, and entries that no manifest can express or
     /// identify.
-    pub fn left_out(&mut self) -> &[Missing] {
+    pub fn left_out(&mut self) -> &[IncompleteRead] {
         self.sort_unread();
         &self.omitted
     }
@@ -257,14 +257,14 @@ impl ExportBuilder {
                 let about = format!("{about}: {section} ({cause})");
                 self.documents[position].about.push(about);
             }
-            missing.push(Missing { what, cause });
+            missing.push(IncompleteRead { what, cause });
         }
         self.missing.sort();
         self.omitted.sort();
     }
 
     /// All files.
-    pub fn finish(mut self) -> Written {
+    pub fn finish(mut self) -> Export {
         self.sort_unread();
         if self.settings.create {
             self.declare_absent();
@@ -277,7 +277,7 @@ impl ExportBuilder {
                 format!("left out, because their level is below the inherited one: {lower}")
             }));
         }
-        let mut written = Written { secrets, unshown: self.unshown(), notes, ..Written::default() };
+        let mut written = Export { secrets, unshown: self.unshown(), notes, ..Export::default() };
         for scope in Scope::ALL {
             let documents = self.documents.iter().filter(|document| document.scope == scope);
             written.count.insert(scope, documents.count());
@@ -402,7 +402,7 @@ impl ExportBuilder {
 }
 
 /// Adds the files for the documents of one group: one, unless it becomes too large.
-fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Vec<File>) {
+fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Vec<ExportedFile>) {
     let mut texts = vec![String::new()];
     for document in documents {
         if texts.last().is_some_and(|text| !text.is_empty() && text.len() + document.len() > LARGE)
@@ -420,7 +420,7 @@ fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Ve
             // No path of the service has a `~`.
             number => format!("{stem}~{}.yaml", number + 1),
         };
-        files.push(File { path, text });
+        files.push(ExportedFile { path, text });
     }
 }
 

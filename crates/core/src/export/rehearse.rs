@@ -5,32 +5,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    File,
-    document::{DocEntry, DocSection, Document, SecretReference},
+    ExportedFile,
+    document::{DocEntry, DocSection, ExportedDocument, SecretReference},
     layout::hash,
 };
 use crate::{
     address::groups_above,
     catalogue::{self, preset},
-    field::{Named, Scope, Tier},
+    field::{NamedObject, Scope, Tier},
     kind::{Effect, Risk, Section, forms, risk, visibility_rank},
-    release::Known,
+    release::DetectedRelease,
     text,
     value::{Fields, Json, Object},
-    yaml::write::{self, Item, Node},
+    yaml::write::{self, Item, OutputNode},
 };
 
 /// The project that owns the runners of a seed.
 const OWNER: &str = "rehearsal/runners";
 /// The seed for `documents`, whose values are not in `Defaults` yet, and values for their secrets.
-pub(super) fn seed_files(documents: &[Document], release: Known) -> Vec<File> {
+pub(super) fn seed_files(
+    documents: &[ExportedDocument],
+    release: DetectedRelease,
+) -> Vec<ExportedFile> {
     let text = write::document(&seed_items(documents, release));
-    let seed = File { path: "sandbox.yaml".into(), text };
+    let seed = ExportedFile { path: "sandbox.yaml".into(), text };
     let lines = documents.iter().flat_map(|document| {
         document.secrets.iter().map(move |secret| placeholder_line(document.scope, secret))
     });
     let lines: BTreeSet<_> = lines.collect();
-    let values = (!lines.is_empty()).then(|| File {
+    let values = (!lines.is_empty()).then(|| ExportedFile {
         path: "sandbox.env".into(),
         text: std::iter::once("# Placeholders for the sandbox.\n".to_owned())
             .chain(lines)
@@ -55,7 +58,7 @@ fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
 
 /// Leaves out members whose level is below the one that a group above gives them: somebody raised
 /// that later, and the service refuses to add them again. Returns their number.
-pub(super) fn leave_out_lower_members(documents: &mut [Document]) -> usize {
+pub(super) fn leave_out_lower_members(documents: &mut [ExportedDocument]) -> usize {
     let mut given: BTreeMap<(String, String), u8> = BTreeMap::new();
     for document in documents.iter().filter(|document| document.scope == Scope::Group) {
         for content in &document.sections {
@@ -93,22 +96,22 @@ fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
     let fields = plain_fields(entry);
     let (.., user) = forms::referenced_names(section, &fields)
         .into_iter()
-        .find(|(_, kind, _)| *kind == Named::User)?;
+        .find(|(_, kind, _)| *kind == NamedObject::User)?;
     creation_effects(section, &fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
         _ => None,
     })
 }
 
-fn seed_items(documents: &[Document], release: Known) -> Vec<Item> {
+fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<Item> {
     // What documents name, by kind: each name by its lower case.
-    let mut named: BTreeMap<Named, BTreeMap<String, String>> = BTreeMap::new();
+    let mut named: BTreeMap<NamedObject, BTreeMap<String, String>> = BTreeMap::new();
     // The projects that have each runner.
     let mut runners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for document in documents {
         for (section, fields) in document_entries(document) {
             for (_, kind, name) in forms::referenced_names(section, &fields) {
-                if kind == Named::Runner {
+                if kind == NamedObject::Runner {
                     runners.entry(name).or_default().insert(&document.path);
                 } else {
                     named.entry(kind).or_default().insert(name.to_lowercase(), name);
@@ -118,11 +121,12 @@ fn seed_items(documents: &[Document], release: Known) -> Vec<Item> {
     }
     for document in documents.iter().filter(|document| document.is_personal) {
         let owner = document.path.split('/').next().unwrap_or_default();
-        let users = named.entry(Named::User).or_default();
+        let users = named.entry(NamedObject::User).or_default();
         users.insert(owner.to_lowercase(), owner.to_owned());
     }
-    let [users, named_groups, named_projects] = [Named::User, Named::Group, Named::Project]
-        .map(|kind| named.remove(&kind).unwrap_or_default());
+    let [users, named_groups, named_projects] =
+        [NamedObject::User, NamedObject::Group, NamedObject::Project]
+            .map(|kind| named.remove(&kind).unwrap_or_default());
     let users = users.into_values().map(|name| vec![Item::value("username", name)]);
     let mut projects: Vec<_> = documents.iter().filter_map(seed_project).collect();
     let groups = seed_groups(documents, &projects, named_groups).map(|(path, visibility)| {
@@ -157,20 +161,20 @@ fn seed_items(documents: &[Document], release: Known) -> Vec<Item> {
 
 fn seed_list(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
     let rows: Vec<_> = rows.map(|items| (items, None)).collect();
-    (!rows.is_empty()).then(|| Item::new(name, Node::List(rows)))
+    (!rows.is_empty()).then(|| Item::new(name, OutputNode::List(rows)))
 }
 
 /// The groups of the seed, each with its visibility: those above seeded `projects`, those that apply
 /// does not create, those that are not exported, and others that are `named`.
 fn seed_groups(
-    documents: &[Document],
+    documents: &[ExportedDocument],
     projects: &[(String, Vec<Item>)],
     named: BTreeMap<String, String>,
 ) -> impl Iterator<Item = (String, Option<String>)> {
     // The groups above a seeded project must exist too, and be at least as visible.
     let above: BTreeSet<String> = projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
     let exported = documents.iter().filter(|document| document.scope == Scope::Group);
-    let exported: BTreeMap<String, &Document> =
+    let exported: BTreeMap<String, &ExportedDocument> =
         exported.map(|document| (document.path.to_lowercase(), document)).collect();
     let mut groups: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
     for (lower, document) in &exported {
@@ -199,7 +203,7 @@ fn seed_groups(
 /// often allow nobody to create projects, one with a field that waits for a branch or with entries that
 /// no request creates, or one with a path that is no longer valid for new projects. Where a guard would
 /// ask about something in a project that is not new, these entries are left to wait.
-fn seed_project(document: &Document) -> Option<(String, Vec<Item>)> {
+fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
     let branch = document.sections.iter().find_map(required_branch);
     let mut planted: Vec<_> =
         document.sections.iter().filter(|content| content.section.only_edits()).collect();
@@ -225,11 +229,11 @@ fn seed_project(document: &Document) -> Option<(String, Vec<Item>)> {
 
 /// Whether a guard asks before an entry is added to a project that is there already; not counted are
 /// runners, which a seeded project has.
-fn is_guarded(document: &Document) -> bool {
+fn is_guarded(document: &ExportedDocument) -> bool {
     document_entries(document).any(|(section, fields)| {
         let has_runner = forms::referenced_names(section, &fields)
             .into_iter()
-            .any(|(_, kind, _)| kind == Named::Runner);
+            .any(|(_, kind, _)| kind == NamedObject::Runner);
         let presets = |name: &str| preset::of(section, name, &document.path);
         let opened = risk::creation_risks(section, presets, &forms::plain(&fields));
         let mut effects = creation_effects(section, &fields).into_iter().chain(opened);
@@ -245,7 +249,7 @@ fn creation_effects(section: Section, fields: &Fields) -> Vec<Effect> {
 }
 
 /// The entries of a document, each with its section.
-fn document_entries(document: &Document) -> impl Iterator<Item = (Section, Fields)> {
+fn document_entries(document: &ExportedDocument) -> impl Iterator<Item = (Section, Fields)> {
     document.sections.iter().flat_map(|content| {
         let section = content.section;
         content.entries.iter().map(move |entry| (section, plain_fields(entry))).collect::<Vec<_>>()
@@ -262,7 +266,7 @@ fn required_branch(content: &DocSection) -> Option<Json> {
 }
 
 /// The visibility for the seed.
-fn seed_visibility(document: &Document) -> Option<String> {
+fn seed_visibility(document: &ExportedDocument) -> Option<String> {
     let mut all =
         document_entries(document).flat_map(|(section, fields)| creation_effects(section, &fields));
     all.find_map(|effect| match effect {

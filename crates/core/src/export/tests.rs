@@ -9,19 +9,19 @@ use crate::{
     cause::Parts,
     field::Tier,
     kind::{Facts, Target, Wanted, testing::object},
-    live::{Collection, Presence},
+    live::{LiveEntries, Presence},
     manifest::{self, Config},
     steps,
     value::Json,
 };
 
-fn settings(values: Values) -> Settings {
-    Settings {
+fn settings(values: Values) -> ExportSettings {
+    ExportSettings {
         values,
         defaults: true,
-        ..Settings::plain(
+        ..ExportSettings::plain(
             Caller { id: 1, username: "root".into(), administrator: true },
-            Known::NotAsked,
+            DetectedRelease::NotAsked,
         )
     }
 }
@@ -37,9 +37,9 @@ fn live_of(scope: Scope, path: &str, sections: &Json) -> Live {
     for of in catalogue::sections(scope).filter(|of| of.shape != Shape::Container) {
         let read = |raw: &Json| of.read(&object(raw.clone()), Wanted::All);
         let entries = match &sections[of.section] {
-            Json::Array(rows) => Collection::Written(rows.iter().map(read).collect()),
-            Json::Null => Collection::Written(Vec::new()),
-            one => Collection::One(Some(read(one).into())),
+            Json::Array(rows) => LiveEntries::Written(rows.iter().map(read).collect()),
+            Json::Null => LiveEntries::Written(Vec::new()),
+            one => LiveEntries::One(Some(read(one).into())),
         };
         live.sections.insert(of.section, entries);
     }
@@ -54,7 +54,7 @@ fn builder(values: Values, projects: &[(&str, Json)]) -> ExportBuilder {
     builder
 }
 
-fn texts(written: &Written) -> BTreeMap<&str, &str> {
+fn texts(written: &Export) -> BTreeMap<&str, &str> {
     written.files.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect()
 }
 
@@ -65,12 +65,12 @@ fn unread_sections_are_missing_and_hidden_ones_are_not() {
         Cause::from(Parts { message, operation, status, ..Parts::default() })
     };
     for (found, is_missing) in [
-        (Collection::Unreadable(refused(Some(403))), true),
-        (Collection::Unreadable(refused(Some(404))), true),
-        (Collection::Partial("the token's role is too low".into()), false),
-        (Collection::Unreadable(refused(Some(500))), true),
-        (Collection::Partial(refused(None)), true),
-        (Collection::Unreadable(Cause::new("no answer").transient()), true),
+        (LiveEntries::Unreadable(refused(Some(403))), true),
+        (LiveEntries::Unreadable(refused(Some(404))), true),
+        (LiveEntries::Partial("the token's role is too low".into()), false),
+        (LiveEntries::Unreadable(refused(Some(500))), true),
+        (LiveEntries::Partial(refused(None)), true),
+        (LiveEntries::Unreadable(Cause::new("no answer").transient()), true),
     ] {
         let mut live = live("acme/shop", &json!({}));
         live.sections.insert("variables", found);
@@ -126,7 +126,7 @@ fn an_entry_whose_needed_field_may_hold_a_credential_is_left_out() {
         for values in [Values::Plain, Values::None, Values::Env] {
             let sections = json!({"integrations": [wiki(url)]});
             let mut builder = builder(values, &[("acme/shop", sections)]);
-            let all: Vec<_> = builder.left_out().iter().map(Missing::clone).collect();
+            let all: Vec<_> = builder.left_out().iter().map(IncompleteRead::clone).collect();
             let what: Vec<_> = all.iter().map(|one| one.what.as_str()).collect();
             let expected = ["acme/shop#integrations/external-wiki"];
             assert_eq!(what, if is_left_out { &expected[..] } else { &[] }, "{values:?}");
@@ -179,7 +179,7 @@ fn references_have_stable_and_unique_names() {
         let written = builder(Values::Env, projects).finish();
         for (name, value) in &written.secrets {
             assert!(written.files.iter().any(|file| file.text.contains(&format!("env: {name}}}"))));
-            let is_shown = |file: &File| file.text.contains(value.expose());
+            let is_shown = |file: &ExportedFile| file.text.contains(value.expose());
             // One that the service never shows is empty.
             assert!(value.expose().is_empty() || !written.files.iter().any(is_shown));
         }
@@ -225,7 +225,7 @@ fn what_the_service_does_not_show_is_a_reference_without_a_value() {
         (true, vec!["ACME_SHOP__A", "ACME_SHOP__M_EXAMPLE_ORG"]),
     ] {
         let mut builder =
-            ExportBuilder::new(Settings { create, ..settings(Values::Env) }, BTreeSet::new());
+            ExportBuilder::new(ExportSettings { create, ..settings(Values::Env) }, BTreeSet::new());
         builder.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
         let written = builder.finish();
         assert_eq!(written.unshown.iter().map(String::as_str).collect::<Vec<_>>(), unshown);
@@ -267,7 +267,7 @@ fn a_refused_section_is_missing_left_out_or_noted() {
             let mut cause = Cause::new("refused");
             cause.status = Some(status);
             cause.withheld = (*sections == off).then_some(Withheld::SwitchedOff);
-            live.sections.insert(section, Collection::Unreadable(cause));
+            live.sections.insert(section, LiveEntries::Unreadable(cause));
             if let Presence::Here(_, facts) = &mut live.presence {
                 *facts = Facts { level, tier, ..facts.clone() };
             }
@@ -296,7 +296,7 @@ fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
         live.sections.retain(|name, _| *name == "settings");
         let mut cause = Cause::new("`push_rule` needs the premium tier").withheld(Withheld::Tier);
         cause.status = Some(404);
-        live.sections.insert("push_rule", Collection::Unreadable(cause));
+        live.sections.insert("push_rule", LiveEntries::Unreadable(cause));
         if let Presence::Here(_, facts) = &mut live.presence {
             facts.tier = tier;
         }
@@ -316,7 +316,7 @@ fn a_section_shown_by_another_project_is_not_above_the_tier() {
     let mut refused = live("acme/shop", &json!({}));
     let mut cause = Cause::new("refused");
     cause.status = Some(404);
-    refused.sections.insert("push_rule", Collection::Unreadable(cause));
+    refused.sections.insert("push_rule", LiveEntries::Unreadable(cause));
     let mut builder = builder(Values::Plain, &[]);
     builder.add(Scope::Project, "acme/shop", &refused, &Names::default());
     let rule = json!({"push_rule": {"deny_delete_tag": true}});
@@ -444,7 +444,7 @@ fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
     let mut builder = builder(Values::Env, &[]);
     builder.settings.create = true;
     builder.settings.rehearse = true;
-    builder.settings.release = Known::Is("18.2".parse().unwrap());
+    builder.settings.release = DetectedRelease::Is("18.2".parse().unwrap());
     for (path, sections) in &projects {
         builder.add(Scope::Project, path, &live(path, sections), &Names::default());
     }

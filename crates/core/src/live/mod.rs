@@ -16,14 +16,14 @@ use std::{
 use crate::{
     catalogue::copies::Copies,
     cause::Cause,
-    desired::{Container, State},
+    desired::{Container, EntryPresence},
     kind::{Entries, Facts, Id, LiveEntry, Names, Section, Target, forms},
     page::Complete,
-    release::Known,
+    release::DetectedRelease,
     value::Object,
 };
 
-pub use token::{BotOwner, Token};
+pub use token::{BotOwner, TokenProperties};
 
 /// The user of the token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,27 +42,27 @@ pub struct Live {
     /// Whether the container exists.
     pub presence: Presence,
     /// The declared sections, by name. A missing section was not read.
-    pub sections: BTreeMap<&'static str, Collection>,
+    pub sections: BTreeMap<&'static str, LiveEntries>,
     /// The ids of things that declared entries name.
     pub names: Names,
-    /// The answer to [`Question::Inherited`], once asked.
+    /// The answer to [`ExtraFact::Inherited`], once asked.
     pub inherited: Option<Inherited>,
-    /// The answer to [`Question::People`], once asked.
+    /// The answer to [`ExtraFact::People`], once asked.
     pub people: Option<Result<BTreeSet<u64>, Cause>>,
-    /// The answer to [`Question::InheritedBefore`], once asked.
+    /// The answer to [`ExtraFact::InheritedBefore`], once asked.
     pub inherited_before: Option<Inherited>,
-    /// The answer to [`Question::GroupAbove`], once asked.
+    /// The answer to [`ExtraFact::GroupAbove`], once asked.
     pub group_above: Option<Arc<Object>>,
-    /// The answers to [`Question::EntriesAbove`].
+    /// The answers to [`ExtraFact::EntriesAbove`].
     pub entries_above: EntriesAbove,
-    /// The answer to [`Question::Contents`], once asked: paths, each with its visibility.
+    /// The answer to [`ExtraFact::Contents`], once asked: paths, each with its visibility.
     pub contents: Option<Vec<(Arc<str>, String)>>,
-    /// The answer to [`Question::CallerAccess`], once asked.
+    /// The answer to [`ExtraFact::CallerAccess`], once asked.
     pub caller_access: Option<CallerAccess>,
     /// The projects below a group, if undeclared ones matter.
-    pub projects: Option<Result<Vec<Project>, Cause>>,
-    /// The answer to [`Question::Release`].
-    pub release: Known,
+    pub projects: Option<Result<Vec<ListedProject>, Cause>>,
+    /// The answer to [`ExtraFact::Release`].
+    pub release: DetectedRelease,
     /// When it was read.
     pub times: Times,
 }
@@ -112,7 +112,7 @@ impl Live {
             contents: None,
             caller_access: None,
             projects: None,
-            release: Known::NotAsked,
+            release: DetectedRelease::NotAsked,
             times: Times::at(now),
         }
     }
@@ -125,7 +125,7 @@ impl Live {
 
 /// A project below a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Project {
+pub struct ListedProject {
     /// Its full path.
     pub path: Arc<str>,
     /// Facts that its object shows.
@@ -134,7 +134,7 @@ pub struct Project {
 
 /// Facts that only some differences need. They are only read then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum ExtraFact {
     /// The levels of access that users have from the group above, at the declared path.
     Inherited,
     /// The users whom rules may name: who have access to the project, or maintain the group, from
@@ -209,7 +209,7 @@ pub enum Presence {
 
 /// The live entries of a section.
 #[derive(Clone)]
-pub enum Collection {
+pub enum LiveEntries {
     /// A list that was read to its end.
     Complete(Complete<LiveEntry>),
     /// A list in the container's own object. The service leaves out entries that the caller may not
@@ -228,7 +228,7 @@ pub enum Collection {
     Unreadable(Cause),
 }
 
-impl Collection {
+impl LiveEntries {
     /// The live entries, if the section was read.
     ///
     /// # Errors
@@ -294,14 +294,15 @@ pub fn without_copies<'l>(
 pub fn entry_ids(
     section: Section,
     container: &Container,
-    found: &Collection,
+    found: &LiveEntries,
 ) -> Result<Entries, Cause> {
     let live =
         without_copies(section, container, found.entries().map_err(Cause::clone)?).into_iter();
     let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(section.id_of(live)?))));
     let ids_by_name: BTreeMap<_, _> =
         live.clone().map(|(fields, id)| (section.name(fields), id)).collect();
-    let present = container.entries(section.section).filter(|entry| entry.state == State::Present);
+    let present =
+        container.entries(section.section).filter(|entry| entry.state == EntryPresence::Present);
     let present = present.filter_map(|entry| {
         let id = ids_by_name.get(&entry.key).cloned().unwrap_or_else(|| {
             let section = container.address().section(section.section);

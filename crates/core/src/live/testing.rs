@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{Caller, Collection, Live, Presence};
+use super::{Caller, Live, LiveEntries, Presence};
 use crate::{
     desired::{Container, DeclaredSection},
-    kind::{Facts, Place, Target, Wanted, testing::with_flags},
+    kind::{Facts, ReadSource, Target, Wanted, testing::with_flags},
     page,
-    release::{self, Known},
+    release::{self, DetectedRelease},
     value::{Json, Object},
 };
 
@@ -26,8 +26,8 @@ pub fn target(container: &Container) -> Target {
 
 /// The live state of `section`: an array, an object, or `null`. Only declared fields and those that
 /// `more` selects are read. Flags that edits repeat are off by default.
-pub fn collection(section: &DeclaredSection, raw: &Json, more: Wanted<'_>) -> Collection {
-    let of = section.of;
+pub fn collection(section: &DeclaredSection, raw: &Json, more: Wanted<'_>) -> LiveEntries {
+    let of = section.section;
     let mut declared: BTreeSet<_> = section.names().collect();
     let wanted = match more {
         Wanted::Only(more) => {
@@ -39,17 +39,17 @@ pub fn collection(section: &DeclaredSection, raw: &Json, more: Wanted<'_>) -> Co
     let read = |raw: &Object| of.read(raw, wanted);
     let object = |raw: &Json| with_flags(of, raw.as_object().cloned().unwrap_or_default());
     match (raw, of.home.place) {
-        (Json::Array(raw), Place::In(_)) => {
-            Collection::Within(raw.iter().map(|raw| read(&object(raw))).collect())
+        (Json::Array(raw), ReadSource::In(_)) => {
+            LiveEntries::Within(raw.iter().map(|raw| read(&object(raw))).collect())
         }
         (Json::Array(raw), _) => {
             let raw = page::whole(raw.iter().map(object).collect());
-            Collection::Complete(raw.map(|raw| read(&raw)))
+            LiveEntries::Complete(raw.map(|raw| read(&raw)))
         }
-        (Json::Null, Place::Part { .. }) => Collection::Within(Vec::new()),
-        (raw, Place::Part { .. }) => Collection::Within(vec![read(&object(raw))]),
-        (Json::Null, _) => Collection::One(None),
-        (raw, _) => Collection::One(Some(read(&object(raw)).into())),
+        (Json::Null, ReadSource::Part { .. }) => LiveEntries::Within(Vec::new()),
+        (raw, ReadSource::Part { .. }) => LiveEntries::Within(vec![read(&object(raw))]),
+        (Json::Null, _) => LiveEntries::One(None),
+        (raw, _) => LiveEntries::One(Some(read(&object(raw)).into())),
     }
 }
 
@@ -62,12 +62,12 @@ pub fn here(container: &Container, sections: &Json) -> Live {
 pub fn here_reading(container: &Container, sections: &Json, more: Wanted<'_>) -> Live {
     let facts = Facts { id: Some(1), ..Facts::default() };
     let sections = container.sections.iter().filter_map(|section| {
-        let name = section.of.section;
+        let name = section.section.section;
         Some((name, collection(section, sections.get(name)?, more)))
     });
     Live {
         sections: sections.collect(),
-        release: Known::Is(release::REFERENCE),
+        release: DetectedRelease::Is(release::REFERENCE),
         ..Live::of(Presence::Here(target(container), facts), Duration::ZERO)
     }
 }

@@ -29,7 +29,7 @@ const SOON: i64 = 7;
 
 /// The properties of a token, without the token itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Token {
+pub struct TokenProperties {
     /// Its name.
     pub name: String,
     /// Its scopes.
@@ -39,7 +39,7 @@ pub struct Token {
     pub expires_at: Option<Date>,
 }
 
-impl Token {
+impl TokenProperties {
     /// Reads a response; `None` if it does not describe a token.
     pub fn read(object: &Object) -> Option<Self> {
         let scopes = object.get("scopes")?.as_array()?;
@@ -87,7 +87,7 @@ impl Token {
 }
 
 /// The form in the head of a report.
-impl fmt::Display for Token {
+impl fmt::Display for TokenProperties {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "token `{}`, {}", self.name, self.scopes.join(" "))?;
         match self.expires_at {
@@ -130,9 +130,9 @@ mod tests {
 
     use super::*;
 
-    fn token(scopes: &[&str]) -> Token {
+    fn token(scopes: &[&str]) -> TokenProperties {
         let answer = json!({"id": 1, "name": "ci", "scopes": scopes, "expires_at": "2030-01-08"});
-        Token::read(answer.as_object().unwrap()).unwrap()
+        TokenProperties::read(answer.as_object().unwrap()).unwrap()
     }
 
     #[test]
@@ -169,11 +169,11 @@ mod tests {
             (json!("ü030-01-08"), None),
         ] {
             let answer = json!({"name": "ci", "scopes": [], "expires_at": text});
-            let token = Token::read(answer.as_object().unwrap()).unwrap();
+            let token = TokenProperties::read(answer.as_object().unwrap()).unwrap();
             assert_eq!(token.expires_at, expected, "{text}");
         }
         for wrong in [json!({}), json!({"name": "ci"}), json!({"name": 1, "scopes": []})] {
-            assert_eq!(Token::read(wrong.as_object().unwrap()), None, "{wrong}");
+            assert_eq!(TokenProperties::read(wrong.as_object().unwrap()), None, "{wrong}");
         }
     }
 

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    Surroundings,
+    LoadEnvironment,
     faults::{Findings, texts, words},
     lints::{self, Lint},
     read::files,
@@ -23,7 +23,7 @@ use crate::{
     address::{Address, Glob, GlobIndex, Globs},
     catalogue,
     desired::Container,
-    diagnostic::{Diagnostic, Diagnostics, FileName, Place},
+    diagnostic::{Diagnostic, Diagnostics, FileName, SourceLocation},
     field::Tier,
     release::{REFERENCE, Release},
     text::did_you_mean,
@@ -45,10 +45,10 @@ pub struct Config {
     pub version: u32,
     /// The service of the manifests.
     #[serde(default)]
-    pub service: Service,
+    pub service: ServiceConfig,
     /// Limits that stop a run before its first write.
     #[serde(default)]
-    pub guards: Guards,
+    pub guards: GuardConfig,
     /// The groups and projects that these manifests may declare, so that several repositories can
     /// share one service. Declaring anything else is an error. Default: everything.
     #[schemars(with = "Option<Vec<Managed>>")]
@@ -184,7 +184,7 @@ impl Config {
 /// The service of the manifests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Service {
+pub struct ServiceConfig {
     /// Its address, only to confirm it: a run with another service is refused.
     #[schemars(regex(pattern = "^https?://[^/?#@]+(/[^?#@]*)?$"), example = &"https://gitlab.example.org")]
     pub url: Option<String>,
@@ -224,18 +224,18 @@ impl ImportHosts {
 /// Limits that stop a run before its first write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Guards {
+pub struct GuardConfig {
     /// How many entries may be removed in one run.
-    pub removals: Limit,
+    pub removals: ChangeLimit,
     /// How many groups and projects may change in one run because of rules that include undeclared
     /// ones (`undeclared: include`). Default: 50, and a tenth of all; five may always change.
-    pub reach: Limit,
+    pub reach: ChangeLimit,
 }
 
 /// How much may change in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limit {
+pub struct ChangeLimit {
     /// The maximum number.
     #[schemars(range(max = 1_000_000))]
     pub count: Option<u32>,
@@ -248,7 +248,7 @@ pub struct Limit {
 /// the folder of the file, or `folder` if there is none.
 pub fn find(
     folder: &Path,
-    environment: &Surroundings,
+    environment: &LoadEnvironment,
     diagnostics: &mut Diagnostics,
 ) -> (PathBuf, Config) {
     let root = Root::find(folder, environment);
@@ -268,13 +268,13 @@ pub(super) fn load(
     match files::special_file_type(&path) {
         Ok(Some(what)) => {
             let message = format!("`{FILE}` must be a regular file, not {what}");
-            let other = Diagnostic::error("unreadable", message).at(Place::file(name));
+            let other = Diagnostic::error("unreadable", message).at(SourceLocation::file(name));
             diagnostics.push(other.help("put the file itself there, or remove it"));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED).exists() {
                 let message = format!("`{MISNAMED}` must be called `{FILE}`");
-                let at = Place::file(name.replace(FILE, MISNAMED));
+                let at = SourceLocation::file(name.replace(FILE, MISNAMED));
                 let misnamed = Diagnostic::error("unreadable", message).at(at);
                 let help = "rename the file; under this name its guards do not count";
                 diagnostics.push(misnamed.help(help));

@@ -9,18 +9,18 @@ use std::{
 };
 
 use super::{
-    Surroundings,
-    faults::{Finding, Findings, texts, words},
+    LoadEnvironment,
+    faults::{Findings, LocatedFault, texts, words},
     read::files,
     schema::{self, DESCRIPTION},
     surroundings::Root,
 };
 use crate::{
     catalogue::{Registry, description::DescribedKind},
-    diagnostic::{Diagnostic, Diagnostics, FileName, Place},
+    diagnostic::{Diagnostic, Diagnostics, FileName, SourceLocation},
     kind::Kind,
     text::escape,
-    yaml::{self, Data, Node},
+    yaml::{self, Node, NodeValue},
 };
 
 /// The built-in kinds and the kinds of the files `described`. `named` is the folder or file of
@@ -28,7 +28,7 @@ use crate::{
 pub fn load(
     described: &[PathBuf],
     named: Option<&Path>,
-    environment: &Surroundings,
+    environment: &LoadEnvironment,
     diagnostics: &mut Diagnostics,
 ) -> Registry {
     let root = named.map(|named| Root::find(files::folder_of(named), environment).folder);
@@ -38,7 +38,8 @@ pub fn load(
         let real = path.canonicalize();
         if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
             let message = "a description must not be in the folder of the manifests";
-            let inside = Diagnostic::error("kind-description-place", message).at(Place::file(name));
+            let inside =
+                Diagnostic::error("kind-description-place", message).at(SourceLocation::file(name));
             diagnostics.push(inside.help("keep it where only administrators of the service write"));
             return registry;
         }
@@ -94,7 +95,7 @@ fn make_kind(
         Err(faults) => {
             for fault in faults {
                 let at = find_range(document, &fault.at);
-                let finding = Finding::error("kind-description", fault.message, at);
+                let finding = LocatedFault::error("kind-description", fault.message, at);
                 findings.push(finding).help(fault.help);
             }
             None
@@ -115,8 +116,8 @@ fn find_range(document: &Node, pointer: &str) -> Range<usize> {
         };
     }
     match &node.data {
-        Data::Map(entries) => entries.first().map_or(key, |(first, _)| first.span.clone()),
-        Data::List(_) => key,
+        NodeValue::Map(entries) => entries.first().map_or(key, |(first, _)| first.span.clone()),
+        NodeValue::List(_) => key,
         _ => node.span.clone(),
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{
     layer::Trace,
-    read::document::{Body, Part, Section, State},
+    read::document::{DocumentSection, EntryState, LayerBody, SectionPart},
 };
 use crate::{
     catalogue, desired,
@@ -15,14 +15,14 @@ use crate::{
     origin::Origin,
     secret::{Reference, judge::mask_url},
     value::{Fields, Json, Value},
-    yaml::write::{self, Item, Node, nest},
+    yaml::write::{self, Item, OutputNode, nest},
 };
 
 impl Trace {
     /// The merged declaration as a document.
     pub fn to_yaml(&self) -> String {
         let merged = &self.merged;
-        let Body { unlisted, watch, .. } = &merged.body;
+        let LayerBody { unlisted, watch, .. } = &merged.body;
         let mut items = vec![
             Item::value("kind", merged.scope.document()),
             self.item_at("path", &*merged.path.value, &merged.path.origin),
@@ -37,7 +37,7 @@ impl Trace {
             let policies = unlisted.iter();
             let policies = policies
                 .map(|(name, policy)| self.item_at(*name, policy.value.word(), &policy.origin));
-            items.push(Item::new("unlisted", Node::Map(policies.collect())));
+            items.push(Item::new("unlisted", OutputNode::Map(policies.collect())));
         }
         write::document(&items)
     }
@@ -52,61 +52,65 @@ impl Trace {
             items.push(self.item_at("previously", paths, &first.origin));
         }
         if let Some(state) = &life.state {
-            let is_absent = state.value == desired::State::Absent;
+            let is_absent = state.value == desired::EntryPresence::Absent;
             let word = if is_absent { "absent" } else { "present" };
             items.push(self.item_at("state", word, &state.origin));
         }
         items
     }
 
-    fn section_item(&self, section: &Section) -> Item {
+    fn section_item(&self, section: &DocumentSection) -> Item {
         let (kind, mut hidden) = (section.kind, Vec::new());
         let node = match (kind.shape, section.parts.first()) {
-            (Shape::List, _) => {
-                Node::List(section.parts.iter().map(|part| self.entry_items(kind, part)).collect())
-            }
-            (Shape::Container, Some(part)) if part.state == State::Absent => {
-                Node::Value(false.into())
+            (Shape::List, _) => OutputNode::List(
+                section.parts.iter().map(|part| self.entry_items(kind, part)).collect(),
+            ),
+            (Shape::Container, Some(part)) if part.state == EntryState::Absent => {
+                OutputNode::Value(false.into())
             }
             (Shape::Container, Some(part)) if part.fields.keys().next().is_none() => {
-                Node::Value(true.into())
+                OutputNode::Value(true.into())
             }
-            (_, Some(part)) if part.state == State::Absent => Node::Value(Json::Null),
+            (_, Some(part)) if part.state == EntryState::Absent => OutputNode::Value(Json::Null),
             (Shape::Mapping | Shape::Container, Some(part)) => {
                 let (items, hidden_fields) = self.field_items(kind, part);
                 hidden = hidden_fields;
-                Node::Map(items)
+                OutputNode::Map(items)
             }
             (Shape::Switch, Some(part)) => {
                 let value = part.fields.get(kind.section).map(|field| written_json(&field.value));
-                Node::Value(value.unwrap_or_default())
+                OutputNode::Value(value.unwrap_or_default())
             }
-            (_, None) => Node::Map(Vec::new()),
+            (_, None) => OutputNode::Map(Vec::new()),
         };
         // If every value in it has a place, the section needs none.
         let is_alone = match &node {
-            Node::Value(_) => true,
-            Node::Map(items) => items.is_empty(),
-            Node::List(entries) => entries.is_empty(),
+            OutputNode::Value(_) => true,
+            OutputNode::Map(items) => items.is_empty(),
+            OutputNode::List(entries) => entries.is_empty(),
         };
         let beside = is_alone.then(|| self.describe_place(&section.origin));
         Item { above: hidden, beside, ..Item::new(kind.section, node) }
     }
 
     /// A list entry with its comment.
-    fn entry_items(&self, section: kind::Section, part: &Part) -> (Vec<Item>, Option<String>) {
+    fn entry_items(
+        &self,
+        section: kind::Section,
+        part: &SectionPart,
+    ) -> (Vec<Item>, Option<String>) {
         let (mut items, hidden) = self.field_items(section, part);
         let state = match part.state {
-            State::Present => None,
-            State::Absent => Some("absent"),
-            State::Unmanaged => Some("unmanaged"),
+            EntryState::Present => None,
+            EntryState::Absent => Some("absent"),
+            EntryState::Unmanaged => Some("unmanaged"),
         };
         items.extend(state.map(|state| self.item_at("state", state, &part.origin)));
         (items, (!hidden.is_empty()).then(|| hidden.join("; ")))
     }
 
     /// The fields of an entry, and the names of fields that are not shown.
-    fn field_items(&self, section: kind::Section, part: &Part) -> (Vec<Item>, Vec<String>) {
+    fn field_items(&self, section: kind::Section, part: &SectionPart) -> (Vec<Item>, Vec<String>) {
         let (mut items, mut extra, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
@@ -145,7 +149,7 @@ impl Trace {
             nest(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
         if !extra.is_empty() {
-            items.push(Item::new("extra", Node::Map(extra)));
+            items.push(Item::new("extra", OutputNode::Map(extra)));
         }
         (items, hidden)
     }
@@ -168,7 +172,7 @@ impl Trace {
                     let names: Vec<_> = names.iter().cloned().chain([name]).collect();
                     self.field_item(of, entry, &names, schema, value, origin)
                 });
-                Item::new(key, Node::Map(leaves.collect()))
+                Item::new(key, OutputNode::Map(leaves.collect()))
             }
             value => {
                 let deciding = self.deciding_origin(of.section, entry, names).unwrap_or(origin);

@@ -8,15 +8,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    check::{self, Context},
+    check::{self, CheckContext},
     faults::Faults,
-    layer::{Rules, find_references},
+    layer::{LayerRules, find_references},
     locate, parallel,
-    read::File,
+    read::ManifestFile,
 };
 use crate::{
     cause::Cause,
-    desired::{Ask, Desired, Roster, Treatment},
+    desired::{Desired, PathClass, Roster, RosterQuery},
     diagnostic::{Diagnostics, Severity},
     field::Scope,
     kind::Section,
@@ -27,18 +27,18 @@ use crate::{
 /// Rules that include undeclared groups and projects.
 #[derive(Debug)]
 pub struct Includes {
-    rules: Rules,
-    context: Context,
-    files: Vec<File>,
+    rules: LayerRules,
+    context: CheckContext,
+    files: Vec<ManifestFile>,
     /// The lower-case paths of everything declared, named or not.
     declared: BTreeSet<String>,
 }
 
 impl Includes {
     pub(super) fn new(
-        rules: Rules,
-        context: Context,
-        files: Vec<File>,
+        rules: LayerRules,
+        context: CheckContext,
+        files: Vec<ManifestFile>,
         declared: BTreeSet<String>,
     ) -> Option<Self> {
         let includes = rules.including_globs().next().is_some();
@@ -46,8 +46,8 @@ impl Includes {
     }
 
     /// The part of the service that must be listed, in addition to `desired`.
-    pub fn roster_request<'a>(&'a self, desired: &'a Desired) -> Ask<'a> {
-        Ask {
+    pub fn roster_request<'a>(&'a self, desired: &'a Desired) -> RosterQuery<'a> {
+        RosterQuery {
             globs: self.rules.including_globs().map(|(of, glob)| (of, glob.clone())).collect(),
             fields: self.declared_fields(),
             declared: &desired.containers,
@@ -84,17 +84,17 @@ impl Includes {
     }
 
     /// The class of `path` in the manifests. `desired` has the former paths of declared containers.
-    fn classify(&self, desired: &Desired, scope: Scope, path: &str) -> Treatment {
+    fn classify(&self, desired: &Desired, scope: Scope, path: &str) -> PathClass {
         let home = desired.moves.home(path);
         let lower = home.to_lowercase();
         if self.declared.contains(&lower) {
-            Treatment::Declared
+            PathClass::Declared
         } else if self.rules.including_rule(scope, &lower, true).is_some()
             && self.context.manages(&home)
         {
-            Treatment::Included
+            PathClass::Included
         } else {
-            Treatment::Other
+            PathClass::Other
         }
     }
 

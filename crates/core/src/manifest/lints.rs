@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     address::Glob,
-    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, codes},
+    diagnostic::{Diagnostic, Diagnostics, FileName, Severity, SourceLocation, codes},
     text::likely_candidates,
     yaml::Node,
 };
@@ -32,13 +32,13 @@ pub struct Lint {
     #[schemars(length(min = 1), example = &"legacy/**")]
     pub files: Option<String>,
     /// The level.
-    pub level: Level,
+    pub level: LintLevel,
 }
 
 /// The level of a warning, from the least strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum LintLevel {
     /// Not shown.
     Allow,
     /// Shown.
@@ -77,7 +77,7 @@ const WARNINGS: [&str; 20] = [
 
 /// The original warnings of manifests, each with its file and its level.
 #[derive(Debug, Default)]
-pub struct Warnings(Vec<(Diagnostic, String, Level)>);
+pub struct Warnings(Vec<(Diagnostic, String, LintLevel)>);
 
 /// Applies `lints` to the warnings of `diagnostics`. `paths` has the lower-case paths of the files,
 /// relative to the root.
@@ -108,7 +108,7 @@ pub(super) fn apply(
 
 impl Warnings {
     /// The place of the first one with this code.
-    pub(super) fn find_place(&self, code: &str) -> Option<Place> {
+    pub(super) fn find_place(&self, code: &str) -> Option<SourceLocation> {
         let found = self.0.iter().find(|(warning, ..)| warning.code == code);
         found.and_then(|(warning, ..)| warning.place.clone())
     }
@@ -138,19 +138,19 @@ fn compile_globs(lints: &[Lint]) -> Vec<Option<Glob>> {
 }
 
 /// The level in the last of `lints` that matches the code and the file.
-fn find_level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> Level {
+fn find_level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> LintLevel {
     let last = lints.iter().zip(globs).rfind(|(lint, glob)| {
         lint.code == code
             && (lint.files.is_none() || glob.as_ref().is_some_and(|glob| glob.matches(file)))
     });
-    last.map_or(Level::Warn, |(lint, _)| lint.level)
+    last.map_or(LintLevel::Warn, |(lint, _)| lint.level)
 }
 
-fn set_level(warning: Diagnostic, level: Level) -> Option<Diagnostic> {
+fn set_level(warning: Diagnostic, level: LintLevel) -> Option<Diagnostic> {
     match level {
-        Level::Allow => None,
-        Level::Warn => Some(warning),
-        Level::Deny => Some(Diagnostic { severity: Severity::Error, ..warning }),
+        LintLevel::Allow => None,
+        LintLevel::Warn => Some(warning),
+        LintLevel::Deny => Some(Diagnostic { severity: Severity::Error, ..warning }),
     }
 }
 

@@ -10,30 +10,34 @@ use std::{
 };
 
 use super::{
-    faults::{Faults, Finding, MOST, More, Part, Spot},
+    faults::{Faults, KeyPart, LocatedFault, MOST, More, NodePosition},
     mask::Quality,
     parallel::for_each,
-    read::{self, File},
+    read::{self, ManifestFile},
 };
 use crate::{
-    diagnostic::{Diagnostic, FileName, Place, Source},
+    diagnostic::{Diagnostic, FileName, SourceLocation, SourceText},
     steps,
-    yaml::{self, Data, Key, Node, Parsed},
+    yaml::{self, MappingKey, Node, NodeValue, Parsed},
 };
 
 /// For each file that was read: how many faults are shown already, and how many are not.
 pub(super) type Counts = BTreeMap<FileName, (usize, More)>;
 
 /// The faults with their places, without duplicates, and how many of each file are not shown.
-pub(super) fn place_faults(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<Diagnostic> {
+pub(super) fn place_faults(
+    faults: Faults,
+    mut counts: Counts,
+    files: &[ManifestFile],
+) -> Vec<Diagnostic> {
     let faults = limit_faults(faults.found, &mut counts);
-    let mut spots: BTreeMap<FileName, BTreeSet<&Spot>> = BTreeMap::new();
+    let mut spots: BTreeMap<FileName, BTreeSet<&NodePosition>> = BTreeMap::new();
     for fault in &faults {
         for spot in std::iter::once(&fault.at).chain(&fault.related) {
             spots.entry(spot.origin.file.clone()).or_default().insert(spot);
         }
     }
-    let places: BTreeMap<Spot, Place> =
+    let places: BTreeMap<NodePosition, SourceLocation> =
         for_each(spots.into_iter().collect(), |(name, spots)| find_places(&name, spots, files))
             .into_iter()
             .flatten()
@@ -47,8 +51,11 @@ pub(super) fn place_faults(faults: Faults, mut counts: Counts, files: &[File]) -
 
 /// The first faults of each file. A fault in an anchor that is merged into several places counts
 /// once.
-fn limit_faults(mut faults: Vec<Finding<Spot>>, counts: &mut Counts) -> Vec<Finding<Spot>> {
-    fn key(fault: &Finding<Spot>) -> impl Ord {
+fn limit_faults(
+    mut faults: Vec<LocatedFault<NodePosition>>,
+    counts: &mut Counts,
+) -> Vec<LocatedFault<NodePosition>> {
+    fn key(fault: &LocatedFault<NodePosition>) -> impl Ord {
         (&fault.at, fault.severity, fault.code, &fault.message)
     }
     faults.sort_by(|one, other| key(one).cmp(&key(other)));
@@ -74,11 +81,15 @@ fn limit_faults(mut faults: Vec<Finding<Spot>>, counts: &mut Counts) -> Vec<Find
 }
 
 /// The places of `spots` in the file `name`.
-fn find_places(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(Spot, Place)> {
+fn find_places(
+    name: &FileName,
+    spots: BTreeSet<&NodePosition>,
+    files: &[ManifestFile],
+) -> Vec<(NodePosition, SourceLocation)> {
     let file = files.binary_search_by(|file| file.name.cmp(name)).ok().map(|at| &files[at]);
     let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
     let parsed = yaml::parse(&text);
-    let mut source = Source::new(name.clone(), &text);
+    let mut source = SourceText::new(name.clone(), &text);
     read::hide_manifest_secrets(&mut source, &parsed, Quality::Doubtful);
     let positions = Positions::new(&parsed);
     let places = spots.into_iter().map(|spot| {
@@ -92,21 +103,21 @@ fn find_places(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(
     places.collect()
 }
 
-impl Spot {
+impl NodePosition {
     /// The range in a text with these positions.
-    fn find_range(&self, source: &Source<'_>, positions: &Positions<'_>) -> Range<usize> {
+    fn find_range(&self, source: &SourceText<'_>, positions: &Positions<'_>) -> Range<usize> {
         let at = source.offset(self.origin.line, self.origin.column);
         let Some((key, value)) = positions.keys.get(&at).copied() else {
             return positions.nodes.get(&at).map_or(at..at, |node| node.span.clone());
         };
         match &self.part {
-            Part::Key => key.span.clone(),
-            Part::Value => scalar_or_key_range(key, value),
-            Part::Inner(names) => {
+            KeyPart::Key => key.span.clone(),
+            KeyPart::Value => scalar_or_key_range(key, value),
+            KeyPart::Inner(names) => {
                 let inner = names.iter().try_fold((key, value), |(_, value), name| value.get(name));
                 inner.unwrap_or((key, value)).0.span.clone()
             }
-            Part::Within(inner_name) => {
+            KeyPart::Within(inner_name) => {
                 let mut mappings = std::iter::once(value).chain(value.items());
                 match mappings.find_map(|mapping| mapping.get(inner_name)) {
                     Some((key, value)) => scalar_or_key_range(key, value),
@@ -115,14 +126,14 @@ impl Spot {
                         .unwrap_or_else(|| scalar_or_key_range(key, value)),
                 }
             }
-            Part::Item(text) => find_item(value, text).unwrap_or(&key.span).clone(),
+            KeyPart::Item(text) => find_item(value, text).unwrap_or(&key.span).clone(),
         }
     }
 }
 
 /// The range of a field's value, or of its key if the value is not a scalar.
-fn scalar_or_key_range(key: &Key, value: &Node) -> Range<usize> {
-    if matches!(value.data, Data::List(_) | Data::Map(_) | Data::Null) {
+fn scalar_or_key_range(key: &MappingKey, value: &Node) -> Range<usize> {
+    if matches!(value.data, NodeValue::List(_) | NodeValue::Map(_) | NodeValue::Null) {
         key.span.clone()
     } else {
         value.span.clone()
@@ -141,7 +152,7 @@ fn find_item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
 #[derive(Default)]
 struct Positions<'p> {
     /// Each key with its value. Of merged ones, the outermost.
-    keys: HashMap<usize, (&'p Key, &'p Node)>,
+    keys: HashMap<usize, (&'p MappingKey, &'p Node)>,
     /// The outermost value.
     nodes: HashMap<usize, &'p Node>,
 }

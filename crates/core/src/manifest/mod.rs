@@ -32,24 +32,26 @@ mod surroundings;
 
 pub use config::{Config, Manages};
 pub use include::Includes;
-pub use layer::{Content, Effect, Layer, Link, Setting, Trace};
+pub use layer::{LayerEffect, LayerValue, Trace, TracedLayer, TracedSlot, TracedValue};
 pub use lints::{Lint, Warnings};
 pub use read::files::{MAX_FILE, MAX_FILES, MAX_TOTAL, RESERVED, folder_of, is_manifest_name};
 pub use report::counted;
-pub use surroundings::Surroundings;
+pub use surroundings::LoadEnvironment;
 
-use check::Context;
-use faults::{Finding, Findings, texts};
+use check::CheckContext;
+use faults::{Findings, LocatedFault, texts};
 use jiff::civil::Date;
 use mask::Quality;
-use read::{File, files};
+use read::{ManifestFile, files};
 use schema::Checker;
 use surroundings::Root;
 
 use crate::{
     address::Glob,
     desired::Desired,
-    diagnostic::{Diagnostic, Diagnostics, FileName, FilePaths, Place, Severity, Source},
+    diagnostic::{
+        Diagnostic, Diagnostics, FileName, FilePaths, Severity, SourceLocation, SourceText,
+    },
     field::{Field, Scope},
     secret::Secrets,
     value::Json,
@@ -84,7 +86,7 @@ pub struct Loaded {
 
 impl Loaded {
     /// Removes the warnings at places that are not `wanted`.
-    pub fn retain_warnings(&mut self, wanted: impl Fn(&Place) -> bool) {
+    pub fn retain_warnings(&mut self, wanted: impl Fn(&SourceLocation) -> bool) {
         let has_wanted_place =
             |diagnostic: &Diagnostic| diagnostic.place.as_ref().is_none_or(&wanted);
         self.diagnostics.retain(|of| of.severity == Severity::Error || has_wanted_place(of));
@@ -107,7 +109,7 @@ impl Loaded {
 }
 
 /// Reads all manifests that belong to `named`, a folder or a file, and their `undrift.yaml`.
-pub fn load(named: &Path, environment: &Surroundings) -> Loaded {
+pub fn load(named: &Path, environment: &LoadEnvironment) -> Loaded {
     load_with(named, environment, &Options::default())
 }
 
@@ -123,7 +125,7 @@ pub struct Options<'a> {
 }
 
 /// Loads with `options`.
-pub fn load_with(named: &Path, environment: &Surroundings, options: &Options<'_>) -> Loaded {
+pub fn load_with(named: &Path, environment: &LoadEnvironment, options: &Options<'_>) -> Loaded {
     let mut diagnostics = Diagnostics::default();
     let folder = files::folder_of(named);
     let root = Root::find(folder, environment);
@@ -137,7 +139,7 @@ pub fn load_with(named: &Path, environment: &Surroundings, options: &Options<'_>
     });
     let below_root = root_paths.collect::<Vec<_>>();
     let config = config::load(&root, Some(&below_root), &mut diagnostics);
-    let context = Context {
+    let context = CheckContext {
         tier: config.service.tier,
         manages: config.manages.clone(),
         release: config.service.release,
@@ -156,7 +158,8 @@ pub fn load_with(named: &Path, environment: &Surroundings, options: &Options<'_>
         paths.keys().cloned().zip(below_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        let place = Place::file(only.unwrap_or_else(|| environment.display_path(named).into()));
+        let place =
+            SourceLocation::file(only.unwrap_or_else(|| environment.display_path(named).into()));
         report_nothing_declared(warnings.find_place("idle-rule"), place, &mut diagnostics);
     }
     Loaded {
@@ -174,7 +177,11 @@ pub fn load_with(named: &Path, environment: &Surroundings, options: &Options<'_>
 }
 
 /// Reports that nothing is declared: that is probably a mistake, which "nothing to do" would hide.
-fn report_nothing_declared(idle_rule: Option<Place>, files: Place, diagnostics: &mut Diagnostics) {
+fn report_nothing_declared(
+    idle_rule: Option<SourceLocation>,
+    files: SourceLocation,
+    diagnostics: &mut Diagnostics,
+) {
     let (at, help) = match idle_rule {
         Some(rule) => (
             rule,
@@ -199,9 +206,9 @@ pub fn load_texts(
     config: &Config,
 ) -> Result<Desired, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let files = texts.into_iter().map(|(name, text)| File::of_text(name, text)).collect();
-    let config::Service { tier, release, .. } = config.service;
-    let context = Context { tier, manages: None, release, today, files: None };
+    let files = texts.into_iter().map(|(name, text)| ManifestFile::of_text(name, text)).collect();
+    let config::ServiceConfig { tier, release, .. } = config.service;
+    let context = CheckContext { tier, manages: None, release, today, files: None };
     let (desired, ..) = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
@@ -215,7 +222,7 @@ pub fn may_be_created(scope: Scope, path: &str) -> bool {
 /// are shown.
 pub fn hide_secrets(text: &str, plain: &BTreeSet<String>) -> String {
     let parsed = yaml::parse(text);
-    let mut source = Source::new("", text);
+    let mut source = SourceText::new("", text);
     read::hide_manifest_secrets(&mut source, &parsed, Quality::Loaded);
     source.shown(|hidden| {
         // A block text keeps its last line feed.
@@ -247,7 +254,7 @@ pub fn find_seed_faults(
         } else if let [document] = &parsed.documents[..] {
             drop(findings.add_schema(document, &Checker::new(schema)));
             if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
-                findings.push(Finding::error("value", message, at));
+                findings.push(LocatedFault::error("value", message, at));
             }
         } else {
             let at = parsed.documents.get(1).map_or(0, |second| second.span.start);
@@ -259,8 +266,8 @@ pub fn find_seed_faults(
 
 /// Reads, layers and checks `files`, and traces the containers at `traced`.
 fn read_layer_check(
-    files: Vec<File>,
-    context: Context,
+    files: Vec<ManifestFile>,
+    context: CheckContext,
     traced: &[Glob],
     diagnostics: &mut Diagnostics,
 ) -> (Desired, Option<Includes>, Vec<Trace>) {

@@ -15,14 +15,14 @@ use super::config::{FILE, MISNAMED};
 
 /// The working directory and the date.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct LoadEnvironment {
     /// The working directory. Relative paths are relative to the directory of the process.
     pub folder: PathBuf,
     /// Today, in UTC.
     pub today: Date,
 }
 
-impl Surroundings {
+impl LoadEnvironment {
     /// The working directory of this process, and today.
     pub fn of_process() -> Self {
         let folder = std::env::current_dir().unwrap_or_default();
@@ -58,7 +58,7 @@ enum FileNaming {
 impl Root {
     /// The root of the manifests in `named`: the closest folder with an `undrift.yaml`, searched
     /// upwards to the root of the repository.
-    pub(super) fn find(named: &Path, environment: &Surroundings) -> Self {
+    pub(super) fn find(named: &Path, environment: &LoadEnvironment) -> Self {
         let seen = FileNaming::Named(environment.display_path(named));
         let mut root = Self { folder: named.to_owned(), is_configured: false, naming: seen };
         let Ok(real) = named.canonicalize() else { return root };

@@ -12,12 +12,12 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, extend_closure, saved::Comparison};
+use super::{Plan, extend_closure, saved::PlanComparison};
 use crate::{
     address::{Address, is_literal},
     desired::{Acknowledgement, Guard, Moves},
-    diagnostic::{Diagnostic, Place},
-    diff::{Refusal, Step},
+    diagnostic::{Diagnostic, SourceLocation},
+    diff::{GuardRefusal, Step},
     live::Live,
     origin::Origin,
     text::{count, escape},
@@ -41,7 +41,7 @@ pub struct Policy<'s> {
     /// Nothing runs if anything is left out.
     pub all_or_nothing: bool,
     /// The comparison with a saved plan, if only the saved steps may run.
-    pub saved: Option<&'s Comparison>,
+    pub saved: Option<&'s PlanComparison>,
 }
 
 /// A plan from which everything that may not run was removed. Only [`Plan::approve`] makes one, and
@@ -69,7 +69,7 @@ impl Approved<'_> {
     }
 
     /// Whether `refusal`, by a guard of now, was already acknowledged when the plan was made.
-    pub fn acknowledges(&self, refusal: &Refusal) -> bool {
+    pub fn acknowledges(&self, refusal: &GuardRefusal) -> bool {
         self.plan.acknowledged.iter().any(|acknowledged| {
             acknowledged.refusal.guard == refusal.guard
                 && acknowledged.refusal.address == refusal.address
@@ -96,7 +96,7 @@ pub struct Blocked(pub String);
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Acknowledged {
     /// The refusal.
-    pub refusal: Refusal,
+    pub refusal: GuardRefusal,
     /// The reason written in the acknowledgement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -233,7 +233,7 @@ impl Plan {
     }
 
     /// The containers with steps that differ from the `saved` plan.
-    fn not_in_saved(&self, saved: Option<&Comparison>) -> BTreeSet<Arc<str>> {
+    fn not_in_saved(&self, saved: Option<&PlanComparison>) -> BTreeSet<Arc<str>> {
         let paths = self.steps.iter().map(|step| &step.address.path);
         paths
             .filter(|path| saved.is_some_and(|saved| !saved.agreed.contains(*path)))
@@ -243,7 +243,7 @@ impl Plan {
 }
 
 /// Whether an acknowledgement is about a refusal.
-fn is_about(ack: &Acknowledgement, refusal: &Refusal) -> bool {
+fn is_about(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     let is_named = || match &*refusal.address.path {
         EVERYTHING => ack.at.written() == EVERYTHING,
         // A glob within a glob: `acme/*` differs from `acme/**`.
@@ -262,7 +262,7 @@ fn is_about(ack: &Acknowledgement, refusal: &Refusal) -> bool {
 
 /// True if an acknowledgement applies to a refusal, given all that are `valid`. One with a number
 /// leaves refusals to others that name them.
-fn applies_to(ack: &Acknowledgement, refusal: &Refusal, valid: &[&Acknowledgement]) -> bool {
+fn applies_to(ack: &Acknowledgement, refusal: &GuardRefusal, valid: &[&Acknowledgement]) -> bool {
     is_about(ack, refusal)
         && (ack.at_most.is_none()
             || names_alone(ack, refusal)
@@ -270,7 +270,7 @@ fn applies_to(ack: &Acknowledgement, refusal: &Refusal, valid: &[&Acknowledgemen
 }
 
 /// True if an acknowledgement is for one refusal alone, with its address as printed.
-fn names_alone(ack: &Acknowledgement, refusal: &Refusal) -> bool {
+fn names_alone(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     ack.guard == refusal.guard
         && ack.at.written().to_lowercase() == refusal.address.to_string().to_lowercase()
 }
@@ -278,13 +278,13 @@ fn names_alone(ack: &Acknowledgement, refusal: &Refusal) -> bool {
 /// The reason why an acknowledgement does not count, if the matching refusals exceed its `at_most`.
 fn excess_of(
     ack: &Acknowledgement,
-    refusals: &[Refusal],
+    refusals: &[GuardRefusal],
     valid: &[&Acknowledgement],
 ) -> Option<String> {
     let most = ack.at_most?;
     let about: Vec<_> = refusals.iter().filter(|refusal| applies_to(ack, refusal, valid)).collect();
     // A refusal of the whole run is about the same objects again.
-    let (again, others): (Vec<&Refusal>, Vec<&Refusal>) =
+    let (again, others): (Vec<&GuardRefusal>, Vec<&GuardRefusal>) =
         about.iter().partition(|refusal| &*refusal.address.path == EVERYTHING);
     let again = again.iter().map(|refusal| refusal.objects).max();
     let others: usize = others.iter().map(|refusal| refusal.objects).sum();
@@ -300,7 +300,7 @@ fn excess_of(
 /// The reason why a glob that matches a refusal does not acknowledge it after a rename: otherwise a
 /// branch could choose by a rename which acknowledgements apply to it. A path without a wildcard
 /// leaves no choice.
-fn rename_conflict(ack: &Acknowledgement, refusal: &Refusal, moves: &Moves) -> Option<String> {
+fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves) -> Option<String> {
     let path = &refusal.address.path;
     let written = ack.at.written().split('#').next().unwrap_or_default();
     if refusal.guard == Guard::Reach || written.to_lowercase() == path.to_lowercase() {
@@ -324,7 +324,7 @@ fn rename_conflict(ack: &Acknowledgement, refusal: &Refusal, moves: &Moves) -> O
 fn warning(ack: &Acknowledgement, message: &str) -> Diagnostic {
     let warning = Diagnostic::warning("acknowledgement", message.to_owned());
     match &ack.origin {
-        Some(origin) => warning.at(Place::from(origin)),
+        Some(origin) => warning.at(SourceLocation::from(origin)),
         None => warning,
     }
 }

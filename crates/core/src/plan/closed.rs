@@ -51,7 +51,7 @@ impl ContainerPlanner<'_> {
         let why = needed.reason(self.declared.scope).to_owned();
         let note = Note::new(&self.at(section), Reason::Closed { why }, &section.origin);
         plan.findings.notes.push(note);
-        plan.shut.insert(section.of.section);
+        plan.shut.insert(section.section.section);
     }
 
     /// Turns what could not be compared into notes if it names entries of a section that a declared

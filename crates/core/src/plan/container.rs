@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
-    ContainerPlan, Settings,
+    ContainerPlan, PlanSettings,
     closed::{Switches, switch_effect},
     guard, order,
 };
@@ -11,23 +11,25 @@ use crate::{
     address::Address,
     catalogue,
     cause::Cause,
-    desired::{Container, DeclaredSection, State, subject},
+    desired::{Container, DeclaredSection, EntryPresence, subject},
     diff::{
-        self, Action, Context, Findings, Note, Problem, Reason, Step,
+        self, Action, DiffContext, Findings, Note, Problem, Reason, Step,
         texts::{self, words},
     },
     field::Scope,
-    kind::{Arrival, Capability, Effect, Facts, Names, Namespace, NamespaceOwner, Shape, Target},
+    kind::{
+        Arrival, Capability, Effect, Facts, LiveNamespace, Names, NamespaceOwner, Shape, Target,
+    },
     level::OWNER,
-    live::{Collection, Live, Presence, entry_ids},
-    release::Known,
+    live::{Live, LiveEntries, Presence, entry_ids},
+    release::DetectedRelease,
     text::escape,
     value::Json,
 };
 
 /// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
 /// plan is not complete: answer them and call again.
-pub fn container(declared: &Container, live: &Live, settings: &Settings) -> ContainerPlan {
+pub fn container(declared: &Container, live: &Live, settings: &PlanSettings) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
     let (address, names) = (declared.address(), collect_names(declared, live, settings));
     let nothing = Facts { is_empty: true, ..Facts::default() };
@@ -38,12 +40,12 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         Presence::Missing(target) => (Cow::Borrowed(target), &nothing),
         Presence::NoNamespace(group) => {
             let id = settings.created.id(Scope::Group, group);
-            let created = id.map(|id| Namespace { id, owner: NamespaceOwner::Group });
+            let created = id.map(|id| LiveNamespace { id, owner: NamespaceOwner::Group });
             (Cow::Owned(new(created)), &nothing)
         }
         _ => (Cow::Owned(new(None)), &nothing),
     };
-    let context = Context {
+    let context = DiffContext {
         target: &target,
         container: &address,
         caller: &settings.caller,
@@ -56,7 +58,9 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         group_above: live.group_above.as_deref(),
         groups: &settings.groups,
         release: match live.release {
-            Known::Hidden => settings.release.map_or(Known::Hidden, Known::Is),
+            DetectedRelease::Hidden => {
+                settings.release.map_or(DetectedRelease::Hidden, DetectedRelease::Is)
+            }
             release => release,
         },
         secrets: &settings.secrets,
@@ -74,7 +78,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
 }
 
 /// The ids of what the declarations name.
-fn collect_names(declared: &Container, live: &Live, settings: &Settings) -> Names {
+fn collect_names(declared: &Container, live: &Live, settings: &PlanSettings) -> Names {
     let mut names = live.names.with_created(&settings.created).with_caller(settings.caller.id);
     for section in catalogue::sections(declared.scope) {
         let Some(found) = live.sections.get(section.section) else { continue };
@@ -96,32 +100,32 @@ fn collect_names(declared: &Container, live: &Live, settings: &Settings) -> Name
 pub(super) struct ContainerPlanner<'a> {
     pub(super) declared: &'a Container,
     pub(super) live: &'a Live,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a PlanSettings,
     pub(super) address: &'a Address,
-    pub(super) context: Context<'a>,
+    pub(super) context: DiffContext<'a>,
 }
 
 impl ContainerPlanner<'_> {
     /// The address of a section.
     pub(super) fn at(&self, section: &DeclaredSection) -> Address {
-        self.address.section(section.of.section)
+        self.address.section(section.section.section)
     }
 
     /// Compares a section. Held differences are only watched.
     pub(super) fn compare(
         &self,
         section: &DeclaredSection,
-        found: &Collection,
+        found: &LiveEntries,
     ) -> Result<Findings, Cause> {
         let mut findings = diff::section(section, found, self.context)?;
-        self.settings.leave_held(section.of, &mut findings);
+        self.settings.leave_held(section.section, &mut findings);
         Ok(findings)
     }
 
     /// Plans a section that can be read only under `condition`. Held differences are only watched.
     pub(super) fn possible(&self, section: &DeclaredSection, condition: &'static str) -> Findings {
         let mut findings = diff::plan_possible(section, condition, self.context);
-        self.settings.leave_held(section.of, &mut findings);
+        self.settings.leave_held(section.section, &mut findings);
         findings
     }
 
@@ -191,19 +195,19 @@ impl ContainerPlanner<'_> {
         closed: (&Switches, bool),
         plan: &mut ContainerPlan,
     ) {
-        let unread = Collection::Unreadable(Cause::new("not read"));
-        let found = self.live.sections.get(section.of.section).unwrap_or(&unread);
+        let unread = LiveEntries::Unreadable(Cause::new("not read"));
+        let found = self.live.sections.get(section.section.section).unwrap_or(&unread);
         let mut findings = match self.compare(section, found) {
             Ok(findings) => findings,
             Err(reason) => return self.plan_unread(section, reason, closed, plan),
         };
         self.drop_with_parents(section, &mut findings, &plan.findings.steps);
-        if let (Shape::List, Ok(entries)) = (section.of.shape, found.entries()) {
+        if let (Shape::List, Ok(entries)) = (section.section.shape, found.entries()) {
             let (at, steps, limits) = (self.at(section), &findings.steps, &self.settings.limits);
             let refusal = guard::removals(&at, &section.origin, entries.len(), steps, limits);
             plan.findings.refusals.extend(refusal);
         }
-        plan.compared.insert(section.of.section);
+        plan.compared.insert(section.section.section);
         plan.findings.extend(findings);
     }
 
@@ -216,7 +220,7 @@ impl ContainerPlanner<'_> {
         (switches, is_archived): (&Switches, bool),
         plan: &mut ContainerPlan,
     ) {
-        let sets = section.of.home.closed_by.iter();
+        let sets = section.section.home.closed_by.iter();
         let mut lacked: Vec<_> =
             sets.filter_map(|set| switch_effect(set, switches, |name| self.is_off(name))).collect();
         lacked.extend(is_archived.then_some((Capability::Writable, true)));
@@ -242,7 +246,7 @@ impl ContainerPlanner<'_> {
     /// Whether `steps` remove copies of the parents of a section. A section that cannot be read
     /// must not prevent that.
     fn has_copied_parents(&self, section: &DeclaredSection, steps: &[Step]) -> bool {
-        let parent = section.of.home.parent.map(|parent| parent.section);
+        let parent = section.section.home.parent.map(|parent| parent.section);
         parent.is_some() && steps.iter().any(|s| s.is_copy && s.address.section == parent)
     }
 
@@ -272,7 +276,7 @@ impl ContainerPlanner<'_> {
         findings: &mut Findings,
         steps: &[Step],
     ) {
-        let Some(parent) = section.of.home.parent else { return };
+        let Some(parent) = section.section.home.parent else { return };
         let Some(of) = catalogue::section(self.declared.scope, parent.section) else { return };
         let live = steps
             .iter()
@@ -290,7 +294,7 @@ impl ContainerPlanner<'_> {
             let above = step.live_entry().and_then(|live| live.fields.raw().get(parent.field));
             !above.and_then(Json::as_str).is_some_and(|name| gone.contains(name))
         });
-        for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
+        for entry in section.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
             let named = entry.fields.get(parent.field);
             let named = named.as_ref().and_then(|named| named.value.text());
             if let Some(name) = named.filter(|name| gone.contains(*name)) {
@@ -360,10 +364,10 @@ impl ContainerPlanner<'_> {
     /// counts as it is live.
     pub(super) fn effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
         self.ordered_sections().flat_map(|section| {
-            let name = section.of.section;
+            let name = section.section.section;
             let effects = match self.live.sections.get(name) {
-                Some(Collection::One(Some(live))) if self.is_held(section) => {
-                    section.of.rules().effects(None, live.fields.raw(), live.fields.raw())
+                Some(LiveEntries::One(Some(live))) if self.is_held(section) => {
+                    section.section.rules().effects(None, live.fields.raw(), live.fields.raw())
                 }
                 _ => self.declared_effects(section),
             };
@@ -372,8 +376,8 @@ impl ContainerPlanner<'_> {
     }
 
     fn declared_effects(&self, section: &DeclaredSection) -> Vec<Effect> {
-        match self.live.sections.get(section.of.section) {
-            Some(Collection::One(Some(live))) => section.effects_on(live),
+        match self.live.sections.get(section.section.section) {
+            Some(LiveEntries::One(Some(live))) => section.effects_on(live),
             _ => Vec::new(),
         }
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::{ContainerPlan, container::ContainerPlanner, guard, order};
 use crate::{
     catalogue::{self, constraints},
-    desired::{Creation, Declared, DeclaredSection, Entry},
-    diff::{self, Action, Context, Note, Problem, Reason, Step, Support},
+    desired::{CreationPolicy, Declared, DeclaredSection, DesiredEntry},
+    diff::{self, Action, DiffContext, Note, Problem, Reason, Step, Support},
     field::Scope,
-    kind::{Call, Capability, Effect, Section, Shape, calls::Act, forms},
-    live::{Collection, Question},
+    kind::{Capability, Effect, PlannedCall, Section, Shape, calls::CallPurpose, forms},
+    live::{ExtraFact, LiveEntries},
     origin::Sourced,
     value::{Fields, Object, Value},
 };
@@ -18,9 +18,9 @@ impl ContainerPlanner<'_> {
     /// Plans a missing container.
     pub(super) fn plan_missing(&self, plan: &mut ContainerPlan) {
         match &self.declared.create {
-            Creation::Allowed(create) => self.plan_creation(create, plan),
-            Creation::Unselected { .. } => plan.close(self.missing_problem(true)),
-            Creation::Forbidden => plan.close(self.missing_problem(false)),
+            CreationPolicy::Allowed(create) => self.plan_creation(create, plan),
+            CreationPolicy::Unselected { .. } => plan.close(self.missing_problem(true)),
+            CreationPolicy::Forbidden => plan.close(self.missing_problem(false)),
         }
     }
 
@@ -32,19 +32,22 @@ impl ContainerPlanner<'_> {
             Err(problem) => return plan.close(*problem),
         }
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
-        let inside = ContainerPlanner { context: Context { is_empty, ..self.context }, ..*self };
-        for section in self.ordered_sections().filter(|section| !section.of.comes_with_container())
+        let inside =
+            ContainerPlanner { context: DiffContext { is_empty, ..self.context }, ..*self };
+        for section in
+            self.ordered_sections().filter(|section| !section.section.comes_with_container())
         {
             let is_off = |feature: &&'static str| {
                 plan.steps.iter().any(|step| step.takes(Capability::Feature(feature)))
             };
-            let mut sets = section.of.home.closed_by.iter();
+            let mut sets = section.section.home.closed_by.iter();
             if let Some(set) = sets.find(|set| set.iter().all(is_off)) {
                 self.close(section, Capability::Feature(set[0]), plan);
                 continue;
             }
             // The section is empty, but ids of the users that it names may be unknown.
-            let found = self.live.sections.get(section.of.section).unwrap_or(&Collection::Fresh);
+            let found =
+                self.live.sections.get(section.section.section).unwrap_or(&LiveEntries::Fresh);
             let comes_along = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
             if comes_along && found.entries().is_ok() {
                 let condition = "unless the source of the project already has it";
@@ -110,7 +113,7 @@ impl ContainerPlanner<'_> {
         }
         let after = forms::plain(&values);
         let effects_of = |section: Section| section.rules().effects(None, &Object::new(), &after);
-        let along = self.sections_in_create().flat_map(|section| effects_of(section.of));
+        let along = self.sections_in_create().flat_map(|section| effects_of(section.section));
         let effects = std::iter::once(Effect::provides(Capability::Exists))
             .chain(along.filter(|effect| match effect {
                 Effect::Capability { what: Capability::Feature(_), before, .. } => *before,
@@ -123,7 +126,7 @@ impl ContainerPlanner<'_> {
 
     /// The sections that the creating request sets too.
     fn sections_in_create(&self) -> impl Iterator<Item = &DeclaredSection> {
-        self.ordered_sections().filter(|section| section.of.comes_with_container())
+        self.ordered_sections().filter(|section| section.section.comes_with_container())
     }
 
     /// All fields of the creating request: those of `create`, and those of sections set with it.
@@ -134,14 +137,14 @@ impl ContainerPlanner<'_> {
         let (itself, _) = catalogue::container(self.declared.scope);
         let create_fields = create.iter().map(|(name, field)| (name, (itself, field)));
         let along = self.sections_in_create().flat_map(|section| {
-            let met = |entry: &Entry| {
-                forms::resolve_conditions(section.of, &entry.values(), &Object::new())
+            let met = |entry: &DesiredEntry| {
+                forms::resolve_conditions(section.section, &entry.values(), &Object::new())
             };
             section.entries.iter().flat_map(move |entry| {
                 let mut met = met(entry).unwrap_or_default();
                 entry.fields.iter().map(move |(name, field)| {
                     let value = met.remove(name).unwrap_or(field.value);
-                    (name, (section.of, Sourced { value, ..field }))
+                    (name, (section.section, Sourced { value, ..field }))
                 })
             })
         });
@@ -166,7 +169,7 @@ impl ContainerPlanner<'_> {
             Support::Unfit(limit) => (Some(limit), &of_section),
             support => {
                 if support == Support::Depends {
-                    plan.findings.ask(Question::Release);
+                    plan.findings.ask(ExtraFact::Release);
                 }
                 (context.group_limit(section, name, &field.value, &mut plan.findings), &of_section)
             }
@@ -195,11 +198,12 @@ impl ContainerPlanner<'_> {
         &self,
         values: &Fields,
         fields: &BTreeMap<&str, (Section, Sourced<Value>)>,
-    ) -> Result<Vec<Call>, Box<Problem>> {
-        let mut calls = self.container_calls(Act::Create(values), self.context.target, |name| {
-            let origin = fields.get(name).map(|(_, field)| &field.origin);
-            origin.unwrap_or(&self.declared.origin).clone()
-        })?;
+    ) -> Result<Vec<PlannedCall>, Box<Problem>> {
+        let mut calls =
+            self.container_calls(CallPurpose::Create(values), self.context.target, |name| {
+                let origin = fields.get(name).map(|(_, field)| &field.origin);
+                origin.unwrap_or(&self.declared.origin).clone()
+            })?;
         for (neutral, name) in &self.settings.hosts {
             for call in &mut calls {
                 call.request = call.request.clone().rename(neutral, name);

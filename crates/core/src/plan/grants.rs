@@ -13,15 +13,15 @@ use super::{
 use crate::{
     address::Address,
     catalogue::{self, shares},
-    desired::{self, DeclaredSection, Entry, State, Unlisted, subject},
+    desired::{self, DeclaredSection, DesiredEntry, EntryPresence, Unlisted, subject},
     diff::{
         Action, Findings, Held, Note, Problem, Reason, Step,
         texts::{self, words},
     },
-    field::{Compare, Named, Scope},
+    field::{Compare, NamedObject, Scope},
     kind::{Capability, Effect, Id, LiveEntry, Section, forms, visibility_rank},
-    level::{DEVELOPER, Level, MAINTAINER},
-    live::{Collection, Presence, Question},
+    level::{AccessLevel, DEVELOPER, MAINTAINER},
+    live::{ExtraFact, LiveEntries, Presence},
     text::escape,
 };
 
@@ -35,7 +35,8 @@ impl ContainerPlanner<'_> {
             return;
         }
         let shut = plan.shut.clone();
-        let open = self.ordered_sections().filter(|section| !shut.contains(section.of.section));
+        let open =
+            self.ordered_sections().filter(|section| !shut.contains(section.section.section));
         for section in open {
             let Some(supposed) = self.without_grants(section, &gone) else { continue };
             let mut watched = supposed.watched.iter();
@@ -55,28 +56,34 @@ impl ContainerPlanner<'_> {
     }
 
     /// The group or user that may lose grants with `step` without losing access.
-    fn grant_loser(&self, step: &Step) -> Option<(Named, u64)> {
+    fn grant_loser(&self, step: &Step) -> Option<(NamedObject, u64)> {
         let stays = step.provides(Capability::People);
         match step.action {
-            Action::Delete if stays => Some((Named::User, step.live_id()?)),
-            _ if step.replaces && self.is_of_group(step) => Some((Named::Group, step.live_id()?)),
+            Action::Delete if stays => Some((NamedObject::User, step.live_id()?)),
+            _ if step.replaces && self.is_of_group(step) => {
+                Some((NamedObject::Group, step.live_id()?))
+            }
             _ => None,
         }
     }
 
     /// The differences of a section if its grants to `gone` were lost; `None` if it names nobody,
     /// or was not read.
-    fn without_grants(&self, section: &DeclaredSection, gone: &[(Named, u64)]) -> Option<Findings> {
-        let names_people = section.of.home.names_people;
-        let found = self.live.sections.get(section.of.section).filter(|_| names_people)?;
-        let table = section.of.table();
+    fn without_grants(
+        &self,
+        section: &DeclaredSection,
+        gone: &[(NamedObject, u64)],
+    ) -> Option<Findings> {
+        let names_people = section.section.home.names_people;
+        let found = self.live.sections.get(section.section.section).filter(|_| names_people)?;
+        let table = section.section.table();
         let without = |entry: &LiveEntry| {
             gone.iter().fold(entry.clone(), |entry, (named, id)| {
                 entry.without_grants(table, *named, &[*id])
             })
         };
         let supposed = found.entries().ok()?.iter().map(without).collect();
-        self.compare(section, &Collection::Written(supposed)).ok()
+        self.compare(section, &LiveEntries::Written(supposed)).ok()
     }
 
     /// Refuses steps that name someone whom the service does not take: in a project, a group whose share, declared
@@ -88,7 +95,7 @@ impl ContainerPlanner<'_> {
             return;
         }
         // Of the others, no level decides.
-        let decisive = self.declared.scope.of(Named::User, Named::Group);
+        let decisive = self.declared.scope.of(NamedObject::User, NamedObject::Group);
         let levels = self.declared_and_live_levels(decisive);
         let within = format!("{}/", self.address.path.to_lowercase());
         for step in std::mem::take(&mut plan.findings.steps) {
@@ -104,26 +111,28 @@ impl ContainerPlanner<'_> {
                 };
                 let level = levels.get(id).filter(|_| *of == decisive);
                 let texts = match (self.declared.scope, of, level) {
-                    (Scope::Group, Named::Group, _) => {
+                    (Scope::Group, NamedObject::Group, _) => {
                         let home = self.settings.moves.home(name).to_lowercase();
                         if home.starts_with(&within) {
                             continue;
                         }
                         texts::GROUP_OUTSIDE
                     }
-                    (Scope::Group, Named::User, Some(level)) if level.number < MAINTAINER => {
+                    (Scope::Group, NamedObject::User, Some(level)) if level.number < MAINTAINER => {
                         // A group above may give more, and so may a share.
                         if self.context.has_group_above()
-                            || !self.declared_and_live_levels(Named::Group).is_empty()
+                            || !self.declared_and_live_levels(NamedObject::Group).is_empty()
                         {
                             continue;
                         }
                         texts::LOW_MEMBER
                     }
-                    (Scope::Project, Named::Group, Some(level)) if level.number < DEVELOPER => {
+                    (Scope::Project, NamedObject::Group, Some(level))
+                        if level.number < DEVELOPER =>
+                    {
                         texts::LOW_SHARE
                     }
-                    (Scope::Project, Named::Group, None)
+                    (Scope::Project, NamedObject::Group, None)
                         if id.known().is_none()
                             || step.possible.is_none() && self.knows_shares(&mut plan.findings) =>
                     {
@@ -149,7 +158,7 @@ impl ContainerPlanner<'_> {
             _ if !matches!(self.live.presence, Presence::Here(..)) => true,
             Some(shares) => shares.entries().is_ok(),
             None => {
-                findings.ask(Question::Shares);
+                findings.ask(ExtraFact::Shares);
                 false
             }
         }
@@ -179,7 +188,7 @@ impl ContainerPlanner<'_> {
         let mut asks = false;
         let steps = plan.findings.steps.iter_mut().filter(|step| step.possible.is_none());
         for effect in steps.flat_map(|step| &mut step.effects) {
-            let Effect::NeedsAccess { of: Named::User, id: Id::Known(id), outsider } = effect
+            let Effect::NeedsAccess { of: NamedObject::User, id: Id::Known(id), outsider } = effect
             else {
                 continue;
             };
@@ -187,13 +196,13 @@ impl ContainerPlanner<'_> {
                 _ if inside.contains(id) => {}
                 None => asks = true,
                 Some(Ok(_)) => {
-                    *outsider = self.context.names.name(Named::User, *id).map(str::to_owned);
+                    *outsider = self.context.names.name(NamedObject::User, *id).map(str::to_owned);
                 }
                 Some(Err(_)) => {}
             }
         }
         if asks {
-            plan.findings.ask(Question::People);
+            plan.findings.ask(ExtraFact::People);
         }
     }
 
@@ -202,13 +211,16 @@ impl ContainerPlanner<'_> {
         let mut steps = plan.findings.steps.iter_mut().filter(|step| step.scope == Scope::Group);
         let Some(step) = steps.find(|step| narrows(step)) else { return };
         let Some(contents) = &self.live.contents else {
-            return plan.findings.ask(Question::Contents);
+            return plan.findings.ask(ExtraFact::Contents);
         };
         let Some((_, most)) = visibility(step) else { return };
-        step.effects.extend(contents.iter().filter_map(|(path, visibility)| {
-            let rank = visibility_rank(visibility).filter(|rank| *rank > most)?;
-            Some(Effect::Contains { path: self.settings.moves.home(path), rank })
-        }));
+        for effect in &mut step.effects {
+            let Effect::Visibility { more_visible, .. } = effect else { continue };
+            more_visible.extend(contents.iter().filter_map(|(path, visibility)| {
+                let rank = visibility_rank(visibility).filter(|rank| *rank > most)?;
+                Some((self.settings.moves.home(path), rank))
+            }));
+        }
     }
 
     /// Reports rules that name someone whose access this run takes away: the service then takes them
@@ -251,7 +263,7 @@ impl ContainerPlanner<'_> {
             }));
         }
         if asks {
-            plan.findings.ask(Question::Inherited);
+            plan.findings.ask(ExtraFact::Inherited);
         }
         plan.findings.problems.extend(found);
     }
@@ -259,11 +271,11 @@ impl ContainerPlanner<'_> {
     /// The rules that name users whose access no group above declares, by username.
     pub(super) fn user_rules(&self) -> Vec<(String, UserRule)> {
         let members: BTreeSet<_> = desired::members(self.declared).collect();
-        let rule = |section: &DeclaredSection, (named, name): Grantee, rule: &Entry| {
+        let rule = |section: &DeclaredSection, (named, name): Grantee, rule: &DesiredEntry| {
             let is_given = self.settings.groups.has_member_above(&self.address.path, &name);
             let is_member = members.contains(&*name);
             let address = section.address_of(rule, self.address);
-            let is_open = named == Some(Named::User) && !is_given;
+            let is_open = named == Some(NamedObject::User) && !is_given;
             is_open.then_some((name, UserRule { address, is_member }))
         };
         let rules = self.ordered_sections().flat_map(|section| {
@@ -273,7 +285,7 @@ impl ContainerPlanner<'_> {
     }
 
     /// The levels of the container's members or shares with groups, by id, where they are declared or were read.
-    fn declared_and_live_levels(&self, named: Named) -> BTreeMap<Id, Level> {
+    fn declared_and_live_levels(&self, named: NamedObject) -> BTreeMap<Id, AccessLevel> {
         let mut levels = BTreeMap::new();
         for section in catalogue::sections(self.declared.scope) {
             let Some((identity, _)) = subject(section).filter(|of| of.1 == named) else { continue };
@@ -283,17 +295,17 @@ impl ContainerPlanner<'_> {
                 |entry| {
                     Some((
                         Id::Known(entry.id()?),
-                        Level::parse(entry.fields.raw().get(level.name)?)?,
+                        AccessLevel::parse(entry.fields.raw().get(level.name)?)?,
                     ))
                 },
             ));
             let declared = self.declared.entries(section.section);
-            let declared = declared.filter(|entry| entry.state == State::Present);
+            let declared = declared.filter(|entry| entry.state == EntryPresence::Present);
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(identity)?.value;
                 let id = self.context.names.id(named, name.text()?)?;
                 let level = entry.fields.get(level.name)?.value;
-                Some((id, Level::parse(level.plain()?)?))
+                Some((id, AccessLevel::parse(level.plain()?)?))
             }));
         }
         levels
@@ -340,10 +352,11 @@ impl ContainerPlanner<'_> {
             let name = section.name(entry.fields.raw());
             let entry_declared = declared.entry(&name);
             let stays = match entry_declared {
-                Some(entry_declared) => entry_declared.state == State::Present,
+                Some(entry_declared) => entry_declared.state == EntryPresence::Present,
                 None => declared.unlisted.value != Unlisted::Delete,
             };
-            let stripped = entry.without_grants(section.table(), Named::Group, &[group]).fields;
+            let stripped =
+                entry.without_grants(section.table(), NamedObject::Group, &[group]).fields;
             let is_declared = |field: &String| {
                 entry_declared
                     .is_some_and(|entry_declared| entry_declared.fields.contains_key(field))
@@ -361,8 +374,8 @@ impl ContainerPlanner<'_> {
     /// Whether the identity of the entry of `step` is the group in it.
     fn is_of_group(&self, step: &Step) -> bool {
         let section = step.address.section.and_then(|name| self.declared.section(name));
-        let subject = section.and_then(|section| subject(section.of));
-        subject.is_some_and(|(_, named)| named == Named::Group)
+        let subject = section.and_then(|section| subject(section.section));
+        subject.is_some_and(|(_, named)| named == NamedObject::Group)
     }
 }
 
@@ -376,7 +389,7 @@ pub(super) struct UserRule {
 }
 
 /// A user or group, or a deploy key, by its name in lower case.
-pub type Grantee = (Option<Named>, String);
+pub type Grantee = (Option<NamedObject>, String);
 
 /// The one whose access `step` takes away or reduces, or the deploy key that it changes.
 pub fn loses_access(step: &Step) -> Option<Grantee> {
@@ -397,16 +410,18 @@ pub fn loses_access(step: &Step) -> Option<Grantee> {
 }
 
 /// The users, groups and deploy keys that rules in `section` name, each with its rule.
-pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &Entry)> {
-    let names_people = section.of.home.names_people;
-    let rules =
-        section.entries.iter().filter(move |rule| names_people && rule.state == State::Present);
+pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &DesiredEntry)> {
+    let names_people = section.section.home.names_people;
+    let rules = section
+        .entries
+        .iter()
+        .filter(move |rule| names_people && rule.state == EntryPresence::Present);
     rules.flat_map(|rule| {
         let values = rule.values();
-        let people = forms::referenced_names(section.of, &values).into_iter();
+        let people = forms::referenced_names(section.section, &values).into_iter();
         let people = people.map(|(_, named, name)| (Some(named), name.to_lowercase()));
         let fields = forms::plain(&values);
-        let keys = forms::referenced_entries(section.of, &fields);
+        let keys = forms::referenced_entries(section.section, &fields);
         let keys = keys.filter_map(|(_, title)| Some((None, title.as_str()?.to_lowercase())));
         let named: BTreeSet<_> = people.chain(keys).collect();
         named.into_iter().map(move |who| (who, rule))

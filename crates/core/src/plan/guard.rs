@@ -16,10 +16,10 @@ use crate::{
     address::{Address, group_of},
     cause::Cause,
     desired::{Container, DeclaredSection, Guard},
-    diff::{Action, Context, Findings, Incomplete, Refusal, Step},
+    diff::{Action, DiffContext, Findings, GuardRefusal, Incomplete, Step},
     kind::{Effect, RefRule, Risk, WeakerProtection, weaker},
-    level::{Level, MAINTAINER, OWNER},
-    live::{Caller, Inherited, Live, Question},
+    level::{AccessLevel, MAINTAINER, OWNER},
+    live::{Caller, ExtraFact, Inherited, Live},
     origin::Origin,
     text::{count, escape},
 };
@@ -68,7 +68,7 @@ pub(super) fn removals(
     live: usize,
     steps: &[Step],
     limits: &Limits,
-) -> Option<Refusal> {
+) -> Option<GuardRefusal> {
     let removed = steps.iter().filter(is_removal).count();
     let added = steps.iter().filter(|step| step.action == Action::Create).count();
     let copies = steps.iter().filter(|step| step.is_copy).count();
@@ -91,18 +91,18 @@ pub(super) fn removals(
     } else {
         return None;
     };
-    Some(Refusal::new(Guard::Removals, address, reason, removed, origin))
+    Some(GuardRefusal::new(Guard::Removals, address, reason, removed, origin))
 }
 
 /// Refuses too many removals in the whole plan.
-pub(super) fn whole(steps: &[&Step]) -> Option<Refusal> {
+pub(super) fn whole(steps: &[&Step]) -> Option<GuardRefusal> {
     let removed = steps.iter().copied().filter(is_removal).count();
     let first = steps.iter().copied().find(is_removal)?;
     (removed > MOST_OF_ALL).then(|| {
         let reason =
             format!("would remove {} in all; the limit is {MOST_OF_ALL}; acknowledged with `**`, so are all other removals", count(removed, "entry"));
         let everything = Address::container(EVERYTHING.into());
-        Refusal::new(Guard::Removals, &everything, reason, removed, &first.origin)
+        GuardRefusal::new(Guard::Removals, &everything, reason, removed, &first.origin)
     })
 }
 
@@ -114,7 +114,7 @@ pub(super) fn reach(
     all: usize,
     changed: usize,
     limits: &Limits,
-) -> Option<Refusal> {
+) -> Option<GuardRefusal> {
     let limit = if changed > limits.count {
         limits.count.to_string()
     } else if changed > REACHED && changed as f64 > all as f64 * limits.share {
@@ -126,7 +126,7 @@ pub(super) fn reach(
         "would change {changed} of {all} undeclared groups or projects that the rule includes; the limit is {limit}"
     );
     let address = Address::container(by.clone());
-    Some(Refusal::new(Guard::Reach, &address, reason, changed, origin))
+    Some(GuardRefusal::new(Guard::Reach, &address, reason, changed, origin))
 }
 
 /// A change of the access of a user, or of the group with which the container is shared.
@@ -142,9 +142,9 @@ pub(super) fn steps(
     steps: &[Step],
     live: &Live,
     declared: &Container,
-    context: Context<'_>,
+    context: DiffContext<'_>,
 ) -> Findings {
-    let mut guards = Guards { steps, live, declared, context, findings: Findings::default() };
+    let mut guards = GuardedSteps { steps, live, declared, context, findings: Findings::default() };
     guards.check_access();
     guards.check_caller_shares();
     let unknown = steps.iter().filter_map(|step| directory_access(step, context.caller));
@@ -156,20 +156,20 @@ pub(super) fn steps(
     guards.findings
 }
 
-fn refusal(guard: Guard, step: &Step, reason: String) -> Refusal {
-    Refusal::new(guard, &step.address, reason, 1, &step.origin)
+fn refusal(guard: Guard, step: &Step, reason: String) -> GuardRefusal {
+    GuardRefusal::new(guard, &step.address, reason, 1, &step.origin)
 }
 
 /// The steps of a container, and what guards find in them.
-struct Guards<'a> {
+struct GuardedSteps<'a> {
     steps: &'a [Step],
     live: &'a Live,
     declared: &'a Container,
-    context: Context<'a>,
+    context: DiffContext<'a>,
     findings: Findings,
 }
 
-impl<'a> Guards<'a> {
+impl<'a> GuardedSteps<'a> {
     fn refuse(&mut self, guard: Guard, step: &Step, reason: String) {
         self.findings.refusals.push(refusal(guard, step, reason));
     }
@@ -208,7 +208,7 @@ impl<'a> Guards<'a> {
         let has_group = context.target.path.contains('/') && context.personal_owner.is_none();
         let above = match context.inherited {
             Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
-            None if has_group => return self.findings.ask(Question::Inherited),
+            None if has_group => return self.findings.ask(ExtraFact::Inherited),
             None => 0,
         };
         let owners: Vec<u64> = self.live_effects().filter_map(direct_owner).collect();
@@ -235,7 +235,7 @@ impl<'a> Guards<'a> {
             return;
         }
         let Some(access) = &self.live.caller_access else {
-            return self.findings.ask(Question::CallerAccess);
+            return self.findings.ask(ExtraFact::CallerAccess);
         };
         let unread = access
             .groups
@@ -282,8 +282,8 @@ impl<'a> Guards<'a> {
         let Some((step, from)) = moved else { return };
         let (Some(before), Some(after)) = (&self.live.inherited_before, &self.live.inherited)
         else {
-            self.findings.ask(Question::Inherited);
-            return self.findings.ask(Question::InheritedBefore);
+            self.findings.ask(ExtraFact::Inherited);
+            return self.findings.ask(ExtraFact::InheritedBefore);
         };
         let more = |one: &Inherited, other: &Inherited| {
             let level = |user| other.get(user).copied().unwrap_or(0);
@@ -306,7 +306,7 @@ impl<'a> Guards<'a> {
     fn rule_weaknesses(&self) -> Weaknesses {
         let mut found = Weaknesses::new();
         for section in &self.declared.sections {
-            let name = section.of.section;
+            let name = section.section.section;
             let steps_here = self.steps.iter().filter(|step| step.address.section == Some(name));
             let changes: Vec<_> = steps_here.flat_map(rule_changes).collect();
             if changes.is_empty() {
@@ -336,8 +336,8 @@ impl<'a> Guards<'a> {
     }
 
     fn section_effects(&self, section: &'a DeclaredSection) -> impl Iterator<Item = Effect> + 'a {
-        self.live.entries(section.of.section).into_iter().flatten().flat_map(|entry| {
-            section.of.rules().effects(entry.id(), entry.fields.raw(), entry.fields.raw())
+        self.live.entries(section.section.section).into_iter().flatten().flat_map(|entry| {
+            section.section.rules().effects(entry.id(), entry.fields.raw(), entry.fields.raw())
         })
     }
 }
@@ -359,7 +359,7 @@ fn direct_owner(effect: Effect) -> Option<u64> {
 }
 
 /// Refuses to lower the access of members of an external directory.
-fn directory_access(step: &Step, caller: &Caller) -> Option<Refusal> {
+fn directory_access(step: &Step, caller: &Caller) -> Option<GuardRefusal> {
     let lower = |effect: &Effect| match effect {
         Effect::Share { group: None, before, after, .. } if after < before => {
             Some((*before, *after))
@@ -392,27 +392,30 @@ fn access_changes(step: &Step, by_share: bool) -> impl Iterator<Item = AccessCha
 }
 
 /// Refuses to delete a project.
-pub(super) fn deletion(step: &Step) -> Refusal {
+pub(super) fn deletion(step: &Step) -> GuardRefusal {
     let reason = "would delete the project with everything in it; to keep it readable, write `archived: true` instead of `state: absent`";
     refusal(Guard::Deletion, step, reason.to_owned())
 }
 
 fn level_word(level: u8) -> &'static str {
-    Level::parse(&level.into()).filter(|level| level.number > 0).map_or("none", |level| level.word)
+    AccessLevel::parse(&level.into())
+        .filter(|level| level.number > 0)
+        .map_or("none", |level| level.word)
 }
 
 /// Refuses to show a container, or a part of it, to more people than before.
-fn visibility(step: &Step) -> Option<Refusal> {
+fn visibility(step: &Step) -> Option<GuardRefusal> {
     let how: Vec<_> = risk_texts(step, &[Risk::Shows]).collect();
     let origin = step.change("visibility").and_then(|change| change.origin.as_ref());
     let origin = origin.unwrap_or(&step.origin);
     let reason = format!("would {}", how.join(", and "));
-    (!how.is_empty()).then(|| Refusal::new(Guard::Visibility, &step.address, reason, 1, origin))
+    (!how.is_empty())
+        .then(|| GuardRefusal::new(Guard::Visibility, &step.address, reason, 1, origin))
 }
 
 /// Refuses to open a new container to something outside. It has no protection yet that could
 /// become weaker.
-pub(super) fn openings(steps: &[Step]) -> impl Iterator<Item = Refusal> {
+pub(super) fn openings(steps: &[Step]) -> impl Iterator<Item = GuardRefusal> {
     steps.iter().filter_map(|step| {
         weaker_refusal(step, &risk_texts(step, &[Risk::Opens]).collect::<Vec<_>>())
     })
@@ -426,13 +429,13 @@ fn risk_texts<'s>(step: &'s Step, wanted: &'s [Risk]) -> impl Iterator<Item = &'
     })
 }
 
-fn weaker_refusal(step: &Step, how: &[&str]) -> Option<Refusal> {
+fn weaker_refusal(step: &Step, how: &[&str]) -> Option<GuardRefusal> {
     let reason = || format!("would {}", how.join(", and "));
     (!how.is_empty()).then(|| refusal(Guard::Protection, step, reason()))
 }
 
 /// Refuses to weaken protection, also by `rules` for branches and tags.
-fn protection(step: &Step, rules: &Weaknesses) -> Option<Refusal> {
+fn protection(step: &Step, rules: &Weaknesses) -> Option<GuardRefusal> {
     let how = risk_texts(step, &[Risk::Weakens, Risk::Opens]);
     let of_rules = rule_changes(step).flat_map(|(before, after)| [before, after]).flatten();
     let mut patterns: Vec<_> = of_rules.map(|rule| &*rule.pattern).collect();

@@ -9,11 +9,12 @@ use crate::{
     catalogue,
     cause::Cause,
     desired::{PROJECTS, Unlisted},
-    diff::{self, Action, Change, Note, Problem, Reason, Shown, Step},
+    diff::{self, Action, FieldChange, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
-        Call, Capability, Effect, Facts, Former, Job, Namespace, NamespaceOwner, Target,
-        calls::{Act, Lifecycle},
+        CallContext, Capability, Effect, Facts, Former, LiveNamespace, NamespaceOwner, PlannedCall,
+        Target,
+        calls::{CallPurpose, Lifecycle},
     },
     origin::Origin,
 };
@@ -29,7 +30,7 @@ impl ContainerPlanner<'_> {
             let Some(id) = self.settings.created.id(Scope::Group, group) else {
                 return Err(Box::new(self.namespace_problem(group)));
             };
-            target.namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
+            target.namespace = Some(LiveNamespace { id, owner: NamespaceOwner::Group });
         }
         let origin = &self.declared.origin;
         let mut changes = vec![self.change("path", &former.path, &self.declared.path, origin)];
@@ -60,7 +61,8 @@ impl ContainerPlanner<'_> {
 
     /// The moves that must come before a step that gives the container its path.
     pub(super) fn preceding_moves(&self) -> impl Iterator<Item = Effect> {
-        self.context.target.follows.iter().cloned().map(Effect::Follows)
+        let paths = self.context.target.follows.iter().cloned();
+        paths.map(|path| Effect::Follows(Address::container(path)))
     }
 
     /// Restores it; it was marked for deletion `since` a day.
@@ -120,9 +122,9 @@ impl ContainerPlanner<'_> {
         }));
     }
 
-    fn change(&self, field: &str, before: &str, after: &str, origin: &Origin) -> Change {
+    fn change(&self, field: &str, before: &str, after: &str, origin: &Origin) -> FieldChange {
         let (before, after) = (Shown::Value(before.into()), Shown::Value(after.into()));
-        Change::new(field, before, after, Some(origin.clone()))
+        FieldChange::new(field, before, after, Some(origin.clone()))
     }
 
     /// The step for one change of the container itself.
@@ -131,10 +133,10 @@ impl ContainerPlanner<'_> {
         container_step: Lifecycle<'_>,
         target: &Target,
         origin: &Origin,
-        changes: Vec<Change>,
+        changes: Vec<FieldChange>,
     ) -> Result<Step, Box<Problem>> {
-        let sends =
-            self.container_calls(Act::Container(container_step), target, |_| origin.clone())?;
+        let sends = self
+            .container_calls(CallPurpose::Container(container_step), target, |_| origin.clone())?;
         let (scope, address) = (self.declared.scope, self.address.clone());
         Ok(Step::new(scope, address, Action::Update, origin.clone(), changes, sends))
     }
@@ -142,12 +144,12 @@ impl ContainerPlanner<'_> {
     /// The calls that do `act` to the container itself. `at` is where a field is declared.
     pub(super) fn container_calls(
         &self,
-        act: Act<'_>,
+        act: CallPurpose<'_>,
         target: &Target,
         at: impl Fn(&str) -> Origin,
-    ) -> Result<Vec<Call>, Box<Problem>> {
+    ) -> Result<Vec<PlannedCall>, Box<Problem>> {
         let (section, _) = catalogue::container(self.declared.scope);
-        let job = Job { target, ..self.context.job(section, act) };
+        let job = CallContext { target, ..self.context.job(section, act) };
         section.rules().calls(&job).map_err(|unable| {
             let problem = diff::problem(unable, self.address, at);
             Box::new(problem.unwrap_or_else(|| self.missing_problem(false)))

@@ -1,6 +1,6 @@
 //! The plan: what apply will do, and why other things do not happen.
 //!
-//! In: the declaration ([`Container`]), the live state ([`Live`]), and [`Settings`]. Out: a
+//! In: the declaration ([`Container`]), the live state ([`Live`]), and [`PlanSettings`]. Out: a
 //! [`ContainerPlan`] for each container, combined into one [`Plan`]. This module reads and writes
 //! nothing. It asks for further facts as [`Question`](crate::live::Question)s and is called again.
 //! A plan leaves no choice to apply: steps are calls, edges are reasons. Only [`Plan::approve`]
@@ -35,7 +35,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
-pub use base::{Adopted, Base, Comparison, Drift, Outline, Rest, excluded_steps};
+pub use base::{Adopted, Base, BaseComparison, DriftPolicy, Outline, Rest, excluded_steps};
 pub use container::container;
 pub use estimate::{Counts, Estimate};
 pub use grants::{Grantee, grantees, loses_access};
@@ -50,7 +50,7 @@ use crate::{
     address::{Address, Selector},
     cause::Cause,
     desired::{Container, Desired, Exception, Groups, Moves, Roster},
-    diff::{Action, Change, Findings, Incomplete, Note, Problem, Reason, Shared, Shown, Step},
+    diff::{Action, FieldChange, Findings, Incomplete, Note, Problem, Reason, Shared, Shown, Step},
     field::Scope,
     kind::{Arrival, Created, Section},
     live::{Caller, Live},
@@ -70,7 +70,7 @@ const MOST_WITH_REQUESTS: usize = 2_000;
 
 /// What a plan depends on in addition to declarations and live state.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct PlanSettings {
     /// The token's user.
     pub caller: Caller,
     /// The values of secret references, as far as they are set.
@@ -96,7 +96,7 @@ pub struct Settings {
     pub is_offline: bool,
 }
 
-impl Settings {
+impl PlanSettings {
     /// The settings for a run of `desired` by `caller`, without options.
     pub fn of(caller: Caller, secrets: Arc<Secrets>, desired: &Desired) -> Self {
         Self {
@@ -159,7 +159,7 @@ pub struct Plan {
     pub estimate: Option<Estimate>,
     /// The comparison with the base of the branch, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub base: Option<Comparison>,
+    pub base: Option<BaseComparison>,
     /// How many refusals of guards are not shown, since nothing is going to be written.
     #[serde(skip)]
     pub guarded: usize,
@@ -339,7 +339,7 @@ impl Plan {
         self.findings.problems.sort();
         self.findings.incomplete.sort();
         self.findings.refusals.sort();
-        self.base.iter_mut().for_each(Comparison::sort);
+        self.base.iter_mut().for_each(BaseComparison::sort);
         self
     }
 
@@ -523,7 +523,7 @@ impl ContainerPlan {
         let notes =
             self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
         let fields = notes.flat_map(|note| &note.fields).map(String::as_str);
-        let was_set = |change: &Change| *change.before != Shown::Value(Json::Null);
+        let was_set = |change: &FieldChange| *change.before != Shown::Value(Json::Null);
         fields.filter(|field| step.change(field).is_some_and(was_set)).collect()
     }
 

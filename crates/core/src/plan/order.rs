@@ -3,7 +3,7 @@
 //!
 //! A step that provides a capability comes before the steps that need it, and a step that removes
 //! it comes after them. Every step needs the container to exist, at its place and writable, and the
-//! caller's access. A section may need more ([`Home::needed`]), and an
+//! caller's access. A section may need more ([`ScopedKind::needed`]), and an
 //! entry needs what it names. An edge leads to a single step if there is only one, and otherwise to
 //! its section, so the number of edges does not grow with the product of the steps.
 
@@ -16,7 +16,7 @@ use crate::{
     catalogue,
     diff::{Action, Edge, Step},
     field::Scope,
-    kind::{Capability, Effect, Home, visibility_rank},
+    kind::{Capability, Effect, ScopedKind, visibility_rank},
     level::{MAINTAINER, OWNER},
     live::Caller,
     steps,
@@ -43,7 +43,7 @@ struct RankedStep {
     rank: u8,
     provides: Vec<Capability>,
     takes: Vec<Capability>,
-    home: Option<&'static Home>,
+    home: Option<&'static ScopedKind>,
     /// Whether the container can have only one of these.
     is_only: bool,
 }
@@ -146,7 +146,7 @@ pub(super) fn narrows(step: &Step) -> bool {
 /// creation.
 pub(super) fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
     step.effects.iter().find_map(|effect| match effect {
-        Effect::Visibility { before, after } => {
+        Effect::Visibility { before, after, .. } => {
             let is_new = step.provides(Capability::Exists);
             let rank = before.as_deref().and_then(visibility_rank);
             let before = if is_new { None } else { Some(rank.unwrap_or(0)) };
@@ -181,8 +181,6 @@ impl RankedStep {
                 Effect::Share { .. }
                 | Effect::Visibility { .. }
                 | Effect::Follows(_)
-                | Effect::Collides(_)
-                | Effect::Contains { .. }
                 | Effect::Transfers { .. }
                 | Effect::NeedsAccess { .. }
                 | Effect::Risk(..)
@@ -209,7 +207,7 @@ impl RankedStep {
     fn needed(&self) -> impl Iterator<Item = Capability> {
         let always = [Capability::Exists, Capability::Writable, Capability::InPlace];
         let room = self.is_only.then_some(Capability::Room);
-        let of_section = self.home.into_iter().flat_map(Home::needed);
+        let of_section = self.home.into_iter().flat_map(ScopedKind::needed);
         always.into_iter().chain(of_section).chain(room)
     }
 }

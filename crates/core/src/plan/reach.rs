@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Limits, Plan, extend_closure, guard};
 use crate::{
     desired::Container,
-    diff::{Note, Reason, Refusal, Step},
+    diff::{GuardRefusal, Note, Reason, Step},
     origin::Origin,
 };
 
@@ -65,7 +65,7 @@ impl IncludedContainers {
     }
 
     /// Refusals for steps that change too many included containers.
-    pub(super) fn refusals(&self, steps: &[&Step], limits: &Limits) -> Vec<Refusal> {
+    pub(super) fn refusals(&self, steps: &[&Step], limits: &Limits) -> Vec<GuardRefusal> {
         let paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
         let mut changed: BTreeMap<_, usize> = BTreeMap::new();
         for by in paths.into_iter().filter_map(|path| self.by.get(path)) {

@@ -30,7 +30,7 @@ pub const SECTION: &str = "approval_rules";
 
 pub(super) struct ApprovalRules;
 
-impl Rules for ApprovalRules {
+impl KindRules for ApprovalRules {
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         // Groups that the caller cannot see are missing in the list.
         let is_whole = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
@@ -53,39 +53,42 @@ impl Rules for ApprovalRules {
 
     // Without a type, the service creates a rule without users and groups as the rule for any
     // approver.
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let calls = match job.act {
-            Act::Change(declared, live, changed) if has_items(declared, BRANCHES) => {
+            CallPurpose::Change(declared, live, changed) if has_items(declared, BRANCHES) => {
                 // An edit repeats the live value, so the rule would still apply to all of them.
                 let mut declared = declared.clone();
                 let narrows = !declared.contains_key(ALL) && is_true(live.fields.raw(), ALL);
                 let side_effect = narrows.then_some(NARROWS);
                 declared.insert(ALL.to_owned(), Json::Bool(false).into());
-                let calls = Job { act: Act::Change(&declared, live, changed), ..*job }.plain()?;
-                calls.into_iter().map(|call| Call { side_effect, ..call }).collect()
+                let calls =
+                    CallContext { act: CallPurpose::Change(&declared, live, changed), ..*job }
+                        .plain()?;
+                calls.into_iter().map(|call| PlannedCall { side_effect, ..call }).collect()
             }
             _ => job.plain()?,
         };
-        let typed =
-            calls.into_iter().map(|call| Call { request: with_rule_type(call.request), ..call });
+        let typed = calls
+            .into_iter()
+            .map(|call| PlannedCall { request: with_rule_type(call.request), ..call });
         Ok(typed.collect())
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let users = value::items(after, "users").filter_map(Json::as_u64);
-        let users = users.map(|user| Effect::needs_access(Named::User, Id::Known(user)));
+        let users = users.map(|user| Effect::needs_access(NamedObject::User, Id::Known(user)));
         let weaker = weaknesses(before, after).into_iter();
         let weaker = weaker.map(|how| Effect::Risk(Risk::Weakens, how.to_owned()));
         weaker.chain(users).collect()
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
         let mut lists = ["users", "groups"].into_iter().filter(|_| is_any(declared));
         if let Some(list) = lists.find(|list| has_items(declared, list)) {
-            report(Fault::of(texts::APPROVERS_OF_ANY, list));
+            report(EntryFault::of(texts::APPROVERS_OF_ANY, list));
         }
         if has_items(declared, BRANCHES) && declared.is_on(ALL) {
-            report(Fault::of(texts::BRANCHES_OF_ALL, BRANCHES));
+            report(EntryFault::of(texts::BRANCHES_OF_ALL, BRANCHES));
         }
     }
 }
@@ -182,7 +185,7 @@ mod tests {
             testing::{act, fields, live, object, section, target, update},
         },
         operation::{APPROVAL_RULE_CREATE, APPROVAL_RULE_UPDATE},
-        release::Known,
+        release::DetectedRelease,
     };
 
     fn raw() -> Json {
@@ -195,8 +198,8 @@ mod tests {
 
     fn names() -> Names {
         let mut names = Names::default();
-        names.insert(Named::User, "alice", Some(5));
-        names.insert(Named::Group, "acme/security", Some(6));
+        names.insert(NamedObject::User, "alice", Some(5));
+        names.insert(NamedObject::Group, "acme/security", Some(6));
         names
     }
 
@@ -206,7 +209,7 @@ mod tests {
         let body = json!({"name": "Security", "approvals_required": 2, "user_ids": [5], "group_ids": [6], "rule_type": "regular"});
         let declared = fields(declared);
         assert_eq!(
-            act(section("approval_rules"), &names(), Act::Create(&declared)),
+            act(section("approval_rules"), &names(), CallPurpose::Create(&declared)),
             [APPROVAL_RULE_CREATE.request().arg("id", 7).fields(fields(body))]
         );
     }
@@ -228,16 +231,16 @@ mod tests {
         let ids = |live: Json, declared: Json, names: &Names| {
             let (declared, target) = (fields(declared), target());
             let live = crate::kind::testing::live(section, live);
-            let act = Act::Change(&declared, &live, &["protected_branches"]);
-            let job = Job {
+            let act = CallPurpose::Change(&declared, &live, &["protected_branches"]);
+            let job = CallContext {
                 section,
                 target: &target,
                 names,
-                release: Known::NotAsked,
+                release: DetectedRelease::NotAsked,
                 is_alone: true,
                 act,
             };
-            let body = |calls: Vec<Call>| {
+            let body = |calls: Vec<PlannedCall>| {
                 let body = calls[0].request.body_fields().unwrap().clone();
                 ["protected_branch_ids", ALL].map(|name| body.plain(name).cloned())
             };
@@ -257,7 +260,7 @@ mod tests {
         let other = json!({"name": "Security", "protected_branches": ["other"]});
         assert!(matches!(
             ids(raw(), other.clone(), &names),
-            Err(NoCalls::Impossible(Fault { code: "unknown-entry", .. }))
+            Err(NoCalls::Impossible(EntryFault { code: "unknown-entry", .. }))
         ));
         names.insert_entries("protected_branches", Err(Cause::new("cut")));
         assert_eq!(ids(raw(), other, &names), Err(NoCalls::LiveUnknown(Cause::new("cut"))));

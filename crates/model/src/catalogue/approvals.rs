@@ -5,11 +5,11 @@ use super::prelude::*;
 
 pub(super) struct ApprovalSettings;
 
-impl Rules for ApprovalSettings {
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+impl KindRules for ApprovalSettings {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
         let (resets, removes) = ("reset_approvals_on_push", "selective_code_owner_removals");
         if declared.is_on(resets) && declared.is_on(removes) {
-            report(Fault::of(texts::APPROVALS_CONFLICT, removes).with(resets));
+            report(EntryFault::of(texts::APPROVALS_CONFLICT, removes).with(resets));
         }
     }
 }

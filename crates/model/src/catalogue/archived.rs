@@ -6,15 +6,19 @@ use super::prelude::*;
 
 pub(super) struct Archived;
 
-impl Rules for Archived {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+impl KindRules for Archived {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let op = match job.act {
-            Act::Create(declared) | Act::Change(declared, ..) if declared.is_on("archived") => {
+            CallPurpose::Create(declared) | CallPurpose::Change(declared, ..)
+                if declared.is_on("archived") =>
+            {
                 operation::PROJECT_ARCHIVE
             }
-            Act::Change(..) => operation::PROJECT_UNARCHIVE,
+            CallPurpose::Change(..) => operation::PROJECT_UNARCHIVE,
             // A new project is not archived.
-            Act::Create(_) | Act::Remove(_) | Act::Container(_) => return Err(NoCalls::NotNeeded),
+            CallPurpose::Create(_) | CallPurpose::Remove(_) | CallPurpose::Container(_) => {
+                return Err(NoCalls::NotNeeded);
+            }
         };
         Ok(vec![job.target.request(op).into()])
     }

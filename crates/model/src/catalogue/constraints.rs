@@ -15,7 +15,7 @@ use crate::{field::Scope, value::Json, yaml};
 #[serde(deny_unknown_fields)]
 pub struct Constraint {
     /// The setting that decides.
-    pub by: Setting,
+    pub by: GroupSetting,
     /// What it decides about.
     pub over: ConstrainedField,
     /// What the service does.
@@ -46,7 +46,7 @@ pub struct Constraint {
 /// A field of a section of which a group has one entry.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Setting {
+pub struct GroupSetting {
     /// The section.
     pub section: String,
     /// The field.

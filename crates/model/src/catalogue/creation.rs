@@ -9,7 +9,7 @@ use crate::{
 use super::prelude::*;
 
 /// The requests that create a container.
-pub(super) struct Creation<'c> {
+pub(super) struct CreationRequests<'c> {
     /// The create request, without a body.
     pub(super) post: Request<Write>,
     /// Whether the create request accepts a field, given its name, its treatment, and its name in
@@ -21,13 +21,17 @@ pub(super) struct Creation<'c> {
     pub(super) within: Fields,
 }
 
-impl Creation<'_> {
+impl CreationRequests<'_> {
     /// The calls that create the container of `job` with its `declared` fields and with the
     /// sections that are created with it.
     ///
     /// # Errors
     /// If a field names something that the service does not have.
-    pub(super) fn calls(self, job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, NoCalls> {
+    pub(super) fn calls(
+        self,
+        job: &CallContext<'_>,
+        declared: &Fields,
+    ) -> Result<Vec<PlannedCall>, NoCalls> {
         let naming: Vec<_> = self.within.keys().cloned().collect();
         let mut first = self.within.clone();
         let mut then = Fields::new();
@@ -44,7 +48,7 @@ impl Creation<'_> {
             // A form with a file cannot contain nested values.
             let body = if takes && !matches!(value, Value::File(_)) {
                 &mut first
-            } else if field.accepted.on(Route::Edit) {
+            } else if field.accepted.on(WriteRequest::Edit) {
                 &mut then
             } else {
                 continue;
@@ -62,9 +66,9 @@ impl Creation<'_> {
             let undone = settings
                 .zip(body)
                 .map(|(section, body)| limits::switch_off_body(section, body, None));
-            calls.push(Call::from(request));
+            calls.push(PlannedCall::from(request));
             for undo in edit_requests(job, self.edit, undone.unwrap_or_default()) {
-                calls.push(Call { undoes: true, ..undo.into() });
+                calls.push(PlannedCall { undoes: true, ..undo.into() });
             }
         }
         Ok(calls)
@@ -77,21 +81,21 @@ impl Creation<'_> {
         let limits = limits::limiting_fields(section, name)
             .filter(|limit| declared.contains_key(limit.name));
         takes(name)
-            && !limits
-                .into_iter()
-                .any(|limit| !takes(limit.name) && section.field(name).accepted.on(Route::Edit))
+            && !limits.into_iter().any(|limit| {
+                !takes(limit.name) && section.field(name).accepted.on(WriteRequest::Edit)
+            })
     }
 }
 
 /// The calls that rename a container and then move it: the service cannot do both in one call.
 /// `field` of the `transfer` has the new namespace.
 pub(super) fn relocate(
-    job: &Job<'_>,
+    job: &CallContext<'_>,
     former: &Former,
     edit: Op<Write>,
     transfer: Op<Write>,
     field: &str,
-) -> Vec<Call> {
+) -> Vec<PlannedCall> {
     let renamed = former.renames.then(|| {
         let path = Some(("path".to_owned(), job.target.slug().into()));
         let name = former.name.as_deref().map(|name| ("name".to_owned(), name.into()));
@@ -103,7 +107,7 @@ pub(super) fn relocate(
         let transfer = job.target.request(transfer);
         transfer.fields(to.into_iter().collect()).naming([field.to_owned()])
     });
-    renamed.into_iter().chain(moved).map(Call::from).collect()
+    renamed.into_iter().chain(moved).map(PlannedCall::from).collect()
 }
 
 /// True if the field can be left out of a create request because the result is the same: an empty
@@ -116,7 +120,7 @@ fn equals_default(container: Section, section: Section, name: &str, value: &Valu
 }
 
 /// The edits with `body`: one for the data, and one for each file.
-fn edit_requests(job: &Job<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
+fn edit_requests(job: &CallContext<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
     let (files, data) = split_files(body);
     let files = files.into_iter().map(|file| Fields::from([file]));
     let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);

@@ -13,18 +13,18 @@ const UPSTREAM: &str = "forked_from_id";
 
 pub(super) struct ForkRelation;
 
-impl Rules for ForkRelation {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+impl KindRules for ForkRelation {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         match job.act {
-            Act::Create(declared) => Ok(vec![relation_request(job, declared)?.into()]),
-            Act::Remove(live) => Ok(vec![job.remove(live)?.into()]),
+            CallPurpose::Create(declared) => Ok(vec![relation_request(job, declared)?.into()]),
+            CallPurpose::Remove(live) => Ok(vec![job.remove(live)?.into()]),
             // The service refuses a second relation.
-            Act::Change(declared, live, _) => Ok(vec![
+            CallPurpose::Change(declared, live, _) => Ok(vec![
                 job.remove(live)?.once().into(),
                 relation_request(job, declared)?.into(),
-                Call { restores: true, ..former_relation_request(job, live).into() },
+                PlannedCall { restores: true, ..former_relation_request(job, live).into() },
             ]),
-            Act::Container(_) => Err(NoCalls::NotNeeded),
+            CallPurpose::Container(_) => Err(NoCalls::NotNeeded),
         }
     }
 
@@ -43,17 +43,17 @@ impl Rules for ForkRelation {
 
 /// The request that makes the project a fork of the declared parent.
 pub(super) fn relation_request(
-    job: &Job<'_>,
+    job: &CallContext<'_>,
     declared: &Fields,
 ) -> Result<Request<Write>, NoCalls> {
     let path = declared.text(FORK_OF).unwrap_or_default();
-    let id = job.names.require(Named::Project, path, FORK_OF)?;
+    let id = job.names.require(NamedObject::Project, path, FORK_OF)?;
     let request = job.target.request(operation::FORK_RELATION_CREATE);
     Ok(request.arg_of(UPSTREAM, path, id.known()))
 }
 
 /// The request that restores the former parent.
-fn former_relation_request(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
+fn former_relation_request(job: &CallContext<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.raw().get(FORK_OF).map(plain_text).unwrap_or_default();
     let request = job.target.request(operation::FORK_RELATION_CREATE);
     request.arg_of(UPSTREAM, &path, live.id())
@@ -74,7 +74,7 @@ mod tests {
 
     fn names() -> Names {
         let mut names = Names::default();
-        names.insert(Named::Project, "acme/up", Some(4));
+        names.insert(NamedObject::Project, "acme/up", Some(4));
         names
     }
 
@@ -92,22 +92,34 @@ mod tests {
         };
         let end = || FORK_RELATION_DELETE.request().arg("id", 7);
         let (target, names) = (target(), names());
-        let made = act(of, &names, Act::Create(&declared));
+        let made = act(of, &names, CallPurpose::Create(&declared));
         assert_eq!(as_sent(&made), as_sent(&[relate("acme/up", 4)]));
         let live = live(of, upstream());
-        let release = crate::release::Known::NotAsked;
-        let job =
-            |act| Job { section: of, target: &target, names: &names, release, is_alone: true, act };
-        let replaced = of.rules().calls(&job(Act::Change(&declared, &live, &["fork_of"]))).unwrap();
+        let release = crate::release::DetectedRelease::NotAsked;
+        let job = |act| CallContext {
+            section: of,
+            target: &target,
+            names: &names,
+            release,
+            is_alone: true,
+            act,
+        };
+        let replaced =
+            of.rules().calls(&job(CallPurpose::Change(&declared, &live, &["fork_of"]))).unwrap();
         let restores: Vec<_> = replaced.iter().map(|call| call.restores).collect();
         let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();
         assert_eq!(restores, [false, false, true]);
         let expected = [end().once(), relate("acme/up", 4), relate("acme/old", 9)];
         assert_eq!(as_sent(&requests), as_sent(&expected));
-        assert_eq!(as_sent(&act(of, &names, Act::Remove(&live))), as_sent(&[end()]));
-        let unknown =
-            of.rules().calls(&Job { names: &Names::default(), ..job(Act::Create(&declared)) });
-        assert!(matches!(unknown, Err(NoCalls::Impossible(Fault { code: "unknown-project", .. }))));
+        assert_eq!(as_sent(&act(of, &names, CallPurpose::Remove(&live))), as_sent(&[end()]));
+        let unknown = of.rules().calls(&CallContext {
+            names: &Names::default(),
+            ..job(CallPurpose::Create(&declared))
+        });
+        assert!(matches!(
+            unknown,
+            Err(NoCalls::Impossible(EntryFault { code: "unknown-project", .. }))
+        ));
     }
 
     #[test]

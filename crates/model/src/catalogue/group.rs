@@ -8,7 +8,7 @@ use crate::{
 };
 
 use super::{
-    creation::{self, Creation},
+    creation::{self, CreationRequests},
     prelude::*,
 };
 
@@ -26,21 +26,23 @@ pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     }),
 };
 
-pub(super) struct Group;
+pub(super) struct GroupRules;
 
-impl Rules for Group {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+impl KindRules for GroupRules {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let declared = match job.act {
-            Act::Create(declared) => declared,
+            CallPurpose::Create(declared) => declared,
             // Without a parent group, it becomes a top-level group.
-            Act::Container(Lifecycle::Move(former)) => {
+            CallPurpose::Container(Lifecycle::Move(former)) => {
                 let (edit, to) = (operation::GROUP_UPDATE, operation::GROUP_TRANSFER);
                 return Ok(creation::relocate(job, former, edit, to, "group_id"));
             }
-            Act::Container(Lifecycle::Restore) => {
+            CallPurpose::Container(Lifecycle::Restore) => {
                 return Ok(vec![job.target.request(operation::GROUP_RESTORE).into()]);
             }
-            Act::Container(Lifecycle::Delete) | Act::Change(..) | Act::Remove(_) => {
+            CallPurpose::Container(Lifecycle::Delete)
+            | CallPurpose::Change(..)
+            | CallPurpose::Remove(_) => {
                 return Err(NoCalls::NotNeeded);
             }
         };
@@ -48,9 +50,9 @@ impl Rules for Group {
         let parent = parent.map(|parent| ("parent_id".to_owned(), parent.id.sent().into()));
         let within = job.target.naming().into_iter().chain(parent).collect();
         let post = operation::GROUP_CREATE.request();
-        let takes = &|_: &str, field: &Field, _: &str| field.accepted.on(Route::Create);
+        let takes = &|_: &str, field: &Field, _: &str| field.accepted.on(WriteRequest::Create);
         let edit = operation::GROUP_UPDATE;
-        Creation { post, takes, edit, within }.calls(job, declared)
+        CreationRequests { post, takes, edit, within }.calls(job, declared)
     }
 }
 

@@ -33,7 +33,7 @@ fn declared_keys(declared: &Fields, name: &str) -> Vec<String> {
 
 pub(super) struct Hooks;
 
-impl Rules for Hooks {
+impl KindRules for Hooks {
     // Without stored names, the service cannot distinguish two hooks with one URL, so manifests
     // must not list a URL twice.
     fn identify(&self, _section: Section, field: FieldLookup<'_>) -> Identity {
@@ -57,42 +57,42 @@ impl Rules for Hooks {
         }
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
         let previously = declared.list("previously").into_iter().flatten();
         let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
         let url = declared.text("url").map(|url| ("url", url));
         for (field, url) in url.into_iter().chain(previously) {
             check_url("the URL of a hook", field, url.trim(), report);
             if url.chars().count() > LONGEST {
-                report(Fault::of(texts::LONG_URL, field).fill("most", &LONGEST.to_string()));
+                report(EntryFault::of(texts::LONG_URL, field).fill("most", &LONGEST.to_string()));
             }
         }
         for name in KEYED {
             let mut seen = HashSet::new();
             if !declared_keys(declared, name).into_iter().all(|key| seen.insert(key)) {
-                report(Fault::of(texts::KEY_TWICE, name));
+                report(EntryFault::of(texts::KEY_TWICE, name));
             }
         }
     }
 
     // The service adds the keys of an edit to the stored ones. When the URL changes, it removes all
     // headers, even those of the same request, and variables that keep their secret.
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
-        let (Act::Change(declared, live, changed), Some(op)) =
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        let (CallPurpose::Change(declared, live, changed), Some(op)) =
             (job.act, job.section.home.operations.edit)
         else {
             return job.plain();
         };
         let has_new_url = changed.contains(&"url");
         if has_new_url && declared.contains_key(VARIABLES) {
-            return Err(Fault::of(texts::VARIABLES_LOST, "url").into());
+            return Err(EntryFault::of(texts::VARIABLES_LOST, "url").into());
         }
         let mut calls = job.plain()?;
         if has_new_url && declared.contains_key(HEADERS) {
             calls.extend(job.edit(op, declared, live, &[HEADERS])?);
         } else if has_new_url {
             let side_effect = header_side_effect(live)?;
-            calls = calls.into_iter().map(|call| Call { side_effect, ..call }).collect();
+            calls = calls.into_iter().map(|call| PlannedCall { side_effect, ..call }).collect();
         }
         let acts = KEYED.iter().zip(&job.section.home.operations.others);
         let acts = acts.filter(|(name, _)| changed.contains(name) && !has_new_url);
@@ -100,7 +100,9 @@ impl Rules for Hooks {
             let declared = declared_keys(declared, name);
             let gone = live.fields.raw().get(*name).into_iter().flat_map(row_keys);
             let gone = gone.filter(|key| declared.iter().all(|declared| declared != key));
-            calls.extend(gone.map(|key| Call::from(job.addressed(*act, live).arg("key", key))));
+            calls.extend(
+                gone.map(|key| PlannedCall::from(job.addressed(*act, live).arg("key", key))),
+            );
         }
         Ok(calls)
     }
@@ -114,7 +116,7 @@ fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls>
     if row_keys(shown).next().is_none() {
         return Ok(None);
     }
-    Err(Fault::of(texts::HEADERS_LOST, "url").into())
+    Err(EntryFault::of(texts::HEADERS_LOST, "url").into())
 }
 
 /// Reports a URL that the service would refuse to call. `called` is what the message calls it.
@@ -122,11 +124,11 @@ pub(super) fn check_url(
     called: &str,
     field: &'static str,
     url: &str,
-    report: &mut dyn FnMut(Fault),
+    report: &mut dyn FnMut(EntryFault),
 ) {
     let Err(why) = validate_url(url) else { return };
     let in_quotes = url.starts_with(['“', '„', '‘', '«']);
-    let fault = Fault::of(if in_quotes { texts::URL_IN_QUOTES } else { texts::URL }, field);
+    let fault = EntryFault::of(if in_quotes { texts::URL_IN_QUOTES } else { texts::URL }, field);
     report(fault.fill("called", called).fill("why", why));
 }
 

@@ -12,8 +12,8 @@ use super::{hooks, prelude::*};
 use crate::{
     field::Variant,
     kind::{Spec, forms},
-    operation::Body,
-    release::{Known, Release},
+    operation::RequestBody,
+    release::{DetectedRelease, Release},
 };
 
 const SECTION: &str = "integrations";
@@ -36,7 +36,7 @@ fn user(slug: &str) -> Option<&'static &'static str> {
 
 pub(super) struct Integrations;
 
-impl Rules for Integrations {
+impl KindRules for Integrations {
     // Some values are texts, as they were sent long ago.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let value = forms::decode(spec, raw)?;
@@ -54,7 +54,7 @@ impl Rules for Integrations {
         is_inherited.then_some("inherited from a group above or from the service")
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
         let Some(slug) = declared.text(SLUG) else { return };
         // Projects have all integrations that there are.
         let Some(section) = super::section(Scope::Project, SECTION) else { return };
@@ -68,7 +68,7 @@ impl Rules for Integrations {
         let specs = section.specs().iter().filter(|spec| declared.contains_key(spec.name));
         let strange = specs.filter(|spec| spec.name != SLUG && !variant.fields.contains(spec.name));
         let strange: Vec<_> = strange.collect();
-        let fault_of = |texts, field| Fault::of(texts, field).fill("slug", slug);
+        let fault_of = |texts, field| EntryFault::of(texts, field).fill("slug", slug);
         if let ([name], [spec]) = (&*missing, &*strange) {
             return report(fault_of(texts::FIELD_IN_PLACE, spec.name).fill("name", name));
         }
@@ -91,18 +91,19 @@ impl Rules for Integrations {
         check_channels(variant, declared, report);
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let mut calls = job.plain()?;
-        let is_old = matches!(job.release, Known::Is(release) if release < INHERITS_SINCE);
+        let is_old =
+            matches!(job.release, DetectedRelease::Is(release) if release < INHERITS_SINCE);
         let of_group = job.section.home.scope == Scope::Group;
         for call in &mut calls {
-            if let Body::Json(fields) = &mut call.request.body
+            if let RequestBody::Json(fields) = &mut call.request.body
                 && !is_old
             {
                 fields.insert(INHERITS.to_owned(), Json::Bool(false).into());
             }
             call.side_effect = of_group.then_some(match job.act {
-                Act::Remove(_) => BELOW_STAYS,
+                CallPurpose::Remove(_) => BELOW_STAYS,
                 _ => BELOW_FOLLOWS,
             });
         }
@@ -114,19 +115,23 @@ fn check_recipients(
     slug: &str,
     variant: &Variant,
     declared: &Fields,
-    report: &mut dyn FnMut(Fault),
+    report: &mut dyn FnMut(EntryFault),
 ) {
     let recipients = declared.get(RECIPIENTS).filter(|_| variant.fields.contains(RECIPIENTS));
     let recipients = recipients.and_then(Value::text).unwrap_or_default();
     if slug == "irker" && recipients.contains('@') {
-        report(Fault::of(texts::EMAIL_FOR_CHANNEL, RECIPIENTS));
+        report(EntryFault::of(texts::EMAIL_FOR_CHANNEL, RECIPIENTS));
     } else if recipients.split_whitespace().count() > MOST_RECIPIENTS {
-        report(Fault::of(texts::MANY_RECIPIENTS, RECIPIENTS));
+        report(EntryFault::of(texts::MANY_RECIPIENTS, RECIPIENTS));
     }
 }
 
 /// In place of an empty channel for what is confidential, the service shows the other one.
-fn check_channels(variant: &'static Variant, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+fn check_channels(
+    variant: &'static Variant,
+    declared: &Fields,
+    report: &mut dyn FnMut(EntryFault),
+) {
     let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
     for name in &variant.fields {
         let other =
@@ -135,10 +140,10 @@ fn check_channels(variant: &'static Variant, declared: &Fields, report: &mut dyn
         let Some(other) = other.filter(|_| is_empty) else { continue };
         match declared.get(other) {
             Some(value) if is_set(value) => {
-                report(Fault::of(texts::EMPTY_BESIDE, name).with(other));
+                report(EntryFault::of(texts::EMPTY_BESIDE, name).with(other));
             }
             Some(_) => {}
-            None => report(Fault::of(texts::EMPTY_ALONE, name).fill("shown", other)),
+            None => report(EntryFault::of(texts::EMPTY_ALONE, name).fill("shown", other)),
         }
     }
 }
@@ -252,20 +257,20 @@ mod tests {
     fn what_is_declared_is_not_inherited() {
         let declared =
             fields(json!({"slug": "external-wiki", "external_wiki_url": "https://wiki"}));
-        let at = |major, minor| Known::Is(Release::new(major, minor));
+        let at = |major, minor| DetectedRelease::Is(Release::new(major, minor));
         for (release, expected) in [
             (at(17, 2), None),
             (at(17, 3), Some(false)),
-            (Known::Hidden, Some(false)),
-            (Known::NotAsked, Some(false)),
+            (DetectedRelease::Hidden, Some(false)),
+            (DetectedRelease::NotAsked, Some(false)),
         ] {
-            let job = Job {
+            let job = CallContext {
                 section: section("integrations"),
                 target: &target(),
                 names: &kind::Names::default(),
                 release,
                 is_alone: true,
-                act: Act::Create(&declared),
+                act: CallPurpose::Create(&declared),
             };
             let calls = Integrations.calls(&job).unwrap();
             let body = calls[0].request.body_fields().unwrap();

@@ -5,7 +5,7 @@
 
 use crate::{
     kind::SideList,
-    level::{Level, MINIMAL},
+    level::{AccessLevel, MINIMAL},
     page::Rows,
 };
 
@@ -29,7 +29,7 @@ pub(super) static PENDING: SideList = SideList {
 
 pub(super) struct Members;
 
-impl Rules for Members {
+impl KindRules for Members {
     // Bot users of access tokens are listed as members. The service removes them only with their
     // token.
     fn protected(&self, raw: &Object) -> Option<&'static str> {
@@ -39,23 +39,23 @@ impl Rules for Members {
         (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let by_separate_calls = ["override", "membership"];
-        if let Act::Create(declared) | Act::Change(declared, ..) = job.act
+        if let CallPurpose::Create(declared) | CallPurpose::Change(declared, ..) = job.act
             && let Some(level) = declared.plain("access_level")
-            && Level::parse(level).is_some_and(|level| level.number == MINIMAL)
+            && AccessLevel::parse(level).is_some_and(|level| level.number == MINIMAL)
             && (job.target.scope == Scope::Project || job.target.path.contains('/'))
         {
-            return Err(Fault::of(texts::MINIMAL_ACCESS, "access_level").into());
+            return Err(EntryFault::of(texts::MINIMAL_ACCESS, "access_level").into());
         }
         check_role_level(job)?;
         let (declared, user, changed) = match job.act {
-            Act::Remove(_) | Act::Container(_) => return job.plain(),
-            Act::Create(declared) => {
+            CallPurpose::Remove(_) | CallPurpose::Container(_) => return job.plain(),
+            CallPurpose::Create(declared) => {
                 let name = declared.text("user").unwrap_or_default();
-                (declared, job.names.known_id(Named::User, name), None)
+                (declared, job.names.known_id(NamedObject::User, name), None)
             }
-            Act::Change(declared, live, changed) => (declared, live.id(), Some(changed)),
+            CallPurpose::Change(declared, live, changed) => (declared, live.id(), Some(changed)),
         };
         let is_wanted = |name: &str| match changed {
             Some(changed) => changed.contains(&name),
@@ -100,33 +100,33 @@ impl Rules for Members {
 
 /// True if the member gets the level of its declared custom role: the service refuses another one.
 /// Nobody has a role with another level, so a role that stays belongs to the live level.
-fn check_role_level(job: &Job<'_>) -> Result<(), NoCalls> {
+fn check_role_level(job: &CallContext<'_>) -> Result<(), NoCalls> {
     let (declared, live) = match job.act {
-        Act::Create(declared) => (declared, None),
-        Act::Change(declared, live, _) => (declared, Some(live.fields.raw())),
-        Act::Remove(_) | Act::Container(_) => return Ok(()),
+        CallPurpose::Create(declared) => (declared, None),
+        CallPurpose::Change(declared, live, _) => (declared, Some(live.fields.raw())),
+        CallPurpose::Remove(_) | CallPurpose::Container(_) => return Ok(()),
     };
     let Some(role) = declared.text("member_role") else { return Ok(()) };
     let [old_level, old_role] =
         ["access_level", "member_role"].map(|name| live.and_then(|live| live.get(name)));
-    let old_level = old_level.and_then(Level::parse);
-    let new_level = declared.plain("access_level").and_then(Level::parse);
+    let old_level = old_level.and_then(AccessLevel::parse);
+    let new_level = declared.plain("access_level").and_then(AccessLevel::parse);
     let needed = if old_role.is_some_and(|old| old == role) {
         old_level
     } else {
-        job.names.level_of_role(role).and_then(|level| Level::parse(&level.into()))
+        job.names.level_of_role(role).and_then(|level| AccessLevel::parse(&level.into()))
     };
     let (Some(needed), Some(new_level)) = (needed, new_level.or(old_level)) else { return Ok(()) };
     if needed == new_level {
         return Ok(());
     }
-    let fault = Fault::of(texts::LEVEL_OF_ROLE, "member_role").fill("level", new_level.word);
+    let fault = EntryFault::of(texts::LEVEL_OF_ROLE, "member_role").fill("level", new_level.word);
     Err(fault.fill("needed", needed.word).fill("role", &text::escape(role)).into())
 }
 
 /// The number of a level of access; 0 means none.
 pub(super) fn level_number(fields: &Object, name: &str) -> u8 {
-    fields.get(name).and_then(Level::parse).map_or(0, |level| level.number)
+    fields.get(name).and_then(AccessLevel::parse).map_or(0, |level| level.number)
 }
 
 /// True if access gets an end date that it did not have.
@@ -147,7 +147,7 @@ mod tests {
             testing::{act, as_sent, faults, fields, live, object, remove, section, update},
         },
         operation::{MEMBER_CREATE, MEMBER_DELETE, MEMBER_UPDATE},
-        release::Known,
+        release::DetectedRelease,
     };
 
     const RAW: &str =
@@ -176,9 +176,10 @@ mod tests {
     #[test]
     fn a_member_is_added_by_id_and_an_unknown_user_is_refused() {
         let mut names = Names::default();
-        names.insert(Named::User, "alice", Some(4));
-        names.insert(Named::User, "nobody", None);
-        let add = |declared: &Fields| act(section("members"), &names, Act::Create(declared));
+        names.insert(NamedObject::User, "alice", Some(4));
+        names.insert(NamedObject::User, "nobody", None);
+        let add =
+            |declared: &Fields| act(section("members"), &names, CallPurpose::Create(declared));
         let declared =
             fields(json!({"user": "ALICE", "access_level": "developer", "expires_at": null}));
         let body = fields(json!({"user_id": 4, "access_level": 30, "expires_at": ""}));
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn minimal_access_is_for_top_level_groups() {
         let mut names = Names::default();
-        names.insert(Named::User, "alice", Some(4));
+        names.insert(NamedObject::User, "alice", Some(4));
         let declared = fields(json!({"user": "alice", "access_level": "minimal_access"}));
         for (scope, path, is_refused) in [
             (Scope::Group, "acme", false),
@@ -199,17 +200,17 @@ mod tests {
             (Scope::Project, "acme/shop", true),
         ] {
             let target = Target::new(scope, path.into());
-            let job = Job {
+            let job = CallContext {
                 section: crate::catalogue::section(scope, "members").unwrap(),
                 target: &target,
                 names: &names,
-                release: Known::NotAsked,
+                release: DetectedRelease::NotAsked,
                 is_alone: true,
-                act: Act::Create(&declared),
+                act: CallPurpose::Create(&declared),
             };
             let refused = matches!(
                 Members.calls(&job),
-                Err(NoCalls::Impossible(Fault { code: "top-level", .. }))
+                Err(NoCalls::Impossible(EntryFault { code: "top-level", .. }))
             );
             assert_eq!(refused, is_refused, "{path}");
         }

@@ -36,24 +36,24 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     field::Scope,
-    kind::{ContainerLookup, Kind, Rules, Section, Shape, SideList},
+    kind::{ContainerLookup, Kind, KindRules, Section, Shape, SideList},
     operation::{AnyOp, OPERATIONS, Op, Parameter, Read},
     text,
     value::Json,
 };
 
 /// The rules in Rust that a description calls `name`.
-fn rules(name: &str) -> Option<&'static dyn Rules> {
+fn rules(name: &str) -> Option<&'static dyn KindRules> {
     Some(match name {
         "approval_rules" => &approval_rules::ApprovalRules,
         "approvals" => &approvals::ApprovalSettings,
         "archived" => &archived::Archived,
         "fork_of" => &fork_of::ForkRelation,
-        "group" => &group::Group,
+        "group" => &group::GroupRules,
         "hooks" => &hooks::Hooks,
         "integrations" => &integrations::Integrations,
         "members" => &members::Members,
-        "project" => &project::Project,
+        "project" => &project::ProjectRules,
         "protected_branches" => &protected_branches::ProtectedBranches,
         "push_rule" => &push_rule::PushRule,
         "pipeline_schedules" => &pipeline_schedules::PipelineSchedules,

@@ -8,7 +8,7 @@
 use crate::{
     field::{Compare, Required, ValueType},
     kind::{Spec, row},
-    operation::{Answer, AnyOp, OPERATIONS, Operation, Parameter, Place, Type},
+    operation::{AnyOp, OPERATIONS, Operation, Parameter, ParameterLocation, ResponseBody, Type},
     release::Release,
 };
 
@@ -29,7 +29,7 @@ pub fn find(id: &str) -> Option<AnyOp> {
 /// The fields of a section that a route accepts, as parameters.
 struct BodyParameters {
     section: (Scope, &'static str),
-    route: Route,
+    route: WriteRequest,
     parameters: Vec<Parameter>,
 }
 
@@ -61,16 +61,16 @@ pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
 
 /// The fields of `section` that `route` accepts. For a container, they include the fields of the
 /// sections that are created with it.
-fn accepted_parameters((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
+fn accepted_parameters((scope, section): (Scope, &str), route: WriteRequest) -> Vec<Parameter> {
     let Some(section) = super::section(scope, section) else { return Vec::new() };
     let container = section.comes_with_container().then(|| super::container(scope).0);
     let sections = [Some(section), container].into_iter().flatten();
     let specs =
         sections.flat_map(|section| section.specs().iter().map(move |spec| (section, spec)));
     let singles = specs.clone().filter_map(|(_, spec)| {
-        let name = spec.field.grants.single_level_as.filter(|_| route == Route::Create)?;
+        let name = spec.field.grants.single_level_as.filter(|_| route == WriteRequest::Create)?;
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
-        Some(Parameter::new(Place::Body, name, Type::Integer, about))
+        Some(Parameter::new(ParameterLocation::Body, name, Type::Integer, about))
     });
     specs
         .filter(|(_, spec)| spec.field.accepted.on(route))
@@ -92,12 +92,12 @@ fn accepted_parameters((scope, section): (Scope, &str), route: Route) -> Vec<Par
 }
 
 /// An edit identifies rows of a list by their ids, or by their names.
-fn row_type(spec: &Spec, value: Type, route: Route) -> Type {
-    let (Type::Objects(keys), Route::Edit) = (value, route) else { return value };
+fn row_type(spec: &Spec, value: Type, route: WriteRequest) -> Type {
+    let (Type::Objects(keys), WriteRequest::Edit) = (value, route) else { return value };
     if spec.has_secret_rows() {
         return value;
     }
-    let part = |name, value, about| Parameter::new(Place::Body, name, value, about);
+    let part = |name, value, about| Parameter::new(ParameterLocation::Body, name, value, about);
     if spec.has_named_rows() {
         let gone = part("destroy", Type::Boolean, "Whether to remove the row with this name.");
         return Type::Objects(keys.iter().chain([&gone]).copied().collect::<Vec<_>>().leak());
@@ -108,10 +108,10 @@ fn row_type(spec: &Spec, value: Type, route: Route) -> Type {
 }
 
 /// An edit only requires the fields that it must repeat.
-fn is_required(section: Section, spec: &Spec, route: Route) -> bool {
+fn is_required(section: Section, spec: &Spec, route: WriteRequest) -> bool {
     let is_needed =
         spec.field.required == Required::Always || section.required.contains(&spec.name);
-    is_needed && (route != Route::Edit || spec.field.with_every_edit)
+    is_needed && (route != WriteRequest::Edit || spec.field.with_every_edit)
 }
 
 /// The parameter for a field. It is leaked once per process, like the tables.
@@ -125,7 +125,7 @@ fn parameter(field: &'static Field) -> Parameter {
         // A URL that responses show without its credentials often holds some.
         secret: field.secrecy() == Secrecy::Reference
             || (field.secrecy() == Secrecy::Address && field.compare == Compare::Location),
-        ..Parameter::new(Place::Body, field.sent_name(), type_of(field), field.about)
+        ..Parameter::new(ParameterLocation::Body, field.sent_name(), type_of(field), field.about)
     }
 }
 
@@ -163,11 +163,11 @@ fn key_parameters(field: &'static Field) -> &'static [Parameter] {
 /// Short remarks about an operation, apart from its parameters.
 pub fn facts(row: &Operation) -> Vec<String> {
     let answer = match row.answer {
-        Answer::One => "returns one object",
-        Answer::List => "returns a list",
-        Answer::Map => "returns an object whose keys are data",
-        Answer::Nothing => "returns nothing",
-        Answer::Unsaid => "what it returns is not described",
+        ResponseBody::One => "returns one object",
+        ResponseBody::List => "returns a list",
+        ResponseBody::Map => "returns an object whose keys are data",
+        ResponseBody::Nothing => "returns nothing",
+        ResponseBody::Unsaid => "what it returns is not described",
     };
     let mut facts = vec![row.purpose.to_owned(), answer.to_owned()];
     let one_of: Vec<_> = row.one_of.iter().map(|name| format!("`{name}`")).collect();

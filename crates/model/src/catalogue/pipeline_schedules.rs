@@ -17,13 +17,15 @@ const LENDS: &str = "run its pipelines with the rights of the token's user";
 
 pub(super) struct PipelineSchedules;
 
-impl Rules for PipelineSchedules {
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+impl KindRules for PipelineSchedules {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
         let inputs = declared.list("inputs").into_iter().flatten();
         let mut names = BTreeSet::new();
         for name in inputs.filter_map(|input| input.get("name")?.as_str()) {
             if !names.insert(name) {
-                report(Fault::of(texts::INPUT_TWICE, "inputs").fill("name", &text::escape(name)));
+                report(
+                    EntryFault::of(texts::INPUT_TWICE, "inputs").fill("name", &text::escape(name)),
+                );
             }
         }
     }
@@ -46,13 +48,13 @@ impl Rules for PipelineSchedules {
         is_looked_for.then_some("until the repository has a branch")
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let mut calls = job.plain()?;
-        if let Act::Change(_, live, _) = job.act
+        if let CallPurpose::Change(_, live, _) = job.act
             && (owner(live).is_none() || owner(live) != job.names.caller())
         {
             let take = job.addressed(operation::SCHEDULE_TAKE, live).into();
-            calls.insert(0, Call { side_effect: Some(TAKES), opens: Some(LENDS), ..take });
+            calls.insert(0, PlannedCall { side_effect: Some(TAKES), opens: Some(LENDS), ..take });
         }
         Ok(calls)
     }
@@ -74,7 +76,7 @@ mod tests {
             testing::{act, fields, live, section, target},
         },
         operation::{SCHEDULE_TAKE, SCHEDULE_UPDATE},
-        release::{self, Known},
+        release::{self, DetectedRelease},
     };
 
     fn raw(owner: Json) -> Json {
@@ -106,7 +108,7 @@ mod tests {
             ),
         ] {
             let declared = declared(written);
-            let edit = act(of, &names, Act::Change(&declared, &there, &["inputs"]));
+            let edit = act(of, &names, CallPurpose::Change(&declared, &there, &["inputs"]));
             assert_eq!(edit[0].body_fields().unwrap()["inputs"].plain(), Some(&sent));
         }
         let same =
@@ -114,7 +116,7 @@ mod tests {
         let found = forms::comparable(Some(spec), same["inputs"].plain().unwrap(), &names);
         assert!(forms::same(spec.field.compare, &found, &there.fields.raw()["inputs"]));
         let new = declared(json!([{"name": "c"}]));
-        let create = act(of, &names, Act::Create(&new));
+        let create = act(of, &names, CallPurpose::Create(&new));
         let expected = json!([{"name": "c", "value": ""}]);
         assert_eq!(create[0].body_fields().unwrap()["inputs"].plain(), Some(&expected));
     }
@@ -137,9 +139,13 @@ mod tests {
         ] {
             let names = caller.map_or_else(Names::default, |id| Names::default().with_caller(id));
             let there = live(of, raw(owner.clone()));
-            let change = Act::Change(&declared, &there, &["cron"]);
+            let change = CallPurpose::Change(&declared, &there, &["cron"]);
             assert_eq!(act(of, &names, change), expected, "{owner} {caller:?}");
-            assert_eq!(act(of, &names, Act::Remove(&there)).len(), 1, "anybody's goes at once");
+            assert_eq!(
+                act(of, &names, CallPurpose::Remove(&there)).len(),
+                1,
+                "anybody's goes at once"
+            );
         }
     }
 
@@ -148,10 +154,18 @@ mod tests {
         let of = section("pipeline_schedules");
         let declared = fields(json!({"description": "nightly", "active": false}));
         let there = live(of, raw(json!({"id": 5})));
-        let (names, release) = (Names::default().with_caller(4), Known::Is(release::REFERENCE));
-        let act = Act::Change(&declared, &there, &["active"]);
+        let (names, release) =
+            (Names::default().with_caller(4), DetectedRelease::Is(release::REFERENCE));
+        let act = CallPurpose::Change(&declared, &there, &["active"]);
         let target = target();
-        let job = Job { section: of, target: &target, names: &names, release, is_alone: true, act };
+        let job = CallContext {
+            section: of,
+            target: &target,
+            names: &names,
+            release,
+            is_alone: true,
+            act,
+        };
         let side_effect: Vec<_> =
             PipelineSchedules.calls(&job).unwrap().iter().map(|call| call.side_effect).collect();
         assert_eq!(side_effect, [Some(TAKES), None]);

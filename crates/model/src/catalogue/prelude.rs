@@ -1,10 +1,10 @@
 //! Imports that most kinds need.
 
 pub(super) use crate::{
-    field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier},
+    field::{Accepted, Compare, Field, NamedObject, Scope, Secrecy, Tier, WriteRequest},
     kind::{
-        Call, Capability, Effect, Fault, FieldLookup, Job, LiveEntry, NoCalls, Risk, Rules,
-        Section, calls::Act, texts,
+        CallContext, Capability, Effect, EntryFault, FieldLookup, KindRules, LiveEntry, NoCalls,
+        PlannedCall, Risk, Section, calls::CallPurpose, texts,
     },
     operation::{self, Op, Write},
     text,

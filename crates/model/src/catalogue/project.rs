@@ -3,14 +3,14 @@
 
 use crate::{
     kind::{
-        Arrival, ContainerLookup, Facts, Namespace, NamespaceOwner, calls::Lifecycle, needs,
+        Arrival, ContainerLookup, Facts, LiveNamespace, NamespaceOwner, calls::Lifecycle, needs,
         plain_text,
     },
     level::MAINTAINER,
 };
 
 use super::{
-    creation::{self, Creation},
+    creation::{self, CreationRequests},
     fork_of::FORK_OF,
     prelude::*,
     source,
@@ -27,28 +27,28 @@ pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     level: None,
 };
 
-pub(super) struct Project;
+pub(super) struct ProjectRules;
 
-impl Rules for Project {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+impl KindRules for ProjectRules {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         match job.act {
-            Act::Create(declared) => create(job, declared),
-            Act::Container(Lifecycle::Move(former)) => {
+            CallPurpose::Create(declared) => create(job, declared),
+            CallPurpose::Container(Lifecycle::Move(former)) => {
                 let (edit, to) = (operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER);
                 Ok(creation::relocate(job, former, edit, to, "namespace"))
             }
-            Act::Container(Lifecycle::Delete) => {
+            CallPurpose::Container(Lifecycle::Delete) => {
                 Ok(vec![job.target.request(operation::PROJECT_DELETE).into()])
             }
-            Act::Container(Lifecycle::Restore) => {
+            CallPurpose::Container(Lifecycle::Restore) => {
                 Ok(vec![job.target.request(operation::PROJECT_RESTORE).into()])
             }
-            Act::Change(..) | Act::Remove(_) => Err(NoCalls::NotNeeded),
+            CallPurpose::Change(..) | CallPurpose::Remove(_) => Err(NoCalls::NotNeeded),
         }
     }
 
     /// Checks `create:` and `settings:` of one project together.
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
         check_create(declared, report);
         // An undeclared setting gets the service's default.
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
@@ -61,7 +61,7 @@ impl Rules for Project {
             })
         {
             if declared.contains_key(most) && !declared.contains_key(name) {
-                let fault = Fault::of(texts::TOO_VISIBLE, most).fill("name", name);
+                let fault = EntryFault::of(texts::TOO_VISIBLE, most).fill("name", name);
                 report(fault.fill("limit", &plain_text(&limit)));
             }
         }
@@ -140,7 +140,7 @@ fn caller_level(permissions: &Json) -> u8 {
     level.and_then(|level| u8::try_from(level).ok()).unwrap_or(0)
 }
 
-fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, NoCalls> {
+fn create(job: &CallContext<'_>, declared: &Fields) -> Result<Vec<PlannedCall>, NoCalls> {
     // Without a namespace, the service would use the caller's: the project would be created in the
     // wrong place.
     let Some(namespace) = &job.target.namespace else { return Err(NoCalls::NotNeeded) };
@@ -154,33 +154,33 @@ fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, NoCalls> {
 
 /// Creates a project without contents from elsewhere, except a template of the service.
 fn create_plain(
-    job: &Job<'_>,
-    namespace: &Namespace,
+    job: &CallContext<'_>,
+    namespace: &LiveNamespace,
     declared: &Fields,
-) -> Result<Vec<Call>, NoCalls> {
+) -> Result<Vec<PlannedCall>, NoCalls> {
     let (post, route) = match namespace.owner {
         NamespaceOwner::User(user) => (
             operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user),
-            Route::CreateForUser,
+            WriteRequest::CreateForUser,
         ),
         NamespaceOwner::Group | NamespaceOwner::Caller => {
-            (operation::PROJECT_CREATE.request(), Route::Create)
+            (operation::PROJECT_CREATE.request(), WriteRequest::Create)
         }
     };
     let mut within = job.target.naming();
-    if route == Route::Create {
+    if route == WriteRequest::Create {
         within.insert("namespace_id".to_owned(), namespace.id.sent().into());
     }
     let takes = &|_: &str, field: &Field, _: &str| field.accepted.on(route);
-    Creation { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+    CreationRequests { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
 /// Faults of `settings:` and `create:` of one project together (reference 2, 4.3).
-fn check_create(declared: &Fields, report: &mut dyn FnMut(Fault)) {
+fn check_create(declared: &Fields, report: &mut dyn FnMut(EntryFault)) {
     source::check(super::container(Scope::Project).0.table(), declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
         if declared.contains_key(name) && declared.flag("use_custom_template") != Some(true) {
-            report(Fault::of(texts::TEMPLATE, name));
+            report(EntryFault::of(texts::TEMPLATE, name));
         }
     }
 }
@@ -199,20 +199,20 @@ mod tests {
         operation::{
             PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_TRANSFER, PROJECT_UPDATE, Request,
         },
-        release::Known,
+        release::DetectedRelease,
     };
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {
         let section = crate::catalogue::container(Scope::Project).0;
-        let job = Job {
+        let job = CallContext {
             section,
             target,
             names: &Names::default(),
-            release: Known::NotAsked,
+            release: DetectedRelease::NotAsked,
             is_alone: true,
-            act: Act::Create(declared),
+            act: CallPurpose::Create(declared),
         };
-        requests(Project.calls(&job).unwrap_or_default())
+        requests(ProjectRules.calls(&job).unwrap_or_default())
     }
 
     fn create(owner: NamespaceOwner, declared: &Fields) -> Vec<Request<Write>> {
@@ -333,15 +333,15 @@ mod tests {
             let former =
                 crate::kind::Former { path: "old/stall".into(), renames, transfers, name: None };
             let target = new_target(NamespaceOwner::Group);
-            let job = Job {
+            let job = CallContext {
                 section: crate::catalogue::container(Scope::Project).0,
                 target: &target,
                 names: &Names::default(),
-                release: Known::NotAsked,
+                release: DetectedRelease::NotAsked,
                 is_alone: true,
-                act: Act::Container(Lifecycle::Move(&former)),
+                act: CallPurpose::Container(Lifecycle::Move(&former)),
             };
-            assert_eq!(requests(Project.calls(&job).unwrap()), expected);
+            assert_eq!(requests(ProjectRules.calls(&job).unwrap()), expected);
         }
     }
 

@@ -8,26 +8,26 @@
 
 use crate::{
     kind::{Id, RefRule, forms},
-    level::Level,
+    level::AccessLevel,
 };
 
 use super::prelude::*;
 
 pub(super) struct ProtectedBranches;
 
-impl Rules for ProtectedBranches {
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+impl KindRules for ProtectedBranches {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
         let rows = declared.list(UNPROTECT).into_iter().flatten();
-        let mut levels = rows.filter_map(|row| Level::parse(row.get("access_level")?));
+        let mut levels = rows.filter_map(|row| AccessLevel::parse(row.get("access_level")?));
         if levels.any(|level| level.number == 0) {
-            report(Fault::of(texts::NOBODY_UNPROTECTS, UNPROTECT));
+            report(EntryFault::of(texts::NOBODY_UNPROTECTS, UNPROTECT));
         }
     }
 
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         self.check_right_to_unprotect(job)?;
         match job.act {
-            Act::Change(declared, live, changed) if is_replaced(live, changed) => {
+            CallPurpose::Change(declared, live, changed) if is_replaced(live, changed) => {
                 job.replace(declared, live)
             }
             _ => job.plain(),
@@ -46,21 +46,21 @@ impl ProtectedBranches {
     ///
     /// # Errors
     /// If the declared or live rows certainly exclude the user of the token.
-    fn check_right_to_unprotect(&self, job: &Job<'_>) -> Result<(), NoCalls> {
+    fn check_right_to_unprotect(&self, job: &CallContext<'_>) -> Result<(), NoCalls> {
         let spec = job.section.spec(UNPROTECT);
         let (rows, what) = match job.act {
-            Act::Create(new) => {
+            CallPurpose::Create(new) => {
                 let rows = new.plain(UNPROTECT);
                 (rows.map(|rows| forms::comparable(spec, rows, job.names)), "would")
             }
-            Act::Change(_, live, _) | Act::Remove(live) => {
+            CallPurpose::Change(_, live, _) | CallPurpose::Remove(live) => {
                 (live.fields.raw().get(UNPROTECT).cloned(), "do")
             }
-            Act::Container(_) => (None, ""),
+            CallPurpose::Container(_) => (None, ""),
         };
         let caller = job.names.caller();
         if rows.is_some_and(|rows| caller.is_some_and(|id| excludes_user(&rows, id))) {
-            return Err(Fault::of(texts::LOCKED_OUT, UNPROTECT).fill("what", what).into());
+            return Err(EntryFault::of(texts::LOCKED_OUT, UNPROTECT).fill("what", what).into());
         }
         Ok(())
     }
@@ -95,7 +95,7 @@ pub(super) fn effects(
     let is_new = before.is_empty();
     let [old, new] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
     let mut effects = vec![Effect::Rule { before: old, after: new }];
-    for (named, key) in [(Named::User, "user_id"), (Named::Group, "group_id")] {
+    for (named, key) in [(NamedObject::User, "user_id"), (NamedObject::Group, "group_id")] {
         for list in lists {
             let [old, new] = [before, after].map(|fields| -> Vec<_> {
                 value::items(fields, list).filter_map(|row| Id::of(row.get(key)?)).collect()
@@ -118,7 +118,7 @@ mod tests {
             testing::{act, as_sent, fields, live, object, remove, section, target},
         },
         operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
-        release::Known,
+        release::DetectedRelease,
     };
 
     #[test]
@@ -153,8 +153,8 @@ mod tests {
 
     fn names() -> Names {
         let mut names = Names::default();
-        names.insert(Named::User, "alice", Some(5));
-        names.insert(Named::Group, "acme/leads", Some(6));
+        names.insert(NamedObject::User, "alice", Some(5));
+        names.insert(NamedObject::Group, "acme/leads", Some(6));
         names
     }
 
@@ -162,15 +162,15 @@ mod tests {
     fn locking_out_the_caller_is_refused() {
         let of = section("protected_branches");
         let mut names = names().with_caller(4);
-        names.insert(Named::User, "me", Some(4));
+        names.insert(NamedObject::User, "me", Some(4));
         let target = target();
-        let is_refused = |names: &Names, act: Act<'_>| {
-            let release = Known::NotAsked;
+        let is_refused = |names: &Names, act: CallPurpose<'_>| {
+            let release = DetectedRelease::NotAsked;
             let (section, target) = (of, &target);
-            let job = Job { section, target, names, release, is_alone: true, act };
+            let job = CallContext { section, target, names, release, is_alone: true, act };
             matches!(
                 of.rules().calls(&job),
-                Err(NoCalls::Impossible(Fault { code: "locked-out", .. }))
+                Err(NoCalls::Impossible(EntryFault { code: "locked-out", .. }))
             )
         };
         for (rows, refused) in [
@@ -180,8 +180,11 @@ mod tests {
             (json!([{"group": "acme/leads"}]), false),
         ] {
             let declared = fields(json!({"name": "main", "allowed_to_unprotect": rows}));
-            assert_eq!(is_refused(&names, Act::Create(&declared)), refused, "{rows}");
-            assert!(!is_refused(&self::names(), Act::Create(&declared)), "by whom is not known");
+            assert_eq!(is_refused(&names, CallPurpose::Create(&declared)), refused, "{rows}");
+            assert!(
+                !is_refused(&self::names(), CallPurpose::Create(&declared)),
+                "by whom is not known"
+            );
         }
         for (user, refused) in [(5, true), (4, false)] {
             let mut raw = premium();
@@ -189,11 +192,11 @@ mod tests {
                 json!([{"id": 4, "access_level": 40, "user_id": user}]);
             let branch = live(of, raw);
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
-            let change = Act::Change(&declared, &branch, &["allow_force_push"]);
+            let change = CallPurpose::Change(&declared, &branch, &["allow_force_push"]);
             assert_eq!(is_refused(&names, change), refused);
-            assert_eq!(is_refused(&names, Act::Remove(&branch)), refused);
+            assert_eq!(is_refused(&names, CallPurpose::Remove(&branch)), refused);
         }
-        assert!(!is_refused(&names, Act::Remove(&live(of, premium()))));
+        assert!(!is_refused(&names, CallPurpose::Remove(&live(of, premium()))));
     }
 
     #[test]
@@ -221,7 +224,7 @@ mod tests {
             "name": "main", "push_access_level": 0, "allowed_to_merge": [{"access_level": 40}, {"user_id": 5}],
         }));
         assert_eq!(
-            act(section("protected_branches"), &names(), Act::Create(&declared)),
+            act(section("protected_branches"), &names(), CallPurpose::Create(&declared)),
             [PROTECTED_BRANCH_CREATE.request().arg("id", 7).fields(body)]
         );
         assert_eq!(
@@ -240,7 +243,7 @@ mod tests {
         let edit = act(
             section("protected_branches"),
             &names(),
-            Act::Change(&declared, &entry, &["allowed_to_push"]),
+            CallPurpose::Change(&declared, &entry, &["allowed_to_push"]),
         );
         let body = fields(json!({
             "allowed_to_push": [{"id": 2, "_destroy": true}, {"group_id": 6}],
@@ -254,7 +257,11 @@ mod tests {
     fn without_tiers_a_level_needs_a_replacement_and_the_flag_an_edit() {
         let entry = live(section("protected_branches"), free());
         let changed = |declared: &Fields, changed: &[&str]| {
-            act(section("protected_branches"), &names(), Act::Change(declared, &entry, changed))
+            act(
+                section("protected_branches"),
+                &names(),
+                CallPurpose::Change(declared, &entry, changed),
+            )
         };
         let declared = fields(json!({"name": "main", "allow_force_push": true}));
         let edit = changed(&declared, &["allow_force_push"]);
@@ -282,13 +289,13 @@ mod tests {
             raw.retain(|name, _| !lacking.contains(&name.as_str()));
             let entry = live(section("protected_branches"), raw.into());
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
-            let job = Job {
-                release: Known::NotAsked,
+            let job = CallContext {
+                release: DetectedRelease::NotAsked,
                 is_alone: true,
                 section: section("protected_branches"),
                 target: &target(),
                 names: &names(),
-                act: Act::Change(&declared, &entry, &["allow_force_push"]),
+                act: CallPurpose::Change(&declared, &entry, &["allow_force_push"]),
             };
             section("protected_branches").rules().calls(&job).err()
         };
@@ -313,7 +320,7 @@ mod tests {
         let calls = act(
             section("protected_branches"),
             &names(),
-            Act::Change(&declared, &entry, &["allowed_to_push"]),
+            CallPurpose::Change(&declared, &entry, &["allowed_to_push"]),
         );
         let body = calls[1].body_fields().unwrap();
         assert_eq!(body["merge_access_level"], Json::from(0).into());

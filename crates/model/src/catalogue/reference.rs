@@ -101,7 +101,7 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
             available.until.map(|release| format!("`{word}` gone from release {release} on"));
         since.into_iter().chain(until)
     });
-    let is_never_read = field.read == Readback::Never && field.accepted.on(Route::Edit);
+    let is_never_read = field.read == Readback::Never && field.accepted.on(WriteRequest::Edit);
     let last = [
         (field.available.is_for_administrators(), "administrators only"),
         (field.accepted == Accepted::OnEdit, "set right after creation"),

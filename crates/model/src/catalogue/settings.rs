@@ -19,7 +19,7 @@ pub const SECTION: &str = "settings";
 
 pub(super) struct Settings;
 
-impl Rules for Settings {
+impl KindRules for Settings {
     // An installation may leave deprecated fields out. The fields that replace them have the same
     // value.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
@@ -67,18 +67,18 @@ impl Rules for Settings {
         (is_of_repository && waits()).then_some("until the repository has a branch")
     }
 
-    fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
+    fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(EntryFault)) {
         let config = declared.text("ci_config_path");
         if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
-            report(Fault::of(texts::CONFIG_PATH, "ci_config_path"));
+            report(EntryFault::of(texts::CONFIG_PATH, "ci_config_path"));
         }
         let claims = declared.list(CLAIMS);
         if claims.and_then(|claims| claims.first()).is_some_and(|first| first != "project_path") {
-            report(Fault::of(texts::FIRST_CLAIM, CLAIMS));
+            report(EntryFault::of(texts::FIRST_CLAIM, CLAIMS));
         }
         let import = declared.text("import_url");
         if written && import.is_some_and(has_user) {
-            report(Fault::of(texts::IMPORT_WITH_USER, "import_url"));
+            report(EntryFault::of(texts::IMPORT_WITH_USER, "import_url"));
         }
     }
 
@@ -86,7 +86,7 @@ impl Rules for Settings {
         let mut effects = Vec::new();
         let [old, new] =
             [before, after].map(|fields| value::text(fields, "visibility").map(str::to_owned));
-        effects.extend(new.map(|after| Effect::Visibility { before: old, after }));
+        effects.extend(new.map(|after| Effect::visibility(old, after)));
         effects.extend(FEATURES.iter().filter_map(|feature| {
             let [before, after] = [before, after].map(|fields| is_on(fields, feature));
             Effect::capability(Capability::Feature(feature.0), before, after)

@@ -13,7 +13,7 @@ pub const SECTION: &str = "shares";
 
 pub(super) struct Shares;
 
-impl Rules for Shares {
+impl KindRules for Shares {
     // When a share is removed, the service also removes all grants to the group from rules.
     fn effects(&self, group: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let is_gone = after.is_empty();
@@ -32,12 +32,12 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            Job, Names,
-            calls::Act,
+            CallContext, Names,
+            calls::CallPurpose,
             testing::{act, as_sent, fields, live, object, remove, section, target},
         },
         operation::{SHARE_CREATE, SHARE_DELETE},
-        release::Known,
+        release::DetectedRelease,
         value::Json,
     };
 
@@ -50,7 +50,7 @@ mod tests {
 
     fn names() -> Names {
         let mut names = Names::default();
-        names.insert(Named::Group, "acme/security", Some(4));
+        names.insert(NamedObject::Group, "acme/security", Some(4));
         names
     }
 
@@ -71,7 +71,7 @@ mod tests {
         let declared = fields(json!({"group": "acme/Security", "group_access": "developer"}));
         let body = fields(json!({"group_id": 4, "group_access": 30}));
         assert_eq!(
-            act(section("shares"), &names(), Act::Create(&declared)),
+            act(section("shares"), &names(), CallPurpose::Create(&declared)),
             [SHARE_CREATE.request().arg("id", 7).fields(body)]
         );
         assert_eq!(
@@ -90,13 +90,13 @@ mod tests {
                 raw
             }),
         );
-        let job = Job {
-            release: Known::NotAsked,
+        let job = CallContext {
+            release: DetectedRelease::NotAsked,
             is_alone: true,
             section: section("shares"),
             target: &target(),
             names: &Names::default(),
-            act: Act::Change(&declared, &live, &["group_access"]),
+            act: CallPurpose::Change(&declared, &live, &["group_access"]),
         };
         let calls = section("shares").rules().calls(&job).unwrap();
         let add = |level| {

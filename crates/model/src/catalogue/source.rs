@@ -3,11 +3,11 @@
 
 use crate::{
     address::group_of,
-    kind::{Id, Namespace},
-    operation::Place,
+    kind::{Id, LiveNamespace},
+    operation::ParameterLocation,
 };
 
-use super::{creation::Creation, fork_of::FORK_OF, prelude::*};
+use super::{creation::CreationRequests, fork_of::FORK_OF, prelude::*};
 
 /// The field with the project whose members are copied.
 pub const MEMBERS_FROM: &str = "members_from";
@@ -26,10 +26,10 @@ const HOSTS: [(&str, Op<Write>); 2] = [
 /// # Errors
 /// If it names something that the service does not have.
 pub(super) fn calls(
-    job: &Job<'_>,
-    namespace: &Namespace,
+    job: &CallContext<'_>,
+    namespace: &LiveNamespace,
     declared: &Fields,
-) -> Option<Result<Vec<Call>, NoCalls>> {
+) -> Option<Result<Vec<PlannedCall>, NoCalls>> {
     let fork = declared.text(FORK_OF);
     let host = HOSTS.iter().find(|(prefix, _)| has_field_below(declared, prefix));
     let calls = match (fork, host) {
@@ -47,32 +47,34 @@ pub(super) fn calls(
 
 /// The request contains the declared visibility, so the fork is never more visible.
 fn fork_of(
-    job: &Job<'_>,
-    namespace: &Namespace,
+    job: &CallContext<'_>,
+    namespace: &LiveNamespace,
     upstream: &str,
     declared: &Fields,
-) -> Result<Vec<Call>, NoCalls> {
-    let id = job.names.require(Named::Project, upstream, FORK_OF)?;
+) -> Result<Vec<PlannedCall>, NoCalls> {
+    let id = job.names.require(NamedObject::Project, upstream, FORK_OF)?;
     let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.known());
     let parameters = post.operation.parameters();
-    let body: Vec<_> =
-        parameters.filter(|parameter| parameter.place == Place::Body).map(|p| p.name).collect();
+    let body: Vec<_> = parameters
+        .filter(|parameter| parameter.place == ParameterLocation::Body)
+        .map(|p| p.name)
+        .collect();
     let takes = &|_: &str, field: &Field, sent: &str| {
         field.accepted != Accepted::Never && body.contains(&sent)
     };
     let mut within = job.target.naming();
     within.insert("namespace_id".to_owned(), namespace.id.sent().into());
-    Creation { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+    CreationRequests { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
 /// The request has no visibility: an edit sets it right after.
 fn import(
-    job: &Job<'_>,
-    namespace: &Namespace,
+    job: &CallContext<'_>,
+    namespace: &LiveNamespace,
     prefix: &str,
     op: Op<Write>,
     declared: &Fields,
-) -> Result<Vec<Call>, NoCalls> {
+) -> Result<Vec<PlannedCall>, NoCalls> {
     let parent = group_of(&job.target.path).unwrap_or_default();
     let post = match &namespace.id {
         Id::Known(_) => op.request(),
@@ -81,7 +83,7 @@ fn import(
     let takes = &|name: &str, _: &Field, _: &str| name.starts_with(prefix);
     let within = [("new_name", job.target.slug()), ("target_namespace", parent)];
     let within = within.map(|(name, value)| (name.to_owned(), value.into())).into();
-    Creation { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+    CreationRequests { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
 /// The call that copies the members of another project, if `declared` names one.
@@ -89,11 +91,11 @@ fn import(
 /// # Errors
 /// If the service does not have it.
 pub(super) fn import_members_call(
-    job: &Job<'_>,
+    job: &CallContext<'_>,
     declared: &Fields,
-) -> Result<Option<Call>, NoCalls> {
+) -> Result<Option<PlannedCall>, NoCalls> {
     let Some(from) = declared.text(MEMBERS_FROM) else { return Ok(None) };
-    let id = job.names.require(Named::Project, from, MEMBERS_FROM)?;
+    let id = job.names.require(NamedObject::Project, from, MEMBERS_FROM)?;
     let request = job.target.request(operation::IMPORT_MEMBERS);
     Ok(Some(request.arg_of("project_id", from, id.known()).into()))
 }
@@ -117,7 +119,7 @@ fn has_field_below(declared: &Fields, prefix: &str) -> bool {
 pub(super) fn check(
     table: &'static crate::kind::FieldTable,
     declared: &Fields,
-    report: &mut dyn FnMut(Fault),
+    report: &mut dyn FnMut(EntryFault),
 ) {
     let is_on = |name: &&str| declared[*name].flag() == Some(true);
     let is_there = |name: &&'static str| declared.contains_key(name);
@@ -140,7 +142,7 @@ pub(super) fn check(
         sources.into_iter().filter_map(|(field, how)| Some((field?, how))).collect();
     for pair in sources.windows(2) {
         let ((other, first), (field, second)) = (pair[0], pair[1]);
-        let fault = Fault::of(texts::SOURCES, field).with(other);
+        let fault = EntryFault::of(texts::SOURCES, field).with(other);
         report(fault.fill("first", first).fill("second", second));
     }
 }
@@ -157,7 +159,7 @@ mod tests {
         field::Scope,
         kind::{
             Created, Names, NamespaceOwner, Target,
-            calls::Act,
+            calls::CallPurpose,
             testing::{as_sent, collect, fields, new_target},
         },
         operation::{
@@ -168,31 +170,31 @@ mod tests {
 
     fn names() -> Names {
         let mut names = Names::default();
-        names.insert(Named::Project, "acme/up", Some(4));
-        names.insert(Named::Project, "acme/neo", None);
+        names.insert(NamedObject::Project, "acme/up", Some(4));
+        names.insert(NamedObject::Project, "acme/neo", None);
         names.with_created(
             &[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<Created>(),
         )
     }
 
-    fn create_in(target: &Target, declared: Json) -> Result<Vec<Call>, NoCalls> {
+    fn create_in(target: &Target, declared: Json) -> Result<Vec<PlannedCall>, NoCalls> {
         let declared = fields(declared);
         let section = catalogue::container(Scope::Project).0;
-        let act = Act::Create(&declared);
-        let release = crate::release::Known::NotAsked;
-        let job = Job { section, target, names: &names(), release, is_alone: true, act };
+        let act = CallPurpose::Create(&declared);
+        let release = crate::release::DetectedRelease::NotAsked;
+        let job = CallContext { section, target, names: &names(), release, is_alone: true, act };
         section.rules().calls(&job)
     }
 
-    fn create(declared: Json) -> Vec<Call> {
+    fn create(declared: Json) -> Vec<PlannedCall> {
         create_in(&new_target(NamespaceOwner::Group), declared).unwrap()
     }
 
-    fn awaits(calls: &[Call]) -> Vec<bool> {
+    fn awaits(calls: &[PlannedCall]) -> Vec<bool> {
         calls.iter().map(|call| call.awaits).collect()
     }
 
-    fn requests(calls: Vec<Call>) -> Vec<crate::operation::Request<Write>> {
+    fn requests(calls: Vec<PlannedCall>) -> Vec<crate::operation::Request<Write>> {
         calls.into_iter().map(|call| call.request).collect()
     }
 
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn an_import_comes_after_its_group() {
         let owner = NamespaceOwner::Group;
-        let namespace = Some(Namespace { id: Id::OfStep("acme".into()), owner });
+        let namespace = Some(LiveNamespace { id: Id::OfStep("acme".into()), owner });
         let target = Target { namespace, ..new_target(owner) };
         let calls = create_in(&target, json!({"import.extgit.repo_id": 7})).unwrap();
         assert_eq!(calls[0].request.waits_for().collect::<Vec<_>>(), ["acme"]);
@@ -258,8 +260,10 @@ mod tests {
     fn an_unknown_parent_is_named() {
         for declared in [json!({"fork_of": "acme/none"}), json!({"members_from": "acme/none"})] {
             let unable = create_in(&new_target(NamespaceOwner::Group), declared);
-            let unknown =
-                matches!(unable, Err(NoCalls::Impossible(Fault { code: "unknown-project", .. })));
+            let unknown = matches!(
+                unable,
+                Err(NoCalls::Impossible(EntryFault { code: "unknown-project", .. }))
+            );
             assert!(unknown, "{unable:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! CI/CD variables of a project (reference 1, 2.2 and 4.1) and of a group.
 
 use crate::{
-    release::{Known, Release},
+    release::{DetectedRelease, Release},
     secret::{Reference, judge},
 };
 
@@ -16,20 +16,24 @@ const HIDDEN: &str = "masked_and_hidden";
 
 pub(super) struct Variables;
 
-impl Rules for Variables {
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+impl KindRules for Variables {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let (declared, live, changed) = match job.act {
-            Act::Change(declared, live, changed) => (declared, live, changed),
+            CallPurpose::Change(declared, live, changed) => (declared, live, changed),
             // An older service would store the value visibly.
-            Act::Create(declared) if declared.is_on(HIDDEN) && job.release == Known::Hidden => {
-                return Err(Fault::of(texts::MAY_BE_SHOWN, HIDDEN).into());
+            CallPurpose::Create(declared)
+                if declared.is_on(HIDDEN) && job.release == DetectedRelease::Hidden =>
+            {
+                return Err(EntryFault::of(texts::MAY_BE_SHOWN, HIDDEN).into());
             }
-            Act::Create(_) | Act::Remove(_) | Act::Container(_) => return job.plain(),
+            CallPurpose::Create(_) | CallPurpose::Remove(_) | CallPurpose::Container(_) => {
+                return job.plain();
+            }
         };
         // Only a create request can hide a variable, and no request can make it visible again.
         if is_true(live.fields.raw(), HIDDEN) {
             if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {
-                return Err(Fault::of(texts::STAYS_HIDDEN, field).into());
+                return Err(EntryFault::of(texts::STAYS_HIDDEN, field).into());
             }
         } else if changed.contains(&HIDDEN) {
             return job.replace(declared, live);
@@ -42,8 +46,8 @@ impl Rules for Variables {
         let shows_hidden = live.fields.raw().contains_key(HIDDEN);
         match job.release {
             _ if shows_hidden || job.release.has(RESPECTS_FILTER_SINCE) => job.plain(),
-            Known::NotAsked => Err(NoCalls::DependsOnRelease),
-            Known::Hidden | Known::Is(_) => job.replace(declared, live),
+            DetectedRelease::NotAsked => Err(NoCalls::DependsOnRelease),
+            DetectedRelease::Hidden | DetectedRelease::Is(_) => job.replace(declared, live),
         }
     }
 
@@ -54,7 +58,7 @@ impl Rules for Variables {
         flag.or_else(|| is_file.then_some("a file"))
     }
 
-    fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
+    fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(EntryFault)) {
         let value = declared.text("value");
         let masked = value.filter(|_| declared.is_on("masked") || declared.is_on(HIDDEN));
         let is_quoted = value.is_some_and(|value| Reference::in_quotes(value).is_some());
@@ -66,10 +70,10 @@ impl Rules for Variables {
                 value.contains("{{") || value.contains("${var.") || value.contains("${local.")
             });
             let name = if is_expression { texts::MASKED_EXPRESSION } else { texts::MASKED };
-            report(Fault::of(name, "value").with(flag).fill("why", why));
+            report(EntryFault::of(name, "value").with(flag).fill("why", why));
         }
         if declared.is_on(HIDDEN) && declared.flag("masked") == Some(false) {
-            report(Fault::of(texts::HIDDEN_UNMASKED, "masked").with(HIDDEN));
+            report(EntryFault::of(texts::HIDDEN_UNMASKED, "masked").with(HIDDEN));
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
         let last = declared.text("key").and_then(|key| key.rsplit('_').next());
@@ -82,7 +86,7 @@ impl Rules for Variables {
         let is_certain = is_quoted || value.is_some_and(|value| judge::credential(value).is_some());
         // One that cannot be masked is mended first, and may be no secret at all.
         if let Some(flag) = named.filter(|_| is_written && !is_certain && why.is_none()) {
-            report(Fault::of(texts::LITERAL_VALUE, "value").fill("flag", flag));
+            report(EntryFault::of(texts::LITERAL_VALUE, "value").fill("flag", flag));
         }
     }
 }
@@ -152,17 +156,21 @@ mod tests {
 
     /// The number of calls that change a group's variable whose key another variable also has,
     /// depending on the release; or why there are none.
-    fn calls_with_duplicates(raw: Json, changed: &str, release: Known) -> Result<usize, NoCalls> {
+    fn calls_with_duplicates(
+        raw: Json,
+        changed: &str,
+        release: DetectedRelease,
+    ) -> Result<usize, NoCalls> {
         let section = catalogue::section(Scope::Group, "variables").unwrap();
         let declared = fields(json!({"key": "A", "environment_scope": "*", "value": "new"}));
         let entry = live(section, raw);
-        let job = Job {
+        let job = CallContext {
             section,
             target: &target(),
             names: &Names::default(),
             release,
             is_alone: false,
-            act: Act::Change(&declared, &entry, &[changed]),
+            act: CallPurpose::Change(&declared, &entry, &[changed]),
         };
         section.rules().calls(&job).map(|calls| calls.len())
     }
@@ -170,12 +178,12 @@ mod tests {
     #[test]
     fn a_group_variable_of_several_scopes_is_edited_if_the_service_respects_the_filter() {
         let raw = json!({"key": "A", "environment_scope": "*", "value": "old", "protected": false, "masked": false, "raw": false, "variable_type": "env_var"});
-        let is = |text: &str| Known::Is(text.parse().unwrap());
+        let is = |text: &str| DetectedRelease::Is(text.parse().unwrap());
         assert_eq!(
-            calls_with_duplicates(raw.clone(), "value", Known::NotAsked),
+            calls_with_duplicates(raw.clone(), "value", DetectedRelease::NotAsked),
             Err(NoCalls::DependsOnRelease)
         );
-        for (release, calls) in [(Known::Hidden, 3), (is("16.8"), 3), (is("16.9"), 1)] {
+        for (release, calls) in [(DetectedRelease::Hidden, 3), (is("16.8"), 3), (is("16.9"), 1)] {
             assert_eq!(
                 calls_with_duplicates(raw.clone(), "value", release),
                 Ok(calls),
@@ -185,14 +193,14 @@ mod tests {
         let mut shown = raw;
         shown["hidden"] = false.into();
         assert_eq!(
-            calls_with_duplicates(shown.clone(), "value", Known::NotAsked),
+            calls_with_duplicates(shown.clone(), "value", DetectedRelease::NotAsked),
             Ok(1),
             "only newer ones show it"
         );
         shown["hidden"] = true.into();
-        let unable = calls_with_duplicates(shown, "masked", Known::NotAsked);
+        let unable = calls_with_duplicates(shown, "masked", DetectedRelease::NotAsked);
         assert!(
-            matches!(unable, Err(NoCalls::Impossible(Fault { code: "hidden-variable", .. }))),
+            matches!(unable, Err(NoCalls::Impossible(EntryFault { code: "hidden-variable", .. }))),
             "{unable:?}"
         );
     }

@@ -1,6 +1,6 @@
 //! Faults in manifests and configuration: what, where, and what to do.
 //!
-//! A [`Diagnostic`] has a code that `explain` knows, a message, a [`Place`] and usually help.
+//! A [`Diagnostic`] has a code that `explain` knows, a message, a [`SourceLocation`] and usually help.
 //! [`Diagnostics`] collects them all; they are only sorted when shown. A place contains the line of
 //! text to show, already without secrets, comments and control characters (see [`source`]). So a
 //! diagnostic can be stored, printed and sent anywhere.
@@ -14,8 +14,8 @@ pub mod codes;
 mod render;
 pub mod source;
 
-pub use render::Style;
-pub use source::{Place, Source};
+pub use render::DiagnosticStyle;
+pub use source::{SourceLocation, SourceText};
 
 use crate::text::{self, count};
 
@@ -40,11 +40,11 @@ pub struct Diagnostic {
     /// What is wrong: a lower-case fragment. It is escaped when shown.
     pub message: String,
     /// The place.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// A short text about the place.
     pub label: Option<String>,
     /// Related places, each with a short text.
-    pub related: Vec<(Place, String)>,
+    pub related: Vec<(SourceLocation, String)>,
     /// What to do about it.
     pub help: Option<String>,
 }
@@ -62,7 +62,7 @@ impl Diagnostic {
     }
 
     /// Adds the place.
-    pub fn at(self, place: Place) -> Self {
+    pub fn at(self, place: SourceLocation) -> Self {
         Self { place: Some(place), ..self }
     }
 
@@ -72,7 +72,7 @@ impl Diagnostic {
     }
 
     /// Adds a related place.
-    pub fn related(mut self, place: Place, label: impl Into<String>) -> Self {
+    pub fn related(mut self, place: SourceLocation, label: impl Into<String>) -> Self {
         self.related.push((place, label.into()));
         self
     }
@@ -224,7 +224,7 @@ impl Diagnostics {
     /// All diagnostics as text for people, each followed by an empty line. Unless the style is full,
     /// many of one code are shown as the first one with the places of others; and if that is still
     /// more than a screen, the later ones without the text of their lines.
-    pub fn render(&self, style: Style) -> String {
+    pub fn render(&self, style: DiagnosticStyle) -> String {
         let sorted = self.sorted();
         let mut alike: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
         for diagnostic in &sorted {

@@ -6,12 +6,12 @@ use annotate_snippets::{
     Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet,
 };
 
-use super::{Diagnostic, Place, Severity};
+use super::{Diagnostic, Severity, SourceLocation};
 use crate::text::{escape, wrap_lines};
 
 /// How diagnostics are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Style {
+pub struct DiagnosticStyle {
     /// Whether to use colours.
     pub colour: bool,
     /// The width of the terminal in columns.
@@ -20,7 +20,7 @@ pub struct Style {
     pub full: bool,
 }
 
-impl Default for Style {
+impl Default for DiagnosticStyle {
     fn default() -> Self {
         Self { colour: false, width: 140, full: false }
     }
@@ -58,7 +58,11 @@ pub(super) fn brief_form(diagnostic: &Diagnostic, rest: &[&Diagnostic]) -> Strin
 }
 
 /// One diagnostic, and the others of its code, without a final line feed.
-pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style) -> String {
+pub(super) fn render(
+    diagnostic: &Diagnostic,
+    rest: &[&Diagnostic],
+    style: DiagnosticStyle,
+) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -108,7 +112,7 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
 /// The place of a diagnostic, and its message if it differs from `first`.
 fn short_form(other: &Diagnostic, first: &Diagnostic) -> String {
     let is_here = other.place.is_some() && other.place == first.place;
-    let place = other.place.as_ref().map(Place::to_string);
+    let place = other.place.as_ref().map(SourceLocation::to_string);
     let place = if is_here { Some("here".to_owned()) } else { place };
     let message = Some(&other.message).filter(|message| **message != first.message);
     let help = other.help.as_ref().filter(|_| other.help != first.help);
@@ -119,7 +123,7 @@ fn short_form(other: &Diagnostic, first: &Diagnostic) -> String {
 /// Adds a place to `group`: file, line and column, and the line itself if known.
 fn add_place<'d>(
     group: Group<'d>,
-    place: &'d Place,
+    place: &'d SourceLocation,
     label: Option<&'d str>,
     kind: AnnotationKind,
 ) -> Group<'d> {
@@ -138,7 +142,7 @@ fn add_place<'d>(
 
 /// The renderer counts columns in the displayed line, where hidden parts are shorter than in the
 /// file.
-fn with_true_column(text: String, place: &Place) -> String {
+fn with_true_column(text: String, place: &SourceLocation) -> String {
     let Some((spot, (line, (start, _)))) =
         place.spot.as_ref().and_then(|spot| Some((spot, spot.snippet.as_ref()?)))
     else {

@@ -1,7 +1,7 @@
 //! The text of a file, with line numbers and the parts that must not be shown.
 //!
-//! A [`Source`] turns byte ranges into a [`Place`] or an [`Origin`]. Ranges passed to
-//! [`Source::hide`], credentials in URLs and comments are removed before a place gets its snippet.
+//! A [`SourceText`] turns byte ranges into a [`SourceLocation`] or an [`Origin`]. Ranges passed to
+//! [`SourceText::hide`], credentials in URLs and comments are removed before a place gets its snippet.
 
 use std::{cell::Cell, fmt, mem, ops::Range, sync::Arc};
 
@@ -19,16 +19,16 @@ const WINDOW: usize = 120;
 
 /// A place in a file. Ordered by file, line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SourceLocation {
     /// The name of the file when it was read.
     pub file: FileName,
     /// The position in the file; `None` for the whole file.
-    pub(super) spot: Option<Spot>,
+    pub(super) spot: Option<LineColumn>,
 }
 
 /// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot {
+pub(super) struct LineColumn {
     /// The line, from 1.
     pub(super) line: u32,
     /// The column in characters, from 1.
@@ -37,7 +37,7 @@ pub(super) struct Spot {
     pub(super) snippet: Option<(String, (usize, usize))>,
 }
 
-impl Place {
+impl SourceLocation {
     /// The whole file.
     pub fn file(file: impl Into<FileName>) -> Self {
         Self { file: file.into(), spot: None }
@@ -55,7 +55,7 @@ impl Place {
 }
 
 /// `FILE:LINE:COLUMN`, as far as known.
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         self.spot.as_ref().map_or(Ok(()), |spot| write!(f, ":{}:{}", spot.line, spot.column))
@@ -63,18 +63,18 @@ impl fmt::Display for Place {
 }
 
 /// The place of a declared value, without its line of text.
-impl From<&Origin> for Place {
+impl From<&Origin> for SourceLocation {
     fn from(origin: &Origin) -> Self {
         Self {
             file: origin.file.clone(),
-            spot: Some(Spot { line: origin.line, column: origin.column, snippet: None }),
+            spot: Some(LineColumn { line: origin.line, column: origin.column, snippet: None }),
         }
     }
 }
 
 /// The text of one file.
 #[derive(Debug)]
-pub struct Source<'t> {
+pub struct SourceText<'t> {
     /// The name of the file.
     pub name: FileName,
     /// What the origins of each layer share.
@@ -91,7 +91,7 @@ pub struct Source<'t> {
     code: Cell<(u32, usize)>,
 }
 
-impl<'t> Source<'t> {
+impl<'t> SourceText<'t> {
     /// The text of the file `name`.
     pub fn new(name: impl Into<FileName>, text: &'t str) -> Self {
         let name = name.into();
@@ -144,12 +144,12 @@ impl<'t> Source<'t> {
     }
 
     /// The place of `span`, with its first line.
-    pub fn place(&self, span: &Range<usize>) -> Place {
+    pub fn place(&self, span: &Range<usize>) -> SourceLocation {
         let start = char_boundary(self.text, span.start);
         let (line, column) = self.position(start);
         let end = char_boundary(self.text, span.end).max(start);
         let snippet = Some(self.snippet(line, start..end)).filter(|(shown, _)| !shown.is_empty());
-        Place { file: self.name.clone(), spot: Some(Spot { line, column, snippet }) }
+        SourceLocation { file: self.name.clone(), spot: Some(LineColumn { line, column, snippet }) }
     }
 
     /// The byte at a line and column, both from 1; the closest one before if the text is shorter.

@@ -13,20 +13,20 @@ fn find(text: &str, part: &str) -> std::ops::Range<usize> {
 }
 
 fn rendered(text: &str, meant: &str, hidden: &[&str]) -> String {
-    let mut source = Source::new("a.yaml", text);
+    let mut source = SourceText::new("a.yaml", text);
     source.hide(hidden.iter().map(|part| find(text, part)));
     Diagnostic::error("type", "wrong").at(source.place(&find(text, meant))).to_text()
 }
 
 impl Diagnostic {
     fn to_text(&self) -> String {
-        render::render(self, &[], Style::default())
+        render::render(self, &[], DiagnosticStyle::default())
     }
 }
 
 /// The displayed line for `meant`, and its marked part.
 fn shown(text: &str, meant: &str, hidden: &[&str]) -> (String, String) {
-    let mut source = Source::new("a.yaml", text);
+    let mut source = SourceText::new("a.yaml", text);
     source.hide(hidden.iter().map(|part| find(text, part)));
     let (line, (start, end)) = source.place(&find(text, meant)).spot.unwrap().snippet.unwrap();
     let marked = line[start..end].to_owned();
@@ -36,8 +36,8 @@ fn shown(text: &str, meant: &str, hidden: &[&str]) -> (String, String) {
 #[test]
 fn a_diagnostic_looks_like_cargos() {
     let text = "a: 1\nb: [x, y]\n";
-    let source = Source::new("a.yaml", text);
-    let other = Source::new("b.yaml", "c: 3");
+    let source = SourceText::new("a.yaml", text);
+    let other = SourceText::new("b.yaml", "c: 3");
     let diagnostic = Diagnostic::warning("type", "`b` is a list")
         .at(source.place(&find(text, "[x, y]")))
         .label("here")
@@ -80,15 +80,15 @@ fn the_column_is_that_of_the_file_even_after_a_hidden_part() {
 fn a_place_without_text_is_shown_too() {
     let origin = Origin::new("a.yaml", 3, 4, Layer::Project);
     let diagnostic = |place| Diagnostic::error("type", "wrong").at(place).to_text();
-    assert!(diagnostic(Place::from(&origin)).contains("a.yaml:3:4"));
-    assert!(diagnostic(Place::file("a.yaml")).contains("--> a.yaml"));
+    assert!(diagnostic(SourceLocation::from(&origin)).contains("a.yaml:3:4"));
+    assert!(diagnostic(SourceLocation::file("a.yaml")).contains("--> a.yaml"));
     assert_eq!(Diagnostic::error("type", "wrong").to_text(), "error[type]: wrong");
 }
 
 #[test]
 fn columns_count_characters_but_not_a_byte_order_mark() {
     let text = "\u{feff}ä: 1\r\nb: ☃x\r\n";
-    let source = Source::new("a.yaml", text);
+    let source = SourceText::new("a.yaml", text);
     let position = |part| source.origin(find(text, part).start, Layer::Project).to_string();
     let positions = ["ä", "1", "b", "x", ": 1", "ä"].map(position);
     assert_eq!(
@@ -113,7 +113,7 @@ fn comments_are_dropped() {
         ("{a: 'x', b: 1} # 's'", "{a: 'x', b: 1}"),
         ("a: 'x # s", "a: 'x"),
     ] {
-        let source = Source::new("a.yaml", line);
+        let source = SourceText::new("a.yaml", line);
         let snippet = source.place(&(0..1)).spot.unwrap().snippet.map(|(line, _)| line);
         assert_eq!(snippet.unwrap_or_default(), left, "{line}");
     }
@@ -134,7 +134,7 @@ fn hidden_parts_may_touch_overlap_and_span_lines() {
 #[test]
 fn a_line_and_a_column_give_the_byte() {
     for text in ["\u{feff}ä: 1\r\nb: ☃x\r\n", "", "a", "\n\na: b"] {
-        let source = Source::new("a.yaml", text);
+        let source = SourceText::new("a.yaml", text);
         for (at, _) in text.char_indices().filter(|(_, c)| !matches!(c, '\u{feff}' | '\n')) {
             let origin = source.origin(at, Layer::Project);
             assert_eq!(source.offset(origin.line, origin.column), at, "{text:?}");
@@ -157,7 +157,7 @@ fn control_characters_do_not_reach_the_terminal() {
     let text = "a: \u{9b}x\u{202e}\ty";
     assert_eq!(shown(text, "x", &[]).0, "a: \\u{9b}x\\u{202e} y");
     let diagnostic = Diagnostic::error("type", "a\u{1b}b")
-        .at(Place::file("c\u{1b}d"))
+        .at(SourceLocation::file("c\u{1b}d"))
         .help("e\u{1b}f")
         .to_text();
     assert!(!diagnostic.contains('\u{1b}'), "{diagnostic}");
@@ -166,7 +166,7 @@ fn control_characters_do_not_reach_the_terminal() {
 #[test]
 fn diagnostics_are_ordered_when_they_are_shown() {
     let text = "a\nb\nc\n";
-    let source = Source::new("a.yaml", text);
+    let source = SourceText::new("a.yaml", text);
     let at = |part| source.place(&find(text, part));
     let diagnostics = Diagnostics::from_iter([
         Diagnostic::error("type", "second").at(at("b")),
@@ -186,7 +186,7 @@ proptest! {
     #[test]
     fn nothing_hidden_is_shown_whatever_the_text(text in "[a-c #'\"\n:ä\u{feff}-]{0,40}", after in "[ a-c#'\n]{0,20}", at in 0_usize..90) {
         let whole = format!("{text}CANARY{after}");
-        let mut source = Source::new("a.yaml", &whole);
+        let mut source = SourceText::new("a.yaml", &whole);
         source.hide(std::iter::once(text.len()..text.len() + 6));
         let start = whole.floor_char_boundary(at.min(whole.len()));
         for end in start..=whole.len() {
@@ -198,8 +198,8 @@ proptest! {
 }
 
 /// The `x` of `a: x`, as if it stood at `line`.
-fn place(line: u32) -> Place {
-    let mut place = Source::new("a.yaml", "a: x\n").place(&(3..4));
+fn place(line: u32) -> SourceLocation {
+    let mut place = SourceText::new("a.yaml", "a: x\n").place(&(3..4));
     place.spot.as_mut().unwrap().line = line;
     place
 }
@@ -211,11 +211,11 @@ fn many_of_one_code_are_one() {
     let alike = |n: u32| Diagnostic::warning("type", "wrong").at(place(n)).help("mend it");
     let mut all: Diagnostics = (1..=800).map(alike).collect();
     all.push(Diagnostic::error("choice", "other").at(place(3)));
-    let text = all.render(Style::default());
+    let text = all.render(DiagnosticStyle::default());
     assert_eq!(text.matches("= also:").count(), 1, "{text}");
     insta::assert_snapshot!(text);
     assert_eq!(all.summary().as_deref(), Some("1 error, 800 warnings (800 type)"));
-    let full = all.render(Style { full: true, ..Style::default() });
+    let full = all.render(DiagnosticStyle { full: true, ..DiagnosticStyle::default() });
     assert_eq!(full.matches("warning[type]").count(), 800);
 }
 
@@ -227,7 +227,7 @@ fn more_than_a_screen_is_shown_without_the_later_lines() {
     };
     let mut all: Diagnostics = (1..=12).map(code).collect();
     all.extend((1..=9).map(|_| code(13)));
-    let text = all.render(Style::default());
+    let text = all.render(DiagnosticStyle::default());
     assert!(text.lines().count() <= render::SCREEN, "{text}");
     for n in 1..=13 {
         assert!(
@@ -237,7 +237,7 @@ fn more_than_a_screen_is_shown_without_the_later_lines() {
     assert!(text.contains("1 | a: x") && !text.contains("12 | a: x"), "{text}");
     assert!(text.contains("\nerror[code-13]: a.yaml:13:4: wrong 13 (and 8 more)\n"), "{text}");
     assert!(text.ends_with("\n(--full shows the lines of all)\n\n"), "{text}");
-    let full = all.render(Style { full: true, ..Style::default() });
+    let full = all.render(DiagnosticStyle { full: true, ..DiagnosticStyle::default() });
     assert_eq!(full.matches("a: x").count(), 21);
 }
 
@@ -245,11 +245,11 @@ fn more_than_a_screen_is_shown_without_the_later_lines() {
 #[test]
 fn equal_faults_at_one_place_are_shown_once() {
     let text = "a: x\nb: x\nc: x\nd: x\n";
-    let source = Source::new("a.yaml", text);
+    let source = SourceText::new("a.yaml", text);
     let wrong = |part| Diagnostic::error("type", "wrong").at(source.place(&find(text, part)));
     let all: Diagnostics =
         "aaaabbbcd".split("").filter(|part| !part.is_empty()).map(wrong).collect();
-    let text = all.render(Style::default());
+    let text = all.render(DiagnosticStyle::default());
     for part in ["here (3 times)", "a.yaml:2:1 (3 times)", "2 more (--full shows all)"] {
         assert!(text.contains(part), "{part} in {text}");
     }
@@ -265,7 +265,7 @@ fn each_refusal_is_shown() {
     for others in [0, 30] {
         let all: Diagnostics = (0..others).map(code).chain((1..=9).map(refused)).collect();
         for width in [60, 140] {
-            let text = all.render(Style { width, ..Style::default() });
+            let text = all.render(DiagnosticStyle { width, ..DiagnosticStyle::default() });
             assert!((1..=9).all(|n| text.contains(&format!("would {n};"))), "{text}");
         }
     }
@@ -278,7 +278,7 @@ fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
     let diagnostic = Diagnostic::error("syntax", words).help(words);
     let diagnostics: Diagnostics = [diagnostic].into_iter().collect();
     for width in [40, 60, 80] {
-        let text = diagnostics.render(Style { width, ..Style::default() });
+        let text = diagnostics.render(DiagnosticStyle { width, ..DiagnosticStyle::default() });
         assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         assert_eq!(
             text.split_whitespace().filter(|word| words.contains(word)).count(),
@@ -294,7 +294,7 @@ fn warnings_of_the_base_are_those_of_the_same_file() {
     let all = |root: &str, files: &[&str]| {
         let name = |file: &str| FileName::from(format!("{root}{file}"));
         let warning =
-            |file: &&str| Diagnostic::warning("type", "wrong").at(Place::file(name(file)));
+            |file: &&str| Diagnostic::warning("type", "wrong").at(SourceLocation::file(name(file)));
         let paths: FilePaths =
             ["x.yaml", "a/x.yaml"].map(|file| (name(file), file.into())).into_iter().collect();
         (files.iter().map(warning).collect::<Diagnostics>(), paths)

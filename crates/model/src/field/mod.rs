@@ -78,7 +78,7 @@ pub struct Field {
     /// What its value names: a user by username, a group or project by path, or a runner by its
     /// description or id. Requests contain the id. Responses contain the id under the same name
     /// (`send_as`), or under the name in `read` the name, or the URL of the page of a group.
-    pub names: Option<Named>,
+    pub names: Option<NamedObject>,
     /// Examples: the first one is shown, and tests change the field to the second one.
     #[serde(default)]
     #[schemars(with = "Vec<Scalar>", length(min = 1, max = 2))]
@@ -110,7 +110,7 @@ pub struct Field {
     pub with_every_edit: bool,
     /// The values that stand for a missing one.
     #[serde(default)]
-    pub default: Defaults,
+    pub default: FieldDefaults,
     /// How it depends on other fields, which it names.
     #[serde(default)]
     pub relations: Relations,
@@ -198,7 +198,7 @@ pub struct Grants {
 /// The values that stand for a missing one.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Defaults {
+pub struct FieldDefaults {
     /// The service's default for a new entry, if it is always the same. `export` leaves out this
     /// value.
     #[schemars(with = "Option<Scalar>")]

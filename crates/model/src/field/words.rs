@@ -261,7 +261,7 @@ impl Scope {
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Named {
+pub enum NamedObject {
     /// A user, by username.
     User,
     /// A group, by its full path.
@@ -274,7 +274,7 @@ pub enum Named {
     Role,
 }
 
-impl Named {
+impl NamedObject {
     /// The noun.
     pub fn noun(self) -> &'static str {
         match self {
@@ -324,7 +324,7 @@ pub enum Accepted {
 
 /// A request that can contain fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum WriteRequest {
     /// The create request.
     Create,
     /// The request that creates a project for another user.
@@ -335,14 +335,16 @@ pub enum Route {
 
 impl Accepted {
     /// True if `route` accepts the field.
-    pub const fn on(self, route: Route) -> bool {
+    pub const fn on(self, route: WriteRequest) -> bool {
         match self {
             Self::Always => true,
-            Self::OnCreate => matches!(route, Route::Create | Route::CreateForUser),
-            Self::OnOwnCreate => matches!(route, Route::Create),
-            Self::OnCreateForUserAndEdit => matches!(route, Route::CreateForUser | Route::Edit),
-            Self::OnOwnCreateAndEdit => matches!(route, Route::Create | Route::Edit),
-            Self::OnEdit => matches!(route, Route::Edit),
+            Self::OnCreate => matches!(route, WriteRequest::Create | WriteRequest::CreateForUser),
+            Self::OnOwnCreate => matches!(route, WriteRequest::Create),
+            Self::OnCreateForUserAndEdit => {
+                matches!(route, WriteRequest::CreateForUser | WriteRequest::Edit)
+            }
+            Self::OnOwnCreateAndEdit => matches!(route, WriteRequest::Create | WriteRequest::Edit),
+            Self::OnEdit => matches!(route, WriteRequest::Edit),
             Self::ByCall | Self::Never => false,
         }
     }

@@ -1,29 +1,29 @@
 //! The calls that create an entry, change it or remove it.
 //!
-//! [`Job::plain`] builds them from the home. A kind that needs other calls overrides
-//! [`Rules::calls`](super::Rules::calls). The result is at least one call, or the reason why there
+//! [`CallContext::plain`] builds them from the home. A kind that needs other calls overrides
+//! [`KindRules::calls`](super::KindRules::calls). The result is at least one call, or the reason why there
 //! are none.
 
 use super::{
-    Fault, Former, LiveEntry, Names, Section, Spec, Target, Wanted,
+    EntryFault, Former, LiveEntry, Names, Section, Spec, Target, Wanted,
     forms::{self, Encoder},
     limits, texts,
 };
 use crate::{
     address::Address,
     cause::Cause,
-    field::{Named, Route},
+    field::{NamedObject, WriteRequest},
     kind::AddressKeyIn,
     operation::{Op, Request, Write},
     planted::Bug,
-    release::Known,
+    release::DetectedRelease,
     text,
     value::{Fields, Value},
 };
 
 /// A call of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct PlannedCall {
     /// The request.
     pub request: Request<Write>,
     /// Whether it is sent only if the call before it failed. It restores what the call before that
@@ -42,7 +42,7 @@ pub struct Call {
     pub opens: Option<&'static str>,
 }
 
-impl From<Request<Write>> for Call {
+impl From<Request<Write>> for PlannedCall {
     fn from(request: Request<Write>) -> Self {
         Self {
             request,
@@ -55,7 +55,7 @@ impl From<Request<Write>> for Call {
     }
 }
 
-impl Call {
+impl PlannedCall {
     /// True if it is sent only after a failure.
     pub const fn is_spare(&self) -> bool {
         self.restores || self.undoes
@@ -74,7 +74,7 @@ pub enum NoCalls {
     /// The entry names entries of this section, whose ids were not requested yet.
     DependsOnEntries(String),
     /// It is impossible, because of a fault of the entry or of one of its fields.
-    Impossible(Fault),
+    Impossible(EntryFault),
 }
 
 impl From<Cause> for NoCalls {
@@ -83,29 +83,29 @@ impl From<Cause> for NoCalls {
     }
 }
 
-impl From<Fault> for NoCalls {
-    fn from(fault: Fault) -> Self {
+impl From<EntryFault> for NoCalls {
+    fn from(fault: EntryFault) -> Self {
         Self::Impossible(fault)
     }
 }
 
 impl NoCalls {
     /// A user, group, project, runner or role that does not exist.
-    pub fn unknown(named: Named, name: &str, field: &'static str) -> Self {
+    pub fn unknown(named: NamedObject, name: &str, field: &'static str) -> Self {
         let fault = match named {
-            Named::User => texts::UNKNOWN_USER,
-            Named::Group => texts::UNKNOWN_GROUP,
-            Named::Project => texts::UNKNOWN_PROJECT,
-            Named::Runner => texts::UNKNOWN_RUNNER,
-            Named::Role => texts::UNKNOWN_ROLE,
+            NamedObject::User => texts::UNKNOWN_USER,
+            NamedObject::Group => texts::UNKNOWN_GROUP,
+            NamedObject::Project => texts::UNKNOWN_PROJECT,
+            NamedObject::Runner => texts::UNKNOWN_RUNNER,
+            NamedObject::Role => texts::UNKNOWN_ROLE,
         };
-        Fault::of(fault, field).fill("name", &text::escape(name)).into()
+        EntryFault::of(fault, field).fill("name", &text::escape(name)).into()
     }
 
     /// Several things with one name.
-    pub fn several(named: Named, name: &str, ids: &[u64], field: &'static str) -> Self {
+    pub fn several(named: NamedObject, name: &str, ids: &[u64], field: &'static str) -> Self {
         let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
-        let fault = Fault::of(texts::SEVERAL_THINGS, field);
+        let fault = EntryFault::of(texts::SEVERAL_THINGS, field);
         let fault = fault.fill("nouns", &text::plural(named.noun()));
         let fault = fault.fill("ids", &ids.join(", ")).fill("id", &ids[0]);
         fault.fill("name", &text::escape(name)).into()
@@ -114,14 +114,14 @@ impl NoCalls {
     /// An entry of another section that is neither live nor declared, or several with its name.
     pub fn entry(section: &str, name: &str, field: &'static str, is_there: bool) -> Self {
         let fault = if is_there { texts::SEVERAL_ENTRIES } else { texts::NO_ENTRY };
-        let fault = Fault::of(fault, field).fill("section", section);
+        let fault = EntryFault::of(fault, field).fill("section", section);
         fault.fill("name", &text::escape(name)).into()
     }
 }
 
 /// Everything that is needed to build calls.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
+pub struct CallContext<'a> {
     /// The section, in its scope.
     pub section: Section,
     /// The container.
@@ -129,16 +129,16 @@ pub struct Job<'a> {
     /// The ids of the things that entries name.
     pub names: &'a Names,
     /// The release of the service.
-    pub release: Known,
+    pub release: DetectedRelease,
     /// Whether no other entry, live or declared, has the same handle in paths.
     pub is_alone: bool,
     /// What the calls do.
-    pub act: Act<'a>,
+    pub act: CallPurpose<'a>,
 }
 
 /// What calls do.
 #[derive(Clone, Copy)]
-pub enum Act<'a> {
+pub enum CallPurpose<'a> {
     /// Create the entry as declared.
     Create(&'a Fields),
     /// Change these fields to the declared values.
@@ -160,7 +160,7 @@ pub enum Lifecycle<'a> {
     Restore,
 }
 
-impl std::fmt::Debug for Act<'_> {
+impl std::fmt::Debug for CallPurpose<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Create(_) => "Create",
@@ -178,15 +178,15 @@ pub fn preparatory_calls(
     live: &LiveEntry,
     target: &Target,
     caller: u64,
-) -> Vec<Call> {
+) -> Vec<PlannedCall> {
     let (names, nothing) = (Names::default().with_caller(caller), Fields::new());
-    let act = Act::Change(&nothing, live, &[]);
-    let (names, release) = (&names, Known::NotAsked);
-    let job = Job { section, target, names, release, is_alone: true, act };
+    let act = CallPurpose::Change(&nothing, live, &[]);
+    let (names, release) = (&names, DetectedRelease::NotAsked);
+    let job = CallContext { section, target, names, release, is_alone: true, act };
     section.rules().calls(&job).unwrap_or_default()
 }
 
-impl<'a> Job<'a> {
+impl<'a> CallContext<'a> {
     /// The encoder of entries.
     const fn encoder(&self) -> Encoder<'a> {
         Encoder { section: self.section, names: self.names }
@@ -196,12 +196,13 @@ impl<'a> Job<'a> {
     ///
     /// # Errors
     /// If the entry names something that the service does not have, or cannot be changed.
-    pub fn plain(&self) -> Result<Vec<Call>, NoCalls> {
+    pub fn plain(&self) -> Result<Vec<PlannedCall>, NoCalls> {
         let calls = match self.act {
-            Act::Create(declared) => vec![self.create(declared)?.into()],
-            Act::Remove(live) => vec![self.remove(live)?.into()],
-            Act::Container(_) => return Err(NoCalls::NotNeeded),
-            Act::Change(declared, live, changed) => match self.section.home.operations.edit {
+            CallPurpose::Create(declared) => vec![self.create(declared)?.into()],
+            CallPurpose::Remove(live) => vec![self.remove(live)?.into()],
+            CallPurpose::Container(_) => return Err(NoCalls::NotNeeded),
+            CallPurpose::Change(declared, live, changed) => match self.section.home.operations.edit
+            {
                 Some(op) if self.needs_new_entry(declared, changed) => {
                     let mut others = changed.to_vec();
                     others.retain(|name| !self.needs_new_entry(declared, &[*name]));
@@ -222,15 +223,16 @@ impl<'a> Job<'a> {
     }
 
     /// The action that the service requires before it removes the entry.
-    fn action_before_removal(&self) -> Option<Call> {
-        let (Act::Remove(live), Some(action)) = (self.act, self.section.before_removal) else {
+    fn action_before_removal(&self) -> Option<PlannedCall> {
+        let (CallPurpose::Remove(live), Some(action)) = (self.act, self.section.before_removal)
+        else {
             return None;
         };
         let op = self.section.home.operations.others.first()?;
         let request = self.addressed(*op, live);
         let request =
             action.parameter.into_iter().fold(request, |all, (name, value)| all.query(name, value));
-        Some(Call { side_effect: Some(action.note), ..request.into() })
+        Some(PlannedCall { side_effect: Some(action.note), ..request.into() })
     }
 
     /// The request that creates it as declared.
@@ -239,7 +241,7 @@ impl<'a> Job<'a> {
     /// As [`Self::plain`].
     pub fn create(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
-        let new = self.create_request(op, self.encoder().body(declared, Route::Create)?);
+        let new = self.create_request(op, self.encoder().body(declared, WriteRequest::Create)?);
         self.with_parent_id(new, declared)
     }
 
@@ -258,17 +260,17 @@ impl<'a> Job<'a> {
     }
 
     /// The calls that must precede a change below the parent, if it has one.
-    fn parent_calls(&self) -> Option<&[Call]> {
+    fn parent_calls(&self) -> Option<&[PlannedCall]> {
         let parent = self.section.home.parent?;
         let id = match self.act {
-            Act::Create(declared) => {
+            CallPurpose::Create(declared) => {
                 let name = declared.get(parent.field)?.text()?;
                 self.names.require_entry(parent.section, name, parent.field).ok()?.known()
             }
-            Act::Change(_, live, _) | Act::Remove(live) => {
+            CallPurpose::Change(_, live, _) | CallPurpose::Remove(live) => {
                 self.section.address_of(live, parent.argument)?.as_u64()
             }
-            Act::Container(_) => None,
+            CallPurpose::Container(_) => None,
         };
         self.names.preceding_calls(parent.section, id?)
     }
@@ -301,7 +303,7 @@ impl<'a> Job<'a> {
         declared: &Fields,
         live: &LiveEntry,
         changed: &[&str],
-    ) -> Result<Vec<Call>, NoCalls> {
+    ) -> Result<Vec<PlannedCall>, NoCalls> {
         let body = self.encoder().edit_body(declared, live, changed)?;
         let (files, data) = split_files(body);
         let data: Vec<_> = if data.is_empty() {
@@ -312,12 +314,13 @@ impl<'a> Job<'a> {
             let edit = |data| {
                 self.annotate(self.addressed(op, live).fields(data).repeating(repeated.clone()))
             };
-            let edited = Call::from(edit(data));
-            let undo = (!undone.is_empty()).then(|| Call { undoes: true, ..edit(undone).into() });
+            let edited = PlannedCall::from(edit(data));
+            let undo =
+                (!undone.is_empty()).then(|| PlannedCall { undoes: true, ..edit(undone).into() });
             std::iter::once(edited).chain(undo).collect()
         };
         let files = files.into_iter().map(|file| self.addressed(op, live).fields([file].into()));
-        Ok(data.into_iter().chain(files.map(Call::from)).collect())
+        Ok(data.into_iter().chain(files.map(PlannedCall::from)).collect())
     }
 
     /// The requests that remove the entry, add it again as declared, and restore the old one if
@@ -325,7 +328,11 @@ impl<'a> Job<'a> {
     ///
     /// # Errors
     /// As [`Self::plain`].
-    pub fn replace(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, NoCalls> {
+    pub fn replace(
+        &self,
+        declared: &Fields,
+        live: &LiveEntry,
+    ) -> Result<Vec<PlannedCall>, NoCalls> {
         let current_body = self.current_body(live)?;
         let mut new = current_body.clone();
         // The live entry has the id of what its identity names. It may not have been looked up by
@@ -334,13 +341,13 @@ impl<'a> Job<'a> {
         declared.retain(|name, _| {
             !self.section.identity.contains(&name) || self.section.field(name).names.is_none()
         });
-        new.extend(self.encoder().body(&declared, Route::Create)?);
+        new.extend(self.encoder().body(&declared, WriteRequest::Create)?);
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
         let add = |body| self.with_parent_id(self.create_request(op, body), &declared);
         Ok(vec![
             self.remove(live)?.once().into(),
             add(new)?.into(),
-            Call { restores: true, ..add(current_body)?.into() },
+            PlannedCall { restores: true, ..add(current_body)?.into() },
         ])
     }
 
@@ -353,19 +360,19 @@ impl<'a> Job<'a> {
 
     /// The requests that add the entry with its present secrets, and then remove the old one.
     /// Undeclared fields keep their live values.
-    fn add_again(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, NoCalls> {
+    fn add_again(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<PlannedCall>, NoCalls> {
         let Some(raw) = &live.whole else { return Err(NoCalls::NotNeeded) };
         let whole = self.section.read(raw.raw(), Wanted::Known);
         let why = format!("which a new {} would not have", self.section.noun);
         forms::require_shown(self.section, &whole, &why, |spec| {
-            spec.field.accepted.on(Route::Create) && !declared.contains_key(spec.name)
+            spec.field.accepted.on(WriteRequest::Create) && !declared.contains_key(spec.name)
         })?;
         let live_values = whole.fields.raw().iter().filter(|(_, value)| !value.is_null());
         let mut new: Fields =
             live_values.map(|(name, value)| (name.clone(), value.clone().into())).collect();
         new.extend(declared.clone());
         let what = "it is added again, and then the old one is removed";
-        let add = Call { side_effect: Some(what), ..self.create(&new)?.into() };
+        let add = PlannedCall { side_effect: Some(what), ..self.create(&new)?.into() };
         Ok(vec![add, self.remove(live)?.into()])
     }
 
@@ -377,7 +384,7 @@ impl<'a> Job<'a> {
     /// The body that would create the live entry again.
     fn current_body(&self, live: &LiveEntry) -> Result<Fields, NoCalls> {
         forms::require_shown(self.section, live, "which cannot be put back", |spec| {
-            spec.field.accepted.on(Route::Create)
+            spec.field.accepted.on(WriteRequest::Create)
         })?;
         let mut specs = self.section.specs().iter();
         if let Some(hidden) = specs.find(|spec| forms::is_hidden(spec.field, live)) {
@@ -387,7 +394,7 @@ impl<'a> Job<'a> {
         let mut body = Fields::new();
         for (name, value) in live.fields.raw() {
             let field = self.section.field(name);
-            if !field.accepted.on(Route::Create) || value.is_null() {
+            if !field.accepted.on(WriteRequest::Create) || value.is_null() {
                 continue;
             }
             // The id of a named thing is one of the values that address the live entry.

@@ -4,11 +4,11 @@ use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
 use jiff::civil::Date;
 use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 
-use super::{Fault, Section, Spec, Texts, limits::is_on, texts};
+use super::{EntryFault, Section, Spec, Texts, limits::is_on, texts};
 use crate::{
     diagnostic::Severity,
     field::{Compare, Secrecy, ValueType},
-    level::Level,
+    level::AccessLevel,
     release::time_zone,
     secret::judge::Credential,
     text,
@@ -29,8 +29,8 @@ const CRON_FIELDS: [(&str, u32, u32); 5] = [
 
 impl Section {
     /// Checks a declared entry without the service: its fields, and the
-    /// [rules](super::Rules::check) of its kind.
-    pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
+    /// [rules](super::KindRules::check) of its kind.
+    pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(EntryFault)) {
         for (name, value) in declared {
             let Some(spec) = self.spec(name) else { continue };
             if written {
@@ -51,7 +51,12 @@ impl Section {
     }
 
     /// Reports invalid regular expressions in `value`, also within a mapping.
-    fn check_expressions(self, spec: &'static Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
+    fn check_expressions(
+        self,
+        spec: &'static Spec,
+        value: &Value,
+        report: &mut dyn FnMut(EntryFault),
+    ) {
         let whole_value = (None, spec.field.is_expression(), value.text());
         let parts = spec.parts.iter().map(|field| {
             let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
@@ -74,8 +79,8 @@ impl Section {
                 } else {
                     texts::EXPRESSION
                 };
-                let fault = Fault::of(template, spec.name).fill("negative", &negative);
-                report(Fault { severity, within, ..fault.fill("why", &message) });
+                let fault = EntryFault::of(template, spec.name).fill("negative", &negative);
+                report(EntryFault { severity, within, ..fault.fill("why", &message) });
             }
         }
     }
@@ -85,7 +90,7 @@ impl Section {
         self,
         declared: &Fields,
         reported: Option<&str>,
-        report: &mut dyn FnMut(Fault),
+        report: &mut dyn FnMut(EntryFault),
     ) {
         for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
             let Some(spec) = self.spec(name) else { continue };
@@ -96,13 +101,13 @@ impl Section {
                 _ if what == Credential::Password => texts::CREDENTIAL_IN_TEXT,
                 _ => texts::CREDENTIAL,
             };
-            report(Fault::of(name, spec.name).fill("what", what.noun()));
+            report(EntryFault::of(name, spec.name).fill("what", what.noun()));
         }
     }
 }
 
 /// The fault of a value with a form of its own.
-fn check_format(spec: &Spec, value: &Value) -> Option<Fault> {
+fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
     let text = value.text()?;
     match spec.field.value_type {
         ValueType::TimeZone if !time_zone::is_valid(text.trim()) => {
@@ -115,32 +120,32 @@ fn check_format(spec: &Spec, value: &Value) -> Option<Fault> {
                 _ if has_jenkins_hash(text) => texts::CRON_WITH_HASH,
                 _ => texts::CRON,
             };
-            Some(Fault::of(name, spec.name).fill("why", &why))
+            Some(EntryFault::of(name, spec.name).fill("why", &why))
         }
         ValueType::Date if !text.is_empty() && text.parse::<Date>().is_err() => {
-            Some(Fault::of(texts::DATE, spec.name))
+            Some(EntryFault::of(texts::DATE, spec.name))
         }
         _ => None,
     }
 }
 
 /// Reports faults of a text, or of a list of who may do something.
-fn check_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
+fn check_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(EntryFault)) {
     let (field, compare) = (spec.name, spec.field.compare);
     if value.plain().is_some_and(is_nobody_beside_others) {
-        let fault = Fault::of(texts::NOBODY_BESIDE_OTHERS, field);
-        report(Fault { within: Some("no_access"), ..fault });
+        let fault = EntryFault::of(texts::NOBODY_BESIDE_OTHERS, field);
+        report(EntryFault { within: Some("no_access"), ..fault });
     }
     let mut items = value.plain().and_then(Json::as_array).into_iter().flatten();
     if items.any(|item| {
         item.as_str().is_some_and(|text| text.contains([',', ';']) || text.contains(" - "))
     }) {
-        report(Fault::of(texts::SEVERAL_IN_ONE, field));
+        report(EntryFault::of(texts::SEVERAL_IN_ONE, field));
     }
     let Some(text) = value.text() else { return };
     let mut is_wrong = |applies: bool, template: Texts, about: (&str, &str)| {
         if applies {
-            report(Fault::of(template, field).fill(about.0, about.1));
+            report(EntryFault::of(template, field).fill(about.0, about.1));
         }
     };
     let none = ("", "");
@@ -174,20 +179,25 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(
 }
 
 /// Reports faults of a value beside others.
-fn check_relations(spec: &Spec, value: &Value, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+fn check_relations(
+    spec: &Spec,
+    value: &Value,
+    declared: &Fields,
+    report: &mut dyn FnMut(EntryFault),
+) {
     let (field, text) = (spec.name, value.text().unwrap_or_default());
     let first = spec.field.relations.not_before;
     let first = first.and_then(|first| Some((first, declared.get(first)?.text()?)));
     // Dates of the form that both have are ordered as texts.
     if let Some((first, _)) = first.filter(|(_, day)| text.len() == day.len() && text < *day) {
-        report(Fault::of(texts::BEFORE, field).with(first));
+        report(EntryFault::of(texts::BEFORE, field).with(first));
     }
     let other = spec.field.relations.not_with;
     if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
         && [value, twin].into_iter().all(is_on)
     {
         let name = if twin.flag().is_some() { texts::FLAGS_TOGETHER } else { texts::TOGETHER };
-        report(Fault::of(name, field).with(other));
+        report(EntryFault::of(name, field).with(other));
     }
 }
 
@@ -297,12 +307,12 @@ fn is_scp_address(text: &str) -> bool {
 /// True if `rows` lets nobody, and others.
 fn is_nobody_beside_others(rows: &Json) -> bool {
     let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
-    let mut levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
+    let mut levels = rows.iter().filter_map(|row| AccessLevel::parse(row.get("access_level")?));
     rows.len() > 1 && levels.any(|level| level.number == 0)
 }
 
 /// The fault for an unknown time zone. The part after the last `/` is a name that people use.
-fn unknown_zone(field: &'static str, zone: &str) -> Fault {
+fn unknown_zone(field: &'static str, zone: &str) -> EntryFault {
     let city = city_of(zone);
     let near = time_zone::names()
         .find(|name| city_of(name).eq_ignore_ascii_case(city))
@@ -315,7 +325,7 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
         Some(_) => texts::ZONE_NEAR,
         None => texts::ZONE,
     };
-    let fault = Fault::of(name, field).fill("near", near.unwrap_or_default());
+    let fault = EntryFault::of(name, field).fill("near", near.unwrap_or_default());
     fault.fill("zone", &text::escape(zone))
 }
 

@@ -1,5 +1,5 @@
 //! The format of the files that describe kinds. What is read is used as it is: a [`Kind`] with its
-//! [`Home`]s and [`Field`]s. Parts that follow from others are resolved once, after reading.
+//! [`ScopedKind`]s and [`Field`]s. Parts that follow from others are resolved once, after reading.
 //!
 //! Keys, types and words that are left out of the schema are only for files of undrift's own: a file
 //! of a user with one of them is refused.
@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::{Absence, AddressKey, FieldTable, Place, Removal, Rules, Shape};
+use super::{Absence, AddressKey, FieldTable, KindRules, ReadSource, Removal, Shape};
 use crate::{
     field::{Accepted, Available, Field, Only, Range, Required, Scope, ValidValues, leaked_list},
-    level::Level,
-    operation::{Answer, AnyOp, Method, Op, Read, Write},
+    level::AccessLevel,
+    operation::{AnyOp, Method, Op, Read, ResponseBody, Write},
     page::Rows,
     text,
     value::{Json, Object},
@@ -68,7 +68,7 @@ pub struct Kind {
     pub create: Create,
     /// How an entry is changed (default: `put`).
     #[serde(default)]
-    pub edit: Edit,
+    pub edit: EditMethod,
     /// The response fields that tell entries apart (default: those in the path). An argument of the path
     /// that is not called like a field contains the first of them. Entries of other sections name an
     /// entry by an `id` among them.
@@ -98,7 +98,7 @@ pub struct Kind {
     pub looked_at: &'static [&'static str],
     /// Where the collection is: one path below projects, one below groups, or both.
     #[schemars(length(min = 1, max = 2))]
-    pub homes: Vec<Home>,
+    pub homes: Vec<ScopedKind>,
     /// The name of the rules in Rust, for behaviour that data cannot express.
     #[schemars(skip)]
     pub hooks: Option<&'static str>,
@@ -107,18 +107,18 @@ pub struct Kind {
     pub required: &'static [&'static str],
     /// The rules that [`Self::hooks`] names.
     #[serde(skip)]
-    pub rules_in_rust: Option<&'static dyn Rules>,
+    pub rules_in_rust: Option<&'static dyn KindRules>,
 }
 
 impl Kind {
     /// The rules in Rust, or those that follow from the fields.
-    pub fn rules(&self) -> &dyn Rules {
+    pub fn rules(&self) -> &dyn KindRules {
         self.rules_in_rust.unwrap_or(self)
     }
 
     /// An entry in `home` as a mapping.
-    pub(super) fn entry(&self, home: &Home) -> Field {
-        let least = matches!(home.place, Place::Optional(_)).then_some(1);
+    pub(super) fn entry(&self, home: &ScopedKind) -> Field {
+        let least = matches!(home.place, ReadSource::Optional(_)).then_some(1);
         let fields = self.fields.iter().filter(|field| field.is_in(home.scope));
         let declarable = fields.filter(|field| field.accepted != Accepted::ByCall);
         let mut keys: Vec<_> = declarable.map(|field| self.field_in(home, field)).collect();
@@ -133,7 +133,7 @@ impl Kind {
     }
 
     /// `field` with what `home` says about all fields.
-    fn field_in(&self, home: &Home, field: &Field) -> Field {
+    fn field_in(&self, home: &ScopedKind, field: &Field) -> Field {
         // The path contains the id of the parent.
         let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
         // An entry may lack a part of its identity that has a default.
@@ -232,7 +232,7 @@ pub enum Create {
 /// How an entry is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Edit {
+pub enum EditMethod {
     /// By PUT, with the fields that change.
     #[default]
     Put,
@@ -241,7 +241,7 @@ pub enum Edit {
     /// The service has no edit: the entry is removed and added again.
     Replace,
     /// By an edit, or by removing it and adding it again where the edit of the service does not
-    /// suffice. [`Rules::calls`] decides.
+    /// suffice. [`KindRules::calls`] decides.
     #[schemars(skip)]
     OrReplace,
 }
@@ -292,7 +292,7 @@ pub struct Parent {
 /// Where a collection is, in one scope.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Home {
+pub struct ScopedKind {
     /// The path of an entry: `/projects/:id/` or `/groups/:id/`, plain names, and the name that the
     /// documentation of the service has for the argument that addresses the entry. An argument that
     /// is called like a field contains that field; any other one contains the `id`, or the first of
@@ -324,7 +324,7 @@ pub struct Home {
     pub absent_as: Absence,
     /// The lowest role to which the service shows every entry (default: `maintainer`).
     #[serde(default, deserialize_with = "level")]
-    #[schemars(with = "Level")]
+    #[schemars(with = "AccessLevel")]
     pub seen_from: Option<u8>,
     /// Sets of settings of the project. While all of one set are `disabled`, the service refuses the
     /// list or shows an empty one, and changes nothing.
@@ -346,7 +346,7 @@ pub struct Home {
     pub scope: Scope,
     /// Where live entries are.
     #[serde(skip)]
-    pub place: Place,
+    pub place: ReadSource,
     /// The parent of each entry, an entry of another section; `place` is then read below each parent.
     #[serde(skip)]
     pub parent: Option<&'static Parent>,
@@ -420,7 +420,7 @@ impl From<Vec<AnyOp>> for Operations {
         let mut sorted = Self::default();
         for op in operations {
             match op {
-                AnyOp::Read(op) if op.row().answer == Answer::List => sorted.list = Some(op),
+                AnyOp::Read(op) if op.row().answer == ResponseBody::List => sorted.list = Some(op),
                 AnyOp::Read(op) => sorted.get = Some(op),
                 AnyOp::Write(op) => {
                     let place = match op.row().method {
@@ -441,7 +441,8 @@ impl From<Vec<AnyOp>> for Operations {
 
 fn level<'de, D: Deserializer<'de>>(level: D) -> Result<Option<u8>, D::Error> {
     let written = Json::deserialize(level)?;
-    let level = Level::parse(&written).ok_or_else(|| serde::de::Error::custom("no such level"));
+    let level =
+        AccessLevel::parse(&written).ok_or_else(|| serde::de::Error::custom("no such level"));
     level.map(|level| Some(level.number))
 }
 

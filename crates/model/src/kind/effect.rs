@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Id, RefRule};
 use crate::{
     address::Address,
-    field::{Named, Risk, Scope},
+    field::{NamedObject, Risk, Scope},
 };
 
 /// Something that a container must have before other changes of it are accepted.
@@ -96,12 +96,15 @@ pub enum Effect {
         before: Option<String>,
         /// After.
         after: String,
+        /// The declared paths of groups and projects in it that are more visible than it becomes, with
+        /// their ranks.
+        more_visible: Vec<(Arc<str>, usize)>,
     },
     /// It refers to a user or a group, who must have access to the container: a project must be
     /// shared with a group as developer or higher.
     NeedsAccess {
         /// Whether it is a user or a group.
-        of: Named,
+        of: NamedObject,
         /// The id.
         id: Id,
         /// The username, if neither the live state nor this container gives the user access.
@@ -132,17 +135,9 @@ pub enum Effect {
         /// Whether it has it after.
         after: bool,
     },
-    /// It gets its path only after the container that is declared at this path has moved.
-    Follows(Arc<str>),
-    /// A group above has this entry, beside which the service refuses to create it.
-    Collides(Address),
-    /// The group becomes less visible than this group or project in it.
-    Contains {
-        /// Its declared path.
-        path: Arc<str>,
-        /// Its visibility, as a rank.
-        rank: usize,
-    },
+    /// The service accepts it only after this object has made room: the container that is declared at
+    /// this path has moved, or this entry of a group above is removed.
+    Follows(Address),
     /// It moves to another namespace.
     Transfers {
         /// The full path before.
@@ -151,8 +146,13 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The visibility changes.
+    pub fn visibility(before: Option<String>, after: impl Into<String>) -> Self {
+        Self::Visibility { before, after: after.into(), more_visible: Vec::new() }
+    }
+
     /// It refers to this user or group.
-    pub const fn needs_access(of: Named, id: Id) -> Self {
+    pub const fn needs_access(of: NamedObject, id: Id) -> Self {
         Self::NeedsAccess { of, id, outsider: None }
     }
 

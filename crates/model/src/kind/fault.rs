@@ -12,7 +12,7 @@ pub(crate) mod texts {
 
 /// A fault of an entry that is found without the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct EntryFault {
     /// How bad it is.
     pub severity: Severity,
     /// The code of the message, for example `masked-value`.
@@ -29,7 +29,7 @@ pub struct Fault {
     pub help: String,
 }
 
-impl Fault {
+impl EntryFault {
     /// The fault of `field` with these texts.
     pub fn of(texts: Texts, field: &'static str) -> Self {
         Self { field, ..Self::of_entry(texts) }.fill("field", field)

@@ -7,7 +7,7 @@ use super::{Section, Spec, forms};
 use crate::{
     field::{self, Field, Required},
     kind::LiveEntry,
-    level::Level,
+    level::AccessLevel,
     value::{Fields, Json, Object, Value},
 };
 
@@ -102,7 +102,7 @@ fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -
 
 /// True if the response shows the value that was sent.
 fn is_shown(field: &Field, sent: &Json, shown: Option<&Json>) -> bool {
-    let sent = if field.is_level() { Level::word_of(sent) } else { sent.clone() };
+    let sent = if field.is_level() { AccessLevel::word_of(sent) } else { sent.clone() };
     forms::same(field.compare, &sent, shown.unwrap_or(&Json::Null))
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::Id;
 use crate::{
-    field::{Named, Scope, Tier},
+    field::{NamedObject, Scope, Tier},
     operation::{Op, Request},
     value::{Fields, Json, Object},
 };
@@ -19,7 +19,7 @@ pub struct Target {
     /// The id, if it exists.
     pub id: Option<u64>,
     /// The declared namespace. Known if the container must be created in it or moved to it.
-    pub namespace: Option<Namespace>,
+    pub namespace: Option<LiveNamespace>,
     /// Where it is, if not at its declared path.
     pub former: Option<Former>,
     /// The declared paths of containers that must move first: the one that has the path now, and a
@@ -71,7 +71,7 @@ impl Target {
 
 /// A namespace: a group, or the namespace of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Namespace {
+pub struct LiveNamespace {
     /// Its id.
     pub id: Id,
     /// The owner.
@@ -194,7 +194,7 @@ impl fmt::Debug for LiveFields {
 /// An entry on the service, in comparable form.
 #[derive(Clone, PartialEq)]
 pub struct LiveEntry {
-    /// The values of the [handles](super::Home::handle) that address it: an id, or a key and a
+    /// The values of the [handles](super::ScopedKind::handle) that address it: an id, or a key and a
     /// scope.
     pub handle: Vec<Json>,
     /// The fields. A missing field is unknown.
@@ -216,7 +216,12 @@ impl LiveEntry {
 
     /// The same entry without the grants to the users or groups with `ids`.
     #[must_use]
-    pub fn without_grants(&self, table: &super::FieldTable, named: Named, ids: &[u64]) -> Self {
+    pub fn without_grants(
+        &self,
+        table: &super::FieldTable,
+        named: NamedObject,
+        ids: &[u64],
+    ) -> Self {
         let mut entry = self.clone();
         for (name, value) in entry.fields.raw_mut() {
             if let Some(spec) = table.get(name) {

@@ -1,8 +1,8 @@
 //! What undrift can manage: each kind is data and a few behaviours.
 //!
 //! A [`Kind`] describes a section of manifests and names the fields that identify an entry. Each
-//! [`Home`] describes the kind in one scope: where the live entries are, which operations write
-//! them, and which fields they have (a [`FieldTable`], read from YAML). [`Rules`] hold what data cannot
+//! [`ScopedKind`] describes the kind in one scope: where the live entries are, which operations write
+//! them, and which fields they have (a [`FieldTable`], read from YAML). [`KindRules`] hold what data cannot
 //! express; their defaults fit a plain collection. Everything else is derived: checks, diff, plan,
 //! apply, renderers, the published schema, the convergence tests.
 //!
@@ -37,27 +37,29 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    field::{Accepted, Compare, Field, Named, Readback, Route, Scope, Tier},
+    field::{Accepted, Compare, Field, NamedObject, Readback, Scope, Tier, WriteRequest},
     level::MAINTAINER,
-    operation::{Again, Op, Read, Request},
+    operation::{Op, Read, Request, RetrySafety},
     page::Rows,
     value::{self, Fields, Json, Object, Value},
 };
 
 pub use crate::field::Risk;
-pub use calls::{Call, Job, NoCalls};
-pub use description::{CollectionTrait, Create, Detail, Edit, Home, Kind, Operations, Parent};
+pub use calls::{CallContext, NoCalls, PlannedCall};
+pub use description::{
+    CollectionTrait, Create, Detail, EditMethod, Kind, Operations, Parent, ScopedKind,
+};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
-pub use fault::{Fault, Texts};
+pub use fault::{EntryFault, Texts};
 pub use forms::{plain_text, same};
 pub use live::{
-    Arrival, Facts, Former, LiveEntry, LiveFields, Namespace, NamespaceOwner, Target, is_withheld,
-    marked_above, unmarked_path, withheld_field,
+    Arrival, Facts, Former, LiveEntry, LiveFields, LiveNamespace, NamespaceOwner, Target,
+    is_withheld, marked_above, unmarked_path, withheld_field,
 };
 pub use names::{Created, Entries, Id, Names};
 pub use property::{property, row};
-pub use reader::{Reader, Wanted};
+pub use reader::{EntryReader, Wanted};
 pub use refs::{RefRule, WeakerProtection, weaker};
 pub use table::{FieldTable, Spec, Unsupported, is_list, replacement_advice};
 
@@ -72,7 +74,7 @@ pub enum Removal {
     Weakens,
     /// Removing it takes access away.
     Access,
-    /// [`Rules::effects`] decides.
+    /// [`KindRules::effects`] decides.
     #[schemars(skip)]
     ByKind,
 }
@@ -95,7 +97,7 @@ pub enum Shape {
     Switch,
 }
 
-impl Home {
+impl ScopedKind {
     /// The request for the list, with its query.
     pub fn list_request(&self, request: Request<Read>) -> Request<Read> {
         self.query
@@ -178,7 +180,7 @@ pub struct SideList {
 
 /// Where live entries are.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Place {
+pub enum ReadSource {
     /// The container itself.
     Container,
     /// Fields of the container's own object.
@@ -274,7 +276,7 @@ pub struct Section {
     /// The kind.
     pub kind: &'static Kind,
     /// Its home.
-    pub home: &'static Home,
+    pub home: &'static ScopedKind,
 }
 
 impl Deref for Section {
@@ -298,7 +300,7 @@ impl Kind {
     }
 
     /// True if entries name such a thing.
-    pub fn names(&self, thing: Named) -> bool {
+    pub fn names(&self, thing: NamedObject) -> bool {
         self.fields.iter().any(|field| field.names == Some(thing))
     }
 
@@ -342,18 +344,18 @@ impl Section {
 
     /// True if the live entries are parts of the container's own object.
     pub const fn is_in_object(self) -> bool {
-        matches!(self.home.place, Place::Object | Place::In(_) | Place::Part { .. })
+        matches!(self.home.place, ReadSource::Object | ReadSource::In(_) | ReadSource::Part { .. })
     }
 
     /// True if `null` in a manifest removes it.
     pub const fn is_removable(self) -> bool {
-        matches!(self.home.place, Place::Optional(_) | Place::Part { .. })
+        matches!(self.home.place, ReadSource::Optional(_) | ReadSource::Part { .. })
             && self.home.operations.delete.is_some()
     }
 
     /// True if the service accepts duplicates: no field that manifests can declare is unique there.
     pub fn may_come_twice(self) -> bool {
-        self.home.operations.create.is_some_and(|op| op.row().again == Again::Second)
+        self.home.operations.create.is_some_and(|op| op.row().again == RetrySafety::Second)
     }
 
     /// True if only another entry can get the secret in `value`, the declared value of `name`: no
@@ -370,7 +372,7 @@ impl Section {
         let field = self.field(name);
         matches!(value, Value::Secret(_))
             && matches!(field.compare, Compare::Location | Compare::Rows)
-            && field.accepted.on(Route::Edit)
+            && field.accepted.on(WriteRequest::Edit)
     }
 
     /// True if the entry is the container's own object and is created with it.
@@ -427,7 +429,7 @@ impl Section {
     pub fn tier(self) -> Tier {
         let create = self.home.operations.create.map_or(Tier::Free, |op| op.row().tier);
         match self.home.place {
-            Place::List(op) | Place::Optional(op) => create.max(op.row().tier),
+            ReadSource::List(op) | ReadSource::Optional(op) => create.max(op.row().tier),
             _ => create,
         }
     }
@@ -474,7 +476,7 @@ pub struct Identity {
 pub type FieldLookup<'a> = &'a dyn Fn(&str) -> Option<Cow<'a, Json>>;
 
 /// Behaviour that data cannot express. The defaults fit a plain collection.
-pub trait Rules: Sync {
+pub trait KindRules: Sync {
     /// The comparable value of one field in a live object; `None` if the object does not show it.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         forms::decode(spec, raw)
@@ -514,13 +516,13 @@ pub trait Rules: Sync {
     /// Checks a declared entry without the service. Its schema was checked before. A secret is a
     /// reference, or its value if that is known. `written` is false once secrets are resolved;
     /// checks of how a value is written look at [`Value::Plain`] and only if `written` is true.
-    fn check(&self, _declared: &Fields, _written: bool, _report: &mut dyn FnMut(Fault)) {}
+    fn check(&self, _declared: &Fields, _written: bool, _report: &mut dyn FnMut(EntryFault)) {}
 
     /// The calls that do `job`, in order.
     ///
     /// # Errors
     /// The reason, if there are no calls.
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         job.plain()
     }
 

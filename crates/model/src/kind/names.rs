@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Call, NoCalls};
+use super::{NoCalls, PlannedCall};
 use crate::{
     cause::Cause,
-    field::{Named, Scope},
+    field::{NamedObject, Scope},
     operation::{created_at, id_of},
     value::Json,
 };
@@ -15,20 +15,20 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
     /// Results of looking up names; `None` if the service does not have the name.
-    found: BTreeMap<(Named, String), Option<u64>>,
+    found: BTreeMap<(NamedObject, String), Option<u64>>,
     /// Names by id, from the same results.
-    by_id: BTreeMap<(Named, u64), String>,
+    by_id: BTreeMap<(NamedObject, u64), String>,
     /// Names that were looked up by id.
-    looked_up: BTreeMap<(Named, u64), String>,
+    looked_up: BTreeMap<(NamedObject, u64), String>,
     /// The ids of things that share a name, which therefore means none of them.
-    several: BTreeMap<(Named, String), Vec<u64>>,
+    several: BTreeMap<(NamedObject, String), Vec<u64>>,
     /// The ids of entries in other sections of the same container, by section and name, or why a
     /// section could not be read.
     entries: BTreeMap<String, Result<Entries, Cause>>,
     /// The levels of access to which custom roles belong, by the id of the role.
     levels: BTreeMap<u64, u8>,
     /// The calls that must precede a change below a parent, by the parent's section and id.
-    before: BTreeMap<(String, u64), Vec<Call>>,
+    before: BTreeMap<(String, u64), Vec<PlannedCall>>,
     /// Groups and projects that the run creates.
     created: Created,
     /// The user of the token, if known.
@@ -126,16 +126,16 @@ impl FromIterator<(Scope, Arc<str>)> for Created {
 }
 
 /// The form in which a name is stored. Only the case of roles counts.
-fn key(named: Named, name: &str) -> String {
+fn key(named: NamedObject, name: &str) -> String {
     match named {
-        Named::Role => name.to_owned(),
+        NamedObject::Role => name.to_owned(),
         _ => name.to_lowercase(),
     }
 }
 
 impl Names {
     /// Stores the result of looking up a name.
-    pub fn insert(&mut self, named: Named, name: &str, id: Option<u64>) {
+    pub fn insert(&mut self, named: NamedObject, name: &str, id: Option<u64>) {
         let name = key(named, name);
         if let Some(id) = id {
             self.by_id.insert((named, id), name.clone());
@@ -144,7 +144,7 @@ impl Names {
     }
 
     /// Stores the ids of all things called `name`.
-    pub fn insert_candidates(&mut self, named: Named, name: &str, ids: Vec<u64>) {
+    pub fn insert_candidates(&mut self, named: NamedObject, name: &str, ids: Vec<u64>) {
         match ids[..] {
             [] => self.insert(named, name, None),
             [id] => self.insert(named, name, Some(id)),
@@ -159,11 +159,11 @@ impl Names {
 
     /// The level of access to which the custom role `name` belongs, if it was looked up.
     pub fn level_of_role(&self, name: &str) -> Option<u8> {
-        self.levels.get(&self.known_id(Named::Role, name)?).copied()
+        self.levels.get(&self.known_id(NamedObject::Role, name)?).copied()
     }
 
     /// Stores the name of the thing with `id`.
-    pub fn insert_name(&mut self, named: Named, id: u64, name: &str) {
+    pub fn insert_name(&mut self, named: NamedObject, id: u64, name: &str) {
         self.looked_up.insert((named, id), name.to_owned());
     }
 
@@ -210,12 +210,12 @@ impl Names {
     }
 
     /// Stores the calls that must precede a change below the entry of `section` with this `id`.
-    pub fn insert_preceding_calls(&mut self, section: &str, id: u64, calls: Vec<Call>) {
+    pub fn insert_preceding_calls(&mut self, section: &str, id: u64, calls: Vec<PlannedCall>) {
         self.before.insert((section.to_owned(), id), calls);
     }
 
     /// The calls that must precede a change below the entry of `section` with this `id`.
-    pub(super) fn preceding_calls(&self, section: &str, id: u64) -> Option<&[Call]> {
+    pub(super) fn preceding_calls(&self, section: &str, id: u64) -> Option<&[PlannedCall]> {
         self.before.get(&(section.to_owned(), id)).map(Vec::as_slice)
     }
 
@@ -230,7 +230,7 @@ impl Names {
     }
 
     /// The id of `name`, if it exists or the run creates it.
-    pub fn id(&self, named: Named, name: &str) -> Option<Id> {
+    pub fn id(&self, named: NamedObject, name: &str) -> Option<Id> {
         let found = self.found.get(&(named, key(named, name)))?.map(Id::Known);
         found.or_else(|| self.created.id(named.scope()?, name))
     }
@@ -239,7 +239,12 @@ impl Names {
     ///
     /// # Errors
     /// If the service does not have it, or has several.
-    pub fn require(&self, named: Named, name: &str, field: &'static str) -> Result<Id, NoCalls> {
+    pub fn require(
+        &self,
+        named: NamedObject,
+        name: &str,
+        field: &'static str,
+    ) -> Result<Id, NoCalls> {
         self.id(named, name).ok_or_else(|| match self.several.get(&(named, key(named, name))) {
             Some(ids) => NoCalls::several(named, name, ids, field),
             None => NoCalls::unknown(named, name, field),
@@ -267,12 +272,12 @@ impl Names {
     }
 
     /// The id of `name`, if it exists.
-    pub fn known_id(&self, named: Named, name: &str) -> Option<u64> {
+    pub fn known_id(&self, named: NamedObject, name: &str) -> Option<u64> {
         self.id(named, name)?.known()
     }
 
     /// The name of the thing with `id`, if it was looked up either way or the run created it.
-    pub fn name(&self, named: Named, id: u64) -> Option<&str> {
+    pub fn name(&self, named: NamedObject, id: u64) -> Option<&str> {
         let key = (named, id);
         let found = self.looked_up.get(&key).or_else(|| self.by_id.get(&key)).map(String::as_str);
         found.or_else(|| self.created.path(named.scope()?, id))
@@ -293,7 +298,10 @@ mod tests {
         assert_eq!(created.id(Scope::Group, "acme/team"), Some(Id::Known(7)));
         assert_eq!(created.id(Scope::Project, "acme/team"), None);
         let names = Names::default().with_created(&created);
-        assert_eq!(names.name(Named::Group, 7), Some("Acme/Team"));
-        assert_eq!((names.name(Named::Project, 7), names.name(Named::Group, 4)), (None, None));
+        assert_eq!(names.name(NamedObject::Group, 7), Some("Acme/Team"));
+        assert_eq!(
+            (names.name(NamedObject::Project, 7), names.name(NamedObject::Group, 4)),
+            (None, None)
+        );
     }
 }

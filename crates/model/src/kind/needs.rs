@@ -38,7 +38,7 @@ pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) 
 }
 
 impl Section {
-    /// Why the declared field `name` is neither sent nor compared yet: by the [rules](super::Rules::waits),
+    /// Why the declared field `name` is neither sent nor compared yet: by the [rules](super::KindRules::waits),
     /// or because a field that it needs is off. The end of a sentence that starts with "waits".
     pub fn missing_switch(
         self,

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde_json::json;
 
 use crate::{
-    field::{ALIASES, Compare, Field, Named, Required, ValidValues, ValueType},
-    level::{self, Level},
+    field::{ALIASES, Compare, Field, NamedObject, Required, ValidValues, ValueType},
+    level::{self, AccessLevel},
     schema::{self, TextOrSecret},
     secret::Reference,
     value::{Json, Object},
@@ -122,7 +122,7 @@ fn type_schema(field: &'static Field) -> Json {
         ValueType::Secret => schema::of::<Reference>().to_value(),
         ValueType::Address => schema::of::<TextOrSecret>().to_value(),
         ValueType::Text if field.sensitive => schema::of::<TextOrSecret>().to_value(),
-        ValueType::Text if field.names == Some(Named::Runner) => {
+        ValueType::Text if field.names == Some(NamedObject::Runner) => {
             json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})
         }
         ValueType::Text | ValueType::Expression | ValueType::Word => json!({"type": "string"}),
@@ -152,7 +152,7 @@ fn type_schema(field: &'static Field) -> Json {
             "additionalProperties": false,
             "required": ["file"],
         }),
-        ValueType::Level => level_schema(field, schema::of::<Level>().to_value()),
+        ValueType::Level => level_schema(field, schema::of::<AccessLevel>().to_value()),
         ValueType::RuleLevel => level::rule_level_schema().to_value(),
         ValueType::Mapping | ValueType::Spread => rows(),
         ValueType::Rows => {

@@ -2,9 +2,9 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{Edit, LiveEntry, LiveFields, Place, Section, Spec, is_withheld, risk};
+use super::{EditMethod, LiveEntry, LiveFields, ReadSource, Section, Spec, is_withheld, risk};
 use crate::{
-    field::Named,
+    field::NamedObject,
     page::tells_apart,
     value::{Json, Object},
 };
@@ -40,7 +40,7 @@ impl Section {
             return value.is_array();
         }
         // Manifests may have an id in place of it.
-        if spec.field.names == Some(Named::Runner) {
+        if spec.field.names == Some(NamedObject::Runner) {
             return value.is_string();
         }
         match &spec.schema["type"] {
@@ -63,11 +63,13 @@ impl Section {
             })?))
         };
         match self.home.place {
-            Place::In(field) => object.get(field)?.as_array()?.iter().map(read).collect(),
-            Place::Part { field, sign } => match object.get(field).filter(|part| !part.is_null()) {
-                Some(part) => Some(vec![read(part)?]),
-                None => (!object.contains_key(sign)).then(Vec::new),
-            },
+            ReadSource::In(field) => object.get(field)?.as_array()?.iter().map(read).collect(),
+            ReadSource::Part { field, sign } => {
+                match object.get(field).filter(|part| !part.is_null()) {
+                    Some(part) => Some(vec![read(part)?]),
+                    None => (!object.contains_key(sign)).then(Vec::new),
+                }
+            }
             _ => None,
         }
     }
@@ -81,17 +83,17 @@ impl Section {
         })
     }
 
-    /// The live entry in comparable form, from the service's object `raw`; see [`Reader`].
+    /// The live entry in comparable form, from the service's object `raw`; see [`EntryReader`].
     pub fn read(self, raw: &Object, wanted: Wanted<'_>) -> LiveEntry {
         self.reader(wanted).read(raw)
     }
 
     /// Reads entries of the section.
-    pub fn reader(self, wanted: Wanted<'_>) -> Reader<'_> {
+    pub fn reader(self, wanted: Wanted<'_>) -> EntryReader<'_> {
         let operations = &self.home.operations;
-        let is_replaced = self.edit == Edit::OrReplace
+        let is_replaced = self.edit == EditMethod::OrReplace
             || (operations.edit.is_none() && operations.create.is_some());
-        let is_part = matches!(self.home.place, Place::Part { .. });
+        let is_part = matches!(self.home.place, ReadSource::Part { .. });
         let table = self.table();
         let specs = match wanted {
             Wanted::Only(names) if !is_replaced && !is_part => {
@@ -108,7 +110,7 @@ impl Section {
                 Some(names.iter().copied().filter(|name| table.get(name).is_none()).collect())
             }
         };
-        Reader { section: self, specs, extra }
+        EntryReader { section: self, specs, extra }
     }
 }
 
@@ -139,14 +141,14 @@ pub enum Wanted<'n> {
 /// ones, the identity and the fields that every edit repeats. An entry that is changed by
 /// replacement keeps all fields, because it is added again with all of them; so does a part of an
 /// object, which is small.
-pub struct Reader<'n> {
+pub struct EntryReader<'n> {
     section: Section,
     specs: Vec<&'static Spec>,
     /// The other keys to keep, which the kind does not know; `None` for all.
     extra: Option<Vec<&'n str>>,
 }
 
-impl Reader<'_> {
+impl EntryReader<'_> {
     /// The live entry in comparable form, from the service's object `raw`.
     pub fn read(&self, raw: &Object) -> LiveEntry {
         let section = self.section;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use crate::{
-    level::Level,
+    level::AccessLevel,
     steps,
     value::{Json, Object, is_true},
 };
@@ -196,7 +196,7 @@ impl BranchSet<'_> {
 /// True if the rows `after` allow somebody who is not allowed by those `before`.
 fn lets_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json]) -> bool {
     fn lowest<'r>(rows: impl Iterator<Item = &'r Json>) -> u8 {
-        let levels = rows.filter_map(|row| Level::parse(row.get("access_level")?));
+        let levels = rows.filter_map(|row| AccessLevel::parse(row.get("access_level")?));
         levels.map(|level| level.number).filter(|level| *level > 0).min().unwrap_or(u8::MAX)
     }
     fn named(row: &Json) -> Option<(&'static str, &Json)> {
@@ -407,7 +407,7 @@ mod tests {
     fn holds(rules: &[RefRule], name: &str) -> Option<Holds> {
         let own: Vec<_> = rules.iter().filter(|rule| overlap(&rule.pattern, name)).collect();
         let level = |rows: &[Json]| {
-            let levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
+            let levels = rows.iter().filter_map(|row| AccessLevel::parse(row.get("access_level")?));
             levels.map(|l| l.number).filter(|l| *l > 0).min().unwrap_or(u8::MAX)
         };
         let mut may = BTreeSet::new();

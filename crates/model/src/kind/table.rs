@@ -7,8 +7,8 @@ use std::{
 
 use crate::{
     field::{Available, Field, Readback, Tier, ValueType, Variant, Weakens, Word},
-    level::Level,
-    release::{Known, Release},
+    level::AccessLevel,
+    release::{DetectedRelease, Release},
     text::alternatives,
     value::{Json, Value},
 };
@@ -55,7 +55,7 @@ impl Spec {
     /// The part of the declared `value` that needs a certain release, and that release: a level or
     /// word, a key of a row, or the field itself.
     pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {
-        let level = value.plain().filter(|_| self.field.is_level()).and_then(Level::parse);
+        let level = value.plain().filter(|_| self.field.is_level()).and_then(AccessLevel::parse);
         let level = level.map(|level| (level.word, level.since));
         let word = self.word(value).map(|word| (word.word, word.available.since));
         let rows = value.list().filter(|_| self.has_rows()).map_or(&[][..], Vec::as_slice);
@@ -243,7 +243,7 @@ impl FieldTable {
 
     /// True if manifests for a service of `release` should use `spec`: the service has the field
     /// and no replacement for it. An unknown release counts as that of the reference.
-    pub fn is_current(&self, spec: &Spec, release: Known) -> bool {
+    pub fn is_current(&self, spec: &Spec, release: DetectedRelease) -> bool {
         let is_available = |spec: &Spec| {
             let Available { since, until, .. } = spec.field.available;
             since.is_none_or(|since| !since.is_late() || release.has(since))

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::{
-    Call, Fault, Id, Job, LiveEntry, Names, Namespace, NamespaceOwner, Section, Spec, Target,
-    Wanted, calls::Act,
+    CallContext, EntryFault, Id, LiveEntry, LiveNamespace, Names, NamespaceOwner, PlannedCall,
+    Section, Spec, Target, Wanted, calls::CallPurpose,
 };
 use crate::{
     catalogue,
     field::{Scope, Tier},
     operation::{Request, Write},
-    release::{self, Known},
+    release::{self, DetectedRelease},
     value::{Fields, Json, Object, Value},
 };
 
@@ -37,7 +37,7 @@ pub fn target() -> Target {
 /// A project that does not exist yet, in the namespace 3.
 pub fn new_target(owner: NamespaceOwner) -> Target {
     Target {
-        namespace: Some(Namespace { id: Id::Known(3), owner }),
+        namespace: Some(LiveNamespace { id: Id::Known(3), owner }),
         ..Target::new(Scope::Project, Arc::from("acme/shop"))
     }
 }
@@ -62,20 +62,20 @@ pub fn with_flags(section: Section, mut raw: Object) -> Object {
 }
 
 /// The requests of `calls`.
-pub fn requests(calls: Vec<Call>) -> Vec<Request<Write>> {
+pub fn requests(calls: Vec<PlannedCall>) -> Vec<Request<Write>> {
     calls.into_iter().map(|call| call.request).collect()
 }
 
 /// The requests that do `act` in the project with the id 7; none if no call is needed.
-pub fn act(section: Section, names: &Names, act: Act<'_>) -> Vec<Request<Write>> {
-    let release = Known::Is(release::REFERENCE);
-    let job = Job { section, target: &target(), names, release, is_alone: true, act };
+pub fn act(section: Section, names: &Names, act: CallPurpose<'_>) -> Vec<Request<Write>> {
+    let release = DetectedRelease::Is(release::REFERENCE);
+    let job = CallContext { section, target: &target(), names, release, is_alone: true, act };
     requests(section.rules().calls(&job).unwrap_or_default())
 }
 
 /// The requests that create an entry of the project with the id 7.
 pub fn create(section: Section, declared: &Fields) -> Vec<Request<Write>> {
-    act(section, &Names::default(), Act::Create(declared))
+    act(section, &Names::default(), CallPurpose::Create(declared))
 }
 
 /// The requests that change a live entry of the project with the id 7.
@@ -85,12 +85,12 @@ pub fn update(
     raw: Json,
     changed: &[&str],
 ) -> Vec<Request<Write>> {
-    act(section, &Names::default(), Act::Change(declared, &live(section, raw), changed))
+    act(section, &Names::default(), CallPurpose::Change(declared, &live(section, raw), changed))
 }
 
 /// The requests that remove a live entry of the project with the id 7.
 pub fn remove(section: Section, raw: Json) -> Vec<Request<Write>> {
-    act(section, &Names::default(), Act::Remove(&live(section, raw)))
+    act(section, &Names::default(), CallPurpose::Remove(&live(section, raw)))
 }
 
 /// The operation, the target and the body of each request. The body includes repeated fields.
@@ -109,7 +109,9 @@ pub fn faults(section: Section, declared: &Fields) -> Vec<(&'static str, &'stati
 }
 
 /// The field and code of every fault that `check` reports.
-pub fn collect(check: impl FnOnce(&mut dyn FnMut(Fault))) -> Vec<(&'static str, &'static str)> {
+pub fn collect(
+    check: impl FnOnce(&mut dyn FnMut(EntryFault)),
+) -> Vec<(&'static str, &'static str)> {
     let mut faults = Vec::new();
     check(&mut |fault| faults.push((fault.field, fault.code)));
     faults

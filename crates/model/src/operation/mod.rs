@@ -23,15 +23,15 @@ use std::{fmt, marker::PhantomData};
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::{
-    field::{Route, Scope, Tier},
+    field::{Scope, Tier, WriteRequest},
     release::Release,
 };
 
 pub use kept_keys::KeyFilter;
-pub use parameter::{Parameter, Place, Type};
+pub use parameter::{Parameter, ParameterLocation, Type};
 pub use parameters::List;
 pub use pending::{created_at, id_of};
-pub use request::{Body, Request};
+pub use request::{Request, RequestBody};
 pub use table::*;
 
 /// An HTTP method of the service.
@@ -95,12 +95,12 @@ pub struct Operation {
     /// not contain.
     pub source: &'static str,
     /// The response to a success.
-    pub answer: Answer,
+    pub answer: ResponseBody,
     /// The parameters, in lists that operations may share.
     pub parameters: &'static [List],
     /// The scope and section whose fields the body also accepts, and the kind of request. The kinds
     /// describe those fields.
-    pub fields: Option<((Scope, &'static str), Route)>,
+    pub fields: Option<((Scope, &'static str), WriteRequest)>,
     /// Parameters of which at least one is required.
     pub one_of: &'static [&'static str],
     /// The lowest tier of the service that has the operation.
@@ -110,7 +110,7 @@ pub struct Operation {
     /// Whether only administrators can use it.
     pub administrators: bool,
     /// What happens if it is sent again.
-    pub again: Again,
+    pub again: RetrySafety,
     /// Whether a 401 means that the caller lacks permission or that the feature is off, and nothing
     /// about the token.
     pub denies_with_401: bool,
@@ -138,7 +138,7 @@ pub struct Operation {
 
 /// What happens if a request is sent again after its response was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RetrySafety {
     /// Nothing: it reads.
     Reads,
     /// Nothing more: the request describes the wanted state.
@@ -161,7 +161,7 @@ impl Eq for Operation {}
 
 /// The content of a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ResponseBody {
     /// One object.
     One,
     /// A list, page by page.
@@ -178,9 +178,9 @@ impl Operation {
     /// The defaults of operations with this method.
     pub const fn usual(method: Method) -> Self {
         let again = match method {
-            Method::Get => Again::Reads,
-            Method::Put | Method::Patch | Method::Delete => Again::Same,
-            Method::Post => Again::Second,
+            Method::Get => RetrySafety::Reads,
+            Method::Put | Method::Patch | Method::Delete => RetrySafety::Same,
+            Method::Post => RetrySafety::Second,
         };
         Self {
             id: "",
@@ -188,7 +188,7 @@ impl Operation {
             path: "",
             purpose: "",
             source: "supporting",
-            answer: Answer::Unsaid,
+            answer: ResponseBody::Unsaid,
             parameters: &[],
             fields: None,
             one_of: &[],
@@ -302,15 +302,15 @@ mod tests {
             rows.map(|row| row.id).collect::<Vec<_>>()
         };
         let all = |method| OPERATIONS.iter().filter(|op| op.row().method == method).count();
-        assert_eq!(rows(Again::Reads, Method::Get).len(), all(Method::Get));
-        assert_eq!(rows(Again::Refused, Method::Put), ["project-transfer"]);
-        assert_eq!(rows(Again::Same, Method::Put).len(), all(Method::Put) - 1);
-        assert_eq!(rows(Again::Refused, Method::Patch).len(), all(Method::Patch));
-        assert_eq!(rows(Again::Never, Method::Delete), ["project-delete", "group-delete"]);
-        assert_eq!(rows(Again::Same, Method::Delete).len(), all(Method::Delete) - 2);
+        assert_eq!(rows(RetrySafety::Reads, Method::Get).len(), all(Method::Get));
+        assert_eq!(rows(RetrySafety::Refused, Method::Put), ["project-transfer"]);
+        assert_eq!(rows(RetrySafety::Same, Method::Put).len(), all(Method::Put) - 1);
+        assert_eq!(rows(RetrySafety::Refused, Method::Patch).len(), all(Method::Patch));
+        assert_eq!(rows(RetrySafety::Never, Method::Delete), ["project-delete", "group-delete"]);
+        assert_eq!(rows(RetrySafety::Same, Method::Delete).len(), all(Method::Delete) - 2);
         let posts = [
             (
-                Again::Same,
+                RetrySafety::Same,
                 &[
                     "group-member-override",
                     "group-member-approve-all",
@@ -324,7 +324,7 @@ mod tests {
                 ][..],
             ),
             (
-                Again::Never,
+                RetrySafety::Never,
                 &[
                     "import-extgit",
                     "import-extgit-cancel",
@@ -337,7 +337,7 @@ mod tests {
                 ],
             ),
             (
-                Again::Refused,
+                RetrySafety::Refused,
                 &[
                     "variable-create",
                     "group-variable-create",
@@ -358,7 +358,7 @@ mod tests {
                 ],
             ),
             (
-                Again::Second,
+                RetrySafety::Second,
                 &[
                     "project-upload",
                     "hook-add",

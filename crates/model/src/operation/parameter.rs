@@ -19,7 +19,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// Its place in a request.
     #[serde(rename = "in")]
-    pub place: Place,
+    pub place: ParameterLocation,
     /// The type of its values.
     #[serde(rename = "type")]
     pub value: Type,
@@ -49,7 +49,7 @@ pub struct Parameter {
 /// The place of a parameter in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ParameterLocation {
     /// In the path, as `:name` of the template.
     Path,
     /// In the query.
@@ -143,7 +143,12 @@ impl fmt::Display for Type {
 
 impl Parameter {
     /// An optional parameter for every tier and everybody.
-    pub const fn new(place: Place, name: &'static str, value: Type, about: &'static str) -> Self {
+    pub const fn new(
+        place: ParameterLocation,
+        name: &'static str,
+        value: Type,
+        about: &'static str,
+    ) -> Self {
         Self {
             name,
             place,

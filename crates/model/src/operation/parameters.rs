@@ -53,6 +53,9 @@ mod tests {
             one.about.ends_with('.') && one.deprecated == one.replaced_by.is_some()
         };
         assert!(all.clone().all(is_told));
-        assert!(all.clone().all(|one| one.required || one.place != super::super::Place::Path));
+        assert!(
+            all.clone()
+                .all(|one| one.required || one.place != super::super::ParameterLocation::Path)
+        );
     }
 }

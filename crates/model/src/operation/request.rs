@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use super::{Again, KeyFilter, Operation, pending};
+use super::{KeyFilter, Operation, RetrySafety, pending};
 use crate::{
     planted::Bug,
     text::encode,
@@ -11,7 +11,7 @@ use crate::{
 
 /// The body of a request. Its `Debug` shows names only.
 #[derive(Clone, Default, PartialEq)]
-pub enum Body {
+pub enum RequestBody {
     /// Nothing.
     #[default]
     None,
@@ -21,7 +21,7 @@ pub enum Body {
     Multipart(Fields),
 }
 
-impl fmt::Debug for Body {
+impl fmt::Debug for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("None"),
@@ -59,7 +59,7 @@ pub struct Request<E> {
     renamed: Vec<(&'static str, String)>,
     query: Vec<(Cow<'static, str>, String)>,
     /// The body.
-    pub body: Body,
+    pub body: RequestBody,
     /// Live values that the body also contains, because the service would reset fields that an edit
     /// lacks. They become stale.
     repeated: LiveValues,
@@ -85,7 +85,7 @@ impl<E> Request<E> {
             after: Vec::new(),
             renamed: Vec::new(),
             query: Vec::new(),
-            body: Body::None,
+            body: RequestBody::None,
             repeated: LiveValues(Vec::new()),
             sensitive: Vec::new(),
             naming: Vec::new(),
@@ -135,7 +135,7 @@ impl<E> Request<E> {
     /// `name`: the reference uses neutral words for two hosts that services call by name (reference
     /// 1, 1).
     pub fn rename(mut self, neutral: &'static str, name: &str) -> Self {
-        if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
+        if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             let renamed = std::mem::take(fields).into_iter().map(|(field, value)| {
                 match field.strip_prefix(neutral).filter(|rest| rest.starts_with('_')) {
                     Some(rest) => (format!("{name}{rest}"), value),
@@ -166,7 +166,7 @@ impl<E> Request<E> {
     /// Sets the body: JSON, or a form if one of the fields is a file.
     pub fn fields(mut self, fields: Fields) -> Self {
         let files = fields.values().any(|v| matches!(v, Value::File(_)));
-        self.body = if files { Body::Multipart(fields) } else { Body::Json(fields) };
+        self.body = if files { RequestBody::Multipart(fields) } else { RequestBody::Json(fields) };
         self
     }
 
@@ -174,7 +174,7 @@ impl<E> Request<E> {
     pub fn shrink(&mut self) {
         self.arguments.shrink_to_fit();
         self.sensitive.shrink_to_fit();
-        if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
+        if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             fields.shrink();
         }
     }
@@ -279,7 +279,7 @@ impl<E> Request<E> {
             let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
             *resolved = Some(id(path).ok_or_else(|| path.to_owned())?);
         }
-        if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
+        if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             for name in &self.naming {
                 if let Some(Value::Plain(json)) = fields.get_mut(name) {
                     pending::fill_in(json, &id)?;
@@ -304,7 +304,7 @@ impl<E> Request<E> {
     /// True if it becomes wrong when live state changes: it repeats live values, or it would create
     /// a duplicate of something that was created meanwhile.
     pub fn becomes_stale(&self) -> bool {
-        self.again() == Again::Second || self.repeated().next().is_some()
+        self.again() == RetrySafety::Second || self.repeated().next().is_some()
     }
 
     /// Prevents a second sending while the first may still arrive: what it removes is added again
@@ -315,9 +315,9 @@ impl<E> Request<E> {
     }
 
     /// The effect of sending it again.
-    pub fn again(&self) -> Again {
+    pub fn again(&self) -> RetrySafety {
         if self.once && !Bug::RemoveTwice.is_planted() {
-            Again::Second
+            RetrySafety::Second
         } else {
             self.operation.again
         }
@@ -339,8 +339,8 @@ impl<E> Request<E> {
     /// The fields in its body.
     pub const fn body_fields(&self) -> Option<&Fields> {
         match &self.body {
-            Body::None => None,
-            Body::Json(fields) | Body::Multipart(fields) => Some(fields),
+            RequestBody::None => None,
+            RequestBody::Json(fields) | RequestBody::Multipart(fields) => Some(fields),
         }
     }
 

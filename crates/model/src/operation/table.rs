@@ -1,8 +1,8 @@
 //! Every operation, a constant for each row of `table.yaml`. The build writes them.
 
-use super::{Again, Answer, AnyOp, List, Method, Op, Operation, Read, Write};
+use super::{AnyOp, List, Method, Op, Operation, Read, ResponseBody, RetrySafety, Write};
 use crate::{
-    field::{Route, Scope, Tier},
+    field::{Scope, Tier, WriteRequest},
     release::Release,
 };
 

@@ -22,13 +22,13 @@ pub(super) struct Headers {
     /// `X-Next-Page`: the next page, or that there is none.
     pub(super) next: Option<Option<u64>>,
     /// `Link`: the link to the next page, or that there is none.
-    pub(super) link: Option<Option<Link>>,
+    pub(super) link: Option<Option<PageLink>>,
 }
 
 /// The parameters of a link that give the position of its page. The URL is never used: a link to
 /// another host must not receive the token.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct PageLink {
     pub(super) page: Option<u64>,
     pub(super) id_after: Option<u64>,
     pub(super) cursor: Option<String>,
@@ -77,7 +77,7 @@ fn next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, Malformed> {
 
 /// The `Link` headers (RFC 8288): a link to the next page, only other links (`Some(None)`), or
 /// none.
-fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Malformed> {
+fn next_link(headers: &HeaderMap) -> Result<Option<Option<PageLink>>, Malformed> {
     let mut found = None;
     for value in headers.get_all("Link") {
         let mut rest = value.to_str().map_err(|_| Malformed)?;
@@ -90,7 +90,7 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Malformed> {
                     .any(|relation| names.iter().any(|name| relation.eq_ignore_ascii_case(name)))
             };
             if has_relation(&["next"]) {
-                let next = Link::parse(target)?;
+                let next = PageLink::parse(target)?;
                 if matches!(&found, Some(Some(other)) if *other != next) {
                     return Err(Malformed);
                 }
@@ -104,7 +104,7 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Malformed> {
     Ok(found)
 }
 
-impl Link {
+impl PageLink {
     /// Reads the query of a link target.
     fn parse(target: &str) -> Result<Self, Malformed> {
         let query = target
@@ -165,8 +165,8 @@ fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
 mod tests {
     use super::{super::tests::headers, *};
 
-    fn link(page: u64) -> Link {
-        Link { page: Some(page), ..Link::default() }
+    fn link(page: u64) -> PageLink {
+        PageLink { page: Some(page), ..PageLink::default() }
     }
 
     #[test]
@@ -201,9 +201,9 @@ mod tests {
         }
         let two = headers(&[("link", "<a>; rel=first"), ("link", "<b?page=2>; rel=next")]);
         assert_eq!(next_link(&two), Ok(Some(Some(link(2)))));
-        let cursor = Link { cursor: Some("a+b c=".to_owned()), id_after: Some(7), ..link(2) };
+        let cursor = PageLink { cursor: Some("a+b c=".to_owned()), id_after: Some(7), ..link(2) };
         assert_eq!(
-            Link::parse("https://h/x?cursor=a%2Bb+c%3D&page=2&evil=1&id_after=7#f"),
+            PageLink::parse("https://h/x?cursor=a%2Bb+c%3D&page=2&evil=1&id_after=7#f"),
             Ok(cursor)
         );
     }

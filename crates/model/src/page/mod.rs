@@ -23,7 +23,7 @@
 //! - The number of entries is the last `X-Total`, and no entry is repeated.
 //! - Without `X-Total`, one more page is read after the last one, and is `[]`. The same applies if
 //!   only `X-Total` shows that a full page is the last.
-//! - A list that the service sends in one answer (`Operation::unpaged`) is complete if no paging
+//! - A list that the service sends in one answer (`NumberedRoute::unpaged`) is complete if no paging
 //!   header is present.
 //! - A list by keyset has no page numbers and no total. Its ids ascend, and it ends with a page
 //!   that is `[]` and has no link to another.
@@ -45,7 +45,7 @@ use crate::{
 };
 
 pub use error::{Contradiction, PageError};
-use headers::{Headers, Link};
+use headers::{Headers, PageLink};
 
 /// The number of entries to request per page: the maximum of the service.
 pub const PER_PAGE: usize = 100;
@@ -109,7 +109,7 @@ impl Rows {
 #[derive(Debug)]
 pub struct Pager {
     base: Request<Read>,
-    state: State,
+    state: ReadingState,
     /// Whether the list is read by keyset instead of by page number.
     keyset: bool,
     /// Whether all entries are kept, or only passed on.
@@ -141,7 +141,7 @@ pub struct Pager {
 
 /// The progress of reading.
 #[derive(Debug)]
-enum State {
+enum ReadingState {
     /// The page at this position is next.
     Ask(Position),
     /// The end is proven, or reading was stopped.
@@ -214,7 +214,7 @@ impl Pager {
         };
         Self {
             base,
-            state: State::Ask(if keyset { Position::Start } else { Position::Page(1) }),
+            state: ReadingState::Ask(if keyset { Position::Start } else { Position::Page(1) }),
             keyset,
             keeps: false,
             filtered: false,
@@ -234,7 +234,7 @@ impl Pager {
 
     /// The next request; `None` at the end.
     pub fn next(&self) -> Option<Request<Read>> {
-        let State::Ask(position) = &self.state else { return None };
+        let ReadingState::Ask(position) = &self.state else { return None };
         let request = self.base.clone();
         Some(match position {
             Position::Start => request,
@@ -254,7 +254,7 @@ impl Pager {
         headers: &HeaderMap,
         page: Vec<Object>,
     ) -> Result<&[Object], PageError> {
-        if !matches!(mem::replace(&mut self.state, State::Refused), State::Ask(_)) {
+        if !matches!(mem::replace(&mut self.state, ReadingState::Refused), ReadingState::Ask(_)) {
             return Err(PageError::Unfinished);
         }
         self.pages += 1;
@@ -269,9 +269,9 @@ impl Pager {
             self.objects = page;
         }
         self.state = match self.position_after(headers, before) {
-            Ok(Some(position)) if !Bug::FirstPageOnly.is_planted() => State::Ask(position),
-            Ok(_) => State::Ended,
-            Err(_) if !self.keeps || Bug::TrustLists.is_planted() => State::Ended,
+            Ok(Some(position)) if !Bug::FirstPageOnly.is_planted() => ReadingState::Ask(position),
+            Ok(_) => ReadingState::Ended,
+            Err(_) if !self.keeps || Bug::TrustLists.is_planted() => ReadingState::Ended,
             Err(contradiction) => return Err(contradiction.into()),
         };
         Ok(&self.objects[before..])
@@ -288,7 +288,7 @@ impl Pager {
     /// [`PageError::Unfinished`] if a request is left, a page was refused, or pages were only
     /// passed on.
     pub fn finish(self) -> Result<Complete<Object>, PageError> {
-        let whole = self.keeps && !self.filtered && matches!(self.state, State::Ended);
+        let whole = self.keeps && !self.filtered && matches!(self.state, ReadingState::Ended);
         if whole { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
     }
 
@@ -297,7 +297,7 @@ impl Pager {
     /// # Errors
     /// [`PageError::Unfinished`] as in [`finish`](Self::finish).
     pub fn into_shown(self) -> Result<Vec<Object>, PageError> {
-        let read = self.keeps && matches!(self.state, State::Ended);
+        let read = self.keeps && matches!(self.state, ReadingState::Ended);
         if read { Ok(self.objects) } else { Err(PageError::Unfinished) }
     }
 
@@ -469,7 +469,8 @@ impl Pager {
     /// True if `Link` and `X-Next-Page` announce another page; `None` if neither is present.
     fn announced_next(&self, headers: &Headers) -> Result<Option<bool>, Contradiction> {
         let page = self.pages;
-        let page_of = |link: &Link| link.page.ok_or_else(|| Contradiction::header(page, "Link"));
+        let page_of =
+            |link: &PageLink| link.page.ok_or_else(|| Contradiction::header(page, "Link"));
         let by_link = headers.link.as_ref().map(|link| link.as_ref().map(page_of).transpose());
         let by_link = by_link.transpose()?;
         let mut named = [by_link, headers.next].into_iter().flatten().flatten();

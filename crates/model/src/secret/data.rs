@@ -8,7 +8,7 @@ use super::Reference;
 /// Data that may have references to secrets in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Data {
+pub enum ValueWithSecrets {
     /// The JSON text of plain data.
     Plain(String),
     /// A reference to a secret.
@@ -19,7 +19,7 @@ pub enum Data {
     Map(Vec<(String, Self)>),
 }
 
-impl Data {
+impl ValueWithSecrets {
     /// The data as JSON, with `value` in the place of each reference.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::{
 };
 
 use super::{
-    Allowed, Piece, Reference, Secret, is_encoded, is_reserved, judge,
+    Allowed, Reference, Secret, TextPiece, is_encoded, is_reserved, judge,
     matcher::{MARK, SecretMatcher},
     names::TOKEN_NAMES,
 };
@@ -30,7 +30,7 @@ const MAX_TYPED_FILE: u64 = 10;
 
 /// Why a reference could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Missing {
+pub enum UnresolvedReference {
     /// The environment variable is not set, or is not text.
     #[error("environment variable `{0}` is not set")]
     Env(String),
@@ -58,7 +58,7 @@ pub enum Missing {
     },
 }
 
-impl Missing {
+impl UnresolvedReference {
     /// True if it must never be used as a value.
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Reserved(_) | Self::OwnToken(_))
@@ -84,7 +84,7 @@ pub struct Secrets {
     environment: BTreeMap<String, Secret>,
     allowed: Allowed,
     token: Option<OwnToken>,
-    found: BTreeMap<Reference, Result<Secret, Missing>>,
+    found: BTreeMap<Reference, Result<Secret, UnresolvedReference>>,
     matcher: SecretMatcher,
     /// Whether only known secrets are redacted.
     shows_credentials: bool,
@@ -178,7 +178,7 @@ impl Secrets {
     pub fn check_uploads(&mut self, uploads: impl IntoIterator<Item = impl AsRef<str>>) {
         for path in uploads {
             let path = path.as_ref();
-            if let Err(missing @ Missing::OwnToken(_)) = self.read_file(path) {
+            if let Err(missing @ UnresolvedReference::OwnToken(_)) = self.read_file(path) {
                 self.found.insert(Reference::File(path.to_owned()), Err(missing));
             }
         }
@@ -200,13 +200,13 @@ impl Secrets {
     }
 
     /// Why `reference` could not be resolved, if it could not.
-    pub fn why_missing(&self, reference: &Reference) -> Option<&Missing> {
+    pub fn why_missing(&self, reference: &Reference) -> Option<&UnresolvedReference> {
         let mut parts = [reference].into_iter().chain(reference.sources());
         parts.find_map(|part| self.found.get(part)?.as_ref().err())
     }
 
     /// Every reference that could not be resolved, with the reason.
-    pub fn missing(&self) -> impl Iterator<Item = (&Reference, &Missing)> {
+    pub fn missing(&self) -> impl Iterator<Item = (&Reference, &UnresolvedReference)> {
         self.found.iter().filter_map(|(reference, found)| Some((reference, found.as_ref().err()?)))
     }
 
@@ -214,40 +214,40 @@ impl Secrets {
     /// inside, not a symbolic link, and at most 1 MiB.
     ///
     /// # Errors
-    /// [`Missing::File`] with the reason; [`Missing::OwnToken`] if it contains undrift's token.
-    pub fn read_file(&self, path: &str) -> Result<Vec<u8>, Missing> {
+    /// [`UnresolvedReference::File`] with the reason; [`UnresolvedReference::OwnToken`] if it contains undrift's token.
+    pub fn read_file(&self, path: &str) -> Result<Vec<u8>, UnresolvedReference> {
         let bytes = self.read_bytes(path)?;
         let reference = Reference::File(path.to_owned());
         if self.contains_token(&reference, &bytes) {
-            Err(Missing::OwnToken(reference))
+            Err(UnresolvedReference::OwnToken(reference))
         } else {
             Ok(bytes)
         }
     }
 
     /// Resolves `reference`. The value is redacted from now on, even if it is refused.
-    fn resolve_one(&mut self, reference: &Reference) -> Result<Secret, Missing> {
+    fn resolve_one(&mut self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
         let secret = self.read_reference(reference)?;
         if secret.expose().is_empty() {
-            return Err(Missing::Empty(reference.clone()));
+            return Err(UnresolvedReference::Empty(reference.clone()));
         }
         self.also_redact(secret.clone());
         let is_token = self.contains_token(reference, secret.expose().as_bytes());
-        if is_token { Err(Missing::OwnToken(reference.clone())) } else { Ok(secret) }
+        if is_token { Err(UnresolvedReference::OwnToken(reference.clone())) } else { Ok(secret) }
     }
 
     /// A text or data, made of secrets that were resolved. Inside a URL, they are percent-encoded where
     /// it needs that.
-    fn compose_value(&self, reference: &Reference) -> Result<Secret, Missing> {
+    fn compose_value(&self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
         let found = |source: &Reference| match self.found.get(source) {
             Some(found) => Ok(found.clone()?),
             None => self.compose_value(source),
         };
         let text = match reference {
-            Reference::Env(name) => return Err(Missing::Env(name.clone())),
+            Reference::Env(name) => return Err(UnresolvedReference::Env(name.clone())),
             Reference::File(path) => {
                 let why = "it was not read".to_owned();
-                return Err(Missing::File { path: path.clone(), why });
+                return Err(UnresolvedReference::File { path: path.clone(), why });
             }
             Reference::Data(data) => {
                 data.to_json(&mut |reference| Ok(found(reference)?.expose().into()))?.to_string()
@@ -255,28 +255,35 @@ impl Secrets {
             Reference::Text(pieces) => pieces
                 .iter()
                 .enumerate()
-                .map(|(at, piece): (usize, &Piece)| match piece {
-                    Piece::Shown(shown) => Ok(shown.clone()),
-                    Piece::Secret(reference) if is_encoded(pieces, at) => {
+                .map(|(at, piece): (usize, &TextPiece)| match piece {
+                    TextPiece::Shown(shown) => Ok(shown.clone()),
+                    TextPiece::Secret(reference) if is_encoded(pieces, at) => {
                         Ok(encode(found(reference)?.expose()).to_string())
                     }
-                    Piece::Secret(reference) => Ok(found(reference)?.expose().to_owned()),
+                    TextPiece::Secret(reference) => Ok(found(reference)?.expose().to_owned()),
                 })
                 .collect::<Result<String, _>>()?,
         };
         let is_token = self.contains_token(reference, text.as_bytes());
-        if is_token { Err(Missing::OwnToken(reference.clone())) } else { Ok(Secret(text)) }
+        if is_token {
+            Err(UnresolvedReference::OwnToken(reference.clone()))
+        } else {
+            Ok(Secret(text))
+        }
     }
 
-    fn read_reference(&mut self, reference: &Reference) -> Result<Secret, Missing> {
+    fn read_reference(&mut self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
         match reference {
             Reference::Env(name) => {
                 self.check_name(name)?;
-                self.environment.get(name).cloned().ok_or_else(|| Missing::Env(name.clone()))
+                self.environment
+                    .get(name)
+                    .cloned()
+                    .ok_or_else(|| UnresolvedReference::Env(name.clone()))
             }
             Reference::File(path) => {
                 let text = String::from_utf8(self.read_bytes(path)?);
-                let text = text.map_err(|_| Missing::File {
+                let text = text.map_err(|_| UnresolvedReference::File {
                     path: path.clone(),
                     why: "it is not UTF-8 text".into(),
                 })?;
@@ -289,12 +296,12 @@ impl Secrets {
         }
     }
 
-    fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Missing> {
+    fn read_bytes(&self, path: &str) -> Result<Vec<u8>, UnresolvedReference> {
         let read = match &self.root {
             Some(root) => read_below(root, path),
             None => read_regular(Path::new(path), MAX_TYPED_FILE),
         };
-        read.map_err(|why| Missing::File { path: path.to_owned(), why })
+        read.map_err(|why| UnresolvedReference::File { path: path.to_owned(), why })
     }
 
     /// True if `value`, from `reference`, is or contains undrift's own token.
@@ -307,14 +314,16 @@ impl Secrets {
 
     /// True if the environment variable may be used at all. A command line may name more than a
     /// manifest.
-    fn check_name(&self, name: &str) -> Result<(), Missing> {
+    fn check_name(&self, name: &str) -> Result<(), UnresolvedReference> {
         match self.root {
             None if TOKEN_NAMES.contains(&name) => {
-                Err(Missing::OwnToken(Reference::Env(name.to_owned())))
+                Err(UnresolvedReference::OwnToken(Reference::Env(name.to_owned())))
             }
             None => Ok(()),
-            Some(_) if is_reserved(name) => Err(Missing::Reserved(name.to_owned())),
-            Some(_) if !self.allowed.allows(name) => Err(Missing::NotAllowed(name.to_owned())),
+            Some(_) if is_reserved(name) => Err(UnresolvedReference::Reserved(name.to_owned())),
+            Some(_) if !self.allowed.allows(name) => {
+                Err(UnresolvedReference::NotAllowed(name.to_owned()))
+            }
             Some(_) => Ok(()),
         }
     }
@@ -399,7 +408,7 @@ pub fn without_newline(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Data, *};
+    use super::{super::ValueWithSecrets, *};
 
     fn secrets(pairs: &[(&str, &str)]) -> Secrets {
         let mut secrets =
@@ -414,8 +423,8 @@ mod tests {
     fn a_text_is_composed_and_encoded_where_a_url_needs_it() {
         let token = Reference::Env("TOKEN".into());
         let text = |before: &str, after: &str| {
-            let [before, after] = [before, after].map(|text| Piece::Shown(text.into()));
-            Reference::Text(vec![before, Piece::Secret(token.clone()), after])
+            let [before, after] = [before, after].map(|text| TextPiece::Shown(text.into()));
+            Reference::Text(vec![before, TextPiece::Secret(token.clone()), after])
         };
         for (before, after, is_encoded) in [
             ("https://bot:", "@h/x", true),
@@ -439,13 +448,14 @@ mod tests {
         let mut none = secrets(&[]);
         let reference = text("https://bot:", "@h/x");
         none.resolve([&reference]);
-        assert_eq!(none.why_missing(&reference), Some(&Missing::Env("TOKEN".into())));
+        assert_eq!(none.why_missing(&reference), Some(&UnresolvedReference::Env("TOKEN".into())));
         let mut reserved = Secrets::new("/nowhere", [("CI_JOB_TOKEN".into(), "x".into())]);
-        let reference = Reference::Text(vec![Piece::Secret(Reference::Env("CI_JOB_TOKEN".into()))]);
+        let reference =
+            Reference::Text(vec![TextPiece::Secret(Reference::Env("CI_JOB_TOKEN".into()))]);
         reserved.resolve([&reference]);
         assert_eq!(
             reserved.why_missing(&reference),
-            Some(&Missing::Reserved("CI_JOB_TOKEN".into()))
+            Some(&UnresolvedReference::Reserved("CI_JOB_TOKEN".into()))
         );
     }
 
@@ -455,13 +465,17 @@ mod tests {
         let part = Reference::Env("A".into());
         let secrets = secrets(&[("A", "a \"quoted\" secret"), ("HALF", "glpat-token/")])
             .with_own_token(Secret::new(TOKEN), None);
-        let row = Data::Map(vec![("value".into(), Data::Secret(Box::new(part.clone())))]);
-        let data = Reference::Data(Data::List(vec![row, Data::Plain("5".into())]));
+        let row = ValueWithSecrets::Map(vec![(
+            "value".into(),
+            ValueWithSecrets::Secret(Box::new(part.clone())),
+        )]);
+        let data =
+            Reference::Data(ValueWithSecrets::List(vec![row, ValueWithSecrets::Plain("5".into())]));
         let expected = serde_json::json!([{"value": "a \"quoted\" secret"}, 5]);
         assert_eq!(secrets.value(&data), Some(expected));
         let text = |shown: &str, of: &str| {
-            let secret = Piece::Secret(Reference::Env(of.into()));
-            Reference::Text(vec![secret, Piece::Shown(shown.into())])
+            let secret = TextPiece::Secret(Reference::Env(of.into()));
+            Reference::Text(vec![secret, TextPiece::Shown(shown.into())])
         };
         assert_eq!(secrets.value(&text("!", "A")), Some("a \"quoted\" secret!".into()));
         assert_eq!(secrets.value(&text("of+undrift", "HALF")), None, "its own token");
@@ -501,7 +515,7 @@ mod tests {
         folder: &Path,
         reference: &Reference,
         variables: &[(&str, &str)],
-    ) -> Option<Missing> {
+    ) -> Option<UnresolvedReference> {
         let variables =
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut secrets = Secrets::new(folder, variables)
@@ -515,7 +529,7 @@ mod tests {
     fn the_own_token_is_never_a_value_under_any_name() {
         let folder = tempfile::tempdir().unwrap();
         let alias = Reference::Env("ADMIN".into());
-        let own = Some(Missing::OwnToken(alias.clone()));
+        let own = Some(UnresolvedReference::OwnToken(alias.clone()));
         for value in [
             TOKEN,
             " glpat-token/of+undrift\n",
@@ -536,7 +550,7 @@ mod tests {
         short.resolve([&alias, &Reference::Env("OTHER".into())]);
         assert_eq!(
             short.missing().collect::<Vec<_>>(),
-            [(&alias, &Missing::OwnToken(alias.clone()))],
+            [(&alias, &UnresolvedReference::OwnToken(alias.clone()))],
             "a short token is compared as a whole"
         );
     }
@@ -554,7 +568,7 @@ mod tests {
             let reference = Reference::File(path.into());
             assert_eq!(
                 refused(folder.path(), &reference, &[]),
-                is_own.then(|| Missing::OwnToken(reference.clone())),
+                is_own.then(|| UnresolvedReference::OwnToken(reference.clone())),
                 "{path}"
             );
             let secrets = Secrets::new(folder.path(), [])
@@ -569,7 +583,7 @@ mod tests {
         for name in ["CI_JOB_TOKEN", "GITLAB_TOKEN", "UNDRIFT_TOKEN"] {
             let refused =
                 refused(nowhere, &Reference::Env(name.into()), &[(name, "a value of some length")]);
-            assert_eq!(refused, Some(Missing::Reserved(name.into())));
+            assert_eq!(refused, Some(UnresolvedReference::Reserved(name.into())));
         }
         let environment = || {
             ["SHOP_KEY", "OTHER_KEY", "CI_KEY"]
@@ -583,7 +597,10 @@ mod tests {
         let missing: Vec<_> = secrets.missing().map(|(_, missing)| missing.clone()).collect();
         assert_eq!(
             missing,
-            [Missing::Reserved("CI_KEY".into()), Missing::NotAllowed("OTHER_KEY".into())]
+            [
+                UnresolvedReference::Reserved("CI_KEY".into()),
+                UnresolvedReference::NotAllowed("OTHER_KEY".into())
+            ]
         );
         let mut secrets = Secrets::of_command_line(environment());
         secrets.resolve(&references);

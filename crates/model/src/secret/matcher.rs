@@ -95,7 +95,7 @@ impl SecretMatcher {
             if u32::try_from(end - from).is_err() {
                 return [everything].into();
             }
-            let mut search = Search { finder, automaton, found: Vec::new() };
+            let mut search = SecretSearch { finder, automaton, found: Vec::new() };
             search.search_layers(&View::of(&text.as_bytes()[from..end]), 0);
             found.extend(search.found.into_iter().map(|at| from + at.start..from + at.end));
             from = if end == text.len() { end } else { next };
@@ -237,14 +237,14 @@ impl Encoding {
 }
 
 /// The search for the secrets of one text.
-struct Search<'f> {
+struct SecretSearch<'f> {
     finder: &'f FormFinder,
     automaton: &'f AhoCorasick,
     /// The ranges found so far.
     found: Vec<Range<usize>>,
 }
 
-impl Search<'_> {
+impl SecretSearch<'_> {
     /// Searches `view` and everything encoded in it.
     fn search_layers(&mut self, view: &View<'_>, depth: usize) {
         let plain = self.search_escaped(view, 0);

@@ -21,8 +21,8 @@ use serde_json::{Value as Json, json};
 
 use crate::text::MASK;
 
-pub use data::{Data, has_reference, written};
-pub use lookup::{Missing, Secrets, without_newline};
+pub use data::{ValueWithSecrets, has_reference, written};
+pub use lookup::{Secrets, UnresolvedReference, without_newline};
 pub use matcher::MARK;
 pub use names::{Allowed, RESERVED, is_reserved};
 
@@ -60,16 +60,16 @@ pub enum Reference {
     File(String),
     /// `{text: '...'}`: a text with secrets in it, such as a URL with a password.
     #[schemars(skip)]
-    Text(Vec<Piece>),
+    Text(Vec<TextPiece>),
     /// A list or a mapping with references in it.
     #[schemars(skip)]
-    Data(Data),
+    Data(ValueWithSecrets),
 }
 
 /// A piece of a text with secrets in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Piece {
+pub enum TextPiece {
     /// Text that may be shown.
     Shown(String),
     /// A secret; never a text.
@@ -106,7 +106,7 @@ impl Reference {
     pub fn sources(&self) -> Vec<&Self> {
         match self {
             Self::Env(_) | Self::File(_) => vec![self],
-            Self::Text(pieces) => pieces.iter().filter_map(Piece::source).collect(),
+            Self::Text(pieces) => pieces.iter().filter_map(TextPiece::source).collect(),
             Self::Data(_) => self.texts().into_iter().flat_map(Self::sources).collect(),
         }
     }
@@ -120,7 +120,9 @@ impl Reference {
     pub fn masked(&self) -> Option<Json> {
         match self {
             Self::Env(_) | Self::File(_) => None,
-            Self::Text(pieces) => Some(pieces.iter().map(Piece::masked).collect::<String>().into()),
+            Self::Text(pieces) => {
+                Some(pieces.iter().map(TextPiece::masked).collect::<String>().into())
+            }
             Self::Data(data) => data
                 .to_json(&mut |reference| Some(reference.masked().unwrap_or(MASK.into())).ok_or(()))
                 .ok(),
@@ -140,7 +142,7 @@ impl Reference {
     }
 }
 
-impl Piece {
+impl TextPiece {
     const fn source(&self) -> Option<&Reference> {
         match self {
             Self::Secret(source) => Some(source),
@@ -157,9 +159,9 @@ impl Piece {
 }
 
 /// True if the piece at `at` is in the user, the password or the query of a URL.
-fn is_encoded(pieces: &[Piece], at: usize) -> bool {
+fn is_encoded(pieces: &[TextPiece], at: usize) -> bool {
     let [before, after] = [&pieces[..at], &pieces[at + 1..]]
-        .map(|pieces| pieces.iter().map(Piece::masked).collect::<String>());
+        .map(|pieces| pieces.iter().map(TextPiece::masked).collect::<String>());
     let Some((_, before)) = before.split_once("://") else { return false };
     let is_end = |c: char| "/?#".contains(c);
     let is_user = !before.contains(is_end)
@@ -173,8 +175,8 @@ impl fmt::Display for Reference {
             Self::Env(name) => write!(f, "env:{name}"),
             Self::File(path) => write!(f, "file:{path}"),
             Self::Text(pieces) => pieces.iter().try_for_each(|piece| match piece {
-                Piece::Shown(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
-                Piece::Secret(source) => write!(f, "{{{source}}}"),
+                TextPiece::Shown(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
+                TextPiece::Secret(source) => write!(f, "{{{source}}}"),
             }),
             Self::Data(_) => write!(f, "{}", self.written()),
         }

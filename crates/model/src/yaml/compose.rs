@@ -8,7 +8,9 @@ use std::{
 
 use granit_parser::{BorrowedInput, Event, Parser, ScalarStyle, Span, Tag};
 
-use super::{Data, Key, MAX_DEPTH, Node, Parsed, YamlFault, is_forbidden, number, texts};
+use super::{
+    MAX_DEPTH, MappingKey, Node, NodeValue, Parsed, YamlFault, is_forbidden, number, texts,
+};
 use crate::steps;
 
 /// The maximum number of nodes in the documents of one text, with its aliases expanded.
@@ -67,7 +69,7 @@ struct CountedNode {
 impl CountedNode {
     /// A collection without its children.
     const fn collection(span: Range<usize>) -> Self {
-        Self { node: Node { data: Data::Null, span }, nodes: 1, bytes: 0, depth: 1 }
+        Self { node: Node { data: NodeValue::Null, span }, nodes: 1, bytes: 0, depth: 1 }
     }
 
     /// Counts a child and returns its node.
@@ -185,7 +187,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             let (event, span) = self.next()?;
             if matches!(event, Event::SequenceEnd) {
                 list.node.span.end = span.end.max(list.node.span.end);
-                list.node.data = Data::List(items);
+                list.node.data = NodeValue::List(items);
                 return Ok(list);
             }
             items.push(list.add(self.read_node(event, span, depth + 1)?));
@@ -204,7 +206,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 map.node.span.end = span.end.max(map.node.span.end);
                 // All that is left of keys that are none has a fault already.
                 let is_lost = entries.is_empty() && self.dropped.len() > dropped;
-                map.node.data = if is_lost { Data::Unreadable } else { Data::Map(entries) };
+                map.node.data =
+                    if is_lost { NodeValue::Unreadable } else { NodeValue::Map(entries) };
                 return Ok(map);
             }
             let (key_start, key_end) = (span.start, span.end);
@@ -216,12 +219,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 continue;
             };
             map.bytes += name.len();
-            if value.data == Data::Null && self.is_commented_out(key_end) {
+            if value.data == NodeValue::Null && self.is_commented_out(key_end) {
                 self.faults.push(YamlFault::of(texts::COMMENTED_OUT, span.clone()));
-                value.data = Data::Unreadable;
+                value.data = NodeValue::Unreadable;
             }
             self.report_comment_in_text(key_start..key_end, &value);
-            if value.data == Data::Null && !self.has_colon(key_end) {
+            if value.data == NodeValue::Null && !self.has_colon(key_end) {
                 self.faults.push(YamlFault::of(texts::KEY_WITHOUT_VALUE, span.clone()));
                 self.dropped.push(span);
             } else if let Some(first) = seen.get(&name) {
@@ -235,7 +238,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 if is_merge {
                     self.collect_merged(value, &mut merged);
                 } else {
-                    entries.push((Key { name: name.into_owned(), span }, value));
+                    entries.push((MappingKey { name: name.into_owned(), span }, value));
                 }
             }
         }
@@ -252,11 +255,11 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             let is_plain = style == ScalarStyle::Plain;
             let (name, found) =
                 (text.clone(), self.read_scalar(text, style, tag.as_deref(), &span));
-            if matches!(found, Data::Text(_)) {
+            if matches!(found, NodeValue::Text(_)) {
                 self.spend(0, name.len(), &span)?;
                 return Ok(Some(FoundKey { is_merge: is_plain && name == "<<", name, span }));
             }
-            if found == Data::Unreadable {
+            if found == NodeValue::Unreadable {
                 return Ok(None);
             }
         } else {
@@ -266,15 +269,17 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         Ok(None)
     }
 
-    fn collect_merged(&mut self, value: Node, merged: &mut Vec<(Key, Node)>) {
+    fn collect_merged(&mut self, value: Node, merged: &mut Vec<(MappingKey, Node)>) {
         match value.data {
-            Data::Map(entries) => merged.extend(entries),
-            Data::List(items) if !items.iter().any(|item| matches!(item.data, Data::List(_))) => {
+            NodeValue::Map(entries) => merged.extend(entries),
+            NodeValue::List(items)
+                if !items.iter().any(|item| matches!(item.data, NodeValue::List(_))) =>
+            {
                 for item in items {
                     self.collect_merged(item, merged);
                 }
             }
-            Data::Unreadable => {}
+            NodeValue::Unreadable => {}
             _ => {
                 self.dropped.push(value.span.clone());
                 self.faults.push(YamlFault::of(texts::NO_MERGE, value.span));
@@ -285,9 +290,9 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// Written keys win over merged ones, and earlier merges over later ones.
     fn merge_entries(
         &mut self,
-        entries: &mut Vec<(Key, Node)>,
+        entries: &mut Vec<(MappingKey, Node)>,
         seen: &mut BTreeMap<Cow<'t, str>, Range<usize>>,
-        merged: Vec<(Key, Node)>,
+        merged: Vec<(MappingKey, Node)>,
     ) {
         for (key, value) in merged {
             if seen.contains_key(key.name.as_str()) {
@@ -312,53 +317,53 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         style: ScalarStyle,
         tag: Option<&Tag>,
         span: &Range<usize>,
-    ) -> Data {
+    ) -> NodeValue {
         // Only escapes can contain characters that the text must not.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
             self.faults.push(YamlFault::of(texts::CONTROL_ESCAPE, span.clone()));
-            return Data::Unreadable;
+            return NodeValue::Unreadable;
         }
         let tag = match tag.map(Tag::core_suffix) {
             None => None,
             Some(Some(tag @ ("str" | "int" | "float" | "bool" | "null"))) => Some(tag),
             Some(_) => {
                 self.faults.push(YamlFault::of(texts::TAG, span.clone()));
-                return Data::Unreadable;
+                return NodeValue::Unreadable;
             }
         };
         if tag == Some("str") || (tag.is_none() && style != ScalarStyle::Plain) {
-            return Data::Text(text.into_owned());
+            return NodeValue::Text(text.into_owned());
         }
         let data = match &*text {
-            "" | "~" | "null" | "Null" | "NULL" => Data::Null,
-            "true" | "True" | "TRUE" => Data::Bool(true),
-            "false" | "False" | "FALSE" => Data::Bool(false),
+            "" | "~" | "null" | "Null" | "NULL" => NodeValue::Null,
+            "true" | "True" | "TRUE" => NodeValue::Bool(true),
+            "false" | "False" | "FALSE" => NodeValue::Bool(false),
             word => match number::parse(word) {
-                Ok(Some(number)) => Data::Number(number),
+                Ok(Some(number)) => NodeValue::Number(number),
                 Ok(None) => {
                     if let Some(comment) = self.find_joined_comment(span.end) {
                         self.faults.push(YamlFault::of(texts::CUT_BY_COMMENT, comment));
                     }
-                    Data::Text(text.into_owned())
+                    NodeValue::Text(text.into_owned())
                 }
                 Err(message) => {
                     let fault = YamlFault::of(texts::NUMBER, span.clone());
                     self.faults.push(YamlFault { message: message.into(), ..fault });
-                    return Data::Unreadable;
+                    return NodeValue::Unreadable;
                 }
             },
         };
         let fits = match (tag, &data) {
             (None, _)
-            | (Some("null"), Data::Null)
-            | (Some("bool"), Data::Bool(_))
-            | (Some("float"), Data::Number(_)) => true,
-            (Some("int"), Data::Number(number)) => number.is_i64(),
+            | (Some("null"), NodeValue::Null)
+            | (Some("bool"), NodeValue::Bool(_))
+            | (Some("float"), NodeValue::Number(_)) => true,
+            (Some("int"), NodeValue::Number(number)) => number.is_i64(),
             _ => false,
         };
         if !fits {
             self.faults.push(YamlFault::of(texts::OTHER_TYPE, span.clone()));
-            return Data::Unreadable;
+            return NodeValue::Unreadable;
         }
         data
     }

@@ -3,7 +3,7 @@
 //! The rules are stricter than YAML's: the YAML 1.2 core schema decides what is a boolean, keys are
 //! text and written once, a tag has to be one of the core ones, and aliases may not multiply the
 //! text. Every fault is reported, not only the first: what is well-formed but forbidden leaves a
-//! [`Data::Unreadable`] hole or is left out of the tree, and after broken syntax reading goes on
+//! [`NodeValue::Unreadable`] hole or is left out of the tree, and after broken syntax reading goes on
 //! with the next document. No message quotes a scalar, because any scalar may be a secret.
 
 use std::{
@@ -27,14 +27,14 @@ pub const MAX_DEPTH: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The value.
-    pub data: Data,
+    pub data: NodeValue,
     /// The byte range in the text; for an alias, that of the alias.
     pub span: Range<usize>,
 }
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Data {
+pub enum NodeValue {
     /// `null`, `~` or nothing.
     Null,
     /// `true` or `false`.
@@ -46,14 +46,14 @@ pub enum Data {
     /// A sequence.
     List(Vec<Node>),
     /// A mapping, in its written order.
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(MappingKey, Node)>),
     /// A value that is reported as a fault already.
     Unreadable,
 }
 
 /// The key of a mapping's entry.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Key {
+pub struct MappingKey {
     /// The text of the key.
     pub name: String,
     /// The byte range in the text; for a merged key, where it was first written.
@@ -142,19 +142,19 @@ impl Node {
     /// The value as JSON; unreadable parts are `null`.
     pub fn to_json(&self) -> Json {
         match &self.data {
-            Data::Null | Data::Unreadable => Json::Null,
-            Data::Bool(value) => Json::Bool(*value),
-            Data::Number(number) => Json::Number(number.clone()),
-            Data::Text(text) => Json::String(text.clone()),
-            Data::List(items) => Json::Array(items.iter().map(Self::to_json).collect()),
-            Data::Map(entries) => Json::Object(
+            NodeValue::Null | NodeValue::Unreadable => Json::Null,
+            NodeValue::Bool(value) => Json::Bool(*value),
+            NodeValue::Number(number) => Json::Number(number.clone()),
+            NodeValue::Text(text) => Json::String(text.clone()),
+            NodeValue::List(items) => Json::Array(items.iter().map(Self::to_json).collect()),
+            NodeValue::Map(entries) => Json::Object(
                 entries.iter().map(|(key, value)| (key.name.clone(), value.to_json())).collect(),
             ),
         }
     }
 
     /// The entry of a mapping with this key.
-    pub fn get(&self, name: &str) -> Option<(&Key, &Self)> {
+    pub fn get(&self, name: &str) -> Option<(&MappingKey, &Self)> {
         let mut entries = self.entries().iter().inspect(|_| steps::step());
         entries.find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
@@ -167,13 +167,13 @@ impl Node {
     }
 
     /// The entries of a mapping; empty for other values.
-    pub fn entries(&self) -> &[(Key, Self)] {
-        if let Data::Map(entries) = &self.data { entries } else { &[] }
+    pub fn entries(&self) -> &[(MappingKey, Self)] {
+        if let NodeValue::Map(entries) = &self.data { entries } else { &[] }
     }
 
     /// The items of a list; empty for other values.
     pub fn items(&self) -> &[Self] {
-        if let Data::List(items) = &self.data { items } else { &[] }
+        if let NodeValue::List(items) = &self.data { items } else { &[] }
     }
 
     /// The values in a mapping or list; none for other values.
@@ -183,17 +183,17 @@ impl Node {
 
     /// The text, if it is one.
     pub fn text(&self) -> Option<&str> {
-        if let Data::Text(text) = &self.data { Some(text) } else { None }
+        if let NodeValue::Text(text) = &self.data { Some(text) } else { None }
     }
 
     /// True if it contains a fault that is reported already.
     pub fn has_unreadable(&self) -> bool {
-        self.data == Data::Unreadable || self.children().any(Self::has_unreadable)
+        self.data == NodeValue::Unreadable || self.children().any(Self::has_unreadable)
     }
 
     /// True if it is a list or a mapping.
     pub const fn is_collection(&self) -> bool {
-        matches!(self.data, Data::List(_) | Data::Map(_))
+        matches!(self.data, NodeValue::List(_) | NodeValue::Map(_))
     }
 }
 
@@ -202,7 +202,7 @@ impl Index<&str> for Node {
     type Output = Self;
 
     fn index(&self, name: &str) -> &Self {
-        static MISSING: Node = Node { data: Data::Null, span: 0..0 };
+        static MISSING: Node = Node { data: NodeValue::Null, span: 0..0 };
         self.get(name).map_or(&MISSING, |(_, value)| value)
     }
 }
@@ -211,15 +211,16 @@ impl From<Json> for Node {
     /// The value without a position.
     fn from(value: Json) -> Self {
         let data = match value {
-            Json::Null => Data::Null,
-            Json::Bool(value) => Data::Bool(value),
-            Json::Number(number) => Data::Number(number),
-            Json::String(text) => Data::Text(text),
-            Json::Array(items) => Data::List(items.into_iter().map(Self::from).collect()),
+            Json::Null => NodeValue::Null,
+            Json::Bool(value) => NodeValue::Bool(value),
+            Json::Number(number) => NodeValue::Number(number),
+            Json::String(text) => NodeValue::Text(text),
+            Json::Array(items) => NodeValue::List(items.into_iter().map(Self::from).collect()),
             Json::Object(object) => {
                 let entries = object.into_iter();
-                let entries = entries.map(|(name, value)| (Key { name, span: 0..0 }, value.into()));
-                Data::Map(entries.collect())
+                let entries =
+                    entries.map(|(name, value)| (MappingKey { name, span: 0..0 }, value.into()));
+                NodeValue::Map(entries.collect())
             }
         };
         Self { data, span: 0..0 }

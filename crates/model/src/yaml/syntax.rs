@@ -6,7 +6,7 @@ use std::{borrow::Cow, ops::Range, sync::LazyLock};
 use granit_parser::{BorrowedInput, ErrorKind, ScanError};
 use serde::Deserialize;
 
-use super::{Data, Node, YamlFault, compose::Composer, texts};
+use super::{Node, NodeValue, YamlFault, compose::Composer, texts};
 use crate::{
     text::{self, fill},
     words,
@@ -158,7 +158,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// Reports a line with `#` that seems to belong to the text over several lines that is the `value` of
     /// `key`, and is a comment because of its indentation.
     pub(super) fn report_comment_in_text(&mut self, key: Range<usize>, value: &Node) {
-        let Data::Text(text) = &value.data else { return };
+        let NodeValue::Text(text) = &value.data else { return };
         // Most values are none of these: nothing else of the text is read for them.
         let after_colon =
             self.text.get(key.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));

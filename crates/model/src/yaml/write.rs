@@ -17,7 +17,7 @@ const COLUMN: usize = 60;
 
 /// Something to write.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Node {
+pub enum OutputNode {
     /// A value, on one line unless it is a text with several.
     Value(Json),
     /// A mapping.
@@ -32,7 +32,7 @@ pub struct Item {
     /// The key.
     pub key: String,
     /// The value.
-    pub node: Node,
+    pub node: OutputNode,
     /// Comment lines above it.
     pub above: Vec<String>,
     /// A comment after it.
@@ -42,11 +42,11 @@ pub struct Item {
 impl Item {
     /// A key with a value.
     pub fn value(key: impl Into<String>, value: impl Into<Json>) -> Self {
-        Self::new(key, Node::Value(value.into()))
+        Self::new(key, OutputNode::Value(value.into()))
     }
 
     /// A key with its value.
-    pub fn new(key: impl Into<String>, node: Node) -> Self {
+    pub fn new(key: impl Into<String>, node: OutputNode) -> Self {
         Self { key: key.into(), node, above: Vec::new(), beside: None }
     }
 
@@ -65,23 +65,23 @@ pub fn nest(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item) {
         return items.push(Item { key: first.to_owned(), ..leaf });
     }
     match items.iter_mut().find(|item| item.key == first) {
-        Some(Item { node: Node::Map(within), .. }) => nest(within, rest, leaf),
+        Some(Item { node: OutputNode::Map(within), .. }) => nest(within, rest, leaf),
         _ => {
             let mut within = Vec::new();
             nest(&mut within, rest, leaf);
-            items.push(Item::new(first, Node::Map(within)));
+            items.push(Item::new(first, OutputNode::Map(within)));
         }
     }
 }
 
 /// A line, or the value in it, and the comment after it.
 #[derive(Debug)]
-struct Line {
+struct OutputLine {
     text: String,
     beside: Option<String>,
 }
 
-impl Line {
+impl OutputLine {
     /// The line that starts with `head`, with this one as its value.
     fn after(self, head: &str) -> Self {
         Self { text: format!("{head}{}", self.text), ..self }
@@ -122,7 +122,7 @@ pub fn entry(items: &[Item], about: Option<&str>, indent: usize) -> String {
 }
 
 /// The lines with their comments, aligned where possible.
-fn text(lines: &[Line]) -> String {
+fn text(lines: &[OutputLine]) -> String {
     let commented = lines.iter().filter(|line| line.beside.is_some());
     let widths = commented.map(|line| (line, width(&line.text)));
     let fitting = widths.filter(|(line, width)| *width <= COLUMN && line.has_room(*width));
@@ -135,7 +135,7 @@ fn text(lines: &[Line]) -> String {
 }
 
 /// A line with its comment at `column` if it fits; otherwise further to the left, or above.
-fn write_line(out: &mut String, line: &Line, column: usize) {
+fn write_line(out: &mut String, line: &OutputLine, column: usize) {
     let length = width(&line.text);
     match &line.beside {
         None => *out += &line.text,
@@ -152,7 +152,7 @@ fn write_line(out: &mut String, line: &Line, column: usize) {
 }
 
 /// Comment lines within the maximum width. `text` cannot end the comment.
-fn comment_lines(text: &str, indent: usize) -> Vec<Line> {
+fn comment_lines(text: &str, indent: usize) -> Vec<OutputLine> {
     let most = WIDTH.saturating_sub(indent + 2).max(40);
     let margin = " ".repeat(indent);
     let text = wrap_lines(&crate::text::escape(text), most);
@@ -160,18 +160,18 @@ fn comment_lines(text: &str, indent: usize) -> Vec<Line> {
 }
 
 /// A line without a comment.
-const fn plain(text: String) -> Line {
-    Line { text, beside: None }
+const fn plain(text: String) -> OutputLine {
+    OutputLine { text, beside: None }
 }
 
-fn write_item(out: &mut Vec<Line>, item: &Item, indent: usize) {
+fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
     for line in &item.above {
         out.extend(comment_lines(line, indent));
     }
     let margin = " ".repeat(indent);
     let key = format!("{margin}{}:", scalar(&item.key, false));
     if let Some(flow) = flow(&item.node, false).and_then(|flow| flow.with(item)) {
-        let is_short = !matches!(&item.node, Node::Map(items) if items.len() > SHORT);
+        let is_short = !matches!(&item.node, OutputNode::Map(items) if items.len() > SHORT);
         let line = flow.after(&format!("{key} "));
         let fits = width(&line.text) <= WIDTH && line.has_room(width(&line.text));
         if (is_short && fits) || is_scalar(&item.node) {
@@ -180,31 +180,31 @@ fn write_item(out: &mut Vec<Line>, item: &Item, indent: usize) {
         }
     }
     let beside = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
-    let mut head = Line { text: key, beside };
-    if let Node::Value(Json::String(text)) = &item.node {
+    let mut head = OutputLine { text: key, beside };
+    if let OutputNode::Value(Json::String(text)) = &item.node {
         head.text += if text.ends_with('\n') { " |" } else { " |-" };
     }
     out.push(head);
     match &item.node {
-        Node::Value(Json::String(text)) => {
+        OutputNode::Value(Json::String(text)) => {
             out.extend(text.lines().map(|line| match line {
                 "" => plain(String::new()),
                 line => plain(format!("{margin}  {line}")),
             }));
         }
-        Node::Value(Json::Array(items)) => {
+        OutputNode::Value(Json::Array(items)) => {
             out.extend(
                 items.iter().map(|value| plain(format!("{margin}  - {}", inline(value, false)))),
             );
         }
-        Node::Value(Json::Object(object)) => {
+        OutputNode::Value(Json::Object(object)) => {
             for (key, value) in object {
                 write_item(out, &Item::value(key, value.clone()), indent + 2);
             }
         }
-        Node::Value(_) => {}
-        Node::Map(items) => items.iter().for_each(|item| write_item(out, item, indent + 2)),
-        Node::List(entries) => {
+        OutputNode::Value(_) => {}
+        OutputNode::Map(items) => items.iter().for_each(|item| write_item(out, item, indent + 2)),
+        OutputNode::List(entries) => {
             for (entry, about) in entries {
                 write_entry(out, entry, about.as_deref(), indent + 2);
             }
@@ -213,7 +213,7 @@ fn write_item(out: &mut Vec<Line>, item: &Item, indent: usize) {
 }
 
 /// A list entry, on one line if it fits.
-fn write_entry(out: &mut Vec<Line>, items: &[Item], about: Option<&str>, indent: usize) {
+fn write_entry(out: &mut Vec<OutputLine>, items: &[Item], about: Option<&str>, indent: usize) {
     let margin = " ".repeat(indent);
     let line = flow_map(items).map(|flow| flow.after(&format!("{margin}- ")));
     let line = line.filter(|l| width(&l.text) <= WIDTH && l.has_room(width(&l.text)));
@@ -239,8 +239,8 @@ fn write_entry(out: &mut Vec<Line>, items: &[Item], about: Option<&str>, indent:
     }
 }
 
-fn is_scalar(node: &Node) -> bool {
-    matches!(node, Node::Value(value) if !value.is_array() && !value.is_object())
+fn is_scalar(node: &OutputNode) -> bool {
+    matches!(node, OutputNode::Value(value) if !value.is_array() && !value.is_object())
 }
 
 fn width(text: &str) -> usize {
@@ -249,16 +249,16 @@ fn width(text: &str) -> usize {
 
 /// `node` on one line. `None` if it contains a text with several lines, if a part has a comment
 /// above, or if parts have different comments.
-fn flow(node: &Node, within: bool) -> Option<Line> {
+fn flow(node: &OutputNode, within: bool) -> Option<OutputLine> {
     match node {
-        Node::Value(value) if has_literal(value) => None,
-        Node::Value(value) => Some(plain(inline(value, within))),
-        Node::Map(items) => flow_map(items),
-        Node::List(entries) => entries.is_empty().then(|| plain("[]".to_owned())),
+        OutputNode::Value(value) if has_literal(value) => None,
+        OutputNode::Value(value) => Some(plain(inline(value, within))),
+        OutputNode::Map(items) => flow_map(items),
+        OutputNode::List(entries) => entries.is_empty().then(|| plain("[]".to_owned())),
     }
 }
 
-fn flow_map(items: &[Item]) -> Option<Line> {
+fn flow_map(items: &[Item]) -> Option<OutputLine> {
     let (mut texts, mut besides) = (Vec::new(), Vec::new());
     for item in items {
         let value = flow(&item.node, true).filter(|_| item.above.is_empty())?.with(item)?;
@@ -267,7 +267,7 @@ fn flow_map(items: &[Item]) -> Option<Line> {
     }
     let is_one = besides.windows(2).all(|pair| pair[0] == pair[1]);
     let beside = besides.into_iter().next().flatten();
-    is_one.then(|| Line { text: format!("{{{}}}", texts.join(", ")), beside })
+    is_one.then(|| OutputLine { text: format!("{{{}}}", texts.join(", ")), beside })
 }
 
 /// True if `value` contains a text with several lines.
@@ -488,10 +488,10 @@ mod tests {
         };
         let items = [
             Item::value("path", "acme/shop"),
-            Item::new("settings", Node::Map(entry(&[("visibility", json!("private"))]))),
+            Item::new("settings", OutputNode::Map(entry(&[("visibility", json!("private"))]))),
             Item::new(
                 "hooks",
-                Node::List(vec![
+                OutputNode::List(vec![
                     (
                         entry(&[
                             ("url", json!("https://a.example")),
@@ -531,7 +531,7 @@ mod tests {
             let value = json!({"a": text, "b": [text, number], "c": {"d": text}});
             let items: Vec<_> = value.as_object().unwrap().iter()
                 .map(|(key, value)| Item::value(key, value.clone())).collect();
-            let list = Item::new("l", Node::List(vec![(items.clone(), None)]));
+            let list = Item::new("l", OutputNode::List(vec![(items.clone(), None)]));
             for read in read_back(&document(&items)) {
                 prop_assert_eq!(&read, &value);
             }

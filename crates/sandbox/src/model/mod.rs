@@ -10,19 +10,21 @@ use http::{Request, Response};
 use serde_json::Value;
 
 use super::store::{Store, dump, image};
-use super::{Conditions, Data, Seed, Service, StartError, Tier, dispatch, seeding};
+use super::{
+    AttributeTier, Conditions, DataLocation, Seed, ServiceState, StartError, dispatch, seeding,
+};
 use undrift_release::Release;
 
 /// A service in memory that is called directly.
 #[derive(Debug)]
 pub struct Model {
-    service: Service,
+    service: ServiceState,
 }
 
 /// The data of a [`Model`] at some time. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Image {
-    tier: Tier,
+    tier: AttributeTier,
     release: Release,
     content: image::StoreImage,
 }
@@ -43,14 +45,15 @@ impl Model {
     ///
     /// If the seed contradicts itself or the rules of the service, or SQLite fails.
     pub fn new(seed: &Seed, token: &str, conditions: Conditions) -> Result<Self, StartError> {
-        let store = Store::open(&Data::Memory, false)?;
+        let store = Store::open(&DataLocation::Memory, false)?;
         let profile = match seed.release {
             Some(release) => conditions.profile.at(release),
             None => conditions.profile,
         };
         let conditions = Conditions { profile, ..conditions };
-        let service = Service::new(store, seed.tier.unwrap_or_default(), conditions);
-        let prepare = |db: &_| seeding::prepare(&service, db, Some(seed), token, &Data::Memory);
+        let service = ServiceState::new(store, seed.tier.unwrap_or_default(), conditions);
+        let prepare =
+            |db: &_| seeding::prepare(&service, db, Some(seed), token, &DataLocation::Memory);
         service.store.write(prepare)?;
         Ok(Self { service })
     }
@@ -62,7 +65,7 @@ impl Model {
     /// If SQLite fails.
     pub fn from_image(image: &Image, conditions: Conditions) -> rusqlite::Result<Self> {
         let store = Store::from_image(&image.content)?;
-        Ok(Self { service: Service::new(store, image.tier, image.under(conditions)) })
+        Ok(Self { service: ServiceState::new(store, image.tier, image.under(conditions)) })
     }
 
     /// Returns to an image, as if the service had just been started on that data. This takes
@@ -84,7 +87,7 @@ impl Model {
     ///
     /// If SQLite fails.
     pub fn image(&mut self) -> rusqlite::Result<Image> {
-        let Service { tier, profile, store, .. } = &mut self.service;
+        let ServiceState { tier, profile, store, .. } = &mut self.service;
         Ok(Image { tier: *tier, release: profile.release, content: store.image()? })
     }
 

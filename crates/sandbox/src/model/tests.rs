@@ -11,7 +11,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Map, json};
 
 use super::super::profile::OBSERVED;
-use super::super::{Chance, Clock, Config, Profile, routes, start};
+use super::super::{Chance, Clock, Profile, SandboxConfig, routes, start};
 use super::*;
 
 #[path = "../../../../tests/support/sample.rs"]
@@ -255,14 +255,14 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
 #[tokio::test]
 async fn a_service_that_listens_answers_as_the_model() {
     let Conditions { profile, rate_limits, clock, chance } = conditions();
-    let config = Config {
+    let config = SandboxConfig {
         seed: Some(seed()),
         token: Some(TOKEN.to_owned()),
         profile,
         rate_limits,
         clock,
         chance,
-        ..Config::default()
+        ..SandboxConfig::default()
     };
     let running = start(config).await.expect("it starts");
     let model = Model::new(&seed(), TOKEN, conditions()).expect("a model");

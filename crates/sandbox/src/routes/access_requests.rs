@@ -11,11 +11,11 @@ pub(super) const COLLECTIONS: &[Collection] =
 const REQUESTS: Collection = Collection {
     entry: USER,
     key: ASKER,
-    fields: &[Field::new(ASKER, Form::Named(Named::User))],
+    fields: &[RowField::new(ASKER, Form::Named(ReferencedRow::User))],
     is_shown: false,
     is_edited: false,
     scope: |_, call| {
-        let scope = Scope::of(call, [0, 0])?;
+        let scope = GroupOrProject::of(call, [0, 0])?;
         if call.method == Method::GET {
             check_manager(call, &scope)?;
         }
@@ -32,7 +32,7 @@ const REQUESTS: Collection = Collection {
     check_removal: |_, _| Ok(()),
     json: |call, request| {
         let user = User::by_any(call.db, request.value(ASKER).as_i64())?;
-        let mut body = user.ok_or_else(Failure::no_record)?.brief(call);
+        let mut body = user.ok_or_else(ErrorResponse::no_record)?.brief(call);
         body["requested_at"] = request.created_at.as_str().into();
         Ok(body)
     },
@@ -50,24 +50,26 @@ const USER: &str = "user_id";
 const ASKER: &str = "asker_id";
 
 /// 403 unless the caller manages members here.
-fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<()> {
-    refuse_if(scope.level(call)? < scope.manager(), Failure::forbidden)
+fn check_manager(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
+    refuse_if(scope.level(call)? < scope.manager(), ErrorResponse::forbidden)
 }
 
 fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
     let user = call.user()?;
     let is_open = match call.scope {
-        Scope::Group(group) => OF_GROUPS.is_on(call.db, group.id, "request_access_enabled")?,
-        Scope::Project(project) => {
+        GroupOrProject::Group(group) => {
+            OF_GROUPS.is_on(call.db, group.id, "request_access_enabled")?
+        }
+        GroupOrProject::Project(project) => {
             project.attributes(call.db)?.get("request_access_enabled") == Some(&Value::Bool(true))
         }
     };
-    refuse_if(!is_open, Failure::forbidden)?;
+    refuse_if(!is_open, ErrorResponse::forbidden)?;
     let is_member = call.level()? > 0 || Member::one(call, call.scope, user.id)?.is_some();
-    refuse_if(is_member, Failure::forbidden)?;
+    refuse_if(is_member, ErrorResponse::forbidden)?;
     request.set(ASKER, user.id);
     refuse_if(call.stored()?.iter().any(|other| other.value(ASKER) == user.id), || {
-        Failure::model(USER, "already exists in source")
+        ErrorResponse::model(USER, "already exists in source")
     })
 }
 
@@ -92,7 +94,7 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
 }
 
 /// Adds a member; the answer is the form that everybody sees.
-fn add_requester(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
+fn add_requester(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<Value> {
     members::insert(call, scope, user, &Terms::level(level), call.caller.as_ref())?;
     Ok(without(Member::existing(call, scope, user)?.json(call)?, &["email"]))
 }

@@ -27,7 +27,7 @@ fn users(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_users")?.unwrap_or_default();
-    let mut users = members::users(call, &Scope::Project(Box::new(project)))?;
+    let mut users = members::users(call, &GroupOrProject::Project(Box::new(project)))?;
     users.retain(|user| user.is_named(&search) && !skipped.contains(&user.id));
     page::list(call, users.iter().map(|user| user.brief(call)))
 }
@@ -106,7 +106,7 @@ fn upload(call: &Call<'_>) -> Result<Answer> {
     call.project()?;
     let Some(file) = call.params.file("file") else {
         call.params.require(&["file"])?;
-        return Err(Failure::invalid("file"));
+        return Err(ErrorResponse::invalid("file"));
     };
     let project = call.project_as(GUEST)?;
     let secret = call.random_hex();
@@ -134,7 +134,7 @@ fn housekeeping(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!is_free, || {
         let text =
             "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
-        Failure::conflict(text)
+        ErrorResponse::conflict(text)
     })?;
     match call.release() >= OBSERVED {
         // The id of a job.
@@ -159,10 +159,10 @@ fn storage(call: &Call<'_>) -> Result<Answer> {
 /// The project, for developers who read its security settings and maintainers who change them;
 /// others get 401. The settings exist from 16.11 on.
 fn security_project(call: &Call<'_>) -> Result<Project> {
-    refuse_if(!call.is_from(16, 11), Failure::no_route)?;
+    refuse_if(!call.is_from(16, 11), ErrorResponse::no_route)?;
     let min_level = if call.writes { MAINTAINER } else { DEVELOPER };
-    let project = call.project_as(min_level).map_err(Failure::without_403)?;
-    call.require_tier(Tier::Ultimate).map(|()| project)
+    let project = call.project_as(min_level).map_err(ErrorResponse::without_403)?;
+    call.require_tier(AttributeTier::Ultimate).map(|()| project)
 }
 
 /// The only one that can be changed, by its newer and its older name.

@@ -14,18 +14,18 @@ const RULES: Collection = Collection {
     entry: "rule_id",
     required: &["name", REQUIRED],
     fields: &[
-        Field { only_new: true, ..Field::new(TYPE, Form::Word(&[REGULAR, ANY, REPORT])) },
-        Field { only_new: true, ..Field::new(REPORT_TYPE, Form::Word(REPORT_TYPES)) },
-        Field::new("name", Form::Text),
-        Field::new(REQUIRED, Form::Integer),
-        Field::new(ALL_BRANCHES, Form::Flag),
+        RowField { only_new: true, ..RowField::new(TYPE, Form::Word(&[REGULAR, ANY, REPORT])) },
+        RowField { only_new: true, ..RowField::new(REPORT_TYPE, Form::Word(REPORT_TYPES)) },
+        RowField::new("name", Form::Text),
+        RowField::new(REQUIRED, Form::Integer),
+        RowField::new(ALL_BRANCHES, Form::Flag),
     ],
     scope: |_, call| {
         let project = if call.writes { writable(call)? } else { readable(call)? };
         // The service may allow only administrators to change rules.
         let is_locked = call.writes && !call.is_administrator() && is_locked(call, RULES_LOCK)?;
-        refuse_if(is_locked, Failure::forbidden)?;
-        Ok(Scope::Project(Box::new(project)))
+        refuse_if(is_locked, ErrorResponse::forbidden)?;
+        Ok(GroupOrProject::Project(Box::new(project)))
     },
     complete,
     // The one for anybody comes first, those about reports last.
@@ -36,7 +36,7 @@ const RULES: Collection = Collection {
     // Only writes check that it is a number.
     find: |call| match call.segment_id(call.collection.entry) {
         Err(failure) if call.writes => Err(failure),
-        Err(_) => Err(Failure::no_record()),
+        Err(_) => Err(ErrorResponse::no_record()),
         Ok(_) => call.select(call.stored()?),
     },
     json,
@@ -217,7 +217,8 @@ fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     let former = call.release() < OBSERVED;
     let by_name = REPORTS.iter().find(|(name, _)| former && *name == rule.text("name"));
     let usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
-    let named = |names| Ok::<_, Failure>(sent_ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
+    let named =
+        |names| Ok::<_, ErrorResponse>(sent_ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
     let names_somebody =
         usernames && !former || named(["user_ids", "users"])? || named(["group_ids", "groups"])?;
     let usual = if names_somebody { REGULAR } else { ANY };
@@ -283,7 +284,9 @@ pub(super) fn require_approvals(
 ) -> Result<bool> {
     const USUAL: &str = "All Members";
     let requested = requested.filter(|requested| requested.is_i64() && former != Some(requested));
-    let Some(count) = requested.filter(|_| call.tier() >= Tier::Premium) else { return Ok(true) };
+    let Some(count) = requested.filter(|_| call.tier() >= AttributeTier::Premium) else {
+        return Ok(true);
+    };
     let holder = Holder::Project(project);
     let stored_rule = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
     let mut rule = stored_rule.unwrap_or_else(|| {

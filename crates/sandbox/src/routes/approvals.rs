@@ -13,13 +13,13 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     SETTINGS,
     Collection {
         path: "/groups/{id}/merge_request_approval_setting",
-        tier: Tier::Free,
+        tier: AttributeTier::Free,
         // A top-level group; all other callers and licences get 403.
         scope: |_, call| {
             let group = call.group_as(OWNER)?;
-            let has_none = call.tier() < Tier::Premium || group.parent_id.is_some();
-            refuse_if(has_none, Failure::forbidden)?;
-            Ok(Scope::Group(Box::new(group)))
+            let has_none = call.tier() < AttributeTier::Premium || group.parent_id.is_some();
+            refuse_if(has_none, ErrorResponse::forbidden)?;
+            Ok(GroupOrProject::Group(Box::new(group)))
         },
         ..SETTINGS
     },
@@ -28,7 +28,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[
 /// The newer form.
 const SETTINGS: Collection = Collection {
     reads: MAINTAINER,
-    tier: Tier::Premium,
+    tier: AttributeTier::Premium,
     is_document: true,
     complete,
     rows: Records("approval_settings"),
@@ -88,7 +88,7 @@ impl ApprovalFlag {
 
     /// The value in a call; null counts as the value that it sets.
     fn read(&self, call: &Call<'_>, name: &str) -> Result<bool> {
-        call.params.flag(name)?.or(self.null).ok_or_else(|| Failure::not_null(name))
+        call.params.flag(name)?.or(self.null).ok_or_else(|| ErrorResponse::not_null(name))
     }
 }
 
@@ -118,10 +118,10 @@ struct EffectiveSettings {
 impl EffectiveSettings {
     fn of(call: &CollectionCall<'_>, row: &Record) -> Result<Self> {
         let above = match call.scope {
-            Scope::Project(project) => {
+            GroupOrProject::Project(project) => {
                 SETTINGS.rows.one(call, Holder::Group(protection::root(&project.namespace)))?
             }
-            Scope::Group(_) => None,
+            GroupOrProject::Group(_) => None,
         };
         let locked = try_filter(FLAGS.iter(), |flag| {
             flag.lock.map_or(Ok(false), |setting| is_locked(call, setting))
@@ -181,7 +181,7 @@ impl EffectiveSettings {
         let [selective, resets] =
             [SELECTIVE, RESET].map(|name| self.settings.get(name).and_then(Value::as_bool));
         refuse_if(selective == Some(true) && resets != Some(false), || {
-            Failure::model("base", format!("{SELECTIVE} can only be enabled when {words}"))
+            ErrorResponse::model("base", format!("{SELECTIVE} can only be enabled when {words}"))
         })
     }
 }
@@ -192,15 +192,15 @@ pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(0)?;
     let level = call.level_in(&project)?;
     let may_open = !project.archived && call.may_use(&project, "merge_requests_access_level")?;
-    refuse_if(level < MAINTAINER && !may_open, Failure::forbidden)?;
-    call.require_tier(Tier::Premium)?;
+    refuse_if(level < MAINTAINER && !may_open, ErrorResponse::forbidden)?;
+    call.require_tier(AttributeTier::Premium)?;
     Ok(project)
 }
 
 /// The project of a call that writes.
 pub(super) fn writable(call: &Call<'_>) -> Result<Project> {
     let project = call.writable_project_as(MAINTAINER)?;
-    call.require_tier(Tier::Premium)?;
+    call.require_tier(AttributeTier::Premium)?;
     Ok(project)
 }
 
@@ -243,13 +243,13 @@ fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
 
 /// Changes the settings in the call. Without a licence 18.9 ignores them.
 fn update(call: &Call<'_>) -> Result<Answer> {
-    if call.tier() < Tier::Premium && call.release() >= OBSERVED {
+    if call.tier() < AttributeTier::Premium && call.release() >= OBSERVED {
         return answer_unlicensed(call);
     }
     let project = writable(call)?;
-    refuse_if(project.archived && call.release() >= OBSERVED, Failure::forbidden)?;
+    refuse_if(project.archived && call.release() >= OBSERVED, ErrorResponse::forbidden)?;
     check_sent(call)?;
-    let scope = &Scope::Project(Box::new(project.clone()));
+    let scope = &GroupOrProject::Project(Box::new(project.clone()));
     let call = &CollectionCall { collection: &SETTINGS, scope, call };
     let mut row = call.find()?;
     let mut state = EffectiveSettings::of(call, &row)?;
@@ -261,7 +261,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.store(&mut row)?;
     if call.params.has(BEFORE_MERGE) {
         let Some(count) = call.params.integer(BEFORE_MERGE)? else {
-            return Err(Failure::model(BEFORE_MERGE, "is not a number"));
+            return Err(ErrorResponse::model(BEFORE_MERGE, "is not a number"));
         };
         let mut attributes = project.attributes(call.db)?;
         let former = attributes.insert(BEFORE_MERGE.to_owned(), count.into());
@@ -297,7 +297,8 @@ fn sent_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
     call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
     let mut sent_values = Vec::new();
     for flag in flags.into_iter().filter(|flag| call.params.has(flag.newer)) {
-        let is_on = call.params.flag(flag.newer)?.ok_or_else(|| Failure::empty(flag.newer))?;
+        let is_on =
+            call.params.flag(flag.newer)?.ok_or_else(|| ErrorResponse::empty(flag.newer))?;
         sent_values.push((flag, is_on != flag.opposite));
     }
     Ok(sent_values)

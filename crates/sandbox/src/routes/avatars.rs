@@ -7,7 +7,8 @@ use super::prelude::*;
 pub(super) const PAGES: &[Route] = &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download)];
 
 pub(super) const ROUTES: &[Route] = &[get("/{holder}/avatar", |call| {
-    image_answer(call, Scope::seen(call)?.holder())?.ok_or_else(|| Failure::not_found("Avatar"))
+    image_answer(call, GroupOrProject::seen(call)?.holder())?
+        .ok_or_else(|| ErrorResponse::not_found("Avatar"))
 })];
 
 /// The maximum size of an avatar in bytes, and the allowed image types with their media types.
@@ -59,7 +60,7 @@ pub(crate) fn url(base: &str, holder: Holder, name: &str) -> String {
 pub(super) fn check_type(params: &Params) -> Result<()> {
     match params.text("avatar")? {
         Some(text) if !text.is_empty() && params.file("avatar").is_none() => {
-            Err(Failure::invalid("avatar"))
+            Err(ErrorResponse::invalid("avatar"))
         }
         _ => Ok(()),
     }
@@ -76,10 +77,10 @@ fn sent_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
         let formats = IMAGES.map(|(extension, _)| extension).join(", ");
         let text =
             "file format is not supported. Please try one of the following supported formats";
-        Failure::model("avatar", format!("{text}: {formats}"))
+        ErrorResponse::model("avatar", format!("{text}: {formats}"))
     })?;
     let text = "is too big (should be at most 200 KiB)";
-    refuse_if(file.bytes.len() > MOST, || Failure::model("avatar", text))?;
+    refuse_if(file.bytes.len() > MOST, || ErrorResponse::model("avatar", text))?;
     Ok(Some(Some(file)))
 }
 
@@ -95,9 +96,9 @@ fn download(call: &Call<'_>) -> Result<Answer> {
         "project" => Holder::Project(id),
         "group" => Holder::Group(id),
         "user" => Holder::User(id),
-        _ => return Err(Failure::no_route()),
+        _ => return Err(ErrorResponse::no_route()),
     };
-    image_answer(call, holder)?.ok_or_else(Failure::no_route)
+    image_answer(call, holder)?.ok_or_else(ErrorResponse::no_route)
 }
 
 fn image_answer(call: &Call<'_>, holder: Holder) -> Result<Option<Answer>> {

@@ -13,13 +13,17 @@ const BADGES: Collection = Collection {
     entry: "badge_id",
     required: &URLS,
     fields: &[
-        Field { trims: true, ..Field::new(URLS[0], Form::Text) },
-        Field { trims: true, ..Field::new(URLS[1], Form::Text) },
-        Field::new("name", Form::Text),
+        RowField { trims: true, ..RowField::new(URLS[0], Form::Text) },
+        RowField { trims: true, ..RowField::new(URLS[1], Form::Text) },
+        RowField::new("name", Form::Text),
     ],
     // Everybody who sees the project or group can read badges, also without a token.
     scope: |collection, call| {
-        if call.writes { Scope::kept_by(call, [collection.writes; 2]) } else { Scope::seen(call) }
+        if call.writes {
+            GroupOrProject::kept_by(call, [collection.writes; 2])
+        } else {
+            GroupOrProject::seen(call)
+        }
     },
     filters: &["name"],
     inherited,
@@ -35,7 +39,7 @@ const URLS: [&str; 2] = ["link_url", "image_url"];
 
 /// The badges of all groups above a project.
 fn inherited(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
-    let Scope::Project(_) = call.scope else { return Ok(Vec::new()) };
+    let GroupOrProject::Project(_) = call.scope else { return Ok(Vec::new()) };
     let mut badges = Vec::new();
     for group in call.scope.groups() {
         badges.extend(BADGES.rows.all(call, Holder::Group(group))?);
@@ -52,8 +56,8 @@ fn json(call: &CollectionCall<'_>, badge: &Record) -> Result<Value> {
         let url = badge.text(name);
         body[name] = url.into();
         body[format!("rendered_{name}")] = match call.scope {
-            Scope::Project(project) => rendered(call, project, url)?.into(),
-            Scope::Group(_) => url.into(),
+            GroupOrProject::Project(project) => rendered(call, project, url)?.into(),
+            GroupOrProject::Group(_) => url.into(),
         };
     }
     body["kind"] = if badge.is_set(INHERITED) { "group" } else { call.scope.name() }.into();
@@ -75,7 +79,7 @@ fn check(badge: &Record) -> Result<()> {
         // Placeholders may be anywhere.
         let plain_url = badge.text(name).replace("%{", "").replace('}', "");
         if let Some(refusal) = urls::refused(&plain_url, &["http", "https"], Reach::Anywhere) {
-            return Err(Failure::model(name, refusal));
+            return Err(ErrorResponse::model(name, refusal));
         }
     }
     Ok(())

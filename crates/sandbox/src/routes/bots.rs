@@ -13,13 +13,18 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The project or group. A caller who may not read them is treated as unknown.
-fn scope(call: &Call<'_>) -> Result<Scope> {
-    Scope::with(call, [MAINTAINER, OWNER])
+fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
+    GroupOrProject::with(call, [MAINTAINER, OWNER])
         .map_err(|failure| if call.writes { failure } else { failure.without_403() })
 }
 
 /// Adds a bot that is a member with this level; returns its id.
-pub(super) fn insert_bot(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64> {
+pub(super) fn insert_bot(
+    call: &Call<'_>,
+    scope: &GroupOrProject,
+    name: &str,
+    level: i64,
+) -> Result<i64> {
     let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &call.random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
     let new_bot = User { bot: true, ..User::active(&username, name, &email) };
@@ -28,7 +33,7 @@ pub(super) fn insert_bot(call: &Call<'_>, scope: &Scope, name: &str, level: i64)
     Ok(bot)
 }
 
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     call.params.require_all(&[Need::Sent("name"), Need::Listed("scopes")])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let levels = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
@@ -36,7 +41,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let level = level.unwrap_or(MAINTAINER);
     refuse_if(level > scope.level(call)?, || {
         let text = "User does not have permission to create a token with this access level";
-        Failure::bad_request(text)
+        ErrorResponse::bad_request(text)
     })?;
     let bot = insert_bot(call, scope, &name, level)?;
     let mut body = tokens::issue_token(call, bot)?;
@@ -45,7 +50,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 }
 
 /// Adds the fields that only these tokens have.
-fn add_bot_fields(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) {
+fn add_bot_fields(call: &Call<'_>, scope: &GroupOrProject, level: i64, body: &mut Value) {
     body["access_level"] = level.into();
     if call.release() >= OBSERVED {
         body["resource_type"] = scope.name().into();
@@ -54,29 +59,35 @@ fn add_bot_fields(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) 
 }
 
 /// The tokens of bots that are members here.
-fn tokens_of(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>> {
+fn tokens_of(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<(PresentedToken, Value)>> {
     let clauses = format!(
         "JOIN members m ON m.user_id = t.user_id JOIN users u ON u.id = m.user_id
          WHERE m.{} = ?1 AND u.bot = 1 ORDER BY t.id",
         scope.column()
     );
-    let all = Token::list_with(call.db, "m.access_level", &clauses, [scope.id()], |token, row| {
-        let mut body = tokens::json(call, &token);
-        add_bot_fields(call, scope, row.get(Token::WIDTH)?, &mut body);
-        Ok((token, body))
-    });
+    let all = PresentedToken::list_with(
+        call.db,
+        "m.access_level",
+        &clauses,
+        [scope.id()],
+        |token, row| {
+            let mut body = tokens::json(call, &token);
+            add_bot_fields(call, scope, row.get(PresentedToken::WIDTH)?, &mut body);
+            Ok((token, body))
+        },
+    );
     Ok(all?)
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     page::list(call, tokens_of(call, scope)?.into_iter().map(|(_, body)| body))
 }
 
-fn find(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value)> {
+fn find(call: &Call<'_>, scope: &GroupOrProject) -> Result<(PresentedToken, Value)> {
     let id = call.segment_id("token_id")?;
     let found = tokens_of(call, scope)?.into_iter().find(|(token, _)| token.id == id);
     found.ok_or_else(|| {
-        Failure::not_found(&if call.writes {
+        ErrorResponse::not_found(&if call.writes {
             format!("{} Access Token", scope.name())
         } else {
             format!("Could not find access token with token_id: {id}")
@@ -85,7 +96,7 @@ fn find(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value)> {
 }
 
 /// Removes the bot together with its token.
-fn revoke(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn revoke(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let (token, _) = find(call, scope)?;
     call.run("DELETE FROM users WHERE id = ?1", [token.user_id])?;
     Ok(Answer::no_content())

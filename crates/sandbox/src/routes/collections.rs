@@ -20,13 +20,13 @@ pub(super) const COLLECTIONS: &[Collection] = &[
 pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", list_all_tokens)];
 
 /// The project, for its maintainers; all others get 403.
-pub(super) fn maintained_project(call: &Call<'_>) -> Result<Scope> {
-    Ok(Scope::Project(Box::new(call.project_with(MAINTAINER)?)))
+pub(super) fn maintained_project(call: &Call<'_>) -> Result<GroupOrProject> {
+    Ok(GroupOrProject::Project(Box::new(call.project_with(MAINTAINER)?)))
 }
 
 /// The group, for callers with a level in it; all others get 403.
-pub(super) fn group_with_level(call: &Call<'_>, level: i64) -> Result<Scope> {
-    Ok(Scope::Group(Box::new(call.group_with(level)?)))
+pub(super) fn group_with_level(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
+    Ok(GroupOrProject::Group(Box::new(call.group_with(level)?)))
 }
 
 const MILESTONES: Collection = Collection {
@@ -35,11 +35,11 @@ const MILESTONES: Collection = Collection {
     writes: REPORTER,
     required: &["title"],
     fields: &[
-        Field::new("title", Form::Text),
-        Field::new("description", Form::Text),
-        Field::new("due_date", Form::LooseDay),
-        Field::new("start_date", Form::LooseDay),
-        Field { shown: "", ..Field::new("state_event", Form::Word(&["close", "activate"])) },
+        RowField::new("title", Form::Text),
+        RowField::new("description", Form::Text),
+        RowField::new("due_date", Form::LooseDay),
+        RowField::new("start_date", Form::LooseDay),
+        RowField { shown: "", ..RowField::new("state_event", Form::Word(&["close", "activate"])) },
     ],
     filters: &["state", "title"],
     filter: |call, rows| {
@@ -63,8 +63,8 @@ const MILESTONES: Collection = Collection {
     json: |call, row| {
         let scope = call.scope;
         let address = match scope {
-            Scope::Group(group) => format!("groups/{}", group.full_path),
-            Scope::Project(project) => project.full_path.clone(),
+            GroupOrProject::Group(group) => format!("groups/{}", group.full_path),
+            GroupOrProject::Project(project) => project.full_path.clone(),
         };
         let (due, iid) = (row.text("due_date"), row.value("iid"));
         let mut body = call.plain(row);
@@ -96,7 +96,7 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     };
     if let Some((field, words)) = fault {
         let text = format!("Failed to create milestone {{:{field}=>[\"{words}\"]}}");
-        return Err(Failure::refused(text));
+        return Err(ErrorResponse::refused(text));
     }
     let closes = row.settings.remove("state_event").map(|event| event == "close");
     if row.id == 0 {
@@ -114,8 +114,8 @@ fn is_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM milestones WHERE settings ->> 'title' = ?1
                    AND (group_id = ?2 OR project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)))";
     let (group, projects) = match call.scope {
-        Scope::Group(group) => (None, Some(group.id)),
-        Scope::Project(project) => (Some(project.namespace.id), None),
+        GroupOrProject::Group(group) => (None, Some(group.id)),
+        GroupOrProject::Project(project) => (Some(project.namespace.id), None),
     };
     call.one(sql, params![row.text("title"), group, projects])
 }
@@ -123,10 +123,10 @@ fn is_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
 const TOKENS: Collection = Collection {
     required: &["name", "scopes"],
     fields: &[
-        Field::new("name", Form::Text),
-        Field::new("expires_at", Form::Time),
-        Field::new("username", Form::Text),
-        Field::new(
+        RowField::new("name", Form::Text),
+        RowField::new("expires_at", Form::Time),
+        RowField::new("username", Form::Text),
+        RowField::new(
             "scopes",
             Form::Words(&[
                 "read_repository",
@@ -143,7 +143,7 @@ const TOKENS: Collection = Collection {
     scope: |_, call| maintained_project(call),
     complete: |_, row| {
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
-            Failure::refused("Scopes can't be blank")
+            ErrorResponse::refused("Scopes can't be blank")
         })
     },
     json: |call, row| Ok(token_json(call, row)),
@@ -178,16 +178,16 @@ const GROUP_TOKENS: Collection = Collection {
 };
 
 const CHECKS: Collection = Collection {
-    tier: Tier::Ultimate,
+    tier: AttributeTier::Ultimate,
     required: &["name", "external_url"],
     fields: &[
-        Field::new("name", Form::Text),
-        Field::new("external_url", Form::Text),
-        Field::new("protected_branch_ids", Form::Ids),
-        Field::new("shared_secret", Form::Text),
+        RowField::new("name", Form::Text),
+        RowField::new("external_url", Form::Text),
+        RowField::new("protected_branch_ids", Form::Ids),
+        RowField::new("shared_secret", Form::Text),
     ],
     is_shown: false,
-    scope: |_, call| Scope::project(call, MAINTAINER).map_err(Failure::without_403),
+    scope: |_, call| GroupOrProject::project(call, MAINTAINER).map_err(ErrorResponse::without_403),
     complete: |call, row| {
         let stored = call.stored()?;
         if row.id != 0 {
@@ -201,7 +201,7 @@ const CHECKS: Collection = Collection {
                 wrong.push(format!("{words} has already been taken"));
             }
         }
-        refuse_if(!wrong.is_empty(), || Failure::invalid_record(wrong))
+        refuse_if(!wrong.is_empty(), || ErrorResponse::invalid_record(wrong))
     },
     json: check_json,
     ..Collection::new("/projects/{id}/external_status_checks")
@@ -212,7 +212,7 @@ fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
     let Some(requested) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
     let protections = Protection::all(call, call.scope.holder())?;
     let ids: Vec<i64> = protections.iter().map(|branch| branch.id).collect();
-    refuse_if(!requested.iter().all(|id| ids.contains(id)), Failure::no_record)
+    refuse_if(!requested.iter().all(|id| ids.contains(id)), ErrorResponse::no_record)
 }
 
 fn check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
@@ -247,12 +247,12 @@ const PACKAGE_RULES: Collection = Collection {
     required: &["package_name_pattern", "package_type"],
     unique: &["package_name_pattern", "package_type"],
     fields: &[
-        Field::new("package_name_pattern", Form::Text),
-        Field::new("package_type", Form::Text),
-        Field::new(PUSH, Form::Word(LEVEL_WORDS)),
-        Field {
+        RowField::new("package_name_pattern", Form::Text),
+        RowField::new("package_type", Form::Text),
+        RowField::new(PUSH, Form::Word(LEVEL_WORDS)),
+        RowField {
             since: Some(Release::new(17, 11)),
-            ..Field::new(DELETE, Form::Word(LEVEL_WORDS.split_at(1).1))
+            ..RowField::new(DELETE, Form::Word(LEVEL_WORDS.split_at(1).1))
         },
     ],
     is_shown: false,
@@ -274,9 +274,9 @@ const REPOSITORY_RULES: Collection = Collection {
     required: &[PATH],
     unique: &[PATH],
     fields: &[
-        Field::new(PATH, Form::Text),
-        Field::new(PUSH, Form::Word(LEVEL_WORDS)),
-        Field::new(DELETE, Form::Word(LEVEL_WORDS)),
+        RowField::new(PATH, Form::Text),
+        RowField::new(PUSH, Form::Word(LEVEL_WORDS)),
+        RowField::new(DELETE, Form::Word(LEVEL_WORDS)),
     ],
     complete: |call, row| {
         let project_path = call.project()?.full_path.to_lowercase();
@@ -290,8 +290,8 @@ const REPOSITORY_RULES: Collection = Collection {
     ..PACKAGE_RULES
 };
 
-fn unprocessable(words: &str) -> Failure {
-    Failure::invalid_record(json!({ "error": [words] }))
+fn unprocessable(words: &str) -> ErrorResponse {
+    ErrorResponse::invalid_record(json!({ "error": [words] }))
 }
 
 /// A rule has a level, and no other rule has the same pattern.
@@ -311,7 +311,7 @@ pub(super) const AGENTS: Collection = Collection {
     reads: DEVELOPER,
     required: &["name"],
     unique: &["name"],
-    fields: &[Field::new("name", Form::Text)],
+    fields: &[RowField::new("name", Form::Text)],
     is_edited: false,
     json: |call, row| {
         let mut body = call.plain(row);
@@ -323,14 +323,14 @@ pub(super) const AGENTS: Collection = Collection {
 
 const BOARDS: Collection = Collection {
     entry: "board_id",
-    tier: Tier::Premium,
+    tier: AttributeTier::Premium,
     reads: 0,
     writes: REPORTER,
     required: &["name"],
     fields: &[
-        Field::new("name", Form::Text),
-        Field { preset: "false", ..Field::new("hide_backlog_list", Form::Flag) },
-        Field { preset: "false", ..Field::new("hide_closed_list", Form::Flag) },
+        RowField::new("name", Form::Text),
+        RowField { preset: "false", ..RowField::new("hide_backlog_list", Form::Flag) },
+        RowField { preset: "false", ..RowField::new("hide_closed_list", Form::Flag) },
     ],
     shows: &[("lists", "[]")],
     ..Collection::new("/groups/{id}/boards")
@@ -347,8 +347,8 @@ const RESOURCE_GROUPS: Collection = Collection {
     reads: DEVELOPER,
     writes: DEVELOPER,
     fields: &[
-        Field { only_new: true, ..Field::new(KEY, Form::Text) },
-        Field::new(MODE, Form::Word(MODES)),
+        RowField { only_new: true, ..RowField::new(KEY, Form::Text) },
+        RowField::new(MODE, Form::Word(MODES)),
     ],
     only_edited: true,
     closed_by: &[&["builds_access_level"]],
@@ -365,11 +365,19 @@ const RESOURCE_GROUPS: Collection = Collection {
 };
 
 /// True if a project or group has no entry.
-pub(crate) fn is_empty(call: &Call<'_>, collection: &Collection, scope: &Scope) -> Result<bool> {
+pub(crate) fn is_empty(
+    call: &Call<'_>,
+    collection: &Collection,
+    scope: &GroupOrProject,
+) -> Result<bool> {
     Ok(collection.rows.count(call, scope.holder())? == 0)
 }
 
 /// Adds the entry of a seed that has the fields of the call.
-pub(crate) fn plant(call: &Call<'_>, collection: &Collection, scope: &Scope) -> Result<()> {
+pub(crate) fn plant(
+    call: &Call<'_>,
+    collection: &Collection,
+    scope: &GroupOrProject,
+) -> Result<()> {
     CollectionCall { collection, scope, call }.save(&mut Record::new(call.now()))
 }

@@ -6,12 +6,12 @@ use rusqlite::ToSql;
 
 /// Conditions in SQL, with the values of their parameters.
 #[derive(Default)]
-pub(crate) struct Conditions {
+pub(crate) struct SqlConditions {
     texts: Vec<Cow<'static, str>>,
     bound_values: Vec<(&'static str, Box<dyn ToSql>)>,
 }
 
-impl Conditions {
+impl SqlConditions {
     /// A condition on one value.
     pub(super) fn with(
         text: &'static str,

@@ -2,7 +2,7 @@
 //! projects and filters them by these (2, 4.1); the operations that set them are the real
 //! service's.
 
-use super::conditions::Conditions;
+use super::conditions::SqlConditions;
 use super::names::BLANK;
 use super::prelude::*;
 
@@ -29,7 +29,7 @@ pub(super) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Value> {
 
 /// Narrows a list to what has all `custom_attributes` in the call; only administrators can filter by
 /// them. `holder` joins an attribute `c` to the object.
-pub(super) fn filter(call: &Call<'_>, conditions: &mut Conditions, holder: &str) {
+pub(super) fn filter(call: &Call<'_>, conditions: &mut SqlConditions, holder: &str) {
     let wanted = call.params.get("custom_attributes").filter(|_| call.is_administrator());
     let has_all = format!(
         "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
@@ -46,12 +46,12 @@ fn holder(call: &Call<'_>) -> Result<Holder> {
     if call.writes || !observed {
         call.user()?;
     }
-    refuse_if(observed && !call.is_administrator(), Failure::forbidden)?;
+    refuse_if(observed && !call.is_administrator(), ErrorResponse::forbidden)?;
     if !call.segment("user_id").is_empty() {
         call.administrator()?;
         return Ok(Holder::User(call.named_user()?.id));
     }
-    let holder = Scope::seen(call)?.holder();
+    let holder = GroupOrProject::seen(call)?.holder();
     call.administrator().map(|_| holder)
 }
 
@@ -59,7 +59,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     let ((column, id), key) = (holder(call)?.key(), call.segment("key"));
     let sql = format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
     let value: Option<String> = call.maybe(&sql, params![id, key])?;
-    let value = value.ok_or_else(Failure::no_record)?;
+    let value = value.ok_or_else(ErrorResponse::no_record)?;
     Answer::ok(&json!({ "key": key, "value": value }))
 }
 
@@ -67,7 +67,7 @@ fn set(call: &Call<'_>) -> Result<Answer> {
     let ((column, id), key) = (holder(call)?.key(), call.segment("key"));
     call.params.require(&["value"])?;
     let value = call.params.text("value")?.unwrap_or_default();
-    refuse_if(value.trim().is_empty(), || Failure::model("value", BLANK))?;
+    refuse_if(value.trim().is_empty(), || ErrorResponse::model("value", BLANK))?;
     let sql = format!(
         "INSERT INTO custom_attributes ({column}, key, value) VALUES (?1, ?2, ?3)
          ON CONFLICT ({column}, key) DO UPDATE SET value = ?3"
@@ -79,6 +79,6 @@ fn set(call: &Call<'_>) -> Result<Answer> {
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let ((column, id), key) = (holder(call)?.key(), call.segment("key"));
     let sql = format!("DELETE FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
-    refuse_if(call.run(&sql, params![id, key])? == 0, Failure::no_record)?;
+    refuse_if(call.run(&sql, params![id, key])? == 0, ErrorResponse::no_record)?;
     Ok(Answer::no_content())
 }

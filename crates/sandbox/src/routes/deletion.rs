@@ -12,7 +12,7 @@ pub(super) const ROUTES: &[Route] =
 
 /// A project or group, as far as deletion is concerned.
 struct DeletionTarget {
-    scope: Scope,
+    scope: GroupOrProject,
     /// The ids of the groups above it.
     ancestors: Vec<i64>,
     marked: bool,
@@ -23,13 +23,13 @@ struct DeletionTarget {
 impl DeletionTarget {
     /// The project or group of a call of its owner.
     fn of(call: &Call<'_>) -> Result<Self> {
-        let scope = Scope::with(call, [OWNER, OWNER])?;
+        let scope = GroupOrProject::with(call, [OWNER, OWNER])?;
         let is_from_18 = call.is_from(18, 0);
         let (marked, word) = match &scope {
-            Scope::Group(group) => {
+            GroupOrProject::Group(group) => {
                 (&group.marked_for_deletion_on, is_from_18.then_some("deletion_scheduled"))
             }
-            Scope::Project(project) => {
+            GroupOrProject::Project(project) => {
                 let word = if is_from_18 { "deletion_scheduled" } else { "deleted" };
                 (&project.marked_for_deletion_on, Some(word))
             }
@@ -39,11 +39,11 @@ impl DeletionTarget {
     }
 
     fn is_group(&self) -> bool {
-        matches!(self.scope, Scope::Group(_))
+        matches!(self.scope, GroupOrProject::Group(_))
     }
 
-    fn refused(&self, reason: &str) -> Failure {
-        Failure::refused(format!("{} {reason}", self.scope.either("Project", "Group")))
+    fn refused(&self, reason: &str) -> ErrorResponse {
+        ErrorResponse::refused(format!("{} {reason}", self.scope.either("Project", "Group")))
     }
 
     /// Sets its name and path, and sets or removes the mark.
@@ -73,8 +73,8 @@ impl DeletionTarget {
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let target = DeletionTarget::of(call)?;
     call.check_unmodified(match &target.scope {
-        Scope::Project(project) => &project.updated_at,
-        Scope::Group(group) => &group.created_at,
+        GroupOrProject::Project(project) => &project.updated_at,
+        GroupOrProject::Group(group) => &group.created_at,
     })?;
     // From 16.0 to 18.0 only groups and their projects wait.
     let is_personal = !target.is_group() && target.ancestors.is_empty();
@@ -109,12 +109,12 @@ pub(super) fn is_any_marked(call: &Call<'_>, groups: impl Iterator<Item = i64>) 
 fn check_permanent(call: &Call<'_>, target: &DeletionTarget) -> Result<()> {
     let path = call.params.text("full_path")?;
     refuse_if(target.is_group() && target.ancestors.is_empty(), || {
-        Failure::refused("`permanently_remove` option is only available for subgroups.")
+        ErrorResponse::refused("`permanently_remove` option is only available for subgroups.")
     })?;
     refuse_if(!target.marked, || target.refused("must be marked for deletion first."))?;
     refuse_if(path.as_deref() != Some(target.scope.full_path()), || {
         let type_name = target.scope.either("project", "subgroup");
-        Failure::refused(format!(
+        ErrorResponse::refused(format!(
             "`full_path` is incorrect. You must enter the complete path for the {type_name}."
         ))
     })
@@ -126,7 +126,7 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
     let target = DeletionTarget::of(call)?;
     let (table, id) = (target.scope.table(), target.scope.id());
     if !call.is_from(18, 0) {
-        call.require_tier(Tier::Premium)?;
+        call.require_tier(AttributeTier::Premium)?;
     }
     refuse_if(!target.marked, || target.refused("has not been marked for deletion"))?;
     let names = target.scope.names();
@@ -147,11 +147,15 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
                         WHERE own.id = ?1 AND other.id <> ?1 AND other.name = ?2)"
     );
     refuse_if(call.one(&sql, params![id, names[0]])?, || {
-        Failure::refused(format!("{whose}Name has already been taken"))
+        ErrorResponse::refused(format!("{whose}Name has already been taken"))
     })?;
     target.save(call, names, None)?;
     match target.scope {
-        Scope::Project(_) => projects::answer(call, StatusCode::CREATED, id, Extras::default()),
-        Scope::Group(_) => Answer::created(&groups::plain_json(call, &groups::reload(call, id)?)?),
+        GroupOrProject::Project(_) => {
+            projects::answer(call, StatusCode::CREATED, id, Extras::default())
+        }
+        GroupOrProject::Group(_) => {
+            Answer::created(&groups::plain_json(call, &groups::reload(call, id)?)?)
+        }
     }
 }

@@ -141,7 +141,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
         let projects = key.projects(call)?;
         let writable = try_filter(projects, |id| Ok(key.can_push(call, *id)? == Some(true)))?;
         let writable = writable.into_iter().map(|id| {
-            let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+            let project = Project::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
             projects::identity_json(call, &project)
         });
         let mut body = key.json(call);
@@ -152,7 +152,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?.id;
-    let key = find_used(call, project)?.ok_or_else(Failure::no_record)?;
+    let key = find_used(call, project)?.ok_or_else(ErrorResponse::no_record)?;
     Answer::ok(&key.json_in(call, project)?)
 }
 
@@ -200,7 +200,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require_any(&["title", "can_push"])?;
-    let mut key = find_used(call, project)?.ok_or_else(Failure::no_record)?;
+    let mut key = find_used(call, project)?.ok_or_else(ErrorResponse::no_record)?;
     let editable = call.is_administrator() || key.projects(call)? == [project];
     if call.params.has("title") && editable {
         let mut wrong = Complaints::default();
@@ -210,14 +210,14 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     }
     if call.params.has("can_push") {
         let can_push = call.params.flag("can_push")?;
-        key.attach(call, project, can_push.ok_or_else(|| Failure::not_null("can_push"))?)?;
+        key.attach(call, project, can_push.ok_or_else(|| ErrorResponse::not_null("can_push"))?)?;
     }
     Answer::ok(&key.json_in(call, project)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    let key = find_used(call, project)?.ok_or_else(|| Failure::not_found("Deploy key"))?;
+    let key = find_used(call, project)?.ok_or_else(|| ErrorResponse::not_found("Deploy key"))?;
     call.check_unmodified(&key.created_at)?;
     let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
     call.run(sql, [project, key.id])?;
@@ -234,7 +234,7 @@ fn enable(call: &Call<'_>) -> Result<Answer> {
             }
             Answer::created(&key.json(call))
         }
-        _ => Err(Failure::not_found("Deploy key")),
+        _ => Err(ErrorResponse::not_found("Deploy key")),
     }
 }
 

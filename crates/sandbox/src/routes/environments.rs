@@ -32,18 +32,18 @@ const ENVIRONMENTS: Collection = Collection {
     writes: DEVELOPER,
     required: &["name"],
     fields: &[
-        Field::new("name", Form::Text),
-        Field::new("external_url", Form::Text),
-        Field::new("tier", Form::Word(TIERS)),
-        Field { since: Some(Release::new(17, 8)), ..Field::new("description", Form::Text) },
-        Field {
+        RowField::new("name", Form::Text),
+        RowField::new("external_url", Form::Text),
+        RowField::new("tier", Form::Word(TIERS)),
+        RowField { since: Some(Release::new(17, 8)), ..RowField::new("description", Form::Text) },
+        RowField {
             since: Some(Release::new(17, 8)),
             preset: r#""always""#,
-            ..Field::new(AUTO_STOP, Form::Word(&["always", "with_action"]))
+            ..RowField::new(AUTO_STOP, Form::Word(&["always", "with_action"]))
         },
-        Field { shown: "", since: AGENTS_SINCE, ..Field::new(AGENT, Form::Integer) },
-        Field { shown: "", since: AGENTS_SINCE, ..Field::new(NAMESPACE, Form::Text) },
-        Field { shown: "", since: AGENTS_SINCE, ..Field::new(FLUX, Form::Text) },
+        RowField { shown: "", since: AGENTS_SINCE, ..RowField::new(AGENT, Form::Integer) },
+        RowField { shown: "", since: AGENTS_SINCE, ..RowField::new(NAMESPACE, Form::Text) },
+        RowField { shown: "", since: AGENTS_SINCE, ..RowField::new(FLUX, Form::Text) },
     ],
     shows: &[("auto_stop_at", "null")],
     filters: &["name"],
@@ -51,7 +51,7 @@ const ENVIRONMENTS: Collection = Collection {
     complete: complete_environment,
     check_removal: |call, row| {
         let may_go = row.text("state") == "stopped" && may_deploy(call, row)?;
-        refuse_if(!may_go, Failure::forbidden)?;
+        refuse_if(!may_go, ErrorResponse::forbidden)?;
         call.check_unmodified(&row.updated_at)
     },
     json: environment_json,
@@ -76,7 +76,9 @@ fn filter_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Res
     }
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
         let is_short = text.chars().count() < 3;
-        refuse_if(is_short, || Failure::bad_request("Search query is less than 3 characters"))?;
+        refuse_if(is_short, || {
+            ErrorResponse::bad_request("Search query is less than 3 characters")
+        })?;
         let text = text.to_lowercase();
         rows.retain(|row| row.text("name").to_lowercase().contains(&text));
     }
@@ -113,7 +115,10 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
 fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let stored_rows = call.stored()?;
     if call.params.has("slug") {
-        return Err(Failure::parameter("slug", "is automatically generated and cannot be changed"));
+        return Err(ErrorResponse::parameter(
+            "slug",
+            "is automatically generated and cannot be changed",
+        ));
     }
     // From 16.0 on a name cannot be changed.
     let before = stored_rows.iter().find(|other| other.id == row.id);
@@ -124,7 +129,7 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
     let is_named = call.params.has(AGENT) && !row.value(AGENT).is_null();
     refuse_if(is_named && agent.is_none(), || {
         let text = "cluster agent doesn't exist or cannot be associated with this environment";
-        Failure::bad_request(text)
+        ErrorResponse::bad_request(text)
     })?;
     check(row, &stored_rows, before, agent.is_some())
         .map_err(|failure| if row.id == 0 { in_sentences(failure) } else { failure })?;
@@ -214,10 +219,12 @@ fn find_agent(call: &CollectionCall<'_>, row: &Record) -> Result<Option<Record>>
 /// No jobs run here, so it stops at once; one that only a job stops needs `force`.
 fn stop(call: &CollectionCall<'_>) -> Result<Answer> {
     let mut row = call.find()?;
-    refuse_if(!may_deploy(call, &row)?, Failure::forbidden)?;
+    refuse_if(!may_deploy(call, &row)?, ErrorResponse::forbidden)?;
     let needs_job = row.text("state") != "stopped" && row.text(AUTO_STOP) == "with_action";
     refuse_if(needs_job && !call.params.is_set("force")?, || {
-        Failure::bad_request("Attempted to stop the environment but failed to change the status")
+        ErrorResponse::bad_request(
+            "Attempted to stop the environment but failed to change the status",
+        )
     })?;
     row.set("state", "stopped");
     call.store(&mut row)?;
@@ -226,9 +233,9 @@ fn stop(call: &CollectionCall<'_>) -> Result<Answer> {
 
 const PROTECTED: Collection = Collection {
     key: "name",
-    tier: Tier::Premium,
+    tier: AttributeTier::Premium,
     required: &["name", LEVELS],
-    fields: &[Field::new("name", Form::Text)],
+    fields: &[RowField::new("name", Form::Text)],
     scope: |_, call| maintained_project(call),
     filter: |_, rows| {
         rows.sort_by_cached_key(|row| row.text("name").to_owned());
@@ -251,10 +258,10 @@ const RULES: &str = "approval_rules";
 const COUNT: &str = "required_approval_count";
 
 fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    let is_group = matches!(call.scope, Scope::Group(_));
+    let is_group = matches!(call.scope, GroupOrProject::Group(_));
     let count = call.params.integer(COUNT)?;
     if count.is_some_and(|count| count > 0) && call.release() >= OBSERVED {
-        return Err(Failure::invalid_record(
+        return Err(ErrorResponse::invalid_record(
             "Parameter 'required_approval_count' is deprecated and shouldn't be used. See https://gitlab.com/groups/gitlab-org/-/epics/9662",
         ));
     }
@@ -263,7 +270,7 @@ fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
         row.set("name", call.segment("entry"));
     } else if is_taken(&call.stored()?, row, "name") {
         let name = row.text("name");
-        return Err(Failure::conflict(&if !is_group && call.release() >= OBSERVED {
+        return Err(ErrorResponse::conflict(&if !is_group && call.release() >= OBSERVED {
             format!("Environment '{name}' is already protected")
         } else {
             format!("Protected environment '{name}' already exists")
@@ -271,7 +278,7 @@ fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     } else if is_group && !TIERS.contains(&row.text("name")) {
         let tiers = TIERS.join(", ");
         let words = format!("Name must be one of environment tiers: {tiers}");
-        return Err(Failure::invalid_record(vec![words]));
+        return Err(ErrorResponse::invalid_record(vec![words]));
     }
     let before = row.settings.get(COUNT).and_then(Value::as_i64);
     row.set(COUNT, count.or(before).unwrap_or(0));
@@ -284,7 +291,9 @@ fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
             if removes { Ok(None) } else { complete_grant(call, list, former, sent) }
         })?;
         refuse_if(list == LEVELS && changed.is_empty(), || {
-            Failure::invalid_record("Deploy access levels is too short (minimum is 1 character)")
+            ErrorResponse::invalid_record(
+                "Deploy access levels is too short (minimum is 1 character)",
+            )
         })?;
         row.set(list, changed);
     }
@@ -302,15 +311,15 @@ fn check_grantee(list: &str, requested_row: &Value) -> Result<()> {
         1 => Ok(()),
         0 if list == RULES => {
             let names = WHO.map(|name| format!("{list}[{name}]"));
-            Err(Failure::parameter(&names.join(", "), NONE_SENT))
+            Err(ErrorResponse::parameter(&names.join(", "), NONE_SENT))
         }
         _ => Err(invalid_row(list, EXACTLY_ONE)),
     }
 }
 
-fn invalid_row(list: &str, words: &str) -> Failure {
+fn invalid_row(list: &str, words: &str) -> ErrorResponse {
     let noun = if list == RULES { "Approval rules" } else { "Deploy access levels" };
-    Failure::invalid_record(vec![format!("{noun} {words}")])
+    ErrorResponse::invalid_record(vec![format!("{noun} {words}")])
 }
 
 /// One element of a list of grants; `None` if its user or group has no access: in a project the ways
@@ -363,17 +372,17 @@ fn complete_grant(
 /// True if a user has enough access to be named.
 fn may_user_deploy(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
     Ok(match call.scope {
-        Scope::Group(group) => {
+        GroupOrProject::Group(group) => {
             let standing = Memberships::of(call.db, user, call.today())?;
             standing.in_namespace(&group.traversal) >= MAINTAINER
         }
-        Scope::Project(project) => call.level_of(user, project)? > 0,
+        GroupOrProject::Project(project) => call.level_of(user, project)? > 0,
     })
 }
 
 /// True if a group can be named.
 fn may_group_deploy(call: &CollectionCall<'_>, group_id: i64) -> Result<bool> {
-    let Scope::Group(group) = call.scope else {
+    let GroupOrProject::Group(group) = call.scope else {
         let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2)";
         return call.one(sql, [call.scope.id(), group_id]);
     };

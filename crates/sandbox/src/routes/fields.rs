@@ -4,7 +4,7 @@ use super::prelude::*;
 
 /// The type of object that an id names.
 #[derive(Clone, Copy, Debug)]
-pub enum Named {
+pub enum ReferencedRow {
     /// A user.
     User,
     /// A group.
@@ -13,7 +13,7 @@ pub enum Named {
     Project,
 }
 
-impl Named {
+impl ReferencedRow {
     /// Its name; null if it no longer exists.
     pub(super) fn shown(self, call: &Call<'_>, id: &Value) -> Result<Value> {
         let id = id.as_i64().unwrap_or_default();
@@ -51,7 +51,7 @@ pub enum Form {
     /// A list of ids.
     Ids,
     /// The id of an object that answers show by its username or full path.
-    Named(Named),
+    Named(ReferencedRow),
     /// A list of objects, each with one of these keys. Answers give each an id. An edit contains
     /// added ones, and by id those to change or, with `_destroy`, to remove. A create may send a
     /// single object with the first key under another name.
@@ -60,7 +60,7 @@ pub enum Form {
 
 /// A field of an entry.
 #[derive(Clone, Copy, Debug)]
-pub struct Field {
+pub struct RowField {
     /// Its name in requests.
     pub name: &'static str,
     /// Its name in answers; empty if they omit it.
@@ -76,14 +76,14 @@ pub struct Field {
     /// True if spaces around it are removed.
     pub trims: bool,
     /// The lowest licence with this field.
-    pub tier: Tier,
+    pub tier: AttributeTier,
     /// The first release with this field.
     pub since: Option<Release>,
     /// The first release without it again.
     pub until: Option<Release>,
 }
 
-impl Field {
+impl RowField {
     /// A field with the same name in requests and answers, null by default, and unchanged by an
     /// edit that omits it.
     pub const fn new(name: &'static str, form: Form) -> Self {
@@ -95,7 +95,7 @@ impl Field {
             only_new: false,
             resets: false,
             trims: false,
-            tier: Tier::Free,
+            tier: AttributeTier::Free,
             since: None,
             until: None,
         }
@@ -169,14 +169,14 @@ pub(super) fn change_rows(
 ) -> Result<Vec<Value>> {
     let mut elements = stored.as_array().cloned().unwrap_or_default();
     let Some(changes) = call.params.array(list)? else { return Ok(elements) };
-    refuse_if(!changes.iter().all(Value::is_object), || Failure::invalid(list))?;
+    refuse_if(!changes.iter().all(Value::is_object), || ErrorResponse::invalid(list))?;
     for change in changes {
         let Some(id) = integer(&format!("{list}[id]"), &change["id"])? else {
             elements.extend(row(None, change, false)?);
             continue;
         };
         let index =
-            elements.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;
+            elements.iter().position(|one| one["id"] == id).ok_or_else(ErrorResponse::no_record)?;
         let removes = flag("_destroy", &change["_destroy"])? == Some(true);
         match row(Some(&elements[index]), change, removes)? {
             Some(row) if !removes => elements[index] = row,

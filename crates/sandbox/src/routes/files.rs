@@ -30,7 +30,7 @@ fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
     let are_names = path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"));
     let is_valid = are_names && !path.contains(['\0', '\\']);
-    refuse_if(!is_valid, || Failure::parameter("file_path", "should be a valid file path"))?;
+    refuse_if(!is_valid, || ErrorResponse::parameter("file_path", "should be a valid file path"))?;
     Ok(path)
 }
 
@@ -41,7 +41,7 @@ fn requested_commit(call: &Call<'_>, project: &Project, noun: &str) -> Result<(S
         _ => default_branch(call, project)?,
     };
     let commit = repository_of(call, project).resolve(&reference)?;
-    Ok((reference, commit.ok_or_else(|| Failure::not_found(noun))?))
+    Ok((reference, commit.ok_or_else(|| ErrorResponse::not_found(noun))?))
 }
 
 /// The file in a call, with the commit and the `ref`.
@@ -49,10 +49,10 @@ fn requested_file(
     call: &Call<'_>,
     project: &Project,
     path: &str,
-) -> Result<(File, Commit, String)> {
+) -> Result<(RepositoryFile, Commit, String)> {
     let (reference, commit) = requested_commit(call, project, "Commit")?;
     let file = repository_of(call, project).file(&commit.id, path)?;
-    Ok((file.ok_or_else(|| Failure::not_found("File"))?, commit, reference))
+    Ok((file.ok_or_else(|| ErrorResponse::not_found("File"))?, commit, reference))
 }
 
 /// The bytes of a file.
@@ -115,7 +115,7 @@ fn tree(call: &Call<'_>) -> Result<Answer> {
         }
     }
     if folders.is_empty() && files.is_empty() && !prefix.is_empty() {
-        return Err(Failure::not_found("Tree"));
+        return Err(ErrorResponse::not_found("Tree"));
     }
     let entries = folders.into_values().chain(files);
     page::list(call, entries)
@@ -126,7 +126,7 @@ fn entry(id: &str, kind: &str, path: &str, mode: &str) -> Value {
     json!({ "id": id, "name": path.rsplit('/').next(), "type": kind, "path": path, "mode": mode })
 }
 
-fn json(file: &File, path: &str, reference: &str, commit: &str) -> Value {
+fn json(file: &RepositoryFile, path: &str, reference: &str, commit: &str) -> Value {
     let sum = format!("{:x}", Sha256::digest(&file.content));
     json!({
         "file_name": path.rsplit('/').next(),
@@ -157,18 +157,18 @@ fn write(call: &Call<'_>) -> Result<Answer> {
     let (start, file) = find_for_write(call, &project, &branch, path)?;
     let last = call.params.text("last_commit_id")?;
     if last.is_some_and(|last| file.as_ref().is_some_and(|file| file.last_commit_id != last)) {
-        return Err(Failure::refused(
+        return Err(ErrorResponse::refused(
             "You are attempting to update a file that has changed since you started editing it.",
         ));
     }
     let executable = call.params.flag("execute_filemode")?;
     let executable = executable.unwrap_or_else(|| file.is_some_and(|file| file.executable));
-    let edit = FileEdit { path, content: (!removes).then_some((&content[..], executable)) };
+    let edit = CommitAction { path, content: (!removes).then_some((&content[..], executable)) };
     if let Some(start) = start {
         repository_of(call, &project).point(&branch, &start)?;
     }
     let non_empty =
-        |name| Ok::<_, Failure>(call.params.text(name)?.filter(|text| !text.is_empty()));
+        |name| Ok::<_, ErrorResponse>(call.params.text(name)?.filter(|text| !text.is_empty()));
     let mut commit = new_commit(call, &message);
     commit.author_name = non_empty("author_name")?.unwrap_or(commit.author_name);
     commit.author_email = non_empty("author_email")?.unwrap_or(commit.author_email);
@@ -214,7 +214,7 @@ fn find_for_write(
     project: &Project,
     branch: &str,
     path: &str,
-) -> Result<(Option<String>, Option<File>)> {
+) -> Result<(Option<String>, Option<RepositoryFile>)> {
     let creates = call.method == Method::POST;
     if project.empty_repo && creates {
         return Ok((None, None));
@@ -224,25 +224,27 @@ fn find_for_write(
     let is_new = start.as_ref().is_some_and(|start| start != branch);
     let start_branch = start.as_deref().unwrap_or(branch);
     let Some(head) = repository.find(BRANCHES, start_branch)? else {
-        return Err(Failure::refused("You can only create or edit files when you are on a branch"));
+        return Err(ErrorResponse::refused(
+            "You can only create or edit files when you are on a branch",
+        ));
     };
     if is_new && repository.find(BRANCHES, branch)?.is_some() {
-        return Err(Failure::refused(format!(
+        return Err(ErrorResponse::refused(format!(
             "A branch called '{branch}' already exists. Switch to that branch in order to make changes"
         )));
     }
     if is_new && !is_ref_name(branch) {
-        return Err(Failure::refused(format!(
+        return Err(ErrorResponse::refused(format!(
             "Something went wrong when we tried to create '{branch}' for you: Branch name is invalid"
         )));
     }
     if !may_push(call, project, branch)? {
-        return Err(Failure::refused("You are not allowed to push into this branch"));
+        return Err(ErrorResponse::refused("You are not allowed to push into this branch"));
     }
     let file = repository.file(&head.commit.id, path)?;
     refuse_if(creates == file.is_some(), || {
         let complaint = if creates { "already exists" } else { "doesn't exist" };
-        Failure::refused(format!("A file with this name {complaint}"))
+        ErrorResponse::refused(format!("A file with this name {complaint}"))
     })?;
     Ok((is_new.then_some(head.commit.id), file))
 }

@@ -19,12 +19,12 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     // Guests of a private project do not read its code.
     let reads = upstream.visibility != "private" || call.level_in(&upstream)? >= REPORTER;
     let is_off = of_upstream.get("forking_access_level") == Some(&json!("disabled"));
-    refuse_if(!reads || is_off, Failure::hidden)?;
+    refuse_if(!reads || is_off, ErrorResponse::hidden)?;
     let mut attributes = settings::presets(call.time);
     attributes.extend(of_upstream.into_iter().filter(|(name, _)| is_copied(name)));
     let namespace = target_namespace(call, user.id)?;
     let within_limit = namespace.is_group() || users::may_create_project(call, user)?;
-    refuse_if(!within_limit, Failure::forbidden)?;
+    refuse_if(!within_limit, ErrorResponse::forbidden)?;
     let params = &call.params;
     let has_later_errors = call.service.profile.later_errors;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
@@ -78,20 +78,20 @@ fn check_source(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.params.text("branches")?.filter(|name| !name.is_empty()) {
         Some(name) if call.release() >= OBSERVED => {
             let branch = repository::repository_of(call, upstream).find(BRANCHES, &name)?;
-            branch.map(|_| ()).ok_or_else(|| Failure::not_found("Source Branch"))
+            branch.map(|_| ()).ok_or_else(|| ErrorResponse::not_found("Source Branch"))
         }
         _ => Ok(()),
     }
 }
 
 /// 409, with sentences or not.
-fn conflict(failure: Failure, in_words: bool) -> Failure {
+fn conflict(failure: ErrorResponse, in_words: bool) -> ErrorResponse {
     let failure = if in_words { in_sentences(failure) } else { failure };
-    Failure { status: StatusCode::CONFLICT, ..failure }
+    ErrorResponse { status: StatusCode::CONFLICT, ..failure }
 }
 
 /// The refusal if the name or the path is taken.
-fn name_conflict(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
+fn name_conflict(call: &Call<'_>, name_taken: bool, path_taken: bool) -> ErrorResponse {
     let later = call.service.profile.later_errors;
     let mut faults = Complaints::default();
     faults.add_if(name_taken && later, "project_namespace.name", TAKEN);
@@ -115,18 +115,20 @@ fn target_namespace(call: &Call<'_>, user: i64) -> Result<Namespace> {
             // In 18.9 only a group that the caller belongs to.
             Some(group) if call.release() < OBSERVED && call.sees_group(&group)? => Some(group),
             Some(group) if call.level_in_group(&group)? > 0 => Some(group),
-            _ => return Err(Failure::not_found("Namespace")),
+            _ => return Err(ErrorResponse::not_found("Namespace")),
         },
     };
-    let Some(namespace) = namespace else { return Err(Failure::not_found("Target Namespace")) };
+    let Some(namespace) = namespace else {
+        return Err(ErrorResponse::not_found("Target Namespace"));
+    };
     match call.level_in_group(&namespace)? {
         // A fork is an import, which needs a maintainer since then.
-        DEVELOPER if call.is_from(16, 0) => Err(Failure::message(
+        DEVELOPER if call.is_from(16, 0) => Err(ErrorResponse::message(
             StatusCode::CONFLICT,
             json!(["User is not allowed to import projects"]),
         )),
         level if level >= DEVELOPER => Ok(namespace),
-        _ => Err(Failure::not_found("Target Namespace")),
+        _ => Err(ErrorResponse::not_found("Target Namespace")),
     }
 }
 
@@ -139,9 +141,11 @@ fn relation_project(call: &Call<'_>) -> Result<Project> {
 fn relate(call: &Call<'_>) -> Result<Answer> {
     let project = relation_project(call)?;
     let upstream = call.visible_project(call.segment("forked_from_id"))?;
-    refuse_if(project.forked_from_id.is_some(), || Failure::conflict("Project already forked"))?;
+    refuse_if(project.forked_from_id.is_some(), || {
+        ErrorResponse::conflict("Project already forked")
+    })?;
     refuse_if(upstream.id == project.id, || {
-        Failure::bad_request("a project cannot be forked from itself")
+        ErrorResponse::bad_request("a project cannot be forked from itself")
     })?;
     set_upstream(call, project.id, Some(upstream.id))?;
     projects::answer(call, StatusCode::CREATED, project.id, Extras::default())

@@ -28,7 +28,7 @@ pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     });
     let has_key = takes_keys(grant.action) && call.is_from(16, 0);
     set_if(&mut body, has_key, "deploy_key_id", grant.deploy_key_id);
-    if call.tier() >= Tier::Premium {
+    if call.tier() >= AttributeTier::Premium {
         body["user_id"] = grant.user_id.into();
         body["group_id"] = grant.group_id.into();
     }
@@ -36,8 +36,8 @@ pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
 }
 
 /// True if an action can be granted to a deploy key.
-fn takes_keys(action: Action) -> bool {
-    matches!(action, Action::Push | Action::Create)
+fn takes_keys(action: ProtectedAction) -> bool {
+    matches!(action, ProtectedAction::Push | ProtectedAction::Create)
 }
 
 /// The name of what something is granted to; `None` if it does not exist.
@@ -56,7 +56,7 @@ fn level_description(level: i64) -> &'static str {
 }
 
 /// The name of an action's list in calls.
-pub(super) fn list_name(action: Action) -> String {
+pub(super) fn list_name(action: ProtectedAction) -> String {
     format!("allowed_to_{}", action.word())
 }
 
@@ -71,7 +71,7 @@ pub(super) struct GrantChange {
 }
 
 impl GrantChange {
-    fn new(action: Action, level: Option<i64>) -> Self {
+    fn new(action: ProtectedAction, level: Option<i64>) -> Self {
         let grant = Grant::new(action, level.unwrap_or(MAINTAINER));
         Self { id: None, destroy: false, level, grant }
     }
@@ -88,14 +88,18 @@ impl GrantChange {
 }
 
 /// True if a level may be granted for an action.
-fn is_grantable(action: Action, level: i64) -> bool {
-    let is_refused = action == Action::Unprotect && level == NO_ONE;
+fn is_grantable(action: ProtectedAction, level: i64) -> bool {
+    let is_refused = action == ProtectedAction::Unprotect && level == NO_ONE;
     !is_refused && LEVELS.iter().any(|(value, _)| *value == level)
 }
 
 /// Reads the lists of these actions; they need Premium, and are ignored otherwise.
-pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<GrantChange>> {
-    if tier < Tier::Premium {
+pub(super) fn changes(
+    call: &Call<'_>,
+    tier: AttributeTier,
+    actions: &[ProtectedAction],
+) -> Result<Vec<GrantChange>> {
+    if tier < AttributeTier::Premium {
         return Ok(Vec::new());
     }
     let lists: Vec<_> =
@@ -105,7 +109,7 @@ pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result
         .filter(|(_, list)| list.is_some_and(|list| !is_list(list)))
         .map(|(action, _)| format!("{} is invalid", list_name(*action)))
         .collect();
-    refuse_if(!empty_lists.is_empty(), || Failure::parameters(&empty_lists))?;
+    refuse_if(!empty_lists.is_empty(), || ErrorResponse::parameters(&empty_lists))?;
     let mut changes = Vec::new();
     for (action, list) in lists {
         let elements = list.and_then(Value::as_array).into_iter().flatten();
@@ -128,7 +132,7 @@ fn is_list(value: &Value) -> bool {
 
 /// Reads one element. If it has several grantees, the first in this order counts; without one, the
 /// grant is for a level.
-fn read_change(call: &Call<'_>, action: Action, element: &Value) -> Result<GrantChange> {
+fn read_change(call: &Call<'_>, action: ProtectedAction, element: &Value) -> Result<GrantChange> {
     let list = list_name(action);
     let name = |key: &str| format!("{list}[{key}]");
     let read = |key: &str| integer(&name(key), &element[key]);
@@ -147,11 +151,17 @@ fn read_change(call: &Call<'_>, action: Action, element: &Value) -> Result<Grant
 
 /// The grants of a new protection for these actions: from the lists, the single levels, or else a
 /// default level.
-pub(super) fn initial(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<GrantChange>> {
+pub(super) fn initial(
+    call: &Call<'_>,
+    tier: AttributeTier,
+    actions: &[ProtectedAction],
+) -> Result<Vec<GrantChange>> {
     let listed = changes(call, tier, actions)?;
     let mut changes = Vec::new();
-    let is_licensed = tier >= Tier::Premium;
-    for &action in actions.iter().filter(|action| is_licensed || **action != Action::Unprotect) {
+    let is_licensed = tier >= AttributeTier::Premium;
+    for &action in
+        actions.iter().filter(|action| is_licensed || **action != ProtectedAction::Unprotect)
+    {
         let name = format!("{}_access_level", action.word());
         let level = call.params.number_of(&name, |level| is_grantable(action, level))?;
         if level.is_some() || !listed.iter().any(|change| change.grant.action == action) {
@@ -173,7 +183,7 @@ impl GrantPlan {
     /// Plans changes of the `stored` grants of a project, or of a group, which only grants to levels.
     pub(super) fn new(
         call: &Call<'_>,
-        scope: &Scope,
+        scope: &GroupOrProject,
         stored: &[Grant],
         changes: &[GrantChange],
     ) -> Result<Self> {
@@ -189,7 +199,7 @@ impl GrantPlan {
             let stored_grant = *stored
                 .iter()
                 .find(|grant| grant.id == id && grant.action == change.grant.action)
-                .ok_or_else(Failure::no_record)?;
+                .ok_or_else(ErrorResponse::no_record)?;
             let changed = change.of(stored_grant);
             if change.destroy {
                 plan.grants.retain(|grant| grant.id != id);
@@ -210,7 +220,7 @@ impl GrantPlan {
     fn check(
         &mut self,
         call: &Call<'_>,
-        scope: &Scope,
+        scope: &GroupOrProject,
         stored: &[Grant],
         grant: &Grant,
     ) -> Result<()> {
@@ -219,9 +229,9 @@ impl GrantPlan {
         });
         let complaint = match (scope, grant.to()) {
             _ if is_taken => Some("has already been taken"),
-            (Scope::Project(project), to) => grantee_fault(call, project, to)?,
-            (Scope::Group(_), Grantee::Level(_)) => None,
-            (Scope::Group(_), _) => Some("must be blank"),
+            (GroupOrProject::Project(project), to) => grantee_fault(call, project, to)?,
+            (GroupOrProject::Group(_), Grantee::Level(_)) => None,
+            (GroupOrProject::Group(_), _) => Some("must be blank"),
         };
         if let Some(complaint) = complaint {
             let mut words = format!("{} access levels", grant.action.word());
@@ -240,7 +250,7 @@ impl GrantPlan {
     /// 422 with all faults, as sentences.
     pub(super) fn check_faults(&self) -> Result<()> {
         let is_faulty = !self.complaints.is_empty();
-        refuse_if(is_faulty, || Failure::invalid_record(self.complaints.clone()))
+        refuse_if(is_faulty, || ErrorResponse::invalid_record(self.complaints.clone()))
     }
 }
 
@@ -276,9 +286,9 @@ fn can_key_push(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
 /// True if the caller may unprotect: everybody who may protect, unless grants restrict it
 /// (Premium).
 pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
-    let unprotect = grants.iter().filter(|grant| grant.action == Action::Unprotect);
+    let unprotect = grants.iter().filter(|grant| grant.action == ProtectedAction::Unprotect);
     let mut unprotect = unprotect.peekable();
-    if call.tier() < Tier::Premium || unprotect.peek().is_none() {
+    if call.tier() < AttributeTier::Premium || unprotect.peek().is_none() {
         return Ok(true);
     }
     is_granted(call, project, unprotect)

@@ -12,27 +12,28 @@ pub(super) const COLLECTIONS: &[Collection] = &[SAML, LDAP];
 const SAML: Collection = Collection {
     entry: "saml_group_name",
     key: "name",
-    tier: Tier::Premium,
+    tier: AttributeTier::Premium,
     required: &[NAME, SAML_LEVEL],
     fields: &[
-        Field { shown: "name", ..Field::new(NAME, Form::Text) },
-        Field::new(SAML_LEVEL, Form::Integer),
-        Field { since: Some(Release::new(18, 2)), ..Field::new(PROVIDER, Form::Text) },
+        RowField { shown: "name", ..RowField::new(NAME, Form::Text) },
+        RowField::new(SAML_LEVEL, Form::Integer),
+        RowField { since: Some(Release::new(18, 2)), ..RowField::new(PROVIDER, Form::Text) },
     ],
     is_edited: false,
     scope: |_, call| {
         let is_off = "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'saml' AND value = 'false')";
-        refuse_if(call.one(is_off, [])?, Failure::unauthorized)?;
-        Scope::group(call, OWNER).map_err(|_| Failure::unauthorized())
+        refuse_if(call.one(is_off, [])?, ErrorResponse::unauthorized)?;
+        GroupOrProject::group(call, OWNER).map_err(|_| ErrorResponse::unauthorized())
     },
     complete: |call, row| {
         let level = level(call, SAML_LEVEL, Release::new(18, 5))?;
         row.set(SAML_LEVEL, level);
         refuse_if(is_taken(&call.stored()?, row, NAME), || {
-            Failure::refused("Saml group name has already been taken")
+            ErrorResponse::refused("Saml group name has already been taken")
         })?;
-        let role =
-            member_roles::role_id(call, SAML_ROLES_SINCE, level, |text| Failure::refused(text))?;
+        let role = member_roles::role_id(call, SAML_ROLES_SINCE, level, |text| {
+            ErrorResponse::refused(text)
+        })?;
         row.set(ROLE, role);
         Ok(())
     },
@@ -43,18 +44,18 @@ const SAML: Collection = Collection {
 /// All callers but owners get 403, also for a group that they do not see.
 const LDAP: Collection = Collection {
     entry: EITHER[0],
-    tier: Tier::Premium,
+    tier: AttributeTier::Premium,
     required: &[PROVIDER, LDAP_LEVEL],
     fields: &[
-        Field::new(EITHER[0], Form::Text),
-        Field { shown: LDAP_LEVEL, ..Field::new(SAML_LEVEL, Form::Integer) },
-        Field::new(PROVIDER, Form::Text),
-        Field::new(EITHER[1], Form::Text),
+        RowField::new(EITHER[0], Form::Text),
+        RowField { shown: LDAP_LEVEL, ..RowField::new(SAML_LEVEL, Form::Integer) },
+        RowField::new(PROVIDER, Form::Text),
+        RowField::new(EITHER[1], Form::Text),
     ],
     is_shown: false,
     is_edited: false,
     unpaged: true,
-    scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::forbidden()),
+    scope: |_, call| GroupOrProject::group(call, OWNER).map_err(|_| ErrorResponse::forbidden()),
     filter: |_, all| refuse_if(all.is_empty(), || not_found("No linked LDAP groups found")),
     find: find_ldap,
     complete: |call, row| {
@@ -65,9 +66,12 @@ const LDAP: Collection = Collection {
         links.retain(|link| [PROVIDER, field].iter().all(|name| link.text(name) == row.text(name)));
         refuse_if(!links.is_empty(), || {
             let name = if field == EITHER[0] { "Cn" } else { "Filter" };
-            Failure::conflict(&format!("{name} has already been taken"))
+            ErrorResponse::conflict(&format!("{name} has already been taken"))
         })?;
-        row.set(ROLE, member_roles::role_id(call, LDAP_ROLES_SINCE, level, Failure::conflict)?);
+        row.set(
+            ROLE,
+            member_roles::role_id(call, LDAP_ROLES_SINCE, level, ErrorResponse::conflict)?,
+        );
         Ok(())
     },
     check_removal: |_, _| Ok(()),
@@ -109,11 +113,11 @@ fn level(call: &Call<'_>, name: &str, minimal_from: Release) -> Result<Option<i6
 fn named_field(call: &Call<'_>) -> Result<&'static str> {
     call.params.exclude(EITHER)?;
     let sent = EITHER.into_iter().find(|name| call.params.has(name));
-    sent.ok_or_else(|| Failure::parameter(&EITHER.join(", "), NONE_OF_TWO))
+    sent.ok_or_else(|| ErrorResponse::parameter(&EITHER.join(", "), NONE_OF_TWO))
 }
 
-fn not_found(words: &str) -> Failure {
-    Failure::message(StatusCode::NOT_FOUND, words)
+fn not_found(words: &str) -> ErrorResponse {
+    ErrorResponse::message(StatusCode::NOT_FOUND, words)
 }
 
 /// The link in the path, where a missing provider means any, or else in the parameters.

@@ -33,8 +33,8 @@ pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<()> {
     Ok(())
 }
 
-fn refused(reason: &str) -> Failure {
-    Failure::refused(format!("Transfer failed: {reason}"))
+fn refused(reason: &str) -> ErrorResponse {
+    ErrorResponse::refused(format!("Transfer failed: {reason}"))
 }
 
 /// Moves a group with its contents below another one, or to the top level.
@@ -108,7 +108,7 @@ fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     }
     let user = call.user()?.id;
     call.run("DELETE FROM members WHERE group_id = ?1 AND user_id = ?2", [group.id, user])?;
-    let scope = Scope::Group(Box::new(group.clone()));
+    let scope = GroupOrProject::Group(Box::new(group.clone()));
     members::insert(call, &scope, user, &Terms::level(OWNER), None).map(drop)
 }
 

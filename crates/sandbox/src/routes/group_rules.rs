@@ -179,7 +179,7 @@ pub(super) fn restricted_text(visibility: &str) -> String {
 
 /// Converts an object of complaints, as in PUT, to one text, as in POST, in the notation of the
 /// service's own language.
-pub(super) fn as_one_text(failure: Failure) -> Failure {
+pub(super) fn as_one_text(failure: ErrorResponse) -> ErrorResponse {
     let Some(Value::Object(fields)) = failure.body.get("message") else { return failure };
     let fields = fields.iter().map(|(field, texts)| {
         let quote = if field.contains('.') { "\"" } else { "" };
@@ -187,16 +187,19 @@ pub(super) fn as_one_text(failure: Failure) -> Failure {
         format!(":{quote}{field}{quote}=>[{}]", texts.collect::<Vec<_>>().join(", "))
     });
     let fields: Vec<String> = fields.collect();
-    Failure::message(failure.status, format!("Failed to save group {{{}}}", fields.join(", ")))
+    ErrorResponse::message(
+        failure.status,
+        format!("Failed to save group {{{}}}", fields.join(", ")),
+    )
 }
 
 /// The refusal of null as the path of a group.
-pub(super) fn missing_path() -> Failure {
+pub(super) fn missing_path() -> ErrorResponse {
     let mut complaints = Complaints::default();
     for text in [BLANK, PATH_FORM, "is too short (minimum is 1 character)", BLANK] {
         complaints.add("path", text);
     }
-    complaints.settle().map_or_else(as_one_text, |()| Failure::invalid("path"))
+    complaints.settle().map_or_else(as_one_text, |()| ErrorResponse::invalid("path"))
 }
 
 /// True if the caller may create subgroups, or top-level groups: owners may, and maintainers unless

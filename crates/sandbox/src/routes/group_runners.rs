@@ -75,7 +75,9 @@ pub(super) fn apply_to_project(
         attributes.insert(OF_PROJECT.to_owned(), (group_level == ENABLED).into());
     }
     let is_wanted = attributes.get(OF_PROJECT) == Some(&Value::Bool(true));
-    refuse_if(is_wanted && group_level == FORBIDDEN, || Failure::model(OF_PROJECT, NOT_ALLOWED))
+    refuse_if(is_wanted && group_level == FORBIDDEN, || {
+        ErrorResponse::model(OF_PROJECT, NOT_ALLOWED)
+    })
 }
 
 /// Sets the runners of a group, and of all groups and projects below it.

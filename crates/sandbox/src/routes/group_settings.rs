@@ -139,7 +139,7 @@ pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
 
 /// Stores the settings and the avatar in a call; settings that the caller may not set are ignored.
 pub(super) fn store_sent(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
-    let licensed = call.tier() >= Tier::Premium && route == Accepts::Edit;
+    let licensed = call.tier() >= AttributeTier::Premium && route == Accepts::Edit;
     check_share_lock(call, group)?;
     if licensed {
         check_template(call)?;
@@ -151,7 +151,10 @@ pub(super) fn store_sent(call: &Call<'_>, group: &Namespace, route: Accepts) -> 
         dropped.extend(TABLE.groups.iter().filter(|row| row.tops).map(|row| row.name));
     }
     let owners = instance::setting(call, "group_owners_can_manage_default_branch_protection")?;
-    if call.tier() >= Tier::Premium && !call.is_administrator() && owners == Value::Bool(false) {
+    if call.tier() >= AttributeTier::Premium
+        && !call.is_administrator()
+        && owners == Value::Bool(false)
+    {
         dropped.push(BRANCH_PROTECTION);
     }
     let was_locked = is_share_locked(call, group.id)?;
@@ -224,7 +227,7 @@ pub(super) fn check(
         complaints.add_if(is_on, &field_apart(experiments), text);
         return Ok(());
     }
-    let licensed = call.tier() >= Tier::Premium && call.is_administrator();
+    let licensed = call.tier() >= AttributeTier::Premium && call.is_administrator();
     let has_minutes = is_below && licensed && call.params.integer(MINUTES)?.is_some();
     complaints.add_if(has_minutes, MINUTES, "is not supported for this namespace");
     let is_negative = call.params.integer(GRACE)?.is_some_and(|hours| hours < 0);
@@ -236,7 +239,7 @@ pub(super) fn check(
 fn check_template(call: &Call<'_>) -> Result<()> {
     let id = call.params.integer(TEMPLATES)?;
     let is_unknown = id.is_some() && visible_template(call, &id.into())?.is_none();
-    refuse_if(is_unknown, || Failure::model(TEMPLATES, "is invalid"))
+    refuse_if(is_unknown, || ErrorResponse::model(TEMPLATES, "is invalid"))
 }
 
 /// Counting skipped pipelines as success requires that pipelines must succeed.
@@ -248,7 +251,9 @@ fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
         None => OF_GROUPS.is_on(call.db, group.id, succeeds)?,
     };
     refuse_if(call.params.is_set(skipped)? && call.is_from(18, 7) && !must, || {
-        Failure::bad_request(&format!("{skipped} can only be enabled when {succeeds} is true"))
+        ErrorResponse::bad_request(&format!(
+            "{skipped} can only be enabled when {succeeds} is true"
+        ))
     })
 }
 
@@ -259,10 +264,10 @@ fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let ranges = items(&text);
     let only_top = "IP subnet restriction only allowed for top-level groups";
     let is_below = group.parent_id.is_some() && !ranges.is_empty();
-    refuse_if(is_below, || Failure::model("ip_restrictions.base", only_top))?;
+    refuse_if(is_below, || ErrorResponse::model("ip_restrictions.base", only_top))?;
     let wrong = "is an invalid IP address range";
     let are_valid = ranges.iter().all(|range| is_range(range));
-    refuse_if(!are_valid, || Failure::model("ip_restrictions.range", wrong))?;
+    refuse_if(!are_valid, || ErrorResponse::model("ip_restrictions.range", wrong))?;
     let joined_ranges = (!ranges.is_empty()).then(|| ranges.join(","));
     OF_GROUPS.put(call.db, group.id, ADDRESSES, joined_ranges)
 }
@@ -280,7 +285,7 @@ fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let domains = items(&text);
     if group.parent_id.is_some() && !domains.is_empty() {
         let text = "Allowed email domain restriction only permitted for top-level groups";
-        return Err(Failure::model("allowed_email_domains.base", text));
+        return Err(ErrorResponse::model("allowed_email_domains.base", text));
     }
     let mut complaints = Complaints::default();
     let field = "allowed_email_domains.domain";
@@ -369,7 +374,7 @@ fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
         {
             let text = "cannot be disabled when the parent group \"Share with group lock\" is enabled, \
                         except by the owner of the parent group";
-            Err(Failure::model(SHARE_LOCK, text))
+            Err(ErrorResponse::model(SHARE_LOCK, text))
         }
         _ => Ok(()),
     }

@@ -3,7 +3,7 @@
 //!
 //! A group has two forms: a short one in lists, and a longer one alone.
 
-use super::conditions::Conditions;
+use super::conditions::SqlConditions;
 use super::group_rules::{self, SHORTEST_PATH, as_one_text};
 use super::members;
 use super::prelude::*;
@@ -25,7 +25,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The group as it is now.
 pub(super) fn reload(call: &Call<'_>, id: i64) -> Result<Namespace> {
-    Namespace::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Group"))
+    Namespace::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Group"))
 }
 
 /// The form in lists.
@@ -147,9 +147,9 @@ const MARKED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
     AND a.marked_for_deletion_on IS NOT NULL)";
 
 /// The filters in a call for groups, each from a release on.
-fn filters(call: &Call<'_>) -> Result<Conditions> {
+fn filters(call: &Call<'_>) -> Result<SqlConditions> {
     let params = &call.params;
-    let mut conditions = Conditions::with("n.kind = :kind", ":kind", "group");
+    let mut conditions = SqlConditions::with("n.kind = :kind", ":kind", "group");
     let skipped = params.integers("skip_groups")?.map(|ids| Value::from(ids).to_string());
     conditions.on("n.id NOT IN (SELECT value FROM json_each(:skipped))", ":skipped", skipped);
     if call.is_from(16, 10) {
@@ -224,8 +224,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let parent = parent_id.map(|id| call.visible_group(&id.to_string())).transpose()?;
     let may_create = group_rules::may_create(call, parent.as_ref())?;
     let minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
-    let is_paid = minutes && call.tier() >= Tier::Premium && !call.is_administrator();
-    refuse_if(!may_create || is_paid, Failure::forbidden)?;
+    let is_paid = minutes && call.tier() >= AttributeTier::Premium && !call.is_administrator();
+    refuse_if(!may_create || is_paid, ErrorResponse::forbidden)?;
     let Some(path) = path else { return Err(group_rules::missing_path()) };
     let preset = instance::setting(call, "default_group_visibility")?;
     let new_group = NewGroup {
@@ -235,7 +235,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         visibility: visibility.as_deref().or(preset.as_str()).unwrap_or("private"),
     };
     let group = insert(call, new_group, SHORTEST_PATH).map_err(as_one_text)?;
-    let scope = Scope::Group(Box::new(group.clone()));
+    let scope = GroupOrProject::Group(Box::new(group.clone()));
     members::insert(call, &scope, user.id, &Terms::level(OWNER), None)?;
     group_settings::inherit(call, &group, parent.as_ref())?;
     group_settings::store_sent(call, &group, Accepts::Create).map_err(as_one_text)?;
@@ -278,7 +278,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 
 /// Archives a group with its contents, or unarchives it.
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
-    refuse_if(call.release() < OBSERVED, Failure::no_route)?;
+    refuse_if(call.release() < OBSERVED, ErrorResponse::no_route)?;
     let group = call.group_as(OWNER)?;
     let complaint = match (archived, OF_GROUPS.is_on(call.db, group.id, ARCHIVED)?) {
         (true, true) => Some("Group is already archived!"),
@@ -291,7 +291,7 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
         }
         _ => None,
     };
-    refuse_if(complaint.is_some(), || Failure::invalid_record(complaint))?;
+    refuse_if(complaint.is_some(), || ErrorResponse::invalid_record(complaint))?;
     OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?;
     Answer::ok(&whole_json(call, &group, call.params.is_set("with_projects")?)?)
 }

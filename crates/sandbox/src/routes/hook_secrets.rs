@@ -56,12 +56,12 @@ impl SecretKind {
     /// The secrets in a call, by key.
     pub(super) fn sent(&self, params: &Params) -> Result<Vec<(String, Value)>> {
         let Some(items) = params.array(self.name)? else { return Ok(Vec::new()) };
-        refuse_if(!items.iter().all(Value::is_object), || Failure::invalid(self.name))?;
+        refuse_if(!items.iter().all(Value::is_object), || ErrorResponse::invalid(self.name))?;
         let items_at = items.iter().enumerate();
         let missing: Vec<_> = items_at
             .flat_map(|(at, item)| missing_members(self.name, at, item, ["key", "value"]))
             .collect();
-        refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
+        refuse_if(!missing.is_empty(), || ErrorResponse::parameters(&missing))?;
         let text = |item: &Value, name: &str| params::text(self.name, &item[name]);
         items
             .iter()

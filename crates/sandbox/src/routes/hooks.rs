@@ -16,7 +16,7 @@ const HOOKS: Collection = Collection {
     // Idempotent (reference 2, 4.5).
     is_idempotent: true,
     scope: |_, call| scope(call),
-    limit: Some(("hooks", [100, 50], |text| Failure::unprocessable(&text))),
+    limit: Some(("hooks", [100, 50], |text| ErrorResponse::unprocessable(&text))),
     complete,
     check_removal: |call, hook| call.check_unmodified(&hook.created_at),
     json: |call, hook| Ok(json(call, hook)),
@@ -51,10 +51,10 @@ const FILTER: &str = "push_events_branch_filter";
 const LONGEST_FILTER: usize = 4_000;
 
 /// The project or group, for callers who manage it.
-fn scope(call: &Call<'_>) -> Result<Scope> {
-    let scope = Scope::kept_by(call, [MAINTAINER, OWNER])?;
+fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
+    let scope = GroupOrProject::kept_by(call, [MAINTAINER, OWNER])?;
     if call.is_of_group() {
-        call.require_tier(Tier::Premium)?;
+        call.require_tier(AttributeTier::Premium)?;
     }
     Ok(scope)
 }
@@ -100,7 +100,7 @@ fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
     }
     // Lists of a project's hooks omit them from 16.7 on.
     let is_listed = !call.writes && call.segment(HOOKS.entry).is_empty();
-    if !is_listed || matches!(scope, Scope::Group(_)) || !call.is_from(16, 7) {
+    if !is_listed || matches!(scope, GroupOrProject::Group(_)) || !call.is_from(16, 7) {
         for sort in SORTS.iter().filter(|sort| sort.is_supported(call)) {
             body[sort.name] = sort.shown(&hook.settings);
         }
@@ -124,7 +124,9 @@ fn store_sent(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     }
     for flag in flags(call).filter(|flag| params.has(flag.name)) {
         let on = params.flag(flag.name)?;
-        refuse_if(on.is_none() && flag.null == OnNull::Unsaved, || Failure::not_null(flag.name))?;
+        refuse_if(on.is_none() && flag.null == OnNull::Unsaved, || {
+            ErrorResponse::not_null(flag.name)
+        })?;
         hook.set(flag.name, on);
     }
     for name in texts(call).map(|text| text.0).chain([FILTER]).filter(|name| params.has(name)) {
@@ -145,7 +147,7 @@ fn store_sent(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 /// even those in the same call.
 fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Result<()> {
     hook_secrets::reset(&mut hook.settings, before);
-    let refused = |words: &str| Err(Failure::unprocessable(words));
+    let refused = |words: &str| Err(ErrorResponse::unprocessable(words));
     let address = hook_secrets::address(&hook.settings);
     let reach = instance::reach(call)?;
     if hook.text("url").len() > LONGEST_URL
@@ -218,7 +220,7 @@ fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 /// Refuses an edit without fields.
 fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
     let params = &call.params;
-    if matches!(call.scope, Scope::Project(_)) && call.release() < OBSERVED {
+    if matches!(call.scope, GroupOrProject::Project(_)) && call.release() < OBSERVED {
         params.require(&["url"])?;
     }
     let mut fields = ["url", TOKEN, FILTER, STRATEGY]
@@ -230,13 +232,13 @@ fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
         params.get(sort.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
     });
     let is_empty = !fields.any(|name| params.has(name)) && !has_secrets;
-    refuse_if(is_empty, || Failure::error(StatusCode::BAD_REQUEST, "No parameters provided"))
+    refuse_if(is_empty, || ErrorResponse::error(StatusCode::BAD_REQUEST, "No parameters provided"))
 }
 
 /// Sets or removes one header or variable.
 fn change(call: &Call<'_>, sort: &SecretKind) -> Result<Answer> {
     let call = &CollectionCall { collection: &HOOKS, scope: &scope(call)?, call };
-    refuse_if(!sort.is_supported(call), Failure::no_route)?;
+    refuse_if(!sort.is_supported(call), ErrorResponse::no_route)?;
     let sets = call.method == Method::PUT;
     if sets {
         call.params.require(&["value"])?;
@@ -249,20 +251,20 @@ fn change(call: &Call<'_>, sort: &SecretKind) -> Result<Answer> {
         "Illegal key or value".to_owned()
     } else {
         let removed = sort.remove(&mut hook.settings, key);
-        refuse_if(!removed, || Failure::not_found(sort.one))?;
+        refuse_if(!removed, || ErrorResponse::not_found(sort.one))?;
         format!("Could not unset {}", sort.one)
     };
-    check(&mut hook, call, &before).map_err(|_| Failure::unprocessable(&refusal))?;
+    check(&mut hook, call, &before).map_err(|_| ErrorResponse::unprocessable(&refusal))?;
     call.store(&mut hook)?;
     Ok(Answer::no_content())
 }
 
 /// Nothing is delivered, so every test succeeds.
 fn test_hook(call: &CollectionCall<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(16, 11), Failure::no_route)?;
+    refuse_if(!call.is_from(16, 11), ErrorResponse::no_route)?;
     let trigger = call.segment("trigger");
     if !flags(call).any(|flag| flag.name == trigger && trigger.ends_with("_events")) {
-        return Err(Failure::no_valid_value("trigger"));
+        return Err(ErrorResponse::no_valid_value("trigger"));
     }
     call.find()?;
     Answer::created(&json!({ "message": "201 Created" }))

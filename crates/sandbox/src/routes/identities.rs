@@ -18,7 +18,10 @@ pub(super) fn sent_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
     match (call.params.text("provider")?, call.params.text("extern_uid")?) {
         (None, None) => Ok(None),
         (Some(provider), Some(name)) => Ok(Some([provider, name])),
-        _ => Err(Failure::parameter("extern_uid, provider", "provide all or none of parameters")),
+        _ => Err(ErrorResponse::parameter(
+            "extern_uid, provider",
+            "provide all or none of parameters",
+        )),
     }
 }
 
@@ -37,7 +40,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let all = identities_of(call, user.id)?;
     let (gone, rest): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|one| one["provider"] == call.segment("provider"));
-    refuse_if(gone.is_empty(), || Failure::not_found("Identity"))?;
+    refuse_if(gone.is_empty(), || ErrorResponse::not_found("Identity"))?;
     OF_USERS.put(call.db, user.id, IDENTITIES, rest)?;
     Ok(Answer::no_content())
 }

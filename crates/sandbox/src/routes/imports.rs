@@ -44,7 +44,7 @@ fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
     let user = call.user()?;
     call.params.require(needs)?;
     let is_missing = needs.contains(&"file") && call.params.file("file").is_none();
-    refuse_if(is_missing, || Failure::invalid("file"))?;
+    refuse_if(is_missing, || ErrorResponse::invalid("file"))?;
     let path = call.params.text("path")?.unwrap_or_default();
     let name = call.params.text("name")?.unwrap_or_else(|| path.clone());
     let mut named_user = None;
@@ -55,15 +55,15 @@ fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
         Some(target) => Namespace::by_reference(call.db, &target)?,
         None => Namespace::of_user(call.db, user.id)?,
     };
-    let target = target.ok_or_else(|| Failure::not_found("Namespace"))?;
-    refuse_if(call.level_in_group(&target)? < minimum_level(call), Failure::forbidden)?;
+    let target = target.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;
+    refuse_if(call.level_in_group(&target)? < minimum_level(call), ErrorResponse::forbidden)?;
     let project = import(call, &target, [&name, &path], "archive")?;
     Answer::created(&state_json(call, &project)?)
 }
 
 /// Errors of imports have their own key.
-fn error(status: StatusCode, text: &str) -> Failure {
-    Failure::with(status, json!({ "errors": text }))
+fn error(status: StatusCode, text: &str) -> ErrorResponse {
+    ErrorResponse::with(status, json!({ "errors": text }))
 }
 
 fn extgit(call: &Call<'_>) -> Result<Answer> {
@@ -99,7 +99,9 @@ const STAGES: &str =
 /// Checks what else to import; there is nothing to import from, so nothing happens.
 fn check_stages(call: &Call<'_>) -> Result<()> {
     let stages = call.params.get("optional_stages").unwrap_or(&Value::Null);
-    refuse_if(!stages.is_object() && !stages.is_null(), || Failure::invalid("optional_stages"))?;
+    refuse_if(!stages.is_object() && !stages.is_null(), || {
+        ErrorResponse::invalid("optional_stages")
+    })?;
     for stage in STAGES.split(' ') {
         flag(&format!("optional_stages[{stage}]"), &stages[stage])?;
     }
@@ -111,7 +113,7 @@ fn extserver(call: &Call<'_>) -> Result<Answer> {
     check_needed(call).map_err(|failure| with_sent_names(call, failure))?;
     let url = call.params.text("extserver_url")?.unwrap_or_default();
     refuse_if(!is_reachable(&url), || {
-        Failure::refused(json!({ "error": format!("Invalid URL: {url}") }))
+        ErrorResponse::refused(json!({ "error": format!("Invalid URL: {url}") }))
     })?;
     let user = call.user()?;
     let key = call.params.text("extserver_project")?.unwrap_or_default();
@@ -121,7 +123,7 @@ fn extserver(call: &Call<'_>) -> Result<Answer> {
         "" => Namespace::of_user(call.db, user.id)?,
         target => Some(namespace(call, target, StatusCode::UNAUTHORIZED)?),
     };
-    let namespace = namespace.ok_or_else(|| Failure::not_found("Namespace"))?;
+    let namespace = namespace.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;
     start(call, &namespace, &name, &format!("{key}/{repository}"))
 }
 
@@ -133,17 +135,18 @@ fn check_needed(call: &Call<'_>) -> Result<()> {
     call.params.require(&names)?;
     names.into_iter().try_for_each(|name| {
         let is_empty = call.params.text(name)?.is_none_or(|text| text.trim().is_empty());
-        refuse_if(is_empty, || Failure::empty(name))
+        refuse_if(is_empty, || ErrorResponse::empty(name))
     })
 }
 
 /// A fault of parameters, with the names that the client used.
-fn with_sent_names(call: &Call<'_>, failure: Failure) -> Failure {
+fn with_sent_names(call: &Call<'_>, failure: ErrorResponse) -> ErrorResponse {
     let text = failure.body["error"].as_str().map(str::to_owned);
     match text.filter(|_| call.target.contains("/bitbucket_server")) {
-        Some(text) => {
-            Failure::error(StatusCode::BAD_REQUEST, text.replace("extserver_", "bitbucket_server_"))
-        }
+        Some(text) => ErrorResponse::error(
+            StatusCode::BAD_REQUEST,
+            text.replace("extserver_", "bitbucket_server_"),
+        ),
         None => failure,
     }
 }
@@ -207,7 +210,7 @@ fn import(
         attributes: &attributes,
     };
     let id = projects::insert_with_members(call, new_project)?;
-    Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))
+    Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))
 }
 
 /// Why an import fails in the background. No external host exists to refuse credentials, so those
@@ -234,8 +237,8 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
     // Only imported projects can be found here.
     let project = Project::by_id(call.db, id)?
         .filter(|project| project.import_source.is_some())
-        .ok_or_else(Failure::no_record)?;
-    refuse_if(call.level_in(&project)? < DEVELOPER, Failure::no_record)?;
+        .ok_or_else(ErrorResponse::no_record)?;
+    refuse_if(call.level_in(&project)? < DEVELOPER, ErrorResponse::no_record)?;
     let status = project.import_status_at(call.now());
     let text = format!("The import cannot be canceled because it is {status}");
     refuse_if(status != "scheduled", || error(StatusCode::BAD_REQUEST, &text))?;
@@ -257,7 +260,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
 fn gists(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;
     call.params.require(&["personal_access_token"])?;
-    refuse_if(!call.service.profile.gists, Failure::hidden)?;
+    refuse_if(!call.service.profile.gists, ErrorResponse::hidden)?;
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let is_denied = token.trim().is_empty() || token.starts_with("invalid");
     refuse_if(is_denied, || error(StatusCode::UNAUTHORIZED, DENIED))?;

@@ -29,7 +29,7 @@ fn templates(call: &Call<'_>) -> Result<Answer> {
 fn template(call: &Call<'_>) -> Result<Answer> {
     let name = call.segment("name");
     let exists = TEMPLATES.lines().any(|template| template == name);
-    refuse_if(!exists, || Failure::not_found("Template"))?;
+    refuse_if(!exists, || ErrorResponse::not_found("Template"))?;
     Answer::ok(&json!({ "name": name, "content": format!("# {name}\n") }))
 }
 
@@ -60,7 +60,7 @@ const RESTRICTED: &str = "restricted_visibility_levels";
 pub(super) fn setting(call: &Call<'_>, name: &str) -> Result<Value> {
     let sql = "SELECT value -> ?1 FROM meta WHERE key = 'application settings'";
     match call.maybe::<Option<String>>(sql, [name])?.flatten() {
-        Some(text) => serde_json::from_str(&text).map_err(|error| Failure::internal(&error)),
+        Some(text) => serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error)),
         None => Ok(preset(call, name).unwrap_or_default()),
     }
 }
@@ -92,7 +92,7 @@ fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     let mut settings: Map<String, Value> = presets.collect();
     if let Some(text) = stored_json {
         let set: Map<String, Value> =
-            serde_json::from_str(&text).map_err(|error| Failure::internal(&error))?;
+            serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error))?;
         settings.extend(set);
     }
     Ok(settings)
@@ -124,7 +124,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     {
         settings.insert(DEFAULTS.to_owned(), new);
     }
-    let text = serde_json::to_string(&settings).map_err(|error| Failure::internal(&error))?;
+    let text = serde_json::to_string(&settings).map_err(|error| ErrorResponse::internal(&error))?;
     let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES ('application settings', ?1)";
     call.run(sql, [text])?;
     Answer::ok(&settings)

@@ -25,13 +25,14 @@ const INTEGRATIONS: Collection = Collection {
     unpaged: true,
     is_put: true,
     only_edited: true,
-    scope: |_, call| Scope::kept_by(call, [MAINTAINER, OWNER]),
+    scope: |_, call| GroupOrProject::kept_by(call, [MAINTAINER, OWNER]),
     // 400 for an unknown one, 404 if it was never set up.
     find: |call| {
         let slug = call.segment("slug");
         let exists = kind_of_call(call).is_some() || BY_HAND.contains(&slug);
-        refuse_if(!exists, || Failure::no_valid_value("slug"))?;
-        find(call, call.scope.holder(), slug)?.ok_or_else(|| Failure::not_found("Integration"))
+        refuse_if(!exists, || ErrorResponse::no_valid_value("slug"))?;
+        find(call, call.scope.holder(), slug)?
+            .ok_or_else(|| ErrorResponse::not_found("Integration"))
     },
     filter: |_, rows| {
         rows.retain(|row| row.is_set("active"));
@@ -161,9 +162,9 @@ fn property(name: &str) -> String {
 fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
     let unavailable = "400 Integration not available";
-    refuse_if(BY_HAND.contains(&slug), || Failure::refused(unavailable))?;
-    let kind = kind_of_call(call).ok_or_else(Failure::no_route)?;
-    refuse_if(kind.of_projects && call.is_of_group(), || Failure::refused(unavailable))?;
+    refuse_if(BY_HAND.contains(&slug), || ErrorResponse::refused(unavailable))?;
+    let kind = kind_of_call(call).ok_or_else(ErrorResponse::no_route)?;
+    refuse_if(kind.of_projects && call.is_of_group(), || ErrorResponse::refused(unavailable))?;
     let required: Vec<&str> = kind.required.iter().map(String::as_str).collect();
     call.params.require(&required)?;
     if row.id == 0 {
@@ -173,8 +174,8 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
         if call.release() >= INHERITS_SINCE { call.params.flag(INHERITS)? } else { Some(false) };
     if inherits == Some(true) {
         let inherited_row = find_above(call, slug)?;
-        let (group, inherited_row) =
-            inherited_row.ok_or_else(|| Failure::refused("Default integration not found."))?;
+        let (group, inherited_row) = inherited_row
+            .ok_or_else(|| ErrorResponse::refused("Default integration not found."))?;
         copy_inherited(row, &inherited_row, group);
     } else if !row.is_set("inherited") || inherits == Some(false) {
         store(call, kind, row)?;
@@ -182,11 +183,11 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
         row.set("active", true);
     }
     match call.scope {
-        Scope::Group(group) => {
+        GroupOrProject::Group(group) => {
             call.store(row)?;
             copy_below(call, group, row)
         }
-        Scope::Project(_) => Ok(()),
+        GroupOrProject::Project(_) => Ok(()),
     }
 }
 
@@ -226,7 +227,7 @@ fn store(
         .chain(kind.number.iter().map(|name| (name.as_str(), Form::Integer)))
         .chain(kind.texts.iter().map(|name| (name.as_str(), Form::Texts)));
     for (name, form) in properties.filter(|(name, _)| call.params.has(name)) {
-        let value = Field::new(name, form).sent(call, None)?;
+        let value = RowField::new(name, form).sent(call, None)?;
         let is_null = call.params.get(name).is_some_and(Value::is_null);
         row.set(&property(name), if is_null { Value::Null } else { value });
     }
@@ -238,7 +239,7 @@ fn store(
     let others = ROWS.all(call, call.scope.holder())?;
     let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
     // A group may have several.
-    let is_limited = kind.is_issue_tracker && matches!(call.scope, Scope::Project(_));
+    let is_limited = kind.is_issue_tracker && matches!(call.scope, GroupOrProject::Project(_));
     let is_second = is_limited
         && others.any(|other| {
             ALL.iter().any(|kind| kind.is_issue_tracker && kind.slug == other.text("slug"))
@@ -290,8 +291,8 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
 }
 
 /// The refusal of a model: a Ruby hash in a text.
-fn refused(field: &str, words: &str) -> Failure {
-    Failure::refused(format!("Failed to update integration. {{:{field}=>[\"{words}\"]}}"))
+fn refused(field: &str, words: &str) -> ErrorResponse {
+    ErrorResponse::refused(format!("Failed to update integration. {{:{field}=>[\"{words}\"]}}"))
 }
 
 /// Switches one off; its row stays, without properties.

@@ -14,12 +14,12 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/{holder}/invitations/{email}", |call| remove(call, &scope(call)?)),
 ];
 
-fn scope(call: &Call<'_>) -> Result<Scope> {
-    Scope::of(call, [MAINTAINER, OWNER])
+fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
+    GroupOrProject::of(call, [MAINTAINER, OWNER])
 }
 
 /// The invitations to a group or project, for one address or for all.
-fn list_invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {
+fn list_invited(call: &Call<'_>, scope: &GroupOrProject, email: &str) -> Result<Vec<Value>> {
     let sql = format!(
         "SELECT json_object('access_level', m.access_level, 'created_at', m.created_at,
                     'expires_at', m.expires_at, 'invite_email', m.email,
@@ -37,24 +37,26 @@ fn list_invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value
     Ok(invitations)
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let query = call.params.text("query")?.unwrap_or_default();
     page::list(call, list_invited(call, scope, &query)?)
 }
 
 /// Invites each address; users with an account become members at once. For existing invitations and
 /// members the level is changed.
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     call.params.require_all(&[Need::Listed("access_level")])?;
     let emails = call.params.texts("email")?.unwrap_or_default();
     refuse_if(!emails.iter().all(|email| User::is_address(email)), || {
-        Failure::parameter("email", "contains an invalid email address")
+        ErrorResponse::parameter("email", "contains an invalid email address")
     })?;
     // A list of ids is a text or an array; a single number does not count.
     let ids = call.params.get("user_id").is_some_and(|ids| !ids.is_number());
     let ids = if ids { call.params.integers("user_id")?.unwrap_or_default() } else { Vec::new() };
     if emails.is_empty() && ids.is_empty() {
-        return Err(Failure::bad_request("Must provide either email or user_id as a parameter"));
+        return Err(ErrorResponse::bad_request(
+            "Must provide either email or user_id as a parameter",
+        ));
     }
     let terms = Terms::sent(call, scope)?;
     let mut results = Vec::new();
@@ -74,7 +76,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 }
 
 /// Invites one address without an account.
-fn invite(call: &Call<'_>, scope: &Scope, email: &str, terms: &Terms) -> Result<()> {
+fn invite(call: &Call<'_>, scope: &GroupOrProject, email: &str, terms: &Terms) -> Result<()> {
     let sql = format!(
         "INSERT INTO members ({0}, email, access_level, expires_at, created_at, created_by, state)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'awaiting')
@@ -86,10 +88,10 @@ fn invite(call: &Call<'_>, scope: &Scope, email: &str, terms: &Terms) -> Result<
     call.run(&sql, row).map(drop)
 }
 
-fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let email = call.segment("email");
-    let find = || Ok::<_, Failure>(list_invited(call, scope, email)?.into_iter().next());
-    let before = find()?.ok_or_else(Failure::hidden)?;
+    let find = || Ok::<_, ErrorResponse>(list_invited(call, scope, email)?.into_iter().next());
+    let before = find()?.ok_or_else(ErrorResponse::hidden)?;
     let level = if call.params.has("access_level") {
         terms::requested_level(call, scope)?
     } else {
@@ -103,9 +105,9 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::ok(&find()?)
 }
 
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND email = ?2", scope.column());
     let removed = call.run(&sql, params![scope.id(), call.segment("email")])?;
-    refuse_if(removed == 0, Failure::hidden)?;
+    refuse_if(removed == 0, ErrorResponse::hidden)?;
     Ok(Answer::no_content())
 }

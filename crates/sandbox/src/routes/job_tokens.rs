@@ -9,10 +9,10 @@ pub(super) const COLLECTIONS: &[Collection] = &[JOB_TOKENS, ALLOWED, ALLOWED_GRO
 const JOB_TOKENS: Collection = Collection {
     reads: MAINTAINER,
     since: Some(Release::new(16, 3)),
-    fields: &[Field {
+    fields: &[RowField {
         shown: "inbound_enabled",
         preset: "true",
-        ..Field::new("enabled", Form::Flag)
+        ..RowField::new("enabled", Form::Flag)
     }],
     is_document: true,
     is_patched: true,
@@ -21,7 +21,7 @@ const JOB_TOKENS: Collection = Collection {
         call.params.require_all(&[Need::Filled("enabled")])?;
         let is_enforced = instance::setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
         refuse_if(is_enforced && !row.is_set("enabled"), || {
-            Failure::refused(
+            ErrorResponse::refused(
                 "Job token scope cannot be disabled for this project because it is enforced for the instance.",
             )
         })
@@ -42,17 +42,17 @@ const ALLOWED: Collection = Collection {
     key: PROJECT,
     since: Some(Release::new(16, 3)),
     required: &[PROJECT],
-    fields: &[Field::new(PROJECT, Form::Named(Named::Project))],
+    fields: &[RowField::new(PROJECT, Form::Named(ReferencedRow::Project))],
     is_shown: false,
     is_edited: false,
     scope: |_, call| {
-        let scope = Scope::kept_by(call, [MAINTAINER; 2])?;
+        let scope = GroupOrProject::kept_by(call, [MAINTAINER; 2])?;
         // Only reads take the path of the project.
         if call.writes {
             call.segment_id("id")?;
         }
         refuse_if(call.segment(PROJECT) == scope.id().to_string(), || {
-            Failure::refused("Source project cannot be removed from the job token scope")
+            ErrorResponse::refused("Source project cannot be removed from the job token scope")
         })?;
         Ok(scope)
     },
@@ -64,7 +64,7 @@ const ALLOWED: Collection = Collection {
     },
     complete: complete_allowed,
     rows: Records("job_token_allowlist"),
-    not_found: || Failure::refused("Target project is not in the job token scope"),
+    not_found: || ErrorResponse::refused("Target project is not in the job token scope"),
     json: allowed,
     ..Collection::new("/projects/{id}/job_token_scope/allowlist")
 };
@@ -76,10 +76,10 @@ const ALLOWED_GROUPS: Collection = Collection {
     key: GROUP,
     since: Some(Release::new(17, 0)),
     required: &[GROUP],
-    fields: &[Field::new(GROUP, Form::Named(Named::Group))],
+    fields: &[RowField::new(GROUP, Form::Named(ReferencedRow::Group))],
     inherited: |_| Ok(Vec::new()),
     rows: Records("job_token_groups_allowlist"),
-    not_found: || Failure::refused("Target group is not in the job token scope"),
+    not_found: || ErrorResponse::refused("Target group is not in the job token scope"),
     ..ALLOWED
 };
 
@@ -92,11 +92,11 @@ fn allowed(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     }
     let id = target_id.as_i64().unwrap_or_default();
     if key == GROUP {
-        let group = Namespace::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+        let group = Namespace::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
         let url = group.web_url(&call.base);
         return Ok(json!({ "id": group.id, "web_url": url, "name": group.name }));
     }
-    let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+    let project = Project::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
     view::simple(call, &project, Extras::of(call)?)?.value()
 }
 
@@ -109,7 +109,7 @@ fn complete_allowed(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let key = call.collection.key;
     let noun = if key == GROUP { "group" } else { "project" };
     let exists = call.target_exists(row)?;
-    refuse_if(!exists, || Failure::not_found(&format!("{key} not found")))?;
+    refuse_if(!exists, || ErrorResponse::not_found(&format!("{key} not found")))?;
     let again = format!("This {noun} is already in the job token allowlist.");
-    refuse_if(is_listed(call, row)?, || Failure::refused(again))
+    refuse_if(is_listed(call, row)?, || ErrorResponse::refused(again))
 }

@@ -14,7 +14,7 @@ pub(super) const COLLECTIONS: &[Collection] =
 const LABELS: Collection = Collection {
     entry: "name",
     required: &["name", "color"],
-    fields: &[Field::new("description", Form::Text)],
+    fields: &[RowField::new("description", Form::Text)],
     scope: |_, call| {
         let changes = [Method::POST, Method::PUT].contains(&call.method);
         open_scope(call, if changes { REPORTER } else { 0 })
@@ -44,13 +44,13 @@ const TITLE: &str = "title";
 const PLAIN: &str = "#6699cc";
 
 /// The project or group of a call; level 0 is for reads, for every user who sees it.
-fn open_scope(call: &Call<'_>, level: i64) -> Result<Scope> {
-    let scope = Scope::of(call, [level, level])?;
+fn open_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
+    let scope = GroupOrProject::of(call, [level, level])?;
     let is_closed = match &scope {
-        Scope::Project(project) => level > 0 && call.are_off(project, &LABELLED)?,
-        Scope::Group(group) => call.writes && call.is_group_archived(group)?,
+        GroupOrProject::Project(project) => level > 0 && call.are_off(project, &LABELLED)?,
+        GroupOrProject::Group(group) => call.writes && call.is_group_archived(group)?,
     };
-    refuse_if(is_closed, Failure::forbidden).map(|()| scope)
+    refuse_if(is_closed, ErrorResponse::forbidden).map(|()| scope)
 }
 
 /// The labels of some projects and groups, by title.
@@ -68,7 +68,7 @@ fn sort(labels: &mut [Record]) {
 }
 
 /// The groups whose labels are seen here: all, or only the nearest.
-fn groups(scope: &Scope, with_above: bool) -> impl Iterator<Item = Holder> {
+fn groups(scope: &GroupOrProject, with_above: bool) -> impl Iterator<Item = Holder> {
     let groups = scope.groups();
     let skipped = if with_above { 0 } else { groups.len().saturating_sub(1) };
     groups.into_iter().skip(skipped).map(Holder::Group)
@@ -99,7 +99,7 @@ fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
             body[name] = 0.into();
         }
     }
-    if let Scope::Project(project) = call.scope {
+    if let GroupOrProject::Project(project) = call.scope {
         let priorities = label.value(PRIORITIES);
         body["priority"] = priorities[project.id.to_string()].clone();
         body["is_project_label"] = label.value(GROUP).is_null().into();
@@ -117,8 +117,8 @@ fn requested_name(call: &Call<'_>) -> Result<String> {
     match (call.params.integer("label_id")?, call.params.text("name")?) {
         (Some(id), None) => Ok(id.to_string()),
         (None, Some(name)) => Ok(name),
-        (Some(_), Some(_)) => Err(Failure::parameter(BOTH, "are mutually exclusive")),
-        (None, None) => Err(Failure::parameter(BOTH, NONE_OF_TWO)),
+        (Some(_), Some(_)) => Err(ErrorResponse::parameter(BOTH, "are mutually exclusive")),
+        (None, None) => Err(ErrorResponse::parameter(BOTH, NONE_OF_TWO)),
     }
 }
 
@@ -128,13 +128,13 @@ fn find_named(call: &CollectionCall<'_>, with_above: bool) -> Result<Record> {
     let mut all = labels(call, with_above)?;
     // An edit of a group's label also finds those of the projects in it; for equal titles, the
     // oldest.
-    if let (Scope::Group(group), true) = (call.scope, call.method == Method::PUT) {
+    if let (GroupOrProject::Group(group), true) = (call.scope, call.method == Method::PUT) {
         all.extend(labels_of(call, projects_of(call, group.id)?)?);
         all.sort_by_key(|label| label.id);
     }
     let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));
     let position = by_id.or_else(|| all.iter().position(|one| one.text(TITLE) == name));
-    position.map(|at| all.swap_remove(at)).ok_or_else(|| Failure::not_found("Label"))
+    position.map(|at| all.swap_remove(at)).ok_or_else(|| ErrorResponse::not_found("Label"))
 }
 
 /// The projects of a group.
@@ -145,7 +145,7 @@ fn projects_of(call: &Call<'_>, group: i64) -> Result<impl Iterator<Item = Holde
 
 /// Orders a list by title, and leaves out what the call does not ask for.
 fn filter(call: &CollectionCall<'_>, labels: &mut Vec<Record>) -> Result<()> {
-    if let Scope::Project(project) = call.scope
+    if let GroupOrProject::Project(project) = call.scope
         && call.are_off(project, &LABELLED)?
     {
         labels.clear();
@@ -167,7 +167,7 @@ fn has_ancestors(call: &Call<'_>) -> Result<bool> {
 /// call asks for them.
 fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let mut all = labels_of(call, groups(call.scope, has_ancestors(call)?))?;
-    let Scope::Group(group) = call.scope else { return Ok(all) };
+    let GroupOrProject::Group(group) = call.scope else { return Ok(all) };
     let deep = call.params.is_set("include_descendant_groups")?;
     let groups = if deep { group.subtree(call.db)? } else { vec![group.id] };
     let with_projects = call.params.flag("only_group_labels")? == Some(false);
@@ -192,11 +192,11 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
     if call.method != Method::DELETE {
         return find_named(call, has_ancestors(call)?);
     }
-    if matches!(call.scope, Scope::Group(_)) && call.segment("name").is_empty() {
+    if matches!(call.scope, GroupOrProject::Group(_)) && call.segment("name").is_empty() {
         call.params.require(&["name"])?;
     }
     find_named(call, false)?;
-    Scope::of(call, [REPORTER; 2])?;
+    GroupOrProject::of(call, [REPORTER; 2])?;
     find_to_change(call)
 }
 
@@ -222,17 +222,17 @@ fn checked_title(title: &str) -> Result<String> {
 fn requested_color(call: &Call<'_>) -> Result<String> {
     let text = call.params.text("color")?;
     let color = colors::parse(text.as_deref().unwrap_or(PLAIN).trim());
-    color.ok_or_else(|| Failure::model("color", "must be a valid color code"))
+    color.ok_or_else(|| ErrorResponse::model("color", "must be a valid color code"))
 }
 
 /// Takes the priority in a call, if any; null removes it.
 fn take_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     const NAME: &str = "priority";
-    let Scope::Project(project) = call.scope else { return Ok(()) };
+    let GroupOrProject::Project(project) = call.scope else { return Ok(()) };
     if call.params.has(NAME) {
         let priority = call.params.integer(NAME)?;
         refuse_if(priority.is_some_and(|priority| priority < 0), || {
-            Failure::model(NAME, "must be greater than or equal to 0")
+            ErrorResponse::model(NAME, "must be greater than or equal to 0")
         })?;
         let mut priorities = label.value(PRIORITIES);
         priorities[project.id.to_string()] = priority.into();
@@ -248,7 +248,7 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
         title = "name";
         let requested_title = call.params.text(title)?.unwrap_or_default();
         let is_taken = labels(call, true)?.iter().any(|label| label.text(TITLE) == requested_title);
-        refuse_if(is_taken, || Failure::conflict("Label already exists"))?;
+        refuse_if(is_taken, || ErrorResponse::conflict("Label already exists"))?;
         label.set(GROUP, call.scope.either(None, Some(call.scope.id())));
     }
     if call.params.has(title) {
@@ -268,18 +268,18 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
         return Ok(());
     };
     let is_taken = is_taken(&labels_of(call, [holder])?, label, TITLE);
-    refuse_if(is_taken, || Failure::model(TITLE, "has already been taken"))
+    refuse_if(is_taken, || ErrorResponse::model(TITLE, "has already been taken"))
 }
 
 /// The label to change or remove. Through a project it may be a label of its group, which needs
 /// rights in the group.
 fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
     let label = find_named(call, false)?;
-    if let (Scope::Project(_), Some(group)) = (call.scope, label.value(GROUP).as_i64())
+    if let (GroupOrProject::Project(_), Some(group)) = (call.scope, label.value(GROUP).as_i64())
         && let Some(group) = Namespace::by_id(call.db, group)?
         && call.level_in_group(&group)? < REPORTER
     {
-        return Err(Failure::forbidden());
+        return Err(ErrorResponse::forbidden());
     }
     Ok(label)
 }
@@ -288,13 +288,14 @@ fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
 /// with this title. If the group has such a label, that one stays.
 fn promote(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
-    let scope = &Scope::Project(Box::new(project.clone()));
+    let scope = &GroupOrProject::Project(Box::new(project.clone()));
     let call = &CollectionCall { collection: &LABELS, scope, call };
     let group = project.namespace.as_ref().clone();
     let project_label = find_named(call, false).ok().filter(|label| label.value(GROUP).is_null());
-    let project_label =
-        project_label.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
-    refuse_if(call.level_in_group(&group)? < REPORTER, Failure::forbidden)?;
+    let project_label = project_label
+        .filter(|_| group.is_group())
+        .ok_or_else(|| ErrorResponse::not_found("Label"))?;
+    refuse_if(call.level_in_group(&group)? < REPORTER, ErrorResponse::forbidden)?;
     call.check_open(&project)?;
     let is_twin = |label: &Record| label.text(TITLE) == project_label.text(TITLE);
     let of_group = labels_of(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
@@ -304,7 +305,7 @@ fn promote(call: &Call<'_>) -> Result<Answer> {
     }
     let mut label = of_group.unwrap_or_else(|| project_label.clone());
     label.set(GROUP, group.id);
-    let call = &CollectionCall { scope: &Scope::Group(Box::new(group)), ..*call };
+    let call = &CollectionCall { scope: &GroupOrProject::Group(Box::new(group)), ..*call };
     call.store(&mut label)?;
     Answer::ok(&json(call, &label)?)
 }

@@ -60,7 +60,7 @@ fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
 
 /// True if something has roles that is given them from a release on.
 pub(super) fn are_available(call: &Call<'_>, since: Release) -> bool {
-    call.release() >= since && call.tier() >= Tier::Ultimate
+    call.release() >= since && call.tier() >= AttributeTier::Ultimate
 }
 
 /// The role in a call, from a release on: `None` if it has no such field, `Some(None)` if the field
@@ -68,7 +68,7 @@ pub(super) fn are_available(call: &Call<'_>, since: Release) -> bool {
 pub(super) fn sent_role(
     call: &Call<'_>,
     since: Release,
-    unknown: impl FnOnce() -> Failure,
+    unknown: impl FnOnce() -> ErrorResponse,
 ) -> Result<Option<Option<Role>>> {
     if !are_available(call, since) || !call.params.has(ROLE) {
         return Ok(None);
@@ -79,7 +79,7 @@ pub(super) fn sent_role(
 
 /// The role for something new. The service does not expect an unknown one: 500.
 pub(super) fn new_role(call: &Call<'_>, since: Release) -> Result<Option<Role>> {
-    Ok(sent_role(call, since, || Failure::internal(&"an unknown custom role"))?.flatten())
+    Ok(sent_role(call, since, || ErrorResponse::internal(&"an unknown custom role"))?.flatten())
 }
 
 /// The id of the role for a new share or link with this level. `refused` makes the answer for a
@@ -88,7 +88,7 @@ pub(super) fn role_id(
     call: &Call<'_>,
     since: Release,
     level: Option<i64>,
-    refused: impl FnOnce(&str) -> Failure,
+    refused: impl FnOnce(&str) -> ErrorResponse,
 ) -> Result<Option<i64>> {
     let role = new_role(call, since)?;
     let fits = role.as_ref().is_none_or(|role| level == Some(role.base_access_level));
@@ -104,15 +104,15 @@ pub(super) fn link_role_json(call: &Call<'_>, link: &Record) -> Result<Value> {
 
 /// The routes exist from 16.9 on, for signed-in callers.
 fn check_access(call: &Call<'_>) -> Result<()> {
-    refuse_if(!call.is_from(16, 9), Failure::no_route)?;
+    refuse_if(!call.is_from(16, 9), ErrorResponse::no_route)?;
     call.user()?;
-    call.require_tier(Tier::Premium)
+    call.require_tier(AttributeTier::Premium)
 }
 
 /// Checked after the parameters; the answer for a tier without roles is the same.
 fn check_administrator(call: &Call<'_>) -> Result<()> {
     call.administrator()?;
-    refuse_if(call.tier() < Tier::Ultimate, Failure::forbidden)
+    refuse_if(call.tier() < AttributeTier::Ultimate, ErrorResponse::forbidden)
 }
 
 /// The newest is first, and there are no pages.
@@ -148,7 +148,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         (level == OWNER).then_some("Base access level is not included in the list"),
     ];
     let wrong: Vec<&str> = wrong.into_iter().flatten().collect();
-    refuse_if(!wrong.is_empty(), || Failure::refused(wrong.join(", ")))?;
+    refuse_if(!wrong.is_empty(), || ErrorResponse::refused(wrong.join(", ")))?;
     role.id = role.put(call.db)?;
     Answer::created(&role.json(call))
 }
@@ -157,10 +157,10 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
     let id = call.segment_id(ROLE)?;
     check_administrator(call)?;
-    let role = Role::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Member Role"))?;
+    let role = Role::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Member Role"))?;
     let is_used = "SELECT EXISTS (SELECT 1 FROM members WHERE member_role_id = ?1)";
     refuse_if(call.one(is_used, [id])?, || {
-        Failure::refused(
+        ErrorResponse::refused(
             "Role is assigned to one or more group members. Remove role from all group members, then delete role.",
         )
     })?;
@@ -171,10 +171,10 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 /// Only the hosted service has roles of groups, from 17.0 on. Neither group nor parameters are
 /// checked.
 fn refuse_group_roles(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(17, 0), Failure::no_route)?;
+    refuse_if(!call.is_from(17, 0), ErrorResponse::no_route)?;
     call.user()?;
-    call.require_tier(Tier::Premium)?;
+    call.require_tier(AttributeTier::Premium)?;
     let page = "help/update/deprecations.md#deprecate-custom-role-creation-for-group-owners-on-self-managed";
     let text = "Group-level custom roles are deprecated on self-managed instances.";
-    Err(Failure::bad_request(&format!("{text} See {}/{page}", call.base)))
+    Err(ErrorResponse::bad_request(&format!("{text} See {}/{page}", call.base)))
 }

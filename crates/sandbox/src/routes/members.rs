@@ -1,6 +1,6 @@
 //! Members of groups and projects (reference 1, 4.3).
 //!
-//! Both have the same operations, so each handler works on a [`Scope`]: the group or project with
+//! Both have the same operations, so each handler works on a [`GroupOrProject`]: the group or project with
 //! the members.
 
 use std::collections::BTreeMap;
@@ -16,9 +16,11 @@ pub(super) const ROUTES: &[Route] = &[
     get("/{holder}/members/all", |call| list(call, true)),
     get("/{holder}/members/{user_id}", |call| show(call, false)),
     get("/{holder}/members/all/{user_id}", |call| show(call, true)),
-    post("/{holder}/members", |call| add(call, &Scope::of(call, [MAINTAINER, OWNER])?)),
-    put("/{holder}/members/{user_id}", |call| edit(call, &Scope::of(call, [MAINTAINER, OWNER])?)),
-    delete("/{holder}/members/{user_id}", |call| remove(call, &Scope::of(call, [0, 0])?)),
+    post("/{holder}/members", |call| add(call, &GroupOrProject::of(call, [MAINTAINER, OWNER])?)),
+    put("/{holder}/members/{user_id}", |call| {
+        edit(call, &GroupOrProject::of(call, [MAINTAINER, OWNER])?)
+    }),
+    delete("/{holder}/members/{user_id}", |call| remove(call, &GroupOrProject::of(call, [0, 0])?)),
 ];
 
 /// The states of a membership.
@@ -60,7 +62,7 @@ impl Member {
     }
 
     /// The memberships here; with `inherited` also all others that count here.
-    fn list_of(call: &Call<'_>, scope: &Scope, inherited: bool) -> Result<Vec<Self>> {
+    fn list_of(call: &Call<'_>, scope: &GroupOrProject, inherited: bool) -> Result<Vec<Self>> {
         if inherited {
             Self::effective(call, scope)
         } else {
@@ -68,14 +70,14 @@ impl Member {
         }
     }
 
-    pub(super) fn one(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<Self>> {
+    pub(super) fn one(call: &Call<'_>, scope: &GroupOrProject, user: i64) -> Result<Option<Self>> {
         let direct_members = Self::list_of(call, scope, false)?;
         Ok(direct_members.into_iter().find(|member| member.user.id == user))
     }
 
     /// The same; 404 without one.
-    pub(super) fn existing(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Self> {
-        Self::one(call, scope, user)?.ok_or_else(Failure::no_record)
+    pub(super) fn existing(call: &Call<'_>, scope: &GroupOrProject, user: i64) -> Result<Self> {
+        Self::one(call, scope, user)?.ok_or_else(ErrorResponse::no_record)
     }
 
     /// True if this gives a role; one that waits for approval does not.
@@ -85,7 +87,7 @@ impl Member {
 
     /// Every member here, once, with the highest role. A membership that waits for approval only
     /// counts without another one.
-    fn effective(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>> {
+    fn effective(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<Self>> {
         let mut best: BTreeMap<i64, Self> = BTreeMap::new();
         let mut take = |members: Vec<Self>, share: Option<(i64, Option<i64>)>| {
             let rank = |member: &Self| (member.is_active(), member.access_level);
@@ -131,7 +133,7 @@ impl Member {
     /// The groups invited here and above, with the maximum levels and roles of the invitations.
     fn invitations(
         call: &Call<'_>,
-        scope: &Scope,
+        scope: &GroupOrProject,
         groups: &[i64],
     ) -> Result<Vec<(i64, i64, Option<i64>)>> {
         let sql = "SELECT invited_id, access_level, member_role_id FROM shares
@@ -158,7 +160,7 @@ impl Member {
         if call.is_from(16, 9) && call.is_administrator() {
             body["email"] = self.user.email.as_str().into();
         }
-        let has_state = call.release() >= OBSERVED && call.tier() >= Tier::Premium;
+        let has_state = call.release() >= OBSERVED && call.tier() >= AttributeTier::Premium;
         set_if(&mut body, has_state, "membership_state", self.state.as_str());
         if let Some(role) = Role::by_any(call.db, self.role)? {
             body["member_role"] = role.json(call);
@@ -168,7 +170,7 @@ impl Member {
 }
 
 /// All users with a role here.
-pub(crate) fn users(call: &Call<'_>, scope: &Scope) -> Result<Vec<User>> {
+pub(crate) fn users(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<User>> {
     let members = Member::effective(call, scope)?;
     Ok(members.into_iter().filter(Member::is_active).map(|member| member.user).collect())
 }
@@ -177,7 +179,7 @@ pub(crate) fn users(call: &Call<'_>, scope: &Scope) -> Result<Vec<User>> {
 /// group and bots were added by nobody.
 pub(crate) fn insert(
     call: &Call<'_>,
-    scope: &Scope,
+    scope: &GroupOrProject,
     user: i64,
     terms: &Terms,
     by: Option<&User>,
@@ -195,9 +197,9 @@ pub(crate) fn insert(
 
 /// `show_seat_info` adds who uses a seat.
 fn list(call: &Call<'_>, inherited: bool) -> Result<Answer> {
-    let (params, scope) = (&call.params, Scope::of(call, [0, 0])?);
+    let (params, scope) = (&call.params, GroupOrProject::of(call, [0, 0])?);
     let state = if inherited {
-        params.one_of("state", &STATES)?.filter(|_| call.tier() >= Tier::Premium)
+        params.one_of("state", &STATES)?.filter(|_| call.tier() >= AttributeTier::Premium)
     } else {
         None
     };
@@ -221,15 +223,15 @@ fn list(call: &Call<'_>, inherited: bool) -> Result<Answer> {
 }
 
 fn show(call: &Call<'_>, inherited: bool) -> Result<Answer> {
-    let scope = Scope::of(call, [0, 0])?;
+    let scope = GroupOrProject::of(call, [0, 0])?;
     let user = call.segment_id("user_id")?;
     let mut all = Member::list_of(call, &scope, inherited)?.into_iter();
-    let member = all.find(|member| member.user.id == user).ok_or_else(Failure::no_record)?;
+    let member = all.find(|member| member.user.id == user).ok_or_else(ErrorResponse::no_record)?;
     Answer::ok(&member.json(call)?)
 }
 
 /// Refuses a direct level below an inherited one; the complaint names the highest.
-fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<()> {
+fn check_inherited(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<()> {
     let group_ids = scope.above();
     let condition =
         "m.user_id = ?1 AND m.access_level > ?2 AND (m.expires_at IS NULL OR m.expires_at >= ?3)
@@ -248,7 +250,7 @@ fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Res
         level_name(highest.access_level),
         group.unwrap_or_default()
     );
-    Err(Failure::model("access_level", text))
+    Err(ErrorResponse::model("access_level", text))
 }
 
 /// Checks the first tasks of a new member, as before release 16.5. They are under a flag that is
@@ -259,8 +261,8 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
     }
     let tasks = call.params.words_of("tasks_to_be_done", &["ci", "code", "issues"])?;
     match (tasks.is_none_or(|tasks| tasks.is_empty()), call.params.integer("tasks_project_id")?) {
-        (false, None) => Err(Failure::parameter("tasks_project_id", "is missing")),
-        (true, Some(_)) => Err(Failure::parameter("tasks_to_be_done", "is missing")),
+        (false, None) => Err(ErrorResponse::parameter("tasks_project_id", "is missing")),
+        (true, Some(_)) => Err(ErrorResponse::parameter("tasks_to_be_done", "is missing")),
         _ => Ok(()),
     }
 }
@@ -282,26 +284,26 @@ fn requested_users(call: &Call<'_>) -> Result<(String, bool)> {
 
 /// A group above can forbid new members of projects. A single user gets a refusal. Among several,
 /// unknown users are left out, and existing members get the level.
-fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    if let Scope::Project(project) = scope {
+fn add(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
+    if let GroupOrProject::Project(project) = scope {
         let is_locked = call.is_set_above(&project.namespace, "membership_lock", true)?;
         let text = "405 Method Not Allowed";
-        refuse_if(is_locked, || Failure::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
+        refuse_if(is_locked, || ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
     }
     let (text, by_name) = requested_users(call)?;
     check_tasks(call)?;
     call.params.integer("access_level")?;
     let find = |one: &str| {
-        Ok::<_, Failure>(match by_name {
+        Ok::<_, ErrorResponse>(match by_name {
             // Names are case-sensitive here.
             true => User::by_username(call.db, one)?.filter(|user| user.username == one),
             false => User::by_any(call.db, one.parse().ok())?,
         })
     };
     if !text.contains(',') {
-        let user = find(&text)?.ok_or_else(|| Failure::not_found("User"))?;
+        let user = find(&text)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
         refuse_if(Member::one(call, scope, user.id)?.is_some(), || {
-            Failure::conflict("Member already exists")
+            ErrorResponse::conflict("Member already exists")
         })?;
         set_terms(call, scope, &user, &Terms::with_role(call, scope)?)?;
         return Answer::created(&Member::existing(call, scope, user.id)?.json(call)?);
@@ -330,9 +332,14 @@ pub(super) fn results_answer(results: Vec<(String, Result<()>)>) -> Result<Answe
 }
 
 /// Gives a user these terms: adds a membership, or changes it.
-pub(super) fn set_terms(call: &Call<'_>, scope: &Scope, user: &User, terms: &Terms) -> Result<()> {
+pub(super) fn set_terms(
+    call: &Call<'_>,
+    scope: &GroupOrProject,
+    user: &User,
+    terms: &Terms,
+) -> Result<()> {
     refuse_if(user.bot, || {
-        Failure::model("user", "project bots cannot be added to other groups / projects")
+        ErrorResponse::model("user", "project bots cannot be added to other groups / projects")
     })?;
     check_inherited(call, scope, user.id, terms.level)?;
     if let Some(member) = Member::one(call, scope, user.id)? {
@@ -345,15 +352,15 @@ pub(super) fn set_terms(call: &Call<'_>, scope: &Scope, user: &User, terms: &Ter
     insert(call, scope, user.id, terms, call.caller.as_ref()).map(drop)
 }
 
-fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn edit(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     call.params.require(&["access_level"])?;
     let member = Member::existing(call, scope, user)?;
     let level = terms::requested_level(call, scope)?;
-    refuse_if(member.access_level > scope.level(call)?, Failure::forbidden)?;
+    refuse_if(member.access_level > scope.level(call)?, ErrorResponse::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
     let role = match member_roles::sent_role(call, terms::ROLES_SINCE, || {
-        Failure::model("member_role", "not found")
+        ErrorResponse::model("member_role", "not found")
     })? {
         Some(role) => role,
         None => Role::by_any(call.db, member.role)?,
@@ -368,10 +375,10 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 
 /// True if removing this member leaves a group without an owner, or a personal project without its
 /// user.
-fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool> {
+fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Result<bool> {
     match scope {
-        Scope::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
-        Scope::Group(_) => {
+        GroupOrProject::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
+        GroupOrProject::Group(_) => {
             let others = Member::list_of(call, scope, false)?.into_iter().filter(|other| {
                 other.user.id != member.user.id
                     && other.access_level == OWNER
@@ -383,25 +390,25 @@ fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool
     }
 }
 
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let caller = call.user()?;
     let user = call.segment_id("user_id")?;
     let keeps_below = call.params.is_set("skip_subresources")?;
     // There are no issues and merge requests to assign here.
     call.params.flag("unassign_issuables")?;
     let level = scope.level(call)?;
-    if let Scope::Project(project) = scope {
+    if let GroupOrProject::Project(project) = scope {
         call.check_writable(project)?;
     }
     // A missing member is reported first, to everybody who sees the group or project.
     let member = Member::existing(call, scope, user)?;
     let leaves = caller.id == user;
     let may_remove = level >= member.access_level && (leaves || level >= scope.manager());
-    refuse_if(!may_remove || member.user.bot, Failure::forbidden)?;
+    refuse_if(!may_remove || member.user.bot, ErrorResponse::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
     call.check_unmodified(&member.created_at)?;
     member.remove(call.db)?;
-    if let Scope::Group(group) = scope
+    if let GroupOrProject::Group(group) = scope
         && !keeps_below
     {
         remove_below(call, group, user)?;
@@ -417,7 +424,12 @@ pub(crate) fn remove_below(call: &Call<'_>, group: &Namespace, user: i64) -> Res
 }
 
 /// Adds a member of a seed; an existing one stays unchanged.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope, user: &User, params: &Params) -> Result<()> {
+pub(crate) fn plant(
+    call: &Call<'_>,
+    scope: &GroupOrProject,
+    user: &User,
+    params: &Params,
+) -> Result<()> {
     let level = params.integer("access_level")?.unwrap_or(0);
     let terms = Terms { expires_at: params.day("expires_at")?, ..Terms::level(level) };
     insert(call, scope, user.id, &terms, call.caller.as_ref()).map(drop)

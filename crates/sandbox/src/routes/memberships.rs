@@ -52,7 +52,7 @@ fn json(call: &Call<'_>, member: &Member) -> Result<Value> {
         }
         None => {
             let project = Project::by_id(call.db, member.project_id.unwrap_or_default())?;
-            let project = project.ok_or_else(Failure::no_record)?;
+            let project = project.ok_or_else(ErrorResponse::no_record)?;
             let members = format!("{}/-/project_members", project.full_path);
             (project.id, project.full_name(), members)
         }
@@ -142,7 +142,7 @@ fn root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
     let group = call.group()?;
     let is_owned = group.parent_id.is_none() && call.level_in_group(&group)? >= OWNER;
-    refuse_if(!is_owned, || Failure::refused("400 Bad request"))?;
+    refuse_if(!is_owned, || ErrorResponse::refused("400 Bad request"))?;
     Ok(group)
 }
 
@@ -189,13 +189,13 @@ fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
     let user = existing_user_id(call)?;
     let mut memberships = memberships_below(call, &group)?;
     memberships.retain(|membership| membership.user.id == user);
-    refuse_if(memberships.is_empty(), || Failure::not_found("User"))?;
+    refuse_if(memberships.is_empty(), || ErrorResponse::not_found("User"))?;
     page::list_of(call, &memberships, |membership| json(call, membership))
 }
 
 /// The memberships of groups that are invited anywhere in the hierarchy.
 fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(call.release() < OBSERVED, Failure::no_route)?;
+    refuse_if(call.release() < OBSERVED, ErrorResponse::no_route)?;
     let (range_start, range_end) = root_group(call)?.range();
     let user = existing_user_id(call)?;
     let condition = format!(
@@ -209,7 +209,7 @@ fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
 /// The id of the user in the path.
 fn existing_user_id(call: &Call<'_>) -> Result<i64> {
     let user = User::by_id(call.db, call.segment_id("user_id")?)?;
-    Ok(user.ok_or_else(Failure::no_record)?.id)
+    Ok(user.ok_or_else(ErrorResponse::no_record)?.id)
 }
 
 /// Removes a user from the whole hierarchy, except the last owner. Later releases answer at once,
@@ -217,16 +217,16 @@ fn existing_user_id(call: &Call<'_>) -> Result<i64> {
 fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let is_observed = call.release() >= OBSERVED;
     if is_observed && call.group_as(OWNER)?.parent_id.is_some() {
-        return Err(Failure::bad_request("Must be a root namespace"));
+        return Err(ErrorResponse::bad_request("Must be a root namespace"));
     }
     let group = root_group(call)?;
     let user = call.segment_id("user_id")?;
     if is_observed && User::by_id(call.db, user)?.is_none() {
-        return Err(Failure::bad_request(r#"["User must exist"]"#));
+        return Err(ErrorResponse::bad_request(r#"["User must exist"]"#));
     }
     let memberships = memberships_below(call, &group)?;
     let is_member = memberships.iter().any(|membership| membership.user.id == user);
-    refuse_if(!is_observed && !is_member, || Failure::not_found("User"))?;
+    refuse_if(!is_observed && !is_member, || ErrorResponse::not_found("User"))?;
     let mut owners = memberships.iter().filter(|membership| {
         membership.group_id == Some(group.id) && membership.access_level == OWNER
     });
@@ -240,9 +240,9 @@ fn set_state(call: &Call<'_>) -> Result<Answer> {
     call.params.require_all(&[Need::Listed("state")])?;
     let state = call.params.one_of("state", &STATES)?.unwrap_or_default();
     let user = User::by_id(call.db, call.segment_id("user_id")?)?
-        .ok_or_else(|| Failure::not_found("User"))?;
+        .ok_or_else(|| ErrorResponse::not_found("User"))?;
     match change_state(call, &group, Some(user.id), &state)? {
-        0 => Err(Failure::invalid_record("No memberships found")),
+        0 => Err(ErrorResponse::invalid_record("No memberships found")),
         _ => Answer::ok(&json!({ "success": true })),
     }
 }
@@ -265,10 +265,11 @@ fn change_state(
 /// accepted.
 fn approve(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
-    let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
+    let id: i64 =
+        call.segment("user_id").parse().map_err(|_| ErrorResponse::invalid("member_id"))?;
     let mut waiting = PendingMember::all(call)?;
     waiting.retain(|one| !one.approved && (one.id == id || one.user_id == Some(id)));
-    let member = waiting.iter().min_by_key(|one| one.id != id).ok_or_else(Failure::hidden)?;
+    let member = waiting.iter().min_by_key(|one| one.id != id).ok_or_else(ErrorResponse::hidden)?;
     match member.user_id {
         Some(user) => drop(change_state(call, &group, Some(user), "active")?),
         None => call.set("members", member.id, "state", "active")?,
@@ -320,10 +321,14 @@ impl PendingMember {
 fn set_override(call: &Call<'_>, is_overridden: bool) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
     let user = call.segment_id("user_id")?;
-    refuse_if(call.service.profile.override_needs_directory, Failure::forbidden)?;
+    refuse_if(call.service.profile.override_needs_directory, ErrorResponse::forbidden)?;
     let sql = "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2";
-    refuse_if(call.run(sql, params![group.id, user, is_overridden])? == 0, Failure::no_record)?;
-    let mut body = Member::existing(call, &Scope::Group(Box::new(group)), user)?.json(call)?;
+    refuse_if(
+        call.run(sql, params![group.id, user, is_overridden])? == 0,
+        ErrorResponse::no_record,
+    )?;
+    let mut body =
+        Member::existing(call, &GroupOrProject::Group(Box::new(group)), user)?.json(call)?;
     body["override"] = is_overridden.into();
     if call.method == Method::POST { Answer::created(&body) } else { Answer::ok(&body) }
 }

@@ -71,7 +71,7 @@ use http::Method;
 use matchit::{Match, Router};
 use percent_encoding::percent_decode_str;
 
-use super::answer::{Answer, Failure, Result};
+use super::answer::{Answer, ErrorResponse, Result};
 use super::call::{Call, Segments};
 use registry::Described;
 use rows::{Collection, Verb};
@@ -118,22 +118,22 @@ impl Route {
 
 /// A route with its number, which identifies the operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Operation {
+pub(crate) struct NumberedRoute {
     pub(crate) number: usize,
     pub(crate) route: &'static Route,
 }
 
 /// All routes by their full paths; those of one path differ in the method.
-static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| router(all().enumerate()));
+static TABLE: LazyLock<Router<Vec<NumberedRoute>>> = LazyLock::new(|| router(all().enumerate()));
 
 /// The operations by path. No two routes have the same path and method; an impossible path, which
 /// a caller may describe, is not found.
 fn router(
     routes: impl Iterator<Item = (usize, (String, &'static Route))>,
-) -> Router<Vec<Operation>> {
-    let mut paths: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+) -> Router<Vec<NumberedRoute>> {
+    let mut paths: BTreeMap<String, Vec<NumberedRoute>> = BTreeMap::new();
     for (number, (path, route)) in routes {
-        paths.entry(path).or_default().push(Operation { number, route });
+        paths.entry(path).or_default().push(NumberedRoute { number, route });
     }
     let mut table = Router::new();
     paths.into_iter().for_each(|(path, operations)| drop(table.insert(path, operations)));
@@ -144,12 +144,12 @@ fn router(
 fn at<'p>(
     described: Option<&'static Described>,
     path: &'p str,
-) -> Result<Match<'static, 'p, &'static Vec<Operation>>> {
+) -> Result<Match<'static, 'p, &'static Vec<NumberedRoute>>> {
     let of_path = |path| {
         let built_in = TABLE.at(path).ok();
         let described = described.and_then(|described| described.table.at(path).ok());
         // A described collection also writes a path that the sandbox only reads.
-        let is_better = |built_in: &Match<'_, '_, &Vec<Operation>>| {
+        let is_better = |built_in: &Match<'_, '_, &Vec<NumberedRoute>>| {
             let params = described.as_ref().map(|described| described.params.len());
             let writes = built_in.value.iter().any(|entry| entry.route.method != Method::GET);
             writes || params.is_none_or(|params| built_in.params.len() < params)
@@ -162,7 +162,7 @@ fn at<'p>(
         let is_word = operations.value.iter().all(|entry| !entry.route.path.ends_with('}'));
         (is_word && !format.is_empty()).then_some(operations)
     };
-    of_path(path).or_else(plain).ok_or_else(Failure::no_route)
+    of_path(path).or_else(plain).ok_or_else(ErrorResponse::no_route)
 }
 
 /// Finds the operation of a request, and decodes the variable segments of its path. An unknown
@@ -171,17 +171,18 @@ pub(crate) fn find(
     described: Option<&'static Described>,
     method: &Method,
     path: &str,
-) -> Result<(Operation, Segments)> {
+) -> Result<(NumberedRoute, Segments)> {
     let found = at(described, path)?;
     let table_method = if *method == Method::HEAD { &Method::GET } else { method };
     let operation = found.value.iter().find(|operation| operation.route.method == *table_method);
-    let operation = operation.ok_or_else(Failure::no_route)?;
+    let operation = operation.ok_or_else(ErrorResponse::no_route)?;
     let decoded = found
         .params
         .iter()
         .map(|(name, value)| Ok((name, percent_decode_str(value).decode_utf8()?.into_owned())));
-    let segments =
-        decoded.collect::<Result<_, std::str::Utf8Error>>().map_err(|_| Failure::no_route())?;
+    let segments = decoded
+        .collect::<Result<_, std::str::Utf8Error>>()
+        .map_err(|_| ErrorResponse::no_route())?;
     Ok((*operation, segments))
 }
 
@@ -191,7 +192,7 @@ pub(crate) fn options(described: Option<&'static Described>, path: &str) -> Resu
     let found = at(described, path)?;
     for (above, what) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
         if found.value.iter().any(|entry| entry.route.path.starts_with(above)) {
-            return Err(Failure::not_found(what));
+            return Err(ErrorResponse::not_found(what));
         }
     }
     let has = |method: &Method| found.value.iter().any(|entry| entry.route.method == *method);

@@ -60,13 +60,13 @@ pub(super) fn is_maskable(c: char) -> bool {
 }
 
 /// A failure with its complaints as sentences.
-pub(super) fn in_sentences(failure: Failure) -> Failure {
+pub(super) fn in_sentences(failure: ErrorResponse) -> ErrorResponse {
     let is_model = failure.body["message"].is_object();
-    if is_model { Failure::message(failure.status, sentences(&failure)) } else { failure }
+    if is_model { ErrorResponse::message(failure.status, sentences(&failure)) } else { failure }
 }
 
 /// The complaints of a model as sentences, such as "Project namespace path is too long".
-pub(super) fn sentences(failure: &Failure) -> Vec<String> {
+pub(super) fn sentences(failure: &ErrorResponse) -> Vec<String> {
     let mut sentences = Vec::new();
     for (field, texts) in failure.body["message"].as_object().into_iter().flatten() {
         let mut words = field.replace(['_', '.'], " ");

@@ -28,7 +28,7 @@ const COMMANDS: [&str; 9] =
 struct NoteTarget {
     project: Project,
     level: i64,
-    merge_request: MergeRequest,
+    merge_request: MergeRequestRow,
 }
 
 impl NoteTarget {
@@ -37,11 +37,12 @@ impl NoteTarget {
         let project = call.project()?;
         let level = call.level_in(&project)?;
         let merge_request = if call.may_use(&project, "merge_requests_access_level")? {
-            MergeRequest::find(call.db, project.id, call.segment_id("merge_request_iid")?)?
+            MergeRequestRow::find(call.db, project.id, call.segment_id("merge_request_iid")?)?
         } else {
             None
         };
-        let merge_request = merge_request.ok_or_else(|| Failure::not_found("Merge request"))?;
+        let merge_request =
+            merge_request.ok_or_else(|| ErrorResponse::not_found("Merge request"))?;
         Ok(Self { project, level, merge_request })
     }
 
@@ -52,34 +53,34 @@ impl NoteTarget {
         let target = Self::of(call)?;
         if target.project.archived || target.merge_request.discussion_locked && target.level < GUEST
         {
-            return Err(Failure::forbidden());
+            return Err(ErrorResponse::forbidden());
         }
         Ok((target, caller))
     }
 
-    fn shows(&self, note: &Note) -> bool {
+    fn shows(&self, note: &NoteRow) -> bool {
         !note.internal || self.level >= REPORTER
     }
 
     /// The note in the path; also 404 for one that the caller may not read.
-    fn note(&self, call: &Call<'_>) -> Result<Note> {
-        match Note::find(call.db, &self.merge_request, call.segment_id("note_id")?)? {
+    fn note(&self, call: &Call<'_>) -> Result<NoteRow> {
+        match NoteRow::find(call.db, &self.merge_request, call.segment_id("note_id")?)? {
             Some(note) if self.shows(&note) => Ok(note),
-            Some(_) => Err(Failure::not_found("Note")),
-            None => Err(Failure::no_record()),
+            Some(_) => Err(ErrorResponse::not_found("Note")),
+            None => Err(ErrorResponse::no_record()),
         }
     }
 
     /// The same for a change: for its author and maintainers, and for nobody if the service wrote
     /// it.
-    fn changeable(call: &Call<'_>) -> Result<(Self, Note)> {
+    fn changeable(call: &Call<'_>) -> Result<(Self, NoteRow)> {
         let (target, caller) = Self::writable(call)?;
         let note = target.note(call)?;
         let changes = !note.system && (note.author_id == caller || target.level >= MAINTAINER);
-        refuse_if(!changes, Failure::forbidden).map(|()| (target, note))
+        refuse_if(!changes, ErrorResponse::forbidden).map(|()| (target, note))
     }
 
-    fn json(&self, call: &Call<'_>, note: &Note) -> Result<Value> {
+    fn json(&self, call: &Call<'_>, note: &NoteRow) -> Result<Value> {
         let author = User::by_id(call.db, note.author_id)?.map(|user| user.brief(call));
         let mut body = note.members(
             "id type body attachment author created_at updated_at system noteable_id noteable_type \
@@ -108,7 +109,7 @@ fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
     let mut body = merge_request.members(names);
     body["author"] = author.into();
     body["discussion_locked"] = merge_request.discussion_locked.then_some(true).into();
-    body["user_notes_count"] = Note::count(call.db, &merge_request, Some(false))?.into();
+    body["user_notes_count"] = NoteRow::count(call.db, &merge_request, Some(false))?.into();
     let address = format!("{}/{path}/-/merge_requests/{}", call.base, merge_request.iid);
     body["web_url"] = address.into();
     Answer::ok(&body)
@@ -132,11 +133,14 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         "WHERE n.merge_request_id = ?1 AND (?2 IS NULL OR n.system = ?2)
          ORDER BY n.{column} {order}, n.id {order} LIMIT ?3 OFFSET ?4"
     );
-    let notes =
-        Note::list(call.db, &clauses, params![merge_request.id, system, page.size, page.offset()])?;
+    let notes = NoteRow::list(
+        call.db,
+        &clauses,
+        params![merge_request.id, system, page.size, page.offset()],
+    )?;
     let notes = notes.iter().filter(|note| target.shows(note)).map(|note| target.json(call, note));
     let items = notes.collect::<Result<Vec<_>>>()?;
-    let total = Note::count(call.db, merge_request, system)?;
+    let total = NoteRow::count(call.db, merge_request, system)?;
     let has_more = page.offset().saturating_add(page.size) < total;
     Ok(page.answer(call, Answer::ok(&items)?, total, has_more))
 }
@@ -147,8 +151,8 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The refusal of an invalid note.
-fn refused(field: &str, complaint: &str) -> Failure {
-    Failure::bad_request(&format!("Note {{:{field}=>[\"{complaint}\"]}}"))
+fn refused(field: &str, complaint: &str) -> ErrorResponse {
+    ErrorResponse::bad_request(&format!("Note {{:{field}=>[\"{complaint}\"]}}"))
 }
 
 fn checked_body(body: String) -> Result<String> {
@@ -173,7 +177,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let (target, author_id) = NoteTarget::writable(call)?;
     call.params.require(&["body"])?;
     let internal = call.params.is_set("internal")? || call.params.is_set("confidential")?;
-    refuse_if(internal && target.level < REPORTER, Failure::forbidden)?;
+    refuse_if(internal && target.level < REPORTER, ErrorResponse::forbidden)?;
     let body = checked_body(call.params.text("body")?.unwrap_or_default())?;
     let (text, commands) = without_commands(&body);
     if text.trim().is_empty() {
@@ -181,13 +185,13 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         let body = json!({ "commands_changes": Map::new(), "summary": summary });
         return Answer::with(StatusCode::ACCEPTED, &body);
     }
-    if Note::count(call.db, &target.merge_request, None)? >= MOST {
+    if NoteRow::count(call.db, &target.merge_request, None)? >= MOST {
         return Err(refused("base", "Maximum number of comments exceeded"));
     }
     // Owners may set it.
     let time = call.params.time("created_at")?.filter(|_| target.level >= OWNER);
     let now = time.map_or_else(|| call.now().to_owned(), clock::spell);
-    let mut note = Note {
+    let mut note = NoteRow {
         id: 0,
         merge_request_id: target.merge_request.id,
         author_id,
@@ -204,7 +208,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn update(call: &Call<'_>) -> Result<Answer> {
     let (target, mut note) = NoteTarget::changeable(call)?;
     if let Some(body) = call.params.text("body")? {
-        refuse_if(body.trim().is_empty(), || Failure::parameter("body", "is empty"))?;
+        refuse_if(body.trim().is_empty(), || ErrorResponse::parameter("body", "is empty"))?;
         note.body = checked_body(body)?;
         note.updated_at = call.now().to_owned();
         note.put(call.db)?;

@@ -17,10 +17,10 @@ pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES, PERIODS];
 const SCHEDULES: Collection = Collection {
     entry: "pipeline_schedule_id",
     fields: &[
-        Field::new("description", Form::Text),
-        Field { trims: true, ..Field::new("cron", Form::Text) },
-        Field { preset: r#""UTC""#, ..Field::new(ZONE, Form::Text) },
-        Field { preset: "true", ..Field::new("active", Form::Flag) },
+        RowField::new("description", Form::Text),
+        RowField { trims: true, ..RowField::new("cron", Form::Text) },
+        RowField { preset: r#""UTC""#, ..RowField::new(ZONE, Form::Text) },
+        RowField { preset: "true", ..RowField::new("active", Form::Flag) },
     ],
     scope: |_, call| scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
     complete,
@@ -32,10 +32,10 @@ const SCHEDULES: Collection = Collection {
     },
     // Maintainers may also remove schedules of others.
     check_removal: |call, schedule| {
-        refuse_if(!sees_variables(call, schedule)?, Failure::forbidden)?;
+        refuse_if(!sees_variables(call, schedule)?, ErrorResponse::forbidden)?;
         call.check_unmodified(&schedule.updated_at)
     },
-    not_found: || Failure::not_found("Pipeline Schedule"),
+    not_found: || ErrorResponse::not_found("Pipeline Schedule"),
     json,
     ..Collection::new("/projects/{id}/pipeline_schedules")
 };
@@ -109,16 +109,16 @@ fn sees_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<bool> 
 
 /// The project, for callers with the level. Closed while its CI/CD is disabled, also for reads, and
 /// to changes while it is archived.
-fn scope(call: &Call<'_>, level: i64) -> Result<Scope> {
+fn scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     let project = call.project_as(level)?;
-    refuse_if(call.are_off(&project, PIPELINES)?, Failure::forbidden)?;
-    Ok(Scope::Project(Box::new(project)))
+    refuse_if(call.are_off(&project, PIPELINES)?, ErrorResponse::forbidden)?;
+    Ok(GroupOrProject::Project(Box::new(project)))
 }
 
 /// Refuses changes by others than the owner and administrators.
 fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
     let owns = call.level()? >= DEVELOPER && is_owner(call, schedule);
-    refuse_if(!call.is_administrator() && !owns, Failure::forbidden)
+    refuse_if(!call.is_administrator() && !owns, ErrorResponse::forbidden)
 }
 
 /// Completes a new or changed schedule, and computes the next run.
@@ -185,7 +185,7 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let mut inputs = stored_list(schedule, INPUTS);
     for (at, input) in requested_inputs.iter().enumerate() {
         let missing = missing_members(INPUTS, at, input, ["name", "value"]);
-        refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
+        refuse_if(!missing.is_empty(), || ErrorResponse::parameters(&missing))?;
         let name = params::text(INPUTS, &input["name"])?;
         // Lists stay lists; any other value becomes text.
         let value = match &input["value"] {
@@ -222,7 +222,7 @@ fn stored_list(schedule: &Record, name: &str) -> Vec<Value> {
 fn variable_position(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
     let key = call.segment("key");
     let position = variables.iter().position(|variable| variable["key"] == key);
-    position.ok_or_else(|| Failure::not_found("Pipeline Schedule Variable"))
+    position.ok_or_else(|| ErrorResponse::not_found("Pipeline Schedule Variable"))
 }
 
 /// The fields of a variable in a call.
@@ -250,10 +250,10 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
         call.params.require(&["key", "value"])?;
         let key = call.params.text("key")?.unwrap_or_default();
         refuse_if(key.is_empty() || !key.chars().all(is_key_char), || {
-            Failure::model("key", "can contain only letters, digits and '_'.")
+            ErrorResponse::model("key", "can contain only letters, digits and '_'.")
         })?;
         refuse_if(all.iter().any(|variable| variable["key"] == key.as_str()), || {
-            Failure::model("key", "has already been taken")
+            ErrorResponse::model("key", "has already been taken")
         })?;
         let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
         extend(&mut variable, sent_variable_fields(call)?);
@@ -282,9 +282,9 @@ const PERIODS: Collection = Collection {
     entry: "freeze_period_id",
     required: &TIMES,
     fields: &[
-        Field { trims: true, ..Field::new(TIMES[0], Form::Text) },
-        Field { trims: true, ..Field::new(TIMES[1], Form::Text) },
-        Field::new(ZONE, Form::Text),
+        RowField { trims: true, ..RowField::new(TIMES[0], Form::Text) },
+        RowField { trims: true, ..RowField::new(TIMES[1], Form::Text) },
+        RowField::new(ZONE, Form::Text),
     ],
     scope: scope_of_periods,
     complete: |call, period| {
@@ -301,15 +301,16 @@ const ZONE: &str = "cron_timezone";
 
 /// The project, for callers who may write its periods, or read them: those who see its pipelines
 /// too.
-fn scope_of_periods(_: &Collection, call: &Call<'_>) -> Result<Scope> {
-    let scope = Scope::kept_by(call, [if call.writes { MAINTAINER } else { REPORTER }; 2])?;
+fn scope_of_periods(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
+    let scope =
+        GroupOrProject::kept_by(call, [if call.writes { MAINTAINER } else { REPORTER }; 2])?;
     match &scope {
-        Scope::Project(project)
+        GroupOrProject::Project(project)
             if !call.writes
                 && call.level_in(project)? < MAINTAINER
                 && call.are_off(project, PIPELINES)? =>
         {
-            Err(Failure::forbidden())
+            Err(ErrorResponse::forbidden())
         }
         _ => Ok(scope),
     }

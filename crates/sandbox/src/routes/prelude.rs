@@ -6,40 +6,40 @@ pub(super) use serde_json::{Map, Value, json};
 pub(super) use undrift_release::Release;
 
 pub(super) use super::super::access::{
-    DEVELOPER, GUEST, LEVELS, MAINTAINER, MINIMAL, Memberships, OWNER, PLANNER, REPORTER, Token,
-    ids, level_name,
+    DEVELOPER, GUEST, LEVELS, MAINTAINER, MINIMAL, Memberships, OWNER, PLANNER, PresentedToken,
+    REPORTER, ids, level_name,
 };
 pub(super) use super::super::answer::{
-    Answer, Complaints, Failure, Result, any, extend, length_fault, number_fault, refuse_if,
+    Answer, Complaints, ErrorResponse, Result, any, extend, length_fault, number_fault, refuse_if,
     set_if, try_filter,
 };
 pub(super) use super::super::attributes::{
-    Attribute, Audience, OnNull, TABLE, Tier, VISIBILITIES, ValueKind, WriteRoute as Accepts,
-    without_comments,
+    Attribute, AttributeTier, Audience, OnNull, TABLE, VISIBILITIES, ValueKind,
+    WriteRoute as Accepts, without_comments,
 };
 pub(super) use super::super::call::{ARCHIVED, Call};
 pub(super) use super::super::cron::Cron;
 pub(super) use super::super::page::Page;
 pub(super) use super::super::params::{NONE_SENT, Need, Params, Upload, flag, integer, number_of};
 pub(super) use super::super::profile::{AbsentDelete, OBSERVED, Profile};
-pub(super) use super::super::scope::Scope;
+pub(super) use super::super::scope::GroupOrProject;
 pub(super) use super::super::store::holder::Holder;
-pub(super) use super::super::store::merge_request::{MergeRequest, Note};
+pub(super) use super::super::store::merge_request::{MergeRequestRow, NoteRow};
 pub(super) use super::super::store::namespace::{Namespace, NewGroup};
 pub(super) use super::super::store::project::{Import, NewProject, Project};
 pub(super) use super::super::store::protection::{
-    self, Action, Grant, Grantee, Protection, covers,
+    self, Grant, Grantee, ProtectedAction, Protection, covers,
 };
 pub(super) use super::super::store::record::{Record, Records};
 pub(super) use super::super::store::repository::{
-    BRANCHES, Commit, File, FileEdit, GitRef, Repository, TAGS, id_of, is_ref_name,
+    BRANCHES, Commit, CommitAction, GitRef, Repository, RepositoryFile, TAGS, id_of, is_ref_name,
 };
 pub(super) use super::super::store::stored::{Stored as _, stored};
 pub(super) use super::super::store::user::User;
 pub(super) use super::super::stored_settings::{OF_GROUPS, OF_USERS};
 pub(super) use super::super::urls::Reach;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
-pub(super) use super::fields::{Field, Form, Named};
+pub(super) use super::fields::{Form, ReferencedRow, RowField};
 pub(super) use super::rows::{Collection, CollectionCall, Verb, is_taken, members, without};
 pub(super) use super::terms::{self, Terms};
 pub(super) use super::view::{self, Extras};

@@ -6,7 +6,7 @@ const TEMPLATES: [&str; 8] =
     ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
 /// The contents of a new project.
-pub(super) struct Contents {
+pub(super) struct InitialContents {
     /// True if it comes from a URL, in the background.
     pub(super) is_imported: bool,
     pub(super) is_empty: bool,
@@ -15,7 +15,7 @@ pub(super) struct Contents {
     pub(super) copies: Option<Project>,
 }
 
-impl Contents {
+impl InitialContents {
     /// The contents in a call. A URL is only checked: nothing is fetched.
     pub(super) fn of(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<Self> {
         let readme = params.is_set("initialize_with_readme")?;
@@ -26,7 +26,7 @@ impl Contents {
             None => !readme && !is_template,
         };
         refuse_if(readme && (url.is_some() || is_template), || {
-            Failure::model("base", "not a git repository")
+            ErrorResponse::model("base", "not a git repository")
         })?;
         check_url(url.as_deref())?;
         let copies = match &url {
@@ -43,9 +43,9 @@ impl Contents {
 /// none here.
 fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<(bool, Option<Project>)> {
     let unknown = |template: &str| {
-        Failure::model("template_name", format!("'{template}' is unknown or invalid"))
+        ErrorResponse::model("template_name", format!("'{template}' is unknown or invalid"))
     };
-    let custom = params.is_set("use_custom_template")? && call.tier() >= Tier::Premium;
+    let custom = params.is_set("use_custom_template")? && call.tier() >= AttributeTier::Premium;
     params.integer("group_with_project_templates_id")?;
     // It wins over the name.
     if let Some(id) =
@@ -58,7 +58,7 @@ fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<(bool,
     }
     match params.text("template_name")?.filter(|name| !name.is_empty()) {
         Some(name) if !custom && !TEMPLATES.contains(&name.as_str()) => Err(unknown(&name)),
-        None if custom => Err(Failure::model(
+        None if custom => Err(ErrorResponse::model(
             "use_custom_template",
             "must be used with template_name or template_project_id",
         )),
@@ -81,6 +81,8 @@ pub(super) fn check_url(url: Option<&str>) -> Result<()> {
     let url = url.unwrap_or_default();
     let is_valid = url.is_empty() || schemes.iter().any(|scheme| url.starts_with(scheme));
     refuse_if(!is_valid, || {
-        Failure::invalid_record("Unable to access repository with the URL and credentials provided")
+        ErrorResponse::invalid_record(
+            "Unable to access repository with the URL and credentials provided",
+        )
     })
 }

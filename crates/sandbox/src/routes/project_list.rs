@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::conditions::Conditions;
+use super::conditions::SqlConditions;
 use super::custom_attributes;
 use super::prelude::*;
 
@@ -70,15 +70,15 @@ pub(crate) struct ProjectQuery {
     in_group: bool,
     /// True if callers without a token get the full form too.
     in_full: bool,
-    conditions: Conditions,
+    conditions: SqlConditions,
 }
 
 impl ProjectQuery {
-    fn of(takes: ListParameters, conditions: Conditions) -> Self {
+    fn of(takes: ListParameters, conditions: SqlConditions) -> Self {
         Self { takes, conditions, ..Self::default() }
     }
 
-    fn in_group(conditions: Conditions) -> Self {
+    fn in_group(conditions: SqlConditions) -> Self {
         Self { in_group: true, conditions, ..Self::default() }
     }
 
@@ -120,14 +120,14 @@ impl ProjectQuery {
 }
 
 fn forks(call: &Call<'_>) -> Result<Answer> {
-    let conditions = Conditions::with("p.forked_from_id = :of", ":of", call.project()?.id);
+    let conditions = SqlConditions::with("p.forked_from_id = :of", ":of", call.project()?.id);
     respond(call, ProjectQuery::of(ListParameters::Common, conditions))
 }
 
 /// A list of a user. With a private profile it is empty for others.
 fn of_user(call: &Call<'_>, takes: ListParameters, condition: &'static str) -> Result<Answer> {
     let user = call.named_user()?;
-    let mut conditions = Conditions::with(condition, ":of", user.id);
+    let mut conditions = SqlConditions::with(condition, ":of", user.id);
     let sees = call.caller.as_ref().is_some_and(|caller| caller.admin || caller.id == user.id);
     let is_open = "NOT EXISTS (SELECT 1 FROM users WHERE id = :of AND private_profile)";
     conditions.add_if(!sees, is_open);
@@ -144,7 +144,7 @@ fn of_group(call: &Call<'_>) -> Result<Answer> {
     let within = Value::from(within).to_string();
     let shared = call.params.flag("with_shared")?.unwrap_or(true);
     let condition = if shared { WITH_SHARED } else { WITHIN };
-    let mut conditions = Conditions::with(condition, ":within", within);
+    let mut conditions = SqlConditions::with(condition, ":within", within);
     if shared {
         conditions.bind(":of", group.id);
     }
@@ -155,7 +155,7 @@ fn of_group(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn shared_with_group(call: &Call<'_>) -> Result<Answer> {
-    let conditions = Conditions::with(SHARED, ":of", call.group()?.id);
+    let conditions = SqlConditions::with(SHARED, ":of", call.group()?.id);
     respond(call, ProjectQuery { in_full: true, ..ProjectQuery::in_group(conditions) })
 }
 
@@ -164,7 +164,7 @@ fn shared_with_group(call: &Call<'_>) -> Result<Answer> {
 /// are shown with both.
 pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2]> {
     let find = |condition| {
-        let mut conditions = Conditions::with(condition, ":of", group);
+        let mut conditions = SqlConditions::with(condition, ":of", group);
         filter_for_caller(call, &mut conditions, GUEST, false)?;
         ProjectQuery::of(ListParameters::All, conditions).fetch(
             call,
@@ -188,7 +188,7 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["scope", "search"])?;
     call.params.one_of("scope", &["projects"])?;
     let within = Value::from(group.subtree(call.db)?).to_string();
-    respond(call, ProjectQuery::in_group(Conditions::with(WITHIN, ":within", within)))
+    respond(call, ProjectQuery::in_group(SqlConditions::with(WITHIN, ":within", within)))
 }
 
 /// Answers a page of the projects that match `query` and the call's filters, and that the caller
@@ -214,7 +214,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer
     if keyset {
         refuse_if(!is_by_id, || {
             let text = "Keyset pagination is not yet available for this type of request";
-            Failure::error(StatusCode::METHOD_NOT_ALLOWED, text)
+            ErrorResponse::error(StatusCode::METHOD_NOT_ALLOWED, text)
         })?;
         let projects = query.fetch(call, &order, page.size, 0)?;
         let name = if descending { "id_before" } else { "id_after" };
@@ -260,7 +260,7 @@ fn order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool
         "similarity" if query.in_group => (has_all, format!("p.name COLLATE NOCASE, {by_id}")),
         other => (has_all && other == "similarity", by_id),
     };
-    refuse_if(!is_accepted, || Failure::no_valid_value("order_by"))?;
+    refuse_if(!is_accepted, || ErrorResponse::no_valid_value("order_by"))?;
     Ok((requested_order == "id", order))
 }
 
@@ -289,7 +289,7 @@ fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
 /// role `least`.
 fn filter_for_caller(
     call: &Call<'_>,
-    conditions: &mut Conditions,
+    conditions: &mut SqlConditions,
     min_level: i64,
     membership: bool,
 ) -> Result<()> {
@@ -331,7 +331,7 @@ fn apply_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     all.add_if(params.is_set("with_merge_requests_enabled")?, requests);
     // No project has reports, and no repository has contents.
     let is_empty = if query.in_group {
-        params.is_set("with_security_reports")? && call.tier() >= Tier::Ultimate
+        params.is_set("with_security_reports")? && call.tier() >= AttributeTier::Ultimate
     } else {
         query.takes >= ListParameters::OfUser && params.text("with_programming_language")?.is_some()
     };
@@ -363,7 +363,10 @@ fn apply_further_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()
     let wrong_sums =
         params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")?;
     // No checksum ever fails.
-    all.add_if(wrong_sums && call.tier() >= Tier::Premium && call.release() < OBSERVED, "0");
+    all.add_if(
+        wrong_sums && call.tier() >= AttributeTier::Premium && call.release() < OBSERVED,
+        "0",
+    );
     // One letter is too short for callers without a token.
     let is_short = params.text("search")?.is_some_and(|text| text.chars().count() == 1);
     let is_refused = is_short && call.caller.is_none() && call.release() >= OBSERVED;
@@ -372,7 +375,9 @@ fn apply_further_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()
     let updated = [sent_time(call, "updated_after")?, sent_time(call, "updated_before")?];
     if call.is_from(15, 10) && !query.in_group && updated.iter().any(Option::is_some) {
         refuse_if(params.text("order_by")?.as_deref() != Some("updated_at"), || {
-            Failure::bad_request("`updated_at` filter and `updated_at` sorting must be paired")
+            ErrorResponse::bad_request(
+                "`updated_at` filter and `updated_at` sorting must be paired",
+            )
         })?;
         let [after, before] = updated;
         all.on("p.updated_at > :updated_after", ":updated_after", after);

@@ -107,7 +107,7 @@ pub(crate) fn check_path_alone(path: &str) -> Result<()> {
         (true, false) => PLAIN_PATH,
         (true, true) => return Ok(()),
     };
-    Err(Failure::model("path", fault))
+    Err(ErrorResponse::model("path", fault))
 }
 
 /// A path made from a name: lower case with dashes, and letters without accents.

@@ -8,7 +8,7 @@ use super::group_rules::{self, visibility_rank};
 use super::group_runners::{self, OF_PROJECT as RUNNERS};
 use super::members;
 use super::prelude::*;
-use super::project_contents::{self, Contents};
+use super::project_contents::{self, InitialContents};
 use super::project_rules::{self, RequestedName};
 use super::remote_mirrors::mask_credentials;
 use super::{
@@ -50,7 +50,8 @@ pub(crate) fn answer(
     id: i64,
     extras: Extras,
 ) -> Result<Answer> {
-    let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
+    let project =
+        Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
     Ok(Answer::json(status, view::full(call, &project, extras)?.text()))
 }
 
@@ -85,9 +86,9 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
         None if call.release() >= OBSERVED => {
-            return Err(Failure::model("base", "undefined method `organization_id' for nil"));
+            return Err(ErrorResponse::model("base", "undefined method `organization_id' for nil"));
         }
-        _ => return Err(Failure::model("namespace", "is not valid")),
+        _ => return Err(ErrorResponse::model("namespace", "is not valid")),
     };
     let id = insert(call, Accepts::Create, user, &namespace, &call.params)?;
     answer(call, StatusCode::CREATED, id, Extras::saved())
@@ -96,10 +97,10 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let owner = User::by_id(call.db, call.segment_id("user_id")?)?
-        .ok_or_else(|| Failure::not_found("User"))?;
+        .ok_or_else(|| ErrorResponse::not_found("User"))?;
     call.params.require(&["name"])?;
     let namespace = requested_namespace(call, owner.id)?;
-    let namespace = namespace.ok_or_else(|| Failure::model("namespace", "is not valid"))?;
+    let namespace = namespace.ok_or_else(|| ErrorResponse::model("namespace", "is not valid"))?;
     let id = insert(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
     answer(call, StatusCode::CREATED, id, Extras::saved())
 }
@@ -121,7 +122,7 @@ pub(crate) fn insert(
     params: &Params,
 ) -> Result<i64> {
     let within_limit = namespace.is_group() || users::may_create_project(call, creator)?;
-    refuse_if(!within_limit, Failure::forbidden)?;
+    refuse_if(!within_limit, ErrorResponse::forbidden)?;
     let (name, path) = name_and_path(call, params, namespace)?;
     let visibility = match params.one_of("visibility", VISIBILITIES)? {
         Some(requested) => {
@@ -134,7 +135,7 @@ pub(crate) fn insert(
         },
     };
     let visibility = lower_visibility(&visibility, namespace);
-    let contents = Contents::of(call, accepts, params)?;
+    let contents = InitialContents::of(call, accepts, params)?;
     let mut attributes = settings::presets(call.time);
     let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
     apply_params(call, accepts, params, rights, namespace, &mut attributes)?;
@@ -233,11 +234,12 @@ pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace
 /// Inserts the project with its first members, and protects its default branch if it has one.
 pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) -> Result<i64> {
     let id = Project::insert(call, new_project)?;
-    let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
+    let project =
+        Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
     if !new_project.empty_repo {
         repository::create_contents(call, &project, new_project.copies, new_project.readme)?;
     }
-    let scope = Scope::Project(Box::new(project));
+    let scope = GroupOrProject::Project(Box::new(project));
     if let Some(owner) = new_project.namespace.owner_id {
         members::insert(call, &scope, owner, &Terms::level(OWNER), call.caller.as_ref())?;
     }
@@ -262,7 +264,7 @@ fn name_and_path(
     params: &Params,
     namespace: &Namespace,
 ) -> Result<(String, String)> {
-    let given = |name| Ok::<_, Failure>(params.text(name)?.unwrap_or_default());
+    let given = |name| Ok::<_, ErrorResponse>(params.text(name)?.unwrap_or_default());
     let (mut name, mut path) = (given("name")?.trim_start().to_owned(), given("path")?);
     if path.is_empty() {
         path = project_rules::path_from(&name);
@@ -297,7 +299,7 @@ pub(crate) fn taken_names(
 /// Refuses a visibility that only administrators may use.
 pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
     refuse_if(instance::is_restricted(call, visibility)?, || {
-        Failure::model("visibility_level", group_rules::restricted_text(visibility))
+        ErrorResponse::model("visibility_level", group_rules::restricted_text(visibility))
     })
 }
 
@@ -306,7 +308,7 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
     if namespace.is_group() && visibility_rank(visibility) > visibility_rank(&namespace.visibility)
     {
         let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
-        return Err(Failure::model("visibility_level", text));
+        return Err(ErrorResponse::model("visibility_level", text));
     }
     Ok(())
 }
@@ -339,7 +341,10 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
             params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| project.visibility.clone())
         }
     };
-    refuse_if(params.has("visibility") && call.level_in(project)? < OWNER, Failure::forbidden)?;
+    refuse_if(
+        params.has("visibility") && call.level_in(project)? < OWNER,
+        ErrorResponse::forbidden,
+    )?;
     if visibility != project.visibility {
         check_restriction(call, &visibility)?;
         check_visibility(&project.namespace, &visibility)?;
@@ -381,9 +386,9 @@ fn changes_only_features(former: &Map<String, Value>, attributes: &Map<String, V
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
     let is_twice = archived && project.archived && call.service.profile.archive_twice_refused;
-    refuse_if(is_twice, || Failure::refused("Project is already archived."))?;
+    refuse_if(is_twice, || ErrorResponse::refused("Project is already archived."))?;
     refuse_if(archived && project.marked_for_deletion_on.is_some(), || {
-        Failure::refused("Cannot archive project since it is scheduled for deletion.")
+        ErrorResponse::refused("Cannot archive project since it is scheduled for deletion.")
     })?;
     call.set("projects", project.id, "archived", archived)?;
     call.set("projects", project.id, "updated_at", call.now())?;
@@ -397,7 +402,7 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
     let reference = call.params.text("namespace")?.unwrap_or_default();
     let namespace = match Namespace::by_reference(call.db, &reference)? {
         Some(namespace) if call.level_in_group(&namespace)? >= MAINTAINER => namespace,
-        _ => return Err(Failure::not_found("Namespace")),
+        _ => return Err(ErrorResponse::not_found("Namespace")),
     };
     move_to(call, &project, &namespace)?;
     answer(call, StatusCode::OK, project.id, Extras::default())
@@ -408,7 +413,9 @@ pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace)
     let (name_taken, path_taken) =
         taken_names(call, namespace, &project.name, &project.path, None)?;
     if namespace.id == project.namespace.id || name_taken || path_taken {
-        return Err(Failure::bad_request("the project cannot be transferred to this namespace"));
+        return Err(ErrorResponse::bad_request(
+            "the project cannot be transferred to this namespace",
+        ));
     }
     check_visibility(namespace, &project.visibility)?;
     let full_path = format!("{}/{}", namespace.full_path, project.path);

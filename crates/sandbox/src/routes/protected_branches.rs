@@ -23,13 +23,13 @@ const FORCE_PUSH: &str = "allow_force_push";
 const CODE_OWNERS: &str = "code_owner_approval_required";
 
 /// The project, or the group from 17.6 on, for its owners.
-fn scope(call: &Call<'_>) -> Result<Scope> {
+fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
     if !call.is_of_group() {
-        return Ok(Scope::Project(Box::new(readable(call)?)));
+        return Ok(GroupOrProject::Project(Box::new(readable(call)?)));
     }
-    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
-    let scope = Scope::group(call, OWNER)?;
-    call.require_tier(Tier::Premium).map(|()| scope)
+    refuse_if(!call.is_from(17, 6), ErrorResponse::no_route)?;
+    let scope = GroupOrProject::group(call, OWNER)?;
+    call.require_tier(AttributeTier::Premium).map(|()| scope)
 }
 
 /// The project, which every release reads with another level: from 16.0 on for callers who may read
@@ -44,7 +44,7 @@ fn readable(call: &Call<'_>) -> Result<Project> {
 
 /// 403 unless the caller may change protections.
 fn check_change(call: &Call<'_>, project: &Project) -> Result<()> {
-    refuse_if(call.level_in(project)? < MAINTAINER, Failure::forbidden)?;
+    refuse_if(call.level_in(project)? < MAINTAINER, ErrorResponse::forbidden)?;
     call.check_writable(project)
 }
 
@@ -58,11 +58,11 @@ fn is_found(name: &str, search: &str) -> bool {
     }
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
     let mut protections = Protection::without_grants(call, scope.holder())?;
-    if let Scope::Project(project) = scope
-        && call.tier() >= Tier::Premium
+    if let GroupOrProject::Project(project) = scope
+        && call.tier() >= AttributeTier::Premium
         && call.is_from(17, 6)
     {
         let root_group = Holder::Group(protection::root(&project.namespace));
@@ -77,23 +77,27 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 }
 
 /// A protected branch in answers for a project or group.
-fn shown_json(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Value> {
+fn shown_json(call: &Call<'_>, scope: &GroupOrProject, protection: &Protection) -> Result<Value> {
     let hidden: &[&str] = scope.either(&[], &["inherited"]);
     Ok(without(json(call, protection)?, hidden))
 }
 
 /// The protected branch in the path.
-fn find_named(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
-    Protection::named(call, scope.holder(), call.segment("name"))?
-        .ok_or_else(|| scope.either(Failure::no_record(), Failure::not_found("ProtectedBranch")))
+fn find_named(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
+    Protection::named(call, scope.holder(), call.segment("name"))?.ok_or_else(|| {
+        scope.either(ErrorResponse::no_record(), ErrorResponse::not_found("ProtectedBranch"))
+    })
 }
 
 /// The same for a change; a missing one is reported first.
-fn find_changeable(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
+fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     let protection = find_named(call, scope)?;
-    if let Scope::Project(project) = scope {
+    if let GroupOrProject::Project(project) = scope {
         check_change(call, project)?;
-        refuse_if(!grants::may_unprotect(call, project, &protection.grants)?, Failure::forbidden)?;
+        refuse_if(
+            !grants::may_unprotect(call, project, &protection.grants)?,
+            ErrorResponse::forbidden,
+        )?;
     }
     Ok(protection)
 }
@@ -107,12 +111,12 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     let mut body = json!({
         "id": protection.id,
         "name": protection.name,
-        "push_access_levels": rows(Action::Push)?,
-        "merge_access_levels": rows(Action::Merge)?,
+        "push_access_levels": rows(ProtectedAction::Push)?,
+        "merge_access_levels": rows(ProtectedAction::Merge)?,
         "allow_force_push": protection.allow_force_push,
     });
-    if call.tier() >= Tier::Premium {
-        body["unprotect_access_levels"] = rows(Action::Unprotect)?.into();
+    if call.tier() >= AttributeTier::Premium {
+        body["unprotect_access_levels"] = rows(ProtectedAction::Unprotect)?.into();
         body[CODE_OWNERS] = protection.code_owner_approval_required.into();
         let is_inherited = protection.namespace_id.is_some();
         if call.release() >= OBSERVED || is_inherited {
@@ -122,45 +126,46 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     Ok(body)
 }
 
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    if matches!(scope, Scope::Group(group) if group.parent_id.is_some()) {
+fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
+    if matches!(scope, GroupOrProject::Group(group) if group.parent_id.is_some()) {
         let words = "cannot be associated with a subgroup".to_owned();
-        return Err(Failure::invalid_record(vec![words]));
+        return Err(ErrorResponse::invalid_record(vec![words]));
     }
     Answer::created(&shown_json(call, scope, &protect(call, scope)?)?)
 }
 
 /// Protects the branch in the call.
-fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
+fn protect(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     let params = &call.params;
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
-    let changes = grants::initial(call, call.tier(), &Action::ALL)?;
+    let changes = grants::initial(call, call.tier(), &ProtectedAction::ALL)?;
     let allow_force_push = params.is_set(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
-    if let Scope::Project(project) = scope {
+    if let GroupOrProject::Project(project) = scope {
         check_change(call, project)?;
     }
     let is_null = code_owners.is_none() && params.has(CODE_OWNERS);
-    refuse_if(is_null, || Failure::not_null(CODE_OWNERS))?;
+    refuse_if(is_null, || ErrorResponse::not_null(CODE_OWNERS))?;
     if Protection::named(call, scope.holder(), &name)?.is_some() {
-        return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
+        return Err(ErrorResponse::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = GrantPlan::new(call, scope, &[], &changes)?;
-    if let Scope::Project(project) = scope {
-        refuse_if(!grants::may_unprotect(call, project, &plan.grants)?, Failure::forbidden)?;
+    if let GroupOrProject::Project(project) = scope {
+        refuse_if(!grants::may_unprotect(call, project, &plan.grants)?, ErrorResponse::forbidden)?;
     }
     if name.trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }
     plan.check_faults()?;
-    if let Scope::Project(project) = scope {
+    if let GroupOrProject::Project(project) = scope {
         protection::forget_due(call.db, project.id, &name, call.now())?;
     }
     let mut protection = Protection {
         name,
         allow_force_push,
-        code_owner_approval_required: code_owners == Some(true) && call.tier() >= Tier::Premium,
+        code_owner_approval_required: code_owners == Some(true)
+            && call.tier() >= AttributeTier::Premium,
         updated_at: call.now().to_owned(),
         grants: plan.grants,
         project_id: scope.project_id(),
@@ -172,7 +177,7 @@ fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
+pub(crate) fn plant(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let name = call.params.text("name")?.unwrap_or_default();
     if let Some(protection) = Protection::named(call, scope.holder(), &name)? {
         protection.remove(call.db)?;
@@ -182,25 +187,25 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
 
 /// Omitted fields stay unchanged, with one exception: code owner approval has a default in changes
 /// too.
-fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
     let mut body = shown_json(call, scope, &find_named(call, scope)?)?;
-    let is_ignored = call.tier() < Tier::Premium && call.release() >= OBSERVED;
+    let is_ignored = call.tier() < AttributeTier::Premium && call.release() >= OBSERVED;
     set_if(&mut body, is_ignored && call.params.has(CODE_OWNERS), CODE_OWNERS, false);
     Answer::ok(&body)
 }
 
-fn apply_changes(call: &Call<'_>, scope: &Scope) -> Result<()> {
+fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let params = &call.params;
-    let licensed = call.tier() >= Tier::Premium;
-    let lists = Action::ALL.map(grants::list_name);
+    let licensed = call.tier() >= AttributeTier::Premium;
+    let lists = ProtectedAction::ALL.map(grants::list_name);
     let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNERS]);
     let mut names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
     // 400 for null, and for an empty flag.
     if let Some(name) = names.find(|name| params.get(name).is_some_and(is_blank)) {
-        return Err(Failure::empty(name));
+        return Err(ErrorResponse::empty(name));
     }
-    let changes = grants::changes(call, call.tier(), &Action::ALL)?;
+    let changes = grants::changes(call, call.tier(), &ProtectedAction::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     let mut protection = find_changeable(call, scope)?;
@@ -218,12 +223,12 @@ fn apply_changes(call: &Call<'_>, scope: &Scope) -> Result<()> {
 }
 
 /// A group answers with the removed one.
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let protection = find_changeable(call, scope)?;
     let answer = call.remove(&protection, &protection.updated_at)?;
     match scope {
-        Scope::Project(_) => Ok(answer),
-        Scope::Group(_) => Answer::ok(&shown_json(call, scope, &protection)?),
+        GroupOrProject::Project(_) => Ok(answer),
+        GroupOrProject::Group(_) => Answer::ok(&shown_json(call, scope, &protection)?),
     }
 }
 
@@ -254,10 +259,14 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
         name: branch.to_owned(),
         // Only the object has these.
         allow_force_push: allow_force_push && call.is_from(17, 0),
-        code_owner_approval_required: defaults[CODE_OWNERS] == true && call.tier() >= Tier::Premium,
+        code_owner_approval_required: defaults[CODE_OWNERS] == true
+            && call.tier() >= AttributeTier::Premium,
         updated_at: call.now().to_owned(),
         due_at: due_at.map(str::to_owned),
-        grants: vec![Grant::new(Action::Push, push), Grant::new(Action::Merge, merge)],
+        grants: vec![
+            Grant::new(ProtectedAction::Push, push),
+            Grant::new(ProtectedAction::Merge, merge),
+        ],
         ..Protection::default()
     };
     Ok(new_protection.save(call.db)?)
@@ -282,7 +291,7 @@ pub(super) fn branch_flags(covering: &[Protection]) -> Value {
     };
     json!({
         "protected": !covering.is_empty(),
-        "developers_can_push": developers(Action::Push),
-        "developers_can_merge": developers(Action::Merge),
+        "developers_can_push": developers(ProtectedAction::Push),
+        "developers_can_merge": developers(ProtectedAction::Merge),
     })
 }

@@ -11,14 +11,14 @@ const TAGS: Collection = Collection {
     entry: "name",
     key: "name",
     required: &["name"],
-    fields: &[Field::new("name", Form::Text)],
+    fields: &[RowField::new("name", Form::Text)],
     is_edited: false,
     scope: |_, call| {
         let project = call.project_with(MAINTAINER)?;
         if call.writes {
             call.check_writable(&project)?;
         }
-        Ok(Scope::Project(Box::new(project)))
+        Ok(GroupOrProject::Project(Box::new(project)))
     },
     complete,
     // Answers show no id of a protected tag.
@@ -35,8 +35,9 @@ const GRANTS: &str = "grants";
 
 /// Completes a new one with its grants.
 fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
-    let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
-    let changes = grants::initial(call, tier, &[Action::Create])?;
+    let tier =
+        if call.service.profile.tag_lists_ignored { AttributeTier::Free } else { call.tier() };
+    let changes = grants::initial(call, tier, &[ProtectedAction::Create])?;
     let mut plan = GrantPlan::new(call, call.scope, &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());
     if tag.text("name").trim().is_empty() {

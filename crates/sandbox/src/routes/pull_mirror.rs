@@ -33,7 +33,7 @@ const KNOWN: [&str; 8] = [
 
 fn mirror_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(MAINTAINER)?;
-    call.require_tier(Tier::Premium)?;
+    call.require_tier(AttributeTier::Premium)?;
     Ok(project)
 }
 
@@ -42,12 +42,12 @@ fn mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
     let project = mirror_project(call)?;
     let attributes = project.attributes(call.db)?;
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
-    refuse_if(!is_mirror, || Failure::refused("The project is not mirrored"))?;
+    refuse_if(!is_mirror, || ErrorResponse::refused("The project is not mirrored"))?;
     Ok((project, attributes))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
+    refuse_if(!call.is_from(17, 6), ErrorResponse::no_route)?;
     let (project, attributes) = mirror(call)?;
     Answer::ok(&mirror_json(&project, &attributes))
 }
@@ -58,7 +58,7 @@ fn start_pull(call: &Call<'_>) -> Result<Answer> {
     let (project, mut attributes) = mirror(call)?;
     let failures = attributes.get(FAILURES).and_then(Value::as_u64).unwrap_or(0);
     refuse_if(failures > MOST_FAILURES, || {
-        Failure::denied("Mirroring for the project is on pause")
+        ErrorResponse::denied("Mirroring for the project is on pause")
     })?;
     if call.service.profile.import_failure.is_some() {
         attributes.insert(FAILURES.to_owned(), (failures + 1).into());
@@ -89,7 +89,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let params = &call.params;
     params.require_any(&KNOWN)?;
     params.exclude(PATTERN_OR_ALL)?;
-    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
+    refuse_if(!call.is_from(17, 6), ErrorResponse::no_route)?;
     let project = mirror_project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {
@@ -112,7 +112,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     }
     if let Some(pattern) = params.text(REGEX)? {
         if let Some(refusal) = re2::refusal(&pattern) {
-            return Err(Failure::model(REGEX, refusal));
+            return Err(ErrorResponse::model(REGEX, refusal));
         }
         attributes.insert(REGEX.to_owned(), pattern.into());
     }
@@ -130,7 +130,7 @@ pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<()> {
     let has_address =
         attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
     let mirrors = attributes.get("mirror") == Some(&Value::Bool(true));
-    refuse_if(mirrors && !has_address, || Failure::model("import_url", "can't be blank"))
+    refuse_if(mirrors && !has_address, || ErrorResponse::model("import_url", "can't be blank"))
 }
 
 /// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and

@@ -7,14 +7,14 @@ pub(super) const COLLECTIONS: &[Collection] =
     &[RULES, Collection { path: "/groups/{id}/push_rule", ..RULES }];
 
 const RULES: Collection = Collection {
-    tier: Tier::Premium,
+    tier: AttributeTier::Premium,
     is_single: true,
     is_idempotent: true,
     // Maintainers; in a group all other callers get 404.
     scope: |_, call| {
-        let scope = Scope::kept_by(call, [MAINTAINER, 0])?;
+        let scope = GroupOrProject::kept_by(call, [MAINTAINER, 0])?;
         let is_hidden = call.is_of_group() && scope.level(call)? < MAINTAINER;
-        refuse_if(is_hidden, Failure::hidden).map(|()| scope)
+        refuse_if(is_hidden, ErrorResponse::hidden).map(|()| scope)
     },
     find: |call| find(call)?.ok_or_else(|| missing_rule(call)),
     complete: |call, rule| {
@@ -23,7 +23,11 @@ const RULES: Collection = Collection {
             let of_group = "Group push rule exists, try updating";
             let text = call.scope.either("Project push rule exists", of_group);
             let is_later = call.service.profile.later_errors;
-            if is_later { Failure::invalid_record(text) } else { Failure::unprocessable(text) }
+            if is_later {
+                ErrorResponse::invalid_record(text)
+            } else {
+                ErrorResponse::unprocessable(text)
+            }
         })
     },
     check_removal: |_, _| Ok(()),
@@ -80,7 +84,7 @@ fn store_sent(rule: &mut Record, call: &Call<'_>) -> Result<()> {
             _ => (params.flag(name)?.into(), Vec::new()),
         };
         let needs_value = row.null == OnNull::Unsaved && matches!(row.kind, ValueKind::Flag);
-        refuse_if(needs_value && value.is_null(), || Failure::not_null(name))?;
+        refuse_if(needs_value && value.is_null(), || ErrorResponse::not_null(name))?;
         faults.into_iter().for_each(|text| complaints.add(name, text));
         rule.set(name, value);
     }
@@ -97,7 +101,7 @@ fn regex_complaints(call: &Call<'_>, longest: usize, regex: &str) -> Vec<String>
 
 /// Copies the rule of the nearest group above to a new project, if there is one.
 pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
-    let is_licensed = call.tier() >= Tier::Premium;
+    let is_licensed = call.tier() >= AttributeTier::Premium;
     for group in ids(&namespace.traversal).rev().filter(|_| is_licensed) {
         if let Some(rule) = RULES.rows.one(call, Holder::Group(group))? {
             let mut copy = Record { settings: rule.settings, ..Record::new(call.now()) };
@@ -112,11 +116,11 @@ fn find(call: &CollectionCall<'_>) -> Result<Option<Record>> {
 }
 
 /// The answer without a rule; a read of a project's is null.
-fn missing_rule(call: &CollectionCall<'_>) -> Failure {
+fn missing_rule(call: &CollectionCall<'_>) -> ErrorResponse {
     match call.scope {
-        Scope::Project(_) if !call.writes => Failure::unsaved(),
-        Scope::Group(_) if call.method != Method::PUT => Failure::hidden(),
-        _ if call.service.profile.later_errors => Failure::not_found("Push rule"),
-        _ => Failure::not_found("Push Rule"),
+        GroupOrProject::Project(_) if !call.writes => ErrorResponse::unsaved(),
+        GroupOrProject::Group(_) if call.method != Method::PUT => ErrorResponse::hidden(),
+        _ if call.service.profile.later_errors => ErrorResponse::not_found("Push rule"),
+        _ => ErrorResponse::not_found("Push Rule"),
     }
 }

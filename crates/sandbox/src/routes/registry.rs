@@ -6,7 +6,7 @@ use matchit::Router;
 use rusqlite::Connection;
 
 use super::prelude::*;
-use super::{COLLECTIONS, Operation, all, find, router};
+use super::{COLLECTIONS, NumberedRoute, all, find, router};
 
 /// The operations of the sandbox's own collections.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
@@ -45,7 +45,7 @@ pub fn serves(path: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Described {
     collections: &'static [Collection],
-    pub(super) table: Router<Vec<Operation>>,
+    pub(super) table: Router<Vec<NumberedRoute>>,
 }
 
 impl Described {

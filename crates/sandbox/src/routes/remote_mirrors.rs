@@ -17,16 +17,20 @@ const MIRRORS: Collection = Collection {
     entry: "mirror_id",
     required: &["url"],
     fields: &[
-        Field { only_new: true, ..Field::new("url", Form::Text) },
-        Field { preset: "false", ..Field::new("enabled", Form::Flag) },
-        Field { preset: "false", ..Field::new(PROTECTED, Form::Flag) },
-        Field::new("keep_divergent_refs", Form::Flag),
-        Field {
+        RowField { only_new: true, ..RowField::new("url", Form::Text) },
+        RowField { preset: "false", ..RowField::new("enabled", Form::Flag) },
+        RowField { preset: "false", ..RowField::new(PROTECTED, Form::Flag) },
+        RowField::new("keep_divergent_refs", Form::Flag),
+        RowField {
             preset: r#""password""#,
             since: Some(Release::new(16, 10)),
-            ..Field::new("auth_method", Form::Word(&["password", "ssh_public_key"]))
+            ..RowField::new("auth_method", Form::Word(&["password", "ssh_public_key"]))
         },
-        Field { tier: Tier::Premium, since: Some(REGEX_SINCE), ..Field::new(REGEX, Form::Text) },
+        RowField {
+            tier: AttributeTier::Premium,
+            since: Some(REGEX_SINCE),
+            ..RowField::new(REGEX, Form::Text)
+        },
     ],
     shows: &[
         ("update_status", r#""none""#),
@@ -43,10 +47,10 @@ const MIRRORS: Collection = Collection {
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/remote_mirrors/{mirror_id}/sync", |call| {
-        refuse_if(!call.is_from(16, 11), Failure::no_route)?;
+        refuse_if(!call.is_from(16, 11), ErrorResponse::no_route)?;
         let mirror =
             CollectionCall { collection: &MIRRORS, scope: &project(call)?, call }.find()?;
-        refuse_if(!mirror.is_set("enabled"), || Failure::refused(DISABLED))?;
+        refuse_if(!mirror.is_set("enabled"), || ErrorResponse::refused(DISABLED))?;
         Ok(Answer::no_content())
     }),
     MIRRORS.route(Method::GET, "/projects/{id}/remote_mirrors/{mirror_id}/public_key", PUBLIC_KEY),
@@ -58,7 +62,7 @@ const DISABLED: &str =
 const PUBLIC_KEY: Verb = Verb::Custom(|call| {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
     let has_key = call.find()?.text("auth_method") == "ssh_public_key" && call.is_from(17, 9);
-    refuse_if(!has_key, Failure::hidden)?;
+    refuse_if(!has_key, ErrorResponse::hidden)?;
     Answer::ok(&json!({ "public_key": key }))
 });
 
@@ -71,13 +75,13 @@ const REGEX: &str = "mirror_branch_regex";
 const REGEX_SINCE: Release = Release::new(16, 2);
 
 /// The project. A caller without the right gets 401 here, not 403.
-fn project(call: &Call<'_>) -> Result<Scope> {
+fn project(call: &Call<'_>) -> Result<GroupOrProject> {
     let project = call.project_as(0)?;
-    refuse_if(call.level_in(&project)? < MAINTAINER, Failure::unauthorized)?;
+    refuse_if(call.level_in(&project)? < MAINTAINER, ErrorResponse::unauthorized)?;
     if call.writes {
         call.check_writable(&project)?;
     }
-    Ok(Scope::Project(Box::new(project)))
+    Ok(GroupOrProject::Project(Box::new(project)))
 }
 
 fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
@@ -104,8 +108,8 @@ pub(super) fn mask_credentials(text: &str) -> String {
 /// Refuses a URL that cannot be called, in the name of a field.
 pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
     match urls::refused(url, &SCHEMES, instance::reach(call)?) {
-        _ if url.is_empty() => Err(Failure::model(field, "can't be blank")),
-        Some(why) => Err(Failure::model(field, why)),
+        _ if url.is_empty() => Err(ErrorResponse::model(field, "can't be blank")),
+        Some(why) => Err(ErrorResponse::model(field, why)),
         None => Ok(()),
     }
 }
@@ -117,10 +121,13 @@ fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     for name in ["enabled", PROTECTED] {
         mirror.set(name, mirror.is_set(name));
     }
-    if call.params.has(REGEX) && call.release() >= REGEX_SINCE && call.tier() >= Tier::Premium {
+    if call.params.has(REGEX)
+        && call.release() >= REGEX_SINCE
+        && call.tier() >= AttributeTier::Premium
+    {
         call.params.exclude([PROTECTED, REGEX])?;
         if let Some(refusal) = re2::refusal(mirror.text(REGEX)) {
-            return Err(Failure::model(REGEX, refusal));
+            return Err(ErrorResponse::model(REGEX, refusal));
         }
         if !mirror.text(REGEX).is_empty() {
             mirror.set(PROTECTED, false);

@@ -30,7 +30,7 @@ pub(super) fn repository_of<'a>(call: &'a Call<'_>, project: &Project) -> Reposi
 /// one.
 pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
     let project = call.project()?;
-    refuse_if(!call.may_use(&project, "repository_access_level")?, Failure::forbidden)?;
+    refuse_if(!call.may_use(&project, "repository_access_level")?, ErrorResponse::forbidden)?;
     Ok(project)
 }
 
@@ -63,7 +63,7 @@ pub(super) fn create_contents(
     }
     let branch = default_branch(call, project)?;
     let text = format!("# {}\n", project.name);
-    let file = FileEdit { path: "README.md", content: Some((text.as_bytes(), false)) };
+    let file = CommitAction { path: "README.md", content: Some((text.as_bytes(), false)) };
     let files = &[file][..usize::from(readme)];
     Ok(repository.commit(&branch, new_commit(call, INITIAL), files)?)
 }
@@ -100,7 +100,10 @@ pub(super) fn change_head(
     if branch == former || repository_of(call, project).find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
-    Err(Failure::model("base", format!("Could not change HEAD: branch '{branch}' does not exist")))
+    Err(ErrorResponse::model(
+        "base",
+        format!("Could not change HEAD: branch '{branch}' does not exist"),
+    ))
 }
 
 /// The name of the default branch; an empty project has one too.
@@ -112,12 +115,17 @@ pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<Strin
 
 /// True if the caller may push to a branch.
 pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
-    may_act(call, project, branch, &[Action::Push])
+    may_act(call, project, branch, &[ProtectedAction::Push])
 }
 
 /// True if the caller may do one of these things with a branch: on a protected one by a grant,
 /// otherwise as a developer.
-fn may_act(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
+fn may_act(
+    call: &Call<'_>,
+    project: &Project,
+    branch: &str,
+    actions: &[ProtectedAction],
+) -> Result<bool> {
     let covering = Protection::covering(call, project, branch)?;
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
@@ -163,7 +171,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
     let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
-    let pattern = pattern.map_err(|_| Failure::invalid("regex"))?;
+    let pattern = pattern.map_err(|_| ErrorResponse::invalid("regex"))?;
     let mut branches = repository_of(call, &project).all(BRANCHES)?;
     branches.retain(|branch| {
         is_found(&branch.name, &search)
@@ -194,11 +202,13 @@ fn requested_branch(call: &Call<'_>, project: &Project) -> Result<GitRef> {
 }
 
 fn find_branch(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
-    repository_of(call, project).find(BRANCHES, name)?.ok_or_else(|| Failure::not_found("Branch"))
+    repository_of(call, project)
+        .find(BRANCHES, name)?
+        .ok_or_else(|| ErrorResponse::not_found("Branch"))
 }
 
 fn find_tag(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
-    repository_of(call, project).find(TAGS, name)?.ok_or_else(|| Failure::not_found("Tag"))
+    repository_of(call, project).find(TAGS, name)?.ok_or_else(|| ErrorResponse::not_found("Tag"))
 }
 
 /// Refuses to remove a protected branch or tag for callers who are no maintainers.
@@ -210,7 +220,7 @@ fn check_removable(
 ) -> Result<()> {
     refuse_if(is_protected && call.level_in(project)? < MAINTAINER, || {
         let plural = if noun == "tag" { "tags" } else { "branches" };
-        Failure::refused(format!(
+        ErrorResponse::refused(format!(
             "You are not allowed to delete protected {plural} from this project. \
              Only a project maintainer or owner can delete a protected {noun}."
         ))
@@ -222,16 +232,16 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["branch", "ref"])?;
     let name = call.params.text("branch")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
-    refuse_if(!is_ref_name(&name), || Failure::refused("Branch name is invalid"))?;
+    refuse_if(!is_ref_name(&name), || ErrorResponse::refused("Branch name is invalid"))?;
     let repository = repository_of(call, &project);
     refuse_if(repository.find(BRANCHES, &name)?.is_some(), || {
-        Failure::refused("Branch already exists")
+        ErrorResponse::refused("Branch already exists")
     })?;
     let Some(commit) = repository.resolve(&reference)? else {
-        return Err(Failure::refused(format!("Invalid reference name: {reference}")));
+        return Err(ErrorResponse::refused(format!("Invalid reference name: {reference}")));
     };
-    if !may_act(call, &project, &name, &[Action::Push, Action::Merge])? {
-        return Err(Failure::refused(format!(
+    if !may_act(call, &project, &name, &[ProtectedAction::Push, ProtectedAction::Merge])? {
+        return Err(ErrorResponse::refused(format!(
             "You are not allowed to create protected branches on this project. '{name}' is protected"
         )));
     }
@@ -244,7 +254,10 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let branch = requested_branch(call, &project)?;
     call.check_unmodified(&branch.commit.created_at)?;
     if branch.name == default_branch(call, &project)? {
-        return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch"));
+        return Err(ErrorResponse::message(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "Cannot remove HEAD branch",
+        ));
     }
     let is_protected = !Protection::covering(call, &project, &branch.name)?.is_empty();
     check_removable(call, &project, is_protected, "branch")?;
@@ -265,9 +278,10 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         updated_at: call.now().to_owned(),
         ..Protection::default()
     });
-    for (action, flag) in
-        [(Action::Push, "developers_can_push"), (Action::Merge, "developers_can_merge")]
-    {
+    for (action, flag) in [
+        (ProtectedAction::Push, "developers_can_push"),
+        (ProtectedAction::Merge, "developers_can_merge"),
+    ] {
         if let Some(developers) = call.params.flag(flag)?.or(preset) {
             let level = if developers { DEVELOPER } else { MAINTAINER };
             protection.grants.retain(|grant| grant.action != action);
@@ -330,18 +344,20 @@ fn create_tag(call: &Call<'_>) -> Result<Answer> {
     let name = call.params.text("tag_name")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
     let message = call.params.text("message")?.unwrap_or_default();
-    refuse_if(!is_ref_name(&name), || Failure::refused("Tag name invalid"))?;
+    refuse_if(!is_ref_name(&name), || ErrorResponse::refused("Tag name invalid"))?;
     let repository = repository_of(call, &project);
     refuse_if(repository.find(TAGS, &name)?.is_some(), || {
-        Failure::refused(format!("Tag {name} already exists"))
+        ErrorResponse::refused(format!("Tag {name} already exists"))
     })?;
     let Some(commit) = repository.resolve(&reference)? else {
-        return Err(Failure::refused(format!("Target {reference} is invalid")));
+        return Err(ErrorResponse::refused(format!("Target {reference} is invalid")));
     };
     let protections = covering(call, project.id, &name)?;
     if !protections.is_empty() && !grants::is_granted(call, &project, protections.iter().flatten())?
     {
-        return Err(Failure::refused("You are not allowed to create this tag as it is protected."));
+        return Err(ErrorResponse::refused(
+            "You are not allowed to create this tag as it is protected.",
+        ));
     }
     repository.add_tag(&name, &message, &commit.id, call.now())?;
     Answer::created(&tag_json(call, &project, &find_tag(call, &project, &name)?)?)

@@ -2,7 +2,7 @@
 //! A [`Collection`] describes the differences.
 //!
 //! The sandbox's own collections are its reading of the service. A caller may describe others
-//! ([`Config::collections`](crate::Config::collections)), of which the sandbox knows nothing else.
+//! ([`SandboxConfig::collections`](crate::SandboxConfig::collections)), of which the sandbox knows nothing else.
 //!
 //! To add one, define a constant in [`collections`](super::collections) and add it to the list there.
 
@@ -26,7 +26,7 @@ pub struct Collection {
     /// The level needed to write.
     pub writes: i64,
     /// The lowest licence with this collection.
-    pub tier: Tier,
+    pub tier: AttributeTier,
     /// The first release with this collection.
     pub since: Option<Release>,
     /// The fields that a create needs.
@@ -34,7 +34,7 @@ pub struct Collection {
     /// The fields whose values must be unique.
     pub unique: &'static [&'static str],
     /// The fields.
-    pub fields: &'static [Field],
+    pub fields: &'static [RowField],
     /// For a collection below the entries of another one: the path parameter for the id of the parent.
     pub below: &'static str,
     /// The field of the parent that contains the list, if there is no list request.
@@ -68,7 +68,7 @@ pub struct Collection {
     /// Sets of settings of the project: while all of one set are `disabled`, everything is 403.
     pub(super) closed_by: &'static [&'static [&'static str]],
     /// The project or group, for callers who may do this.
-    pub(super) scope: fn(&Self, &Call<'_>) -> Result<Scope>,
+    pub(super) scope: fn(&Self, &Call<'_>) -> Result<GroupOrProject>,
     /// Fields by which a list can be filtered.
     pub(super) filters: &'static [&'static str],
     /// Entries of other places shown here, each with `inherited`.
@@ -83,11 +83,11 @@ pub struct Collection {
     /// The place's own row that the call names.
     pub(super) find: fn(&CollectionCall<'_>) -> Result<Record>,
     /// The answer about an entry that does not exist.
-    pub(super) not_found: fn() -> Failure,
+    pub(super) not_found: fn() -> ErrorResponse,
     pub(super) json: fn(&CollectionCall<'_>, &Record) -> Result<Value>,
 }
 
-type Limit = (&'static str, [i64; 2], fn(String) -> Failure);
+type Limit = (&'static str, [i64; 2], fn(String) -> ErrorResponse);
 
 /// Marks a row that belongs to another place.
 pub(super) const INHERITED: &str = "inherited";
@@ -108,7 +108,7 @@ impl Collection {
             key: "id",
             reads: REPORTER,
             writes: MAINTAINER,
-            tier: Tier::Free,
+            tier: AttributeTier::Free,
             since: None,
             required: &[],
             unique: &[],
@@ -131,7 +131,7 @@ impl Collection {
             closed_by: &[],
             scope: |collection, call| {
                 let level = if call.writes { collection.writes } else { collection.reads };
-                Scope::kept_by(call, [level; 2])
+                GroupOrProject::kept_by(call, [level; 2])
             },
             filters: &[],
             inherited: |_| Ok(Vec::new()),
@@ -139,7 +139,7 @@ impl Collection {
             filter: |_, _| Ok(()),
             check_removal: |call, row| call.check_unmodified(&row.updated_at),
             find: |call| call.select(call.stored()?),
-            not_found: Failure::no_record,
+            not_found: ErrorResponse::no_record,
             json: |call, row| call.with_names(row),
         }
     }
@@ -176,18 +176,18 @@ impl Collection {
     }
 
     pub(super) fn answer(&self, verb: Verb, call: &Call<'_>) -> Result<Answer> {
-        refuse_if(self.since.is_some_and(|since| call.release() < since), Failure::no_route)?;
+        refuse_if(self.since.is_some_and(|since| call.release() < since), ErrorResponse::no_route)?;
         let call = CollectionCall { collection: self, scope: &self.scope(call)?, call };
         call.check_parent()?;
         call.answer(verb)
     }
 
     /// The project or group, for callers who may do this.
-    pub(super) fn scope(&self, call: &Call<'_>) -> Result<Scope> {
+    pub(super) fn scope(&self, call: &Call<'_>) -> Result<GroupOrProject> {
         let scope = (self.scope)(self, call)?;
-        if let Scope::Project(project) = &scope {
+        if let GroupOrProject::Project(project) = &scope {
             let is_closed = any(self.closed_by, |set| call.are_off(project, set))?;
-            refuse_if(is_closed, Failure::forbidden)?;
+            refuse_if(is_closed, ErrorResponse::forbidden)?;
         }
         call.require_tier(self.tier).map(|()| scope)
     }
@@ -199,7 +199,7 @@ impl Collection {
     }
 
     /// The field in the path of an entry.
-    pub(crate) fn key_field(&self) -> Option<&Field> {
+    pub(crate) fn key_field(&self) -> Option<&RowField> {
         self.fields.iter().find(|field| match field.form {
             Form::Named(_) => field.name == self.key,
             _ => field.shown == self.key,
@@ -211,7 +211,7 @@ impl Collection {
 #[derive(Clone, Copy)]
 pub(crate) struct CollectionCall<'a> {
     pub(super) collection: &'a Collection,
-    pub(super) scope: &'a Scope,
+    pub(super) scope: &'a GroupOrProject,
     pub(super) call: &'a Call<'a>,
 }
 
@@ -227,8 +227,8 @@ impl<'a> CollectionCall<'a> {
     /// The project; a collection of groups has none.
     pub(super) fn project(&self) -> Result<&'a Project> {
         match self.scope {
-            Scope::Project(project) => Ok(project),
-            Scope::Group(_) => Err(Failure::no_record()),
+            GroupOrProject::Project(project) => Ok(project),
+            GroupOrProject::Group(_) => Err(ErrorResponse::no_record()),
         }
     }
 
@@ -302,10 +302,10 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// True if removing an entry that does not exist succeeds.
-    fn may_be_absent(&self, failure: &Failure) -> bool {
+    fn may_be_absent(&self, failure: &ErrorResponse) -> bool {
         self.collection.is_idempotent
             && failure.status == StatusCode::NOT_FOUND
-            && matches!(self.scope, Scope::Project(_))
+            && matches!(self.scope, GroupOrProject::Project(_))
             && self.service.profile.absent_delete == AbsentDelete::NoContent
     }
 
@@ -316,7 +316,11 @@ impl<'a> CollectionCall<'a> {
             return Ok(());
         };
         let id = self.segment_id(self.collection.below)?;
-        parent.rows.find(self, self.scope.holder(), id)?.map(drop).ok_or_else(Failure::no_record)
+        parent
+            .rows
+            .find(self, self.scope.holder(), id)?
+            .map(drop)
+            .ok_or_else(ErrorResponse::no_record)
     }
 
     /// The place's own rows; for a collection with parents, those of the parent in the path.
@@ -334,7 +338,7 @@ impl<'a> CollectionCall<'a> {
     /// True if the object exists that identifies a row, if one does. Without it the row is gone.
     pub(super) fn target_exists(&self, row: &Record) -> Result<bool> {
         Ok(match self.collection.key_field() {
-            Some(Field { form: Form::Named(kind), name, .. }) => {
+            Some(RowField { form: Form::Named(kind), name, .. }) => {
                 !kind.shown(self, &row.value(name))?.is_null()
             }
             _ => true,
@@ -460,7 +464,7 @@ impl<'a> CollectionCall<'a> {
         for name in self.collection.unique {
             twins.retain(|other| other.settings.get(*name) == row.settings.get(*name));
         }
-        refuse_if(!twins.is_empty(), || Failure::model(first_field, "has already been taken"))
+        refuse_if(!twins.is_empty(), || ErrorResponse::model(first_field, "has already been taken"))
     }
 }
 

@@ -121,15 +121,17 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require(&["runner_id"])?;
     let id = call.params.integer("runner_id")?.unwrap_or_default();
-    let runner = Runner::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Runner"))?;
-    refuse_if(runner.group_id.is_some(), || Failure::denied("Runner is a group runner"))?;
+    let runner = Runner::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
+    refuse_if(runner.group_id.is_some(), || ErrorResponse::denied("Runner is a group runner"))?;
     refuse_if(runner.runner_type == TYPES[0], || {
-        Failure::error(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
+        ErrorResponse::error(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
     })?;
-    refuse_if(runner.locked && !call.is_administrator(), || Failure::denied("Runner is locked"))?;
-    refuse_if(!call.is_administrator() && !runner.is_managed(call)?, Failure::forbidden)?;
+    refuse_if(runner.locked && !call.is_administrator(), || {
+        ErrorResponse::denied("Runner is locked")
+    })?;
+    refuse_if(!call.is_administrator() && !runner.is_managed(call)?, ErrorResponse::forbidden)?;
     refuse_if(runner.projects(call)?.contains(&project), || {
-        Failure::refused(
+        ErrorResponse::refused(
             "Validation failed: Runner projects runner has already been taken - runner_error",
         )
     })?;
@@ -143,11 +145,11 @@ fn unassign(call: &Call<'_>) -> Result<Answer> {
     let projects = runner.as_ref().map(|runner| runner.projects(call)).transpose()?;
     let projects = projects.unwrap_or_default();
     let runner = runner.filter(|_| projects.contains(&project));
-    let runner = runner.ok_or_else(|| Failure::not_found("Runner"))?;
+    let runner = runner.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
     refuse_if(projects.first() == Some(&project), || {
         let words =
             "You cannot unassign a runner from the owner project. Delete the runner instead";
-        Failure::denied(words)
+        ErrorResponse::denied(words)
     })?;
     let sql = "DELETE FROM runner_projects WHERE runner_id = ?1 AND project_id = ?2";
     call.run(sql, [runner.id, project])?;

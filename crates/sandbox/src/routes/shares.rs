@@ -77,7 +77,7 @@ impl Invitation {
         let (column, id) = holder.key();
         let is_of_group = matches!(holder, Holder::Group(_));
         let since = if is_of_group { OF_GROUPS_SINCE } else { OF_PROJECTS_SINCE };
-        self.role = member_roles::role_id(call, since, Some(self.level), Failure::conflict)?;
+        self.role = member_roles::role_id(call, since, Some(self.level), ErrorResponse::conflict)?;
         // An expired invitation still has its row.
         let ended = format!(
             "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at < ?3"
@@ -92,8 +92,8 @@ impl Invitation {
 }
 
 /// The refusal of an impossible invitation, for any reason.
-fn refused() -> Failure {
-    Failure::message(StatusCode::NOT_FOUND, "Not Found")
+fn refused() -> ErrorResponse {
+    ErrorResponse::message(StatusCode::NOT_FOUND, "Not Found")
 }
 
 /// True if the root of a hierarchy allows `invited`: it can allow only its own groups.
@@ -111,20 +111,20 @@ fn share(call: &Call<'_>) -> Result<Answer> {
     let mut invitation = Invitation::of(call)?;
     let namespace = &project.namespace;
     let is_locked = namespace.is_group() && group_settings::is_share_locked(call, namespace.id)?;
-    refuse_if(is_locked, || Failure::refused("The project sharing with group is disabled"))?;
+    refuse_if(is_locked, || ErrorResponse::refused("The project sharing with group is disabled"))?;
     let invited = Namespace::by_id(call.db, invitation.group)?
         .filter(Namespace::is_group)
         .ok_or_else(refused)?;
     refuse_if(!call.sees_group(&invited)? || !allows(call, namespace, &invited)?, refused)?;
-    refuse_if(invitation.level > call.level_in(&project)?, Failure::forbidden)?;
+    refuse_if(invitation.level > call.level_in(&project)?, ErrorResponse::forbidden)?;
     refuse_if(ids(&namespace.traversal).any(|above| above == invited.id), || {
-        Failure::conflict(
+        ErrorResponse::conflict(
             "Project cannot be shared with the group it is in or one of its ancestors.",
         )
     })?;
     let id = invitation
         .store(call, Holder::Project(project.id))?
-        .ok_or_else(|| Failure::conflict("Project already shared with this group"))?;
+        .ok_or_else(|| ErrorResponse::conflict("Project already shared with this group"))?;
     let mut body = json!({
         "id": id,
         "project_id": project.id,
@@ -140,15 +140,15 @@ fn share(call: &Call<'_>) -> Result<Answer> {
 /// Only owners may end the invitation of a group as an owner. A caller who may not end an invitation
 /// to a group gets the answer of a success, but it stays.
 fn unshare(call: &Call<'_>) -> Result<Answer> {
-    let scope = Scope::of(call, [MAINTAINER, 0])?;
+    let scope = GroupOrProject::of(call, [MAINTAINER, 0])?;
     let (column, id) = scope.holder().key();
     let invited = call.segment_id("group_id")?;
     let rest = format!("FROM shares WHERE {column} = ?1 AND invited_id = ?2");
     let sql = format!("SELECT access_level {rest} AND (expires_at IS NULL OR expires_at >= ?3)");
     let level: Option<i64> = call.maybe(&sql, params![id, invited, call.today()])?;
-    let level = level.ok_or_else(|| Failure::not_found("Group Link"))?;
+    let level = level.ok_or_else(|| ErrorResponse::not_found("Group Link"))?;
     let caller_level = scope.level(call)?;
-    refuse_if(scope.either(level > caller_level, false), Failure::forbidden)?;
+    refuse_if(scope.either(level > caller_level, false), ErrorResponse::forbidden)?;
     if scope.either(true, caller_level >= OWNER) {
         call.run(&format!("DELETE {rest}"), [id, invited])?;
     }
@@ -162,7 +162,9 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     let invited = call.visible_group(&invitation.group.to_string())?;
     refuse_if(call.level_in_group(&group)? < OWNER || !allows(call, &group, &invited)?, refused)?;
     let text = "Shared group The group has already been shared with this group";
-    invitation.store(call, Holder::Group(group.id))?.ok_or_else(|| Failure::conflict(text))?;
+    invitation
+        .store(call, Holder::Group(group.id))?
+        .ok_or_else(|| ErrorResponse::conflict(text))?;
     Answer::created(&groups::plain_json(call, &group)?)
 }
 
@@ -170,8 +172,10 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
 fn import_members(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
-    refuse_if(call.level_in(&source)? < MAINTAINER, || Failure::forbidden_because("Project"))?;
-    refuse_if(source.id == project.id, || Failure::invalid_record("Import failed"))?;
+    refuse_if(call.level_in(&source)? < MAINTAINER, || {
+        ErrorResponse::forbidden_because("Project")
+    })?;
+    refuse_if(source.id == project.id, || ErrorResponse::invalid_record("Import failed"))?;
     let sql = "INSERT INTO members (project_id, user_id, access_level, expires_at, created_at, created_by)
          SELECT ?1, m.user_id, min(m.access_level, ?3), m.expires_at, ?4, ?5
          FROM members m JOIN users u ON u.id = m.user_id WHERE m.project_id = ?2 AND u.bot = 0
@@ -195,7 +199,7 @@ fn find(call: &Call<'_>, select: &str, id: i64) -> Result<Vec<i64>> {
 }
 
 fn list_inviting(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(17, 2), Failure::no_route)?;
+    refuse_if(!call.is_from(17, 2), ErrorResponse::no_route)?;
     let group = call.group()?;
     let select = "SELECT group_id FROM shares WHERE invited_id = ?1 AND group_id IS NOT NULL";
     groups::list_among(call, &find(call, select, group.id)?)
@@ -204,8 +208,8 @@ fn list_inviting(call: &Call<'_>) -> Result<Answer> {
 /// The groups invited to a project or group: directly, to the groups above, or both, depending on the
 /// call.
 fn list_invited(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(17, 4), Failure::no_route)?;
-    let scope = Scope::seen(call)?;
+    refuse_if(!call.is_from(17, 4), ErrorResponse::no_route)?;
+    let scope = GroupOrProject::seen(call)?;
     let relations = call.params.words_of("relation", &["direct", "inherited"])?.unwrap_or_default();
     let has_relation =
         |word: &str| relations.is_empty() || relations.iter().any(|other| other == word);
@@ -217,15 +221,15 @@ fn list_invited(call: &Call<'_>) -> Result<Answer> {
         invited_ids.extend(invited(call, Holder::Group(group_id))?);
     }
     match scope {
-        Scope::Group(_) => groups::list_among(call, &invited_ids),
-        Scope::Project(_) => {
+        GroupOrProject::Group(_) => groups::list_among(call, &invited_ids),
+        GroupOrProject::Project(_) => {
             actions::list_locations(call, 0, |group| invited_ids.contains(&group.id))
         }
     }
 }
 
 fn list_invitable(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(call.release() < OBSERVED, Failure::no_route)?;
+    refuse_if(call.release() < OBSERVED, ErrorResponse::no_route)?;
     let project = call.project_as(MAINTAINER)?;
     let mut excluded_ids = invited(call, Holder::Project(project.id))?;
     excluded_ids.extend(ids(&project.namespace.traversal));

@@ -11,7 +11,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/metadata", version),
     get("/license", license),
     post("/license", |call| {
-        call.administrator().and(Err(Failure::bad_request("The license key is invalid.")))
+        call.administrator().and(Err(ErrorResponse::bad_request("The license key is invalid.")))
     }),
     get("/namespaces", namespaces),
     get("/namespaces/{id}", namespace),
@@ -35,7 +35,7 @@ pub(super) const PAGES: &[Route] = &[
 fn version(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let release = call.release();
-    let is_free = call.tier() == Tier::Free;
+    let is_free = call.tier() == AttributeTier::Free;
     let mut kas = json!({ "enabled": false, "externalUrl": null, "version": null });
     set_if(&mut kas, call.is_from(17, 6), "externalK8sProxyUrl", Value::Null);
     Answer::ok(&json!({
@@ -49,7 +49,7 @@ fn version(call: &Call<'_>) -> Result<Answer> {
 fn license(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     match call.tier() {
-        Tier::Free => Answer::ok(&Value::Null),
+        AttributeTier::Free => Answer::ok(&Value::Null),
         tier => Answer::ok(&json!({
             "id": 1, "plan": tier, "expired": false, "expires_at": null, "user_limit": 0, "active_users": 0, "overage": 0,
         })),
@@ -78,7 +78,7 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
 /// A namespace as in lists; from 18.9 on with numbers that its owners see.
 fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let mut body = namespace.brief(&call.base);
-    if call.release() < OBSERVED || call.tier() < Tier::Premium {
+    if call.release() < OBSERVED || call.tier() < AttributeTier::Premium {
         return Ok(body);
     }
     let owns = call.level_in_group(namespace)? >= OWNER;
@@ -119,7 +119,7 @@ fn namespace(call: &Call<'_>) -> Result<Answer> {
         Some(namespace) if call.level_in_group(&namespace)? > 0 => {
             Answer::ok(&namespace_json(call, &namespace)?)
         }
-        _ => Err(Failure::not_found("Namespace")),
+        _ => Err(ErrorResponse::not_found("Namespace")),
     }
 }
 

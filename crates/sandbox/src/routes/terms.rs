@@ -20,13 +20,13 @@ impl Terms {
     }
 
     /// The level and the expiry in a call, if the caller may grant them.
-    pub(super) fn sent(call: &Call<'_>, scope: &Scope) -> Result<Self> {
+    pub(super) fn sent(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
         let level = requested_level(call, scope)?;
         Ok(Self { expires_at: requested_expiry(call)?.flatten(), ..Self::level(level) })
     }
 
     /// The same with the role.
-    pub(super) fn with_role(call: &Call<'_>, scope: &Scope) -> Result<Self> {
+    pub(super) fn with_role(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
         let terms = Self::sent(call, scope)?;
         Ok(Self { role: member_roles::new_role(call, ROLES_SINCE)?, ..terms })
     }
@@ -53,29 +53,29 @@ pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
 }
 
 /// The requested level, if the caller may grant it.
-pub(super) fn requested_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
+pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result<i64> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
-    let is_below = matches!(scope, Scope::Group(group) if group.parent_id.is_some());
+    let is_below = matches!(scope, GroupOrProject::Group(group) if group.parent_id.is_some());
     let mut faults = vec!["is not included in the list"];
     if level == MINIMAL && is_below {
         faults.push("supported on top level groups only");
     } else if valid_level(call, level, scope.either(false, true)) {
         faults.clear();
     }
-    refuse_if(!faults.is_empty(), || Failure::models("access_level", &faults))?;
+    refuse_if(!faults.is_empty(), || ErrorResponse::models("access_level", &faults))?;
     let caller_level = scope.level(call)?;
     let maintainer_may = call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
     let grants_owner = scope.either(maintainer_may, false);
     // Planners are outside the order of roles: only owners grant that one.
     let is_above =
         level > caller_level && !grants_owner || level == PLANNER && caller_level < OWNER;
-    refuse_if(is_above, Failure::forbidden).map(|()| level)
+    refuse_if(is_above, ErrorResponse::forbidden).map(|()| level)
 }
 
 /// The requested expiry: whether it was sent, and the day.
 pub(super) fn requested_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
     let date = call.params.date("expires_at")?;
     let is_past = matches!(date, Some(Some(day)) if day < clock::day(call.time));
-    refuse_if(is_past, || Failure::model("expires_at", "cannot be a date in the past"))?;
+    refuse_if(is_past, || ErrorResponse::model("expires_at", "cannot be a date in the past"))?;
     Ok(date.map(|day| day.map(|day| day.to_string())))
 }

@@ -23,7 +23,7 @@ const SCOPES: &str = "admin_mode ai_features api create_runner k8s_proxy manage_
     read_registry write_registry sudo";
 
 /// The use of tokens is not recorded; only the one of this call was used.
-pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
+pub(super) fn json(call: &Call<'_>, token: &PresentedToken) -> Value {
     let used = call.token.as_ref().is_some_and(|used| used.id == token.id);
     let mut body =
         token.members("id name revoked created_at scopes user_id last_used_at active expires_at");
@@ -35,7 +35,7 @@ pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
 }
 
 /// A user's token in lists; those of bots have no addresses.
-fn full_json(call: &Call<'_>, token: &Token) -> Value {
+fn full_json(call: &Call<'_>, token: &PresentedToken) -> Value {
     let mut body = json(call, token);
     if call.release() >= OBSERVED {
         let used = !body["last_used_at"].is_null();
@@ -44,7 +44,7 @@ fn full_json(call: &Call<'_>, token: &Token) -> Value {
     body
 }
 
-fn is_active(call: &Call<'_>, token: &Token) -> bool {
+fn is_active(call: &Call<'_>, token: &PresentedToken) -> bool {
     !token.revoked && token.expires_at.as_deref().is_none_or(|day| day > call.today())
 }
 
@@ -59,12 +59,13 @@ pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
     let name = call.params.text("name")?.unwrap_or_default();
     let allowed_scopes: Vec<&str> = SCOPES.split(' ').collect();
     let scopes = call.params.words_of("scopes", &allowed_scopes)?.unwrap_or_default();
-    refuse_if(scopes.is_empty(), || Failure::invalid_record("Scopes can't be blank"))?;
+    refuse_if(scopes.is_empty(), || ErrorResponse::invalid_record("Scopes can't be blank"))?;
     let expires_at = call.params.day("expires_at")?;
     let secret = format!("sandbox-{}", call.random_hex());
     let (scopes, end) = (scopes.join(","), expires_at.as_deref());
     let id = access::add_token(call.db, user, &secret, &name, &scopes, end, call.now())?;
-    let mut body = json(call, &Token::by_id(call.db, id)?.ok_or_else(Failure::no_record)?);
+    let mut body =
+        json(call, &PresentedToken::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?);
     body["token"] = secret.into();
     Ok(body)
 }
@@ -77,7 +78,7 @@ fn listed_owner(call: &Call<'_>) -> Result<Option<i64>> {
     }
     let caller = call.user()?;
     match call.params.integer("user_id")? {
-        Some(user) if user != caller.id && !caller.admin => Err(Failure::unauthorized()),
+        Some(user) if user != caller.id && !caller.admin => Err(ErrorResponse::unauthorized()),
         None if !caller.admin => Ok(Some(caller.id)),
         user => Ok(user),
     }
@@ -88,7 +89,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let user = listed_owner(call)?;
     let state = call.params.one_of("state", &["all", "active", "inactive"])?.unwrap_or_default();
     let clauses = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
-    let mut tokens = Token::list(call.db, clauses, [user])?;
+    let mut tokens = PresentedToken::list(call.db, clauses, [user])?;
     tokens.retain(|token| match state.as_str() {
         "active" => is_active(call, token),
         "inactive" => !is_active(call, token),
@@ -99,20 +100,20 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 
 /// The token of `:id`, which may be `self`. Tokens of others are 401 except for administrators, who
 /// alone may use the paths below a user.
-fn find_token(call: &Call<'_>) -> Result<Token> {
+fn find_token(call: &Call<'_>) -> Result<PresentedToken> {
     let below_user = !call.segment("user_id").is_empty();
     let caller = if below_user { call.administrator()? } else { call.user()? };
     let id = match (call.segment("id"), &call.token) {
         ("self", Some(token)) => token.id,
         _ => call.segment_id("id")?,
     };
-    match Token::by_id(call.db, id)? {
+    match PresentedToken::by_id(call.db, id)? {
         Some(token) if below_user && token.user_id != call.segment_id("user_id")? => {
-            Err(Failure::no_record())
+            Err(ErrorResponse::no_record())
         }
         Some(token) if caller.admin || token.user_id == caller.id => Ok(token),
-        None if caller.admin => Err(Failure::no_record()),
-        _ => Err(Failure::unauthorized()),
+        None if caller.admin => Err(ErrorResponse::no_record()),
+        _ => Err(ErrorResponse::unauthorized()),
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn check(call: &Call<'_>, user: &RequestedUser, former: Option<&User>
         let sql =
             format!("SELECT EXISTS (SELECT 1 FROM users WHERE {column} = ?1 AND id IS NOT ?2)");
         let is_taken = call.one(&sql, params![value, stored_id])?;
-        refuse_if(is_taken, || Failure::conflict(&format!("{name} has already been taken")))?;
+        refuse_if(is_taken, || ErrorResponse::conflict(&format!("{name} has already been taken")))?;
     }
     let mut faults = Complaints::default();
     for field in ["namespace.name", "name"] {

@@ -1,6 +1,6 @@
 //! Users: operations that clients need in addition to those of the reference.
 
-use super::conditions::Conditions;
+use super::conditions::SqlConditions;
 use super::prelude::*;
 use super::user_rules::{self, RequestedUser};
 use super::{avatars, custom_attributes, group_moves, identities, instance};
@@ -62,9 +62,9 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
         "note": stored_fact(call, user, "note")?,
         "created_by": created_by.map(|by| by.brief(call)),
     });
-    if call.tier() >= Tier::Premium {
+    if call.tier() >= AttributeTier::Premium {
         // Guests take no seat in the highest tier.
-        let min_level = if call.tier() >= Tier::Ultimate { GUEST } else { -1 };
+        let min_level = if call.tier() >= AttributeTier::Ultimate { GUEST } else { -1 };
         let seat =
             user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > min_level;
         body["using_license_seat"] = seat.into();
@@ -99,7 +99,7 @@ const AUDITOR: &str = "auditor";
 
 /// The fields in a call for a new or a stored user, after their checks.
 fn requested_fields(call: &Call<'_>, stored_user: Option<&User>) -> Result<RequestedUser> {
-    let auditor = call.params.flag(AUDITOR)?.filter(|_| call.tier() >= Tier::Premium);
+    let auditor = call.params.flag(AUDITOR)?.filter(|_| call.tier() >= AttributeTier::Premium);
     let auditor = match stored_user {
         Some(user) if auditor.is_none() => Some(stored_fact(call, user, AUDITOR)? == true),
         _ => auditor,
@@ -214,16 +214,16 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The filters in a call for users. Some have an effect only for administrators.
-fn filters(call: &Call<'_>) -> Result<Conditions> {
+fn filters(call: &Call<'_>) -> Result<SqlConditions> {
     let (params, sees_all) = (&call.params, call.is_administrator());
-    let mut conditions = Conditions::default();
+    let mut conditions = SqlConditions::default();
     let username = params.text("username")?;
     if call.caller.is_none() && username.as_deref().is_none_or(str::is_empty) {
-        return Err(Failure::forbidden_because("Not authorized to access /api/v4/users"));
+        return Err(ErrorResponse::forbidden_because("Not authorized to access /api/v4/users"));
     }
     conditions.on("u.username = :username", ":username", username);
     if let Some([provider, name]) = identities::sent_identity(call)? {
-        refuse_if(!sees_all, Failure::forbidden)?;
+        refuse_if(!sees_all, ErrorResponse::forbidden)?;
         let has = "EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
                        WHERE i.value ->> 'provider' = :provider AND i.value ->> 'extern_uid' = :name)";
         conditions.on(has, ":provider", Some(provider));
@@ -243,7 +243,8 @@ fn filters(call: &Call<'_>) -> Result<Conditions> {
     conditions.add_if(blocked, "u.state = 'blocked'");
     conditions.add_if(active && !blocked, "u.state = 'active'");
     conditions.add_if(!sees_all, "u.state NOT IN ('blocked', 'banned')");
-    let time = |name| Ok::<_, Failure>(params.time(name)?.filter(|_| sees_all).map(clock::spell));
+    let time =
+        |name| Ok::<_, ErrorResponse>(params.time(name)?.filter(|_| sees_all).map(clock::spell));
     conditions.on("u.created_at > :after", ":after", time("created_after")?);
     conditions.on("u.created_at < :before", ":before", time("created_before")?);
     custom_attributes::filter(call, &mut conditions, "c.user_id = u.id");
@@ -252,8 +253,8 @@ fn filters(call: &Call<'_>) -> Result<Conditions> {
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let id = call.segment_id("user_id")?;
-    refuse_if(call.caller.is_none(), || Failure::forbidden_because("Not authorized!"))?;
-    let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
+    refuse_if(call.caller.is_none(), || ErrorResponse::forbidden_because("Not authorized!"))?;
+    let user = User::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let sees_more = call.is_administrator() || is_caller && call.release() < OBSERVED;
     if !sees_more {
@@ -311,7 +312,7 @@ fn store_rest(
         OF_USERS.put(call.db, id, AUDITOR, auditor)?;
     }
     avatars::store_sent(call, Holder::User(id), &call.params)?;
-    let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
+    let user = User::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
     full_json(call, &user)
 }
 
@@ -341,13 +342,13 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let caller = call.administrator()?;
     let user = call.named_user()?;
-    refuse_if(user.id == caller.id, || Failure::bad_request("the caller cannot be deleted"))?;
+    refuse_if(user.id == caller.id, || ErrorResponse::bad_request("the caller cannot be deleted"))?;
     let sql = "SELECT EXISTS (SELECT 1 FROM members m WHERE m.user_id = ?1 AND m.access_level = ?2
                    AND m.group_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM members o
                    WHERE o.group_id = m.group_id AND o.access_level = ?2 AND o.user_id <> ?1))";
     let is_sole_owner = !call.params.is_set("hard_delete")? && call.one(sql, [user.id, OWNER])?;
     refuse_if(is_sole_owner, || {
-        Failure::conflict("User cannot be removed while is the sole-owner of a group")
+        ErrorResponse::conflict("User cannot be removed while is the sole-owner of a group")
     })?;
     call.check_unmodified(&user.created_at)?;
     call.run("DELETE FROM users WHERE id = ?1", [user.id])?;
@@ -356,7 +357,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 
 /// The result of an action on a user in a state.
 #[derive(Clone, Copy, Debug)]
-enum Outcome {
+enum UserTransition {
     /// 201 `true`: the user's new state.
     Becomes(&'static str),
     /// 201 with this body: nothing changed.
@@ -366,19 +367,20 @@ enum Outcome {
     /// 403: not possible in this state.
     Impossible,
 }
-use Outcome::{Becomes, Impossible, Refused, Stays};
+use UserTransition::{Becomes, Impossible, Refused, Stays};
 
-const NOT_UNBLOCKED: Outcome =
+const NOT_UNBLOCKED: UserTransition =
     Refused("403 Forbidden - Deactivated users cannot be unblocked by the API");
-const NOT_ACTIVATED: Outcome =
+const NOT_ACTIVATED: UserTransition =
     Refused("Error occurred. A blocked user must be unblocked to be activated");
-const NOT_DEACTIVATED: Outcome = Refused("Error occurred. A blocked user cannot be deactivated");
+const NOT_DEACTIVATED: UserTransition =
+    Refused("Error occurred. A blocked user cannot be deactivated");
 
 /// The states of a user, in the order of the next table.
 const STATES: [&str; 4] = [ACTIVE, BLOCKED, DEACTIVATED, BANNED];
 
 /// The result of each action, by the user's state.
-const ACTS: [(&str, [Outcome; 4]); 6] = [
+const ACTS: [(&str, [UserTransition; 4]); 6] = [
     ("block", [Becomes(BLOCKED), Stays(None), Becomes(BLOCKED), Stays(None)]),
     ("unblock", [Stays(Some(false)), Becomes(ACTIVE), NOT_UNBLOCKED, Becomes(ACTIVE)]),
     ("ban", [Becomes(BANNED), Impossible, Impossible, Impossible]),
@@ -391,17 +393,17 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
     let caller = call.administrator()?;
     let user = call.named_user()?;
     refuse_if(act == "block" && user.id == caller.id, || {
-        Failure::forbidden_because("The API initiating user cannot be blocked by the API")
+        ErrorResponse::forbidden_because("The API initiating user cannot be blocked by the API")
     })?;
     let is_active =
         act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
     let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
-    refuse_if(is_active, || Failure::denied(text))?;
+    refuse_if(is_active, || ErrorResponse::denied(text))?;
     let outcomes = ACTS.iter().find(|(name, _)| *name == act).map_or(&[][..], |(_, of)| of);
     match STATES.iter().zip(outcomes).find(|(state, _)| **state == user.state) {
-        Some((_, Refused(text))) => Err(Failure::denied(*text)),
+        Some((_, Refused(text))) => Err(ErrorResponse::denied(*text)),
         Some((state, Impossible)) => {
-            Err(Failure::denied(format!("You cannot {act} {state} users.")))
+            Err(ErrorResponse::denied(format!("You cannot {act} {state} users.")))
         }
         Some((_, Stays(answer))) => Answer::created(answer),
         Some((_, Becomes(state))) => {

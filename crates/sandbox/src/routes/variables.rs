@@ -9,21 +9,21 @@ pub(super) const COLLECTIONS: &[Collection] =
 
 /// The fields of reference 1, 2.2, and `description` (from release 16.2 on). There also is `hidden`:
 /// whether no answer contains the value (from release 17.4 on).
-const FIELDS: [Field; 8] = [
-    Field { preset: r#""env_var""#, ..Field::new(TYPE, Form::Word(&["env_var", "file"])) },
-    Field { only_new: true, trims: true, ..Field::new("key", Form::Text) },
-    Field::new("value", Form::Text),
-    Field { preset: "false", ..Field::new(FLAGS[0], Form::Flag) },
-    Field { preset: "false", ..Field::new(FLAGS[1], Form::Flag) },
-    Field { preset: "false", ..Field::new(FLAGS[2], Form::Flag) },
-    Field { preset: r#""*""#, trims: true, ..Field::new(ENVIRONMENT, Form::Text) },
-    Field { since: Some(Release::new(16, 2)), ..Field::new("description", Form::Text) },
+const FIELDS: [RowField; 8] = [
+    RowField { preset: r#""env_var""#, ..RowField::new(TYPE, Form::Word(&["env_var", "file"])) },
+    RowField { only_new: true, trims: true, ..RowField::new("key", Form::Text) },
+    RowField::new("value", Form::Text),
+    RowField { preset: "false", ..RowField::new(FLAGS[0], Form::Flag) },
+    RowField { preset: "false", ..RowField::new(FLAGS[1], Form::Flag) },
+    RowField { preset: "false", ..RowField::new(FLAGS[2], Form::Flag) },
+    RowField { preset: r#""*""#, trims: true, ..RowField::new(ENVIRONMENT, Form::Text) },
+    RowField { since: Some(Release::new(16, 2)), ..RowField::new("description", Form::Text) },
 ];
 
 /// Without a licence for scopes, those of groups are ignored.
-const OF_GROUPS: [Field; 8] = {
+const OF_GROUPS: [RowField; 8] = {
     let mut fields = FIELDS;
-    fields[6].tier = Tier::Premium;
+    fields[6].tier = AttributeTier::Premium;
     fields
 };
 
@@ -31,14 +31,14 @@ const VARIABLES: Collection = Collection {
     entry: "key",
     required: &["key", "value"],
     fields: &FIELDS,
-    limit: Some(("ci variables", [8_000, 30_000], |text| Failure::model("base", text))),
+    limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::model("base", text))),
     scope: |_, call| scope(call),
     find: |call| if call.method == Method::PUT { find_to_change(call) } else { find(call) },
     complete,
     // Project variables have no time of change.
     check_removal: |call, variable| match call.scope {
-        Scope::Group(_) => call.check_unmodified(&variable.updated_at),
-        Scope::Project(_) => Ok(()),
+        GroupOrProject::Group(_) => call.check_unmodified(&variable.updated_at),
+        GroupOrProject::Project(_) => Ok(()),
     },
     json: |call, variable| Ok(json(call, variable)),
     ..Collection::new("/projects/{id}/variables")
@@ -105,11 +105,11 @@ fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
 fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
     // Only the database limits it, and only for groups.
     let is_long = variable.text(ENVIRONMENT).chars().count() > LONGEST;
-    refuse_if(is_long && matches!(call.scope, Scope::Group(_)), || {
-        Failure::internal(&"the scope is too long")
+    refuse_if(is_long && matches!(call.scope, GroupOrProject::Group(_)), || {
+        ErrorResponse::internal(&"the scope is too long")
     })?;
     refuse_if(is_key_taken(call, variable)?, || {
-        Failure::model("key", format!("({}) has already been taken", variable.text("key")))
+        ErrorResponse::model("key", format!("({}) has already been taken", variable.text("key")))
     })
 }
 
@@ -122,10 +122,12 @@ fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
 
 /// The project or group, for callers who manage it. A project is closed while its CI/CD is
 /// disabled, also for reads.
-fn scope(call: &Call<'_>) -> Result<Scope> {
-    let scope = Scope::kept_by(call, [MAINTAINER, OWNER])?;
+fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
+    let scope = GroupOrProject::kept_by(call, [MAINTAINER, OWNER])?;
     match &scope {
-        Scope::Project(project) if call.are_off(project, PIPELINES)? => Err(Failure::forbidden()),
+        GroupOrProject::Project(project) if call.are_off(project, PIPELINES)? => {
+            Err(ErrorResponse::forbidden())
+        }
         _ => Ok(scope),
     }
 }
@@ -134,8 +136,8 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 pub(super) const PIPELINES: &[&str] = &["builds_access_level"];
 
 /// The answer for a variable that does not exist.
-fn not_found(scope: &Scope) -> Failure {
-    Failure::not_found(scope.either("Variable", "GroupVariable"))
+fn not_found(scope: &GroupOrProject) -> ErrorResponse {
+    ErrorResponse::not_found(scope.either("Variable", "GroupVariable"))
 }
 
 /// The scope filter in a call.
@@ -146,7 +148,7 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
             Ok(scope.filter(|scope| !scope.is_empty()))
         }
         Some(Value::Null) | None => Ok(None),
-        Some(_) => Err(Failure::invalid("filter")),
+        Some(_) => Err(ErrorResponse::invalid("filter")),
     }
 }
 
@@ -162,7 +164,7 @@ fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Re
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
     let mut variables = find_by_key(call, filter(call)?)?;
     if variables.len() > 1 {
-        return Err(Failure::conflict(
+        return Err(ErrorResponse::conflict(
             "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'",
         ));
     }
@@ -172,7 +174,7 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
 /// The variable that PUT changes. That of a group is found by key alone: among several, any one.
 /// Later releases use the filter, but also fall back to any one.
 fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
-    if matches!(call.scope, Scope::Project(_)) {
+    if matches!(call.scope, GroupOrProject::Project(_)) {
         if !call.service.profile.optional_variable_value {
             call.params.require(&["value"])?;
         }
@@ -195,7 +197,7 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
         }
     }
     for name in [TYPE, "protected"] {
-        refuse_if(variable.value(name).is_null(), || Failure::not_null(name))?;
+        refuse_if(variable.value(name).is_null(), || ErrorResponse::not_null(name))?;
     }
     if is_new && call.is_from(17, 4) && call.params.is_set("masked_and_hidden")? {
         variable.set("hidden", true);
@@ -205,7 +207,7 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     // A dialect that resets what a call leaves out compares with what is left then.
     let refused = Some(call.service.profile.put_resets_omitted_flags);
     if !is_new && variable.is_set("hidden") && call.params.flag("masked")? == refused {
-        return Err(Failure::model(
+        return Err(ErrorResponse::model(
             "base",
             "The visibility setting cannot be changed for masked and hidden variables.",
         ));

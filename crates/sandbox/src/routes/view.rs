@@ -26,7 +26,8 @@ impl ObjectWriter {
     }
 
     fn set(&mut self, name: &str, value: impl Serialize) -> Result<()> {
-        serde_json::to_writer(self.name(name), &value).map_err(|error| Failure::internal(&error))
+        serde_json::to_writer(self.name(name), &value)
+            .map_err(|error| ErrorResponse::internal(&error))
     }
 
     fn set_if(&mut self, is_shown: bool, name: &str, value: impl Serialize) -> Result<()> {
@@ -49,7 +50,7 @@ impl ObjectWriter {
     }
 
     pub(crate) fn value(self) -> Result<Value> {
-        serde_json::from_slice(&self.text()).map_err(|error| Failure::internal(&error))
+        serde_json::from_slice(&self.text()).map_err(|error| ErrorResponse::internal(&error))
     }
 }
 

@@ -79,8 +79,8 @@ fn copy(source: &Connection, target: &mut Connection) -> rusqlite::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::answer::{Failure, Result};
-    use super::super::Data;
+    use super::super::super::answer::{ErrorResponse, Result};
+    use super::super::DataLocation;
     use super::*;
 
     fn add(store: &Store, key: &str) {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_store_goes_back_to_any_image_any_number_of_times() {
-        let mut store = Store::open(&Data::Memory, false).expect("memory");
+        let mut store = Store::open(&DataLocation::Memory, false).expect("memory");
         add(&store, "a");
         let first = store.image().expect("an image");
         add(&store, "b");
@@ -117,8 +117,8 @@ mod tests {
                 add(store, "c");
                 let failed = store.write(|db| {
                     db.execute("DELETE FROM meta", [])
-                        .map_err(Failure::from)
-                        .and(Err::<(), _>(Failure::forbidden()))
+                        .map_err(ErrorResponse::from)
+                        .and(Err::<(), _>(ErrorResponse::forbidden()))
                 });
                 assert!(failed.is_err(), "a failed write is undone");
                 assert_eq!(keys(store), [expected, &["c"]].concat());

@@ -6,7 +6,7 @@ use super::stored::{Stored as _, stored};
 
 /// One merge request, with the fields that notes need.
 #[derive(Clone, Debug)]
-pub(crate) struct MergeRequest {
+pub(crate) struct MergeRequestRow {
     pub(crate) id: i64,
     pub(crate) project_id: i64,
     pub(crate) iid: i64,
@@ -21,11 +21,11 @@ pub(crate) struct MergeRequest {
     pub(crate) updated_at: String,
 }
 
-stored!(MergeRequest: merge_requests m,
+stored!(MergeRequestRow: merge_requests m,
     id, project_id, iid, title, state, discussion_locked, author_id, source_branch, target_branch,
     created_at, updated_at);
 
-impl MergeRequest {
+impl MergeRequestRow {
     /// The merge request with this number in a project.
     pub(crate) fn find(db: &Connection, project: i64, iid: i64) -> Result<Option<Self>> {
         Self::first(db, "WHERE m.project_id = ?1 AND m.iid = ?2", [project, iid])
@@ -34,7 +34,7 @@ impl MergeRequest {
 
 /// One note of a merge request.
 #[derive(Clone, Debug)]
-pub(crate) struct Note {
+pub(crate) struct NoteRow {
     pub(crate) id: i64,
     pub(crate) merge_request_id: i64,
     pub(crate) author_id: i64,
@@ -46,14 +46,14 @@ pub(crate) struct Note {
     pub(crate) updated_at: String,
 }
 
-stored!(Note: notes n,
+stored!(NoteRow: notes n,
     id, merge_request_id, author_id, body, system, internal, created_at, updated_at);
 
-impl Note {
+impl NoteRow {
     /// The number of notes of a merge request: all, those of the service, or those of people.
     pub(crate) fn count(
         db: &Connection,
-        merge_request: &MergeRequest,
+        merge_request: &MergeRequestRow,
         system: Option<bool>,
     ) -> Result<i64> {
         let sql = "SELECT count(*) FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)";
@@ -62,7 +62,7 @@ impl Note {
 
     pub(crate) fn find(
         db: &Connection,
-        merge_request: &MergeRequest,
+        merge_request: &MergeRequestRow,
         id: i64,
     ) -> Result<Option<Self>> {
         Self::first(db, "WHERE n.merge_request_id = ?1 AND n.id = ?2", [merge_request.id, id])

@@ -47,7 +47,7 @@ const MAX_STATEMENTS: usize = 256;
 
 /// The place of the sandbox's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Data {
+pub enum DataLocation {
     /// In memory; lost when the sandbox stops.
     #[default]
     Memory,
@@ -77,10 +77,10 @@ struct Readers {
 
 impl Store {
     /// Opens or creates the database. `durable` flushes every commit to the disk.
-    pub(crate) fn open(data: &Data, durable: bool) -> Result<Self, StartError> {
+    pub(crate) fn open(data: &DataLocation, durable: bool) -> Result<Self, StartError> {
         match data {
-            Data::Memory => Self::open_memory().map_err(StartError::Memory),
-            Data::File(path) => Self::open_file(path, durable),
+            DataLocation::Memory => Self::open_memory().map_err(StartError::Memory),
+            DataLocation::File(path) => Self::open_file(path, durable),
         }
     }
 
@@ -262,7 +262,7 @@ fn lock_file(path: &Path) -> Result<File, StartError> {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use super::super::answer::Failure;
+    use super::super::answer::ErrorResponse;
     use super::*;
 
     fn count(db: &Connection) -> Result<i64> {
@@ -276,15 +276,18 @@ mod tests {
 
     fn both(check: impl Fn(&Store)) {
         let folder = tempfile::tempdir().expect("a folder");
-        check(&Store::open(&Data::Memory, false).expect("memory"));
-        check(&Store::open(&Data::File(folder.path().join("data.db")), false).expect("a file"));
+        check(&Store::open(&DataLocation::Memory, false).expect("memory"));
+        check(
+            &Store::open(&DataLocation::File(folder.path().join("data.db")), false)
+                .expect("a file"),
+        );
     }
 
     #[test]
     fn only_successful_writes_are_committed() {
         both(|store| {
             store.write(insert).expect("written");
-            let failed = store.write(|db| insert(db).and(Err::<(), _>(Failure::forbidden())));
+            let failed = store.write(|db| insert(db).and(Err::<(), _>(ErrorResponse::forbidden())));
             assert!(failed.is_err());
             let panicked = catch_unwind(AssertUnwindSafe(|| {
                 store.write(|db| -> Result<()> {
@@ -302,7 +305,8 @@ mod tests {
     #[test]
     fn a_read_does_not_wait_for_a_write_and_does_not_see_it() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(&Data::File(folder.path().join("data.db")), false).expect("a file");
+        let store =
+            Store::open(&DataLocation::File(folder.path().join("data.db")), false).expect("a file");
         let seen = store.write(|db| {
             insert(db)?;
             store.read(count)
@@ -315,11 +319,11 @@ mod tests {
     fn the_write_ahead_log_stays_small_with_concurrent_readers() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("data.db");
-        let store = Store::open(&Data::File(path.clone()), false).expect("a file");
+        let store = Store::open(&DataLocation::File(path.clone()), false).expect("a file");
         for number in 0..40 {
             store
                 .write(|db| {
-                    Ok::<_, Failure>(db.execute(
+                    Ok::<_, ErrorResponse>(db.execute(
                         "INSERT INTO meta VALUES (?1, hex(zeroblob(1000000)))",
                         [number],
                     )?)
@@ -335,7 +339,7 @@ mod tests {
     fn a_file_is_opened_again_and_one_of_another_format_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("data.db");
-        let open = || Store::open(&Data::File(path.clone()), false);
+        let open = || Store::open(&DataLocation::File(path.clone()), false);
         open().expect("created").write(insert).expect("written");
         assert_eq!(open().expect("opened").read(count).expect("read"), 1);
         for other in [1, FORMAT - 1, FORMAT + 1] {

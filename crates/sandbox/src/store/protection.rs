@@ -12,7 +12,7 @@ use super::stored::{Stored as _, run, stored};
 
 /// The actions that can be granted on a protected branch or tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Action {
+pub(crate) enum ProtectedAction {
     Push,
     Merge,
     Unprotect,
@@ -20,7 +20,7 @@ pub(crate) enum Action {
     Create,
 }
 
-impl Action {
+impl ProtectedAction {
     /// The actions on a branch.
     pub(crate) const ALL: [Self; 3] = [Self::Push, Self::Merge, Self::Unprotect];
 
@@ -35,13 +35,13 @@ impl Action {
     }
 }
 
-impl ToSql for Action {
+impl ToSql for ProtectedAction {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
         Ok(self.word().into())
     }
 }
 
-impl FromSql for Action {
+impl FromSql for ProtectedAction {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let word = value.as_str()?;
         let action = Self::ALL.into_iter().find(|action| action.word() == word);
@@ -69,7 +69,7 @@ pub(crate) struct Grant {
     pub(crate) id: i64,
     /// The protected branch; 0 for a tag.
     pub(crate) branch_id: i64,
-    pub(crate) action: Action,
+    pub(crate) action: ProtectedAction,
     #[serde(rename = "level")]
     pub(crate) access_level: i64,
     pub(crate) user_id: Option<i64>,
@@ -82,7 +82,7 @@ stored!(Grant: protected_branch_grants g,
 
 impl Grant {
     /// A new grant for a level.
-    pub(crate) fn new(action: Action, access_level: i64) -> Self {
+    pub(crate) fn new(action: ProtectedAction, access_level: i64) -> Self {
         let [user_id, group_id, deploy_key_id] = [None; 3];
         Self { id: 0, branch_id: 0, action, access_level, user_id, group_id, deploy_key_id }
     }
@@ -163,7 +163,7 @@ impl Protection {
     }
 
     /// The grants for an action.
-    pub(crate) fn granted(&self, action: Action) -> impl Iterator<Item = &Grant> {
+    pub(crate) fn granted(&self, action: ProtectedAction) -> impl Iterator<Item = &Grant> {
         self.grants.iter().filter(move |grant| grant.action == action)
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct Commit {
 
 /// A file at a commit.
 #[derive(Clone, Debug)]
-pub(crate) struct File {
+pub(crate) struct RepositoryFile {
     pub(crate) blob_id: String,
     pub(crate) content: Vec<u8>,
     pub(crate) executable: bool,
@@ -49,7 +49,7 @@ const MIN_ID_LENGTH: usize = 4;
 
 /// An edit of one file in a commit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FileEdit<'a> {
+pub(crate) struct CommitAction<'a> {
     pub(crate) path: &'a str,
     /// The new content, and whether it is executable; `None` removes the file.
     pub(crate) content: Option<(&'a [u8], bool)>,
@@ -124,14 +124,14 @@ impl Repository<'_> {
     }
 
     /// A file at a commit.
-    pub(crate) fn file(self, commit: &str, path: &str) -> Result<Option<File>> {
+    pub(crate) fn file(self, commit: &str, path: &str) -> Result<Option<RepositoryFile>> {
         let mut statement = self.db.prepare_cached(
             "SELECT t.blob_id, b.content, t.executable, t.last_commit_id FROM trees t JOIN blobs b
                  ON b.project_id = t.project_id AND b.id = t.blob_id
              WHERE t.project_id = ?1 AND t.commit_id = ?2 AND t.path = ?3",
         )?;
         let file = statement.query_row(params![self.project, commit, path], |row| {
-            Ok(File {
+            Ok(RepositoryFile {
                 blob_id: row.get(0)?,
                 content: row.get(1)?,
                 executable: row.get(2)?,
@@ -150,7 +150,12 @@ impl Repository<'_> {
     }
 
     /// Commits `edits` to a branch, which is created if missing. The commit gets its id and parent.
-    pub(crate) fn commit(self, branch: &str, commit: Commit, edits: &[FileEdit<'_>]) -> Result<()> {
+    pub(crate) fn commit(
+        self,
+        branch: &str,
+        commit: Commit,
+        edits: &[CommitAction<'_>],
+    ) -> Result<()> {
         let Commit { message, author_name, author_email, created_at, .. } = commit;
         let parent = self.find(BRANCHES, branch)?.map(|branch| branch.commit.id);
         let mut parts = vec![message.as_bytes(), created_at.as_bytes(), branch.as_bytes()];
@@ -175,7 +180,7 @@ impl Repository<'_> {
         self.point(branch, &id)
     }
 
-    fn edit(self, commit: &str, edit: &FileEdit<'_>) -> Result<()> {
+    fn edit(self, commit: &str, edit: &CommitAction<'_>) -> Result<()> {
         let Some((content, executable)) = edit.content else {
             let sql = "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3";
             return run(self.db, sql, params![self.project, commit, edit.path]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile};
+use undrift_sandbox::{Profile, SandboxConfig};
 
 use super::client::{ROOT, World, got, kept, usual_seed};
 use super::facts::fact;
@@ -817,14 +817,14 @@ async fn imports_go_by_the_real_names_of_the_hosts_too() {
 async fn imports_can_be_canceled_while_they_run() {
     let world = World::seeded(
         usual_seed(),
-        Config {
+        SandboxConfig {
             profile: Profile {
                 import_delay: Duration::from_secs(3600),
                 housekeeping_lease: Duration::from_secs(3600),
                 gists: true,
                 ..Profile::default()
             },
-            ..Config::default()
+            ..SandboxConfig::default()
         },
     )
     .await;

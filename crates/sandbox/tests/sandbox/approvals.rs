@@ -1,7 +1,7 @@
 //! Approval settings and rules.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, OBSERVED, Tier};
+use undrift_sandbox::{AttributeTier, OBSERVED, SandboxConfig};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -18,7 +18,7 @@ const STRANGER: i64 = 7;
 const ACME: i64 = 9;
 
 async fn world() -> World {
-    World::on(Tier::Premium).await
+    World::on(AttributeTier::Premium).await
 }
 
 /// Creates a private group of the administrator; returns its id.
@@ -30,7 +30,7 @@ async fn hidden(world: &World) -> i64 {
 
 #[tokio::test]
 async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
-    let free = World::on(Tier::Free).await;
+    let free = World::on(AttributeTier::Free).await;
     let unlicensed = json!({"message": "404 Not Found"});
     for (method, path) in
         [("GET", SETTINGS), ("POST", SETTINGS), ("GET", RULES), ("POST", RULES), ("PUT", FIRST)]
@@ -38,8 +38,10 @@ async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
         let got = free.call("mia", method, path, &NO).await;
         assert_eq!((got.status, &got.body), (404, &unlicensed), "{}", fact("approval-tier"));
     }
-    let (release, tier) = (Some(OBSERVED), Some(Tier::Free));
-    let later = World::seeded(usual_seed(), Config { release, tier, ..Config::default() }).await;
+    let (release, tier) = (Some(OBSERVED), Some(AttributeTier::Free));
+    let later =
+        World::seeded(usual_seed(), SandboxConfig { release, tier, ..SandboxConfig::default() })
+            .await;
     for (body, status) in [(json!({"merge_requests_author_approval": true}), 201), (json!({}), 400)]
     {
         let got = later.call("mia", "POST", SETTINGS, &body).await;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Config, OBSERVED};
+use undrift_sandbox::{OBSERVED, SandboxConfig};
 
 use super::client::{World, usual_seed};
 use super::facts::fact;
@@ -11,7 +11,11 @@ use super::facts::fact;
 const NO: Value = Value::Null;
 
 async fn at(release: Release) -> World {
-    World::seeded(usual_seed(), Config { release: Some(release), ..Config::default() }).await
+    World::seeded(
+        usual_seed(),
+        SandboxConfig { release: Some(release), ..SandboxConfig::default() },
+    )
+    .await
 }
 
 #[tokio::test]

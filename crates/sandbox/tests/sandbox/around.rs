@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use undrift_sandbox::{Config, Tier};
+use undrift_sandbox::{AttributeTier, SandboxConfig};
 
 use super::client::{ROOT, World, client, got, kept, usual_seed};
 use super::facts::fact;
@@ -731,8 +731,11 @@ async fn a_group_keeps_its_settings_and_its_avatar() {
     assert_eq!(answer.body["avatar_url"], address, "{}", fact("group-settings"));
     let answer = world.call("olive", "PUT", "/groups/acme", &json!({"avatar": ""})).await;
     assert_eq!(answer.body["avatar_url"], NO, "{}", fact("group-settings"));
-    let free =
-        World::seeded(usual_seed(), Config { tier: Some(Tier::Free), ..Config::default() }).await;
+    let free = World::seeded(
+        usual_seed(),
+        SandboxConfig { tier: Some(AttributeTier::Free), ..SandboxConfig::default() },
+    )
+    .await;
     let answer = free.call("olive", "PUT", "/groups/acme", &json!({"membership_lock": true})).await;
     assert_eq!(
         (answer.status, answer.body.get("membership_lock")),

@@ -1,7 +1,7 @@
 //! Every operation, by every kind of caller, in their own, a foreign and a public project or group.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile};
+use undrift_sandbox::{Profile, SandboxConfig};
 
 use super::client::{Got, ROOT, World};
 use super::facts::fact;
@@ -103,10 +103,10 @@ async fn world() -> World {
     });
     World::seeded(
         seed,
-        Config {
+        SandboxConfig {
             // A deleted project still exists for the next call.
             profile: Profile { deletion_delay: Some(7), ..Profile::default() },
-            ..Config::default()
+            ..SandboxConfig::default()
         },
     )
     .await

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use undrift_sandbox::{Clock, Config, Running, Seed, Tier, start};
+use undrift_sandbox::{AttributeTier, Clock, Running, SandboxConfig, Seed, start};
 
 use super::facts::Fact;
 
@@ -50,8 +50,8 @@ pub(crate) fn client() -> reqwest::Client {
 }
 
 impl World {
-    pub(crate) async fn start(config: Config) -> Self {
-        let config = Config { token: Some(ROOT.to_owned()), ..config };
+    pub(crate) async fn start(config: SandboxConfig) -> Self {
+        let config = SandboxConfig { token: Some(ROOT.to_owned()), ..config };
         Self { running: start(config).await.expect("the sandbox starts"), http: client() }
     }
 
@@ -63,17 +63,18 @@ impl World {
             jiff::Timestamp::from_millisecond(asked.fetch_add(1, Ordering::Relaxed))
                 .expect("a time")
         });
-        Self::seeded(seed, Config { clock, ..Config::default() }).await
+        Self::seeded(seed, SandboxConfig { clock, ..SandboxConfig::default() }).await
     }
 
-    pub(crate) async fn seeded(seed: Value, config: Config) -> Self {
+    pub(crate) async fn seeded(seed: Value, config: SandboxConfig) -> Self {
         let seed = Some(Seed::from_json(seed).expect("a seed"));
-        Self::start(Config { seed, ..config }).await
+        Self::start(SandboxConfig { seed, ..config }).await
     }
 
     /// The usual world on this tier.
-    pub(crate) async fn on(tier: Tier) -> Self {
-        Self::seeded(usual_seed(), Config { tier: Some(tier), ..Config::default() }).await
+    pub(crate) async fn on(tier: AttributeTier) -> Self {
+        Self::seeded(usual_seed(), SandboxConfig { tier: Some(tier), ..SandboxConfig::default() })
+            .await
     }
 
     /// The usual world with this release in its seed.

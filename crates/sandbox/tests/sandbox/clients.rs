@@ -13,7 +13,7 @@ use std::{
 };
 
 use tokio::process::Command;
-use undrift_sandbox::{Config, Running, Tier, start};
+use undrift_sandbox::{AttributeTier, Running, SandboxConfig, start};
 
 /// The folder of the clients, if `client` is at `place` in it; otherwise reports on standard error
 /// that the test does not run.
@@ -37,9 +37,10 @@ fn script(name: &str) -> PathBuf {
 
 /// Runs a client's script against a fresh sandbox; it must succeed.
 async fn run(mut client: Command) {
-    let sandbox: Running = start(Config { tier: Some(Tier::Premium), ..Config::default() })
-        .await
-        .expect("the sandbox starts");
+    let sandbox: Running =
+        start(SandboxConfig { tier: Some(AttributeTier::Premium), ..SandboxConfig::default() })
+            .await
+            .expect("the sandbox starts");
     client.env("UNDRIFT_CLIENT_URL", sandbox.url()).env("UNDRIFT_CLIENT_TOKEN", sandbox.token());
     let output = client.output().await.expect("the client starts");
     let said = [output.stdout, output.stderr]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Collection, Config, Field, Form, OBSERVED, Tier, serves};
+use undrift_sandbox::{AttributeTier, Collection, Form, OBSERVED, RowField, SandboxConfig, serves};
 
 use super::client::{ROOT, World, contains, kept, usual_seed};
 use super::facts::fact;
@@ -11,8 +11,12 @@ const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
 
 async fn at(release: Release) -> World {
-    let tier = Some(Tier::Ultimate);
-    World::seeded(usual_seed(), Config { release: Some(release), tier, ..Config::default() }).await
+    let tier = Some(AttributeTier::Ultimate);
+    World::seeded(
+        usual_seed(),
+        SandboxConfig { release: Some(release), tier, ..SandboxConfig::default() },
+    )
+    .await
 }
 
 fn below(path: &str) -> &'static str {
@@ -529,8 +533,8 @@ async fn job_tokens_of_listed_projects_and_groups_reach_a_project() {
 #[tokio::test]
 async fn a_project_that_no_longer_exists_is_in_no_list() {
     // Nothing delays a deletion there.
-    let (release, tier) = (Some(Release::new(17, 0)), Some(Tier::Free));
-    let config = Config { release, tier, ..Config::default() };
+    let (release, tier) = (Some(Release::new(17, 0)), Some(AttributeTier::Free));
+    let config = SandboxConfig { release, tier, ..SandboxConfig::default() };
     let world = World::seeded(usual_seed(), config).await;
     let new = world.call("mia", "POST", "/projects", &json!({"path": "gone"})).await.body;
     let list = "/projects/1/job_token_scope/allowlist";
@@ -564,24 +568,27 @@ async fn a_described_collection_is_served() {
     toys.shows = &[("owner", r#""project""#)];
     toys.fields = const {
         &[
-            Field { only_new: true, trims: true, ..Field::new("name", Form::Text) },
-            Field { shown: "toy_size", preset: "3", ..Field::new("size", Form::Integer) },
-            Field { resets: true, preset: "false", ..Field::new("loud", Form::Flag) },
-            Field { shown: "", ..Field::new("note", Form::Text) },
-            Field::new("colours", Form::Texts),
-            Field { since: Some(OBSERVED), ..Field::new("late", Form::Text) },
-            Field { tier: Tier::Ultimate, ..Field::new("dear", Form::Text) },
+            RowField { only_new: true, trims: true, ..RowField::new("name", Form::Text) },
+            RowField { shown: "toy_size", preset: "3", ..RowField::new("size", Form::Integer) },
+            RowField { resets: true, preset: "false", ..RowField::new("loud", Form::Flag) },
+            RowField { shown: "", ..RowField::new("note", Form::Text) },
+            RowField::new("colours", Form::Texts),
+            RowField { since: Some(OBSERVED), ..RowField::new("late", Form::Text) },
+            RowField { tier: AttributeTier::Ultimate, ..RowField::new("dear", Form::Text) },
         ]
     };
     let mut named = Collection::new("/groups/{id}/gates");
     (named.key, named.is_edited, named.fields) =
-        ("name", false, const { &[Field::new("name", Form::Text)] });
+        ("name", false, const { &[RowField::new("name", Form::Text)] });
     // The sandbox has this one itself.
     let known = Collection::new("/projects/{id}/milestones");
     let collections = vec![toys, named, known];
-    let tier = Some(Tier::Premium);
-    let world =
-        World::seeded(usual_seed(), Config { tier, collections, ..Config::default() }).await;
+    let tier = Some(AttributeTier::Premium);
+    let world = World::seeded(
+        usual_seed(),
+        SandboxConfig { tier, collections, ..SandboxConfig::default() },
+    )
+    .await;
     let toy = json!({"name": " ball ", "loud": true, "note": "x", "late": "x", "dear": "x"});
     let shown =
         json!({"code": "1", "name": "ball", "toy_size": 3, "loud": true, "owner": "project"});
@@ -768,9 +775,11 @@ async fn jobs_alone_make_resource_groups() {
     for (release, expected) in
         [(Release::new(18, 3), "unordered"), (Release::new(18, 4), "oldest_first")]
     {
-        let world =
-            World::seeded(seed.clone(), Config { release: Some(release), ..Config::default() })
-                .await;
+        let world = World::seeded(
+            seed.clone(),
+            SandboxConfig { release: Some(release), ..SandboxConfig::default() },
+        )
+        .await;
         let got = world.get("dan", one).await.body;
         assert_eq!(got["process_mode"], expected, "{rule} {release}");
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Config, OBSERVED, Profile, Tier};
+use undrift_sandbox::{AttributeTier, OBSERVED, Profile, SandboxConfig};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -11,10 +11,15 @@ const NO: Value = Value::Null;
 const ONE: &str = "/projects/1";
 const RESTORE: &str = "/projects/1/restore";
 
-async fn at(release: Release, tier: Tier, profile: Profile) -> World {
+async fn at(release: Release, tier: AttributeTier, profile: Profile) -> World {
     World::seeded(
         usual_seed(),
-        Config { release: Some(release), tier: Some(tier), profile, ..Config::default() },
+        SandboxConfig {
+            release: Some(release),
+            tier: Some(tier),
+            profile,
+            ..SandboxConfig::default()
+        },
     )
     .await
 }
@@ -22,11 +27,11 @@ async fn at(release: Release, tier: Tier, profile: Profile) -> World {
 #[tokio::test]
 async fn deletion_waits_by_release_and_licence() {
     for (release, tier, status, days) in [
-        (Release::new(15, 8), Tier::Ultimate, 404, 7),
-        (Release::new(16, 0), Tier::Premium, 200, 7),
-        (Release::new(16, 0), Tier::Free, 404, 7),
-        (Release::new(18, 0), Tier::Free, 200, 7),
-        (OBSERVED, Tier::Free, 200, 30),
+        (Release::new(15, 8), AttributeTier::Ultimate, 404, 7),
+        (Release::new(16, 0), AttributeTier::Premium, 200, 7),
+        (Release::new(16, 0), AttributeTier::Free, 404, 7),
+        (Release::new(18, 0), AttributeTier::Free, 200, 7),
+        (OBSERVED, AttributeTier::Free, 200, 30),
     ] {
         let world = at(release, tier, Profile::default()).await;
         assert_eq!(world.call("olive", "DELETE", ONE, &NO).await.status, 202);
@@ -59,7 +64,7 @@ async fn a_mark_renames_a_project() {
         (Release::new(18, 0), "deletion_scheduled", true),
         (OBSERVED, "deletion_scheduled", false),
     ] {
-        let world = at(release, Tier::Premium, waits()).await;
+        let world = at(release, AttributeTier::Premium, waits()).await;
         let path = format!("shop-{word}-1");
         let shown = json!({
             "name": path,
@@ -95,7 +100,7 @@ async fn a_mark_renames_a_project() {
 
 #[tokio::test]
 async fn a_marked_project_can_be_removed_at_once_by_path() {
-    let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;
+    let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
     let rule = fact("project-delete-permanently");
     let at_once = |path: &str| json!({"permanently_remove": true, "full_path": path});
     let refused = |path: &str, text: &str| {
@@ -115,7 +120,7 @@ async fn a_marked_project_can_be_removed_at_once_by_path() {
 
 #[tokio::test]
 async fn a_taken_path_or_name_counts_when_something_is_restored() {
-    let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;
+    let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
     let rule = fact("restore-taken");
     let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
     let new = |name: &str, path: &str| json!({"name": name, "path": path, "namespace_id": acme});
@@ -137,7 +142,7 @@ async fn a_taken_path_or_name_counts_when_something_is_restored() {
 
 #[tokio::test]
 async fn lists_of_projects_narrow_by_whether_they_are_active() {
-    let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;
+    let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
     let rule = fact("list-active");
     const LIST: &str = "/groups/acme/projects?order_by=id&sort=asc";
     const ACTIVE: &str = "/groups/acme/projects?active=true";
@@ -157,7 +162,7 @@ async fn lists_of_projects_narrow_by_whether_they_are_active() {
 /// From 18.0 on a group loses its path too.
 #[tokio::test]
 async fn a_group_marked_for_deletion_gives_up_its_path() {
-    let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;
+    let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
     let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
     let new = |name: &str| json!({"name": name, "path": "deep", "parent_id": acme});
     let made = world.call("olive", "POST", "/groups", &new("Deep")).await.body["id"].clone();

@@ -2,7 +2,7 @@
 //! according to its rule.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile, Tier};
+use undrift_sandbox::{AttributeTier, Profile, SandboxConfig};
 
 use super::client::{ROOT, Row, World, usual_seed};
 use super::facts::fact;
@@ -398,10 +398,16 @@ async fn every_dialect_answers_differently() {
     for (switch, turn_on) in switches() {
         let mut profile = Profile::default();
         turn_on(&mut profile);
-        let tier = if switch == "unlicensed_forbidden" { Tier::Free } else { Tier::Ultimate };
-        let world =
-            World::seeded(usual_seed(), Config { profile, tier: Some(tier), ..Config::default() })
-                .await;
+        let tier = if switch == "unlicensed_forbidden" {
+            AttributeTier::Free
+        } else {
+            AttributeTier::Ultimate
+        };
+        let world = World::seeded(
+            usual_seed(),
+            SandboxConfig { profile, tier: Some(tier), ..SandboxConfig::default() },
+        )
+        .await;
         world.check(calls(switch)).await;
     }
 }
@@ -409,7 +415,8 @@ async fn every_dialect_answers_differently() {
 #[tokio::test]
 async fn a_dialect_hides_unlisted_attributes() {
     let profile = Profile { unlisted_attributes_hidden: true, ..Profile::default() };
-    let world = World::seeded(usual_seed(), Config { profile, ..Config::default() }).await;
+    let world =
+        World::seeded(usual_seed(), SandboxConfig { profile, ..SandboxConfig::default() }).await;
     let project = world
         .call("mia", "PUT", SHOP, &json!({"monitor_access_level": "private", "lfs_enabled": false}))
         .await
@@ -458,7 +465,8 @@ async fn the_default_profile_answers_as_documented() {
 #[tokio::test]
 async fn the_owner_has_three_fields_in_a_dialect() {
     let profile = Profile { owner_in_brief: true, ..Profile::default() };
-    let world = World::seeded(usual_seed(), Config { profile, ..Config::default() }).await;
+    let world =
+        World::seeded(usual_seed(), SandboxConfig { profile, ..SandboxConfig::default() }).await;
     let created = world.get(ROOT, "/users/4").await.body["created_at"].clone();
     let project = world.call("dan", "POST", "/projects", &json!({"path": "mine"})).await.body;
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Groups at 18.9, as in the service's own code.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Fact, OBSERVED, Profile, Tier};
+use undrift_sandbox::{AttributeTier, Fact, OBSERVED, Profile, SandboxConfig};
 
 use super::client::{ROOT, Row, World};
 use super::facts::fact;
@@ -23,10 +23,10 @@ async fn world() -> World {
     });
     World::seeded(
         seed,
-        Config {
+        SandboxConfig {
             profile: Profile::default().at(OBSERVED),
-            tier: Some(Tier::Ultimate),
-            ..Config::default()
+            tier: Some(AttributeTier::Ultimate),
+            ..SandboxConfig::default()
         },
     )
     .await

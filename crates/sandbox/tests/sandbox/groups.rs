@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Clock, Config, OBSERVED, Profile, Tier};
+use undrift_sandbox::{AttributeTier, Clock, OBSERVED, Profile, SandboxConfig};
 
 use super::client::{ROOT, World, kept};
 use super::facts::fact;
@@ -46,12 +46,12 @@ fn seed() -> Value {
     })
 }
 
-async fn on(tier: Tier) -> World {
-    World::seeded(seed(), Config { tier: Some(tier), ..Config::default() }).await
+async fn on(tier: AttributeTier) -> World {
+    World::seeded(seed(), SandboxConfig { tier: Some(tier), ..SandboxConfig::default() }).await
 }
 
 async fn world() -> World {
-    on(Tier::Premium).await
+    on(AttributeTier::Premium).await
 }
 
 fn keys(body: &Value) -> BTreeSet<&str> {
@@ -74,7 +74,7 @@ fn names(list: &Value) -> Vec<&str> {
 async fn lists_show_groups_in_a_short_form() {
     const NEW: &str = "/groups";
     for (tier, listed, alone) in
-        [(Tier::Premium, LISTED_LICENSED, ALONE_LICENSED), (Tier::Free, "", "")]
+        [(AttributeTier::Premium, LISTED_LICENSED, ALONE_LICENSED), (AttributeTier::Free, "", "")]
     {
         let world = on(tier).await;
         let expected = words(&[LISTED, listed]);
@@ -122,7 +122,8 @@ const LATER_TOP_OWNED: &str = "auto_ban_user_on_excessive_projects_download duo_
 async fn a_group_of_a_later_release_shows_more_to_its_owners() {
     let rule = fact("group-keys");
     let profile = Profile::default().at(OBSERVED);
-    let config = Config { profile, tier: Some(Tier::Ultimate), ..Config::default() };
+    let config =
+        SandboxConfig { profile, tier: Some(AttributeTier::Ultimate), ..SandboxConfig::default() };
     let world = World::seeded(seed(), config).await;
     let listed = words(&[LISTED, LISTED_LICENSED, LATER]);
     let mut alone = words(&[LATER_ALONE, "shared_with_groups", ALONE_LICENSED]);
@@ -575,7 +576,7 @@ async fn settings_not_allowed_by_tier_role_or_place_are_ignored() {
             put("ann", "/groups/acme", json!({"unique_project_download_limit": 1}), NO),
         ])
         .await;
-    let free = on(Tier::Free).await;
+    let free = on(AttributeTier::Free).await;
     let licensed = json!({"membership_lock": true, "ip_restriction_ranges": "nonsense", "file_template_project_id": 999});
     let got = free.call("ann", "PUT", "/groups/acme", &licensed).await;
     assert_eq!(got.status, 200, "{}: {}", fact("group-dropped"), got.body);
@@ -852,10 +853,10 @@ async fn a_group_may_wait_to_be_deleted() {
     });
     let world = World::seeded(
         seed(),
-        Config {
+        SandboxConfig {
             profile: Profile { deletion_delay: Some(7), ..Profile::default() },
             clock,
-            ..Config::default()
+            ..SandboxConfig::default()
         },
     )
     .await;
@@ -969,7 +970,7 @@ async fn a_group_may_wait_to_be_deleted() {
             (fact("group-delete"), "ann", "GET", "/groups/acme", NO, 200, NO),
         ])
         .await;
-    let free = on(Tier::Free).await;
+    let free = on(AttributeTier::Free).await;
     let unlicensed = json!({"message": "404 Not Found"});
     free.check(vec![
         (fact("group-delete"), "ann", "POST", RESTORE, NO, 404, unlicensed),

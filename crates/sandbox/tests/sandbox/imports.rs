@@ -1,7 +1,7 @@
 //! Imports from external hosts: parameters, targets, and failures.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile};
+use undrift_sandbox::{Profile, SandboxConfig};
 
 use super::client::{World, usual_seed};
 use super::facts::fact;
@@ -118,12 +118,12 @@ async fn a_taken_name_is_told_as_errors() {
 async fn a_canceled_import_shows_its_source() {
     let world = World::seeded(
         usual_seed(),
-        Config {
+        SandboxConfig {
             profile: Profile {
                 import_delay: std::time::Duration::from_secs(3_600),
                 ..Profile::default()
             },
-            ..Config::default()
+            ..SandboxConfig::default()
         },
     )
     .await;
@@ -167,7 +167,10 @@ async fn a_canceled_import_shows_its_source() {
 async fn gists_fail_with_the_error_of_the_external_host() {
     let world = World::seeded(
         usual_seed(),
-        Config { profile: Profile { gists: true, ..Profile::default() }, ..Config::default() },
+        SandboxConfig {
+            profile: Profile { gists: true, ..Profile::default() },
+            ..SandboxConfig::default()
+        },
     )
     .await;
     let gists = |token: &str, status: u16| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::Config;
+use undrift_sandbox::SandboxConfig;
 
 use super::client::{ROOT, World, kept, usual_seed};
 use super::facts::fact;
@@ -17,7 +17,11 @@ const OF_GROUP: &str = "/groups/acme/integrations/slack";
 const HOOK: &str = "https://chat.example/hook";
 
 async fn at(release: Release) -> World {
-    World::seeded(usual_seed(), Config { release: Some(release), ..Config::default() }).await
+    World::seeded(
+        usual_seed(),
+        SandboxConfig { release: Some(release), ..SandboxConfig::default() },
+    )
+    .await
 }
 
 async fn world() -> World {

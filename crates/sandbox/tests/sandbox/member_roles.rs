@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Config, OBSERVED, Tier};
+use undrift_sandbox::{AttributeTier, OBSERVED, SandboxConfig};
 
 use super::client::{ROOT, World, kept, usual_seed};
 use super::facts::fact;
@@ -11,14 +11,18 @@ const NO: Value = Value::Null;
 const ROLES: &str = "/member_roles";
 const FITS: &str = "the custom role's base access level does not match the current access level";
 
-async fn at(release: Release, tier: Tier) -> World {
+async fn at(release: Release, tier: AttributeTier) -> World {
     let tier = Some(tier);
-    World::seeded(usual_seed(), Config { release: Some(release), tier, ..Config::default() }).await
+    World::seeded(
+        usual_seed(),
+        SandboxConfig { release: Some(release), tier, ..SandboxConfig::default() },
+    )
+    .await
 }
 
 /// A service with the roles 1 and 2, both with the level of a maintainer.
 async fn with_roles(release: Release) -> World {
-    let world = at(release, Tier::Ultimate).await;
+    let world = at(release, AttributeTier::Ultimate).await;
     for name in ["auditor", "deployer"] {
         let role = json!({"name": name, "base_access_level": 40, "read_vulnerability": true});
         let made = world.call(ROOT, "POST", ROLES, &role).await;
@@ -33,7 +37,7 @@ fn says(text: &str) -> Value {
 
 #[tokio::test]
 async fn administrators_make_custom_roles() {
-    let (world, rule) = (at(OBSERVED, Tier::Ultimate).await, fact("custom-roles"));
+    let (world, rule) = (at(OBSERVED, AttributeTier::Ultimate).await, fact("custom-roles"));
     let permissions = fact("custom-role-permissions");
     let one = "/member_roles/1";
     let role = |level: u8| json!({"name": "auditor", "description": "Reads", "base_access_level": level, "read_code": true});
@@ -68,14 +72,14 @@ async fn administrators_make_custom_roles() {
             (rule, ROOT, "GET", ROLES, NO, 200, json!([{"id": 2}])),
         ])
         .await;
-    let early = at(Release::new(16, 9), Tier::Ultimate).await;
+    let early = at(Release::new(16, 9), AttributeTier::Ultimate).await;
     let made = early.call(ROOT, "POST", ROLES, &role(10)).await;
     let has = |name: &str| made.body.get(name).is_some();
     assert!(has("remove_project") && !has("admin_web_hook"), "{permissions} {}", made.body);
     for (release, tier, status) in [
-        (Release::new(16, 8), Tier::Ultimate, 404),
-        (OBSERVED, Tier::Premium, 403),
-        (OBSERVED, Tier::Free, 404),
+        (Release::new(16, 8), AttributeTier::Ultimate, 404),
+        (OBSERVED, AttributeTier::Premium, 403),
+        (OBSERVED, AttributeTier::Free, 404),
     ] {
         assert_eq!(at(release, tier).await.get(ROOT, ROLES).await.status, status, "{rule}");
     }
@@ -83,7 +87,8 @@ async fn administrators_make_custom_roles() {
 
 #[tokio::test]
 async fn groups_have_no_custom_roles_of_their_own() {
-    let (world, rule) = (at(OBSERVED, Tier::Ultimate).await, fact("custom-roles-of-groups"));
+    let (world, rule) =
+        (at(OBSERVED, AttributeTier::Ultimate).await, fact("custom-roles-of-groups"));
     let list = "/groups/acme/member_roles";
     for (method, path) in [("GET", list), ("POST", list), ("DELETE", "/groups/acme/member_roles/1")]
     {
@@ -93,7 +98,7 @@ async fn groups_have_no_custom_roles_of_their_own() {
         assert!(got.status == 400 && text.starts_with(start), "{rule} {method} {}", got.body);
     }
     world.check(vec![(rule, "", "GET", list, NO, 401, NO)]).await;
-    let before = at(Release::new(16, 11), Tier::Ultimate).await;
+    let before = at(Release::new(16, 11), AttributeTier::Ultimate).await;
     assert_eq!(before.get("olive", list).await.status, 404, "{rule}");
 }
 
@@ -187,7 +192,7 @@ async fn members_have_custom_roles() {
     world
         .check(vec![(fact("custom-role-used"), ROOT, "DELETE", "/member_roles/1", NO, 204, NO)])
         .await;
-    let below = at(OBSERVED, Tier::Premium).await;
+    let below = at(OBSERVED, AttributeTier::Premium).await;
     let made = below.call("olive", "POST", "/groups/acme/members", &body(30, json!(9))).await;
     assert!(made.status == 201 && made.body.get("member_role").is_none(), "{rule} {}", made.body);
 }
@@ -291,7 +296,7 @@ async fn links_have_custom_roles() {
         (Release::new(16, 7), false, true),
         (Release::new(17, 2), true, true),
     ] {
-        let world = at(release, Tier::Ultimate).await;
+        let world = at(release, AttributeTier::Ultimate).await;
         let made = world.call("olive", "POST", ldap, &of_ldap(40, NO)).await.body;
         assert_eq!(made.get("member_role_id").is_some(), ldap_shows, "{rule} {release} {made}");
         let made = world.call("olive", "POST", saml, &of_saml(40, NO)).await.body;

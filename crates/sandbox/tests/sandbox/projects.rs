@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{ROOT, World, got, usual_seed};
 use super::facts::fact;
-use undrift_sandbox::{Clock, Config, Tier};
+use undrift_sandbox::{AttributeTier, Clock, SandboxConfig};
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -278,9 +278,14 @@ async fn a_custom_template_is_a_project_or_any_name() {
         (json!({"template_project_id": 2}), 201, json!({"empty_repo": true})),
         (json!({"template_name": "ours"}), 400, unknown("ours")),
     ];
-    for (tier, rows) in [(Tier::Premium, premium.to_vec()), (Tier::Free, free.to_vec())] {
-        let world =
-            World::seeded(usual_seed(), Config { tier: Some(tier), ..Config::default() }).await;
+    for (tier, rows) in
+        [(AttributeTier::Premium, premium.to_vec()), (AttributeTier::Free, free.to_vec())]
+    {
+        let world = World::seeded(
+            usual_seed(),
+            SandboxConfig { tier: Some(tier), ..SandboxConfig::default() },
+        )
+        .await;
         let rows = rows.into_iter().enumerate().map(|(number, (mut body, status, expected))| {
             body["path"] = format!("t{number}").into();
             body["use_custom_template"] = true.into();
@@ -513,8 +518,11 @@ async fn parameters_come_in_every_form() {
 
 #[tokio::test]
 async fn a_free_tier_drops_what_it_does_not_have() {
-    let world =
-        World::seeded(usual_seed(), Config { tier: Some(Tier::Free), ..Config::default() }).await;
+    let world = World::seeded(
+        usual_seed(),
+        SandboxConfig { tier: Some(AttributeTier::Free), ..SandboxConfig::default() },
+    )
+    .await;
     world
         .check(vec![(
             fact("tier-attributes"),
@@ -852,7 +860,7 @@ async fn attributes_that_the_reference_does_not_list_are_shown_too() {
 #[tokio::test]
 async fn a_cleanup_runs_one_cadence_after_its_policy_was_set() {
     let clock = Clock::new(|| "2030-01-31T12:00:00Z".parse().expect("a time"));
-    let world = World::start(Config { clock, ..Config::default() }).await;
+    let world = World::start(SandboxConfig { clock, ..SandboxConfig::default() }).await;
     let made = world.call(ROOT, "POST", "/projects", &json!({"name": "p"})).await.body;
     assert_eq!(
         made["container_expiration_policy"]["next_run_at"],

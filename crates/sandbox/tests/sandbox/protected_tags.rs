@@ -1,7 +1,7 @@
 //! Protected tags.
 
 use serde_json::{Value, json};
-use undrift_sandbox::Tier;
+use undrift_sandbox::AttributeTier;
 
 use super::client::{ROOT, World};
 use super::facts::fact;
@@ -13,7 +13,7 @@ const STRANGER: i64 = 7;
 
 #[tokio::test]
 async fn a_protected_tag_says_who_creates_it() {
-    let world = World::on(Tier::Premium).await;
+    let world = World::on(AttributeTier::Premium).await;
     let group = world
         .call(ROOT, "POST", "/groups", &json!({"name": "ops", "path": "ops"}))
         .await
@@ -36,7 +36,7 @@ async fn a_protected_tag_says_who_creates_it() {
     assert_eq!((made.status, &made.body), (201, &expected), "{}", fact("protected-tag-list"));
     let one = world.get("mia", &format!("{TAGS}/release%2F%2A")).await.body;
     assert_eq!(one, expected, "{}", fact("protected-tag-shape"));
-    let free = World::on(Tier::Free).await;
+    let free = World::on(AttributeTier::Free).await;
     let made = free
         .call("mia", "POST", TAGS, &json!({"name": "v*", "allowed_to_create": [{"user_id": DAN}]}))
         .await
@@ -52,7 +52,7 @@ async fn a_protected_tag_says_who_creates_it() {
 
 #[tokio::test]
 async fn protected_tags_are_made_and_removed_but_not_changed() {
-    let world = World::on(Tier::Premium).await;
+    let world = World::on(AttributeTier::Premium).await;
     let post = |rule, body, status, answer| (rule, "mia", "POST", TAGS, body, status, answer);
     let sentences = |text: &str| json!({"message": [text]});
     let level = |level: i64| json!({"create_access_levels": [{"access_level": level}]});

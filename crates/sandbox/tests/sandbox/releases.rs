@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::Config;
+use undrift_sandbox::SandboxConfig;
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -21,7 +21,7 @@ pub(crate) async fn at(release: &str) -> World {
     seed["groups"].as_array_mut().expect("groups").push(json!({"path": "acme/sub"}));
     seed["release"] = "15.8".into();
     let release: Release = release.parse().expect("a release");
-    World::seeded(seed, Config { release: Some(release), ..Config::default() }).await
+    World::seeded(seed, SandboxConfig { release: Some(release), ..SandboxConfig::default() }).await
 }
 
 /// Those of `names` that the answer at `path` has.

@@ -3,13 +3,13 @@
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use undrift_sandbox::{Config, Running, Seed, start};
+use undrift_sandbox::{Running, SandboxConfig, Seed, start};
 
 use super::client::{ROOT, usual_seed};
 
 async fn sandbox() -> Running {
     let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
-    start(Config { seed, token: Some(ROOT.to_owned()), ..Config::default() })
+    start(SandboxConfig { seed, token: Some(ROOT.to_owned()), ..SandboxConfig::default() })
         .await
         .expect("it starts")
 }

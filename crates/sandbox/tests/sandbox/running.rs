@@ -12,7 +12,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use undrift_release::REFERENCE;
 use undrift_sandbox::{
-    AbsentDelete, Clock, Config, Data, Fault, Misfortune, Profile, RateLimits, Seed, Tier, start,
+    AbsentDelete, AttributeTier, Clock, DataLocation, FaultEffect, InjectedFault, Profile,
+    RateLimits, SandboxConfig, Seed, start,
 };
 
 use super::client::{ROOT, World, usual_seed};
@@ -25,8 +26,12 @@ fn seed(value: Value) -> Option<Seed> {
     Some(Seed::from_json(value).expect("a seed"))
 }
 
-fn in_file(path: &Path) -> Config {
-    Config { data: Data::File(path.to_owned()), token: Some(ROOT.to_owned()), ..Config::default() }
+fn in_file(path: &Path) -> SandboxConfig {
+    SandboxConfig {
+        data: DataLocation::File(path.to_owned()),
+        token: Some(ROOT.to_owned()),
+        ..SandboxConfig::default()
+    }
 }
 
 /// A clock with this time until a test changes it.
@@ -42,12 +47,13 @@ fn clock_at(seconds: i64) -> (Clock, Arc<AtomicI64>) {
 }
 
 async fn with_profile(profile: Profile) -> World {
-    World::start(Config { seed: seed(usual_seed()), profile, ..Config::default() }).await
+    World::start(SandboxConfig { seed: seed(usual_seed()), profile, ..SandboxConfig::default() })
+        .await
 }
 
-async fn with_fault(method: Method, path_contains: &str, what: Misfortune) -> World {
+async fn with_fault(method: Method, path_contains: &str, what: FaultEffect) -> World {
     let world = World::usual().await;
-    world.running.add_fault(Fault {
+    world.running.add_fault(InjectedFault {
         method: Some(method),
         path_contains: path_contains.to_owned(),
         nth: 1,
@@ -60,7 +66,7 @@ async fn with_fault(method: Method, path_contains: &str, what: Misfortune) -> Wo
 async fn answered_writes_survive_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
-    let world = World::start(Config { seed: seed(usual_seed()), ..in_file(&file) }).await;
+    let world = World::start(SandboxConfig { seed: seed(usual_seed()), ..in_file(&file) }).await;
     let made = world.call("mia", "POST", HOOKS, &json!({"url": "https://x.example/"})).await;
     assert_eq!(made.status, 201);
     world.running.stop().await;
@@ -76,7 +82,8 @@ async fn durable_data_is_flushed_at_each_commit() {
     let file = folder.path().join("data.db");
     for durable in [true, false] {
         let world =
-            World::start(Config { seed: seed(usual_seed()), durable, ..in_file(&file) }).await;
+            World::start(SandboxConfig { seed: seed(usual_seed()), durable, ..in_file(&file) })
+                .await;
         assert_eq!(world.running.is_durable(), durable);
         assert_eq!(
             world
@@ -129,18 +136,18 @@ async fn a_file_that_is_no_database_is_refused_with_advice() {
 async fn a_seed_is_applied_once_and_a_changed_one_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
-    let world = World::start(Config { seed: seed(usual_seed()), ..in_file(&file) }).await;
+    let world = World::start(SandboxConfig { seed: seed(usual_seed()), ..in_file(&file) }).await;
     assert_eq!(world.call("olive", "DELETE", SHOP, &Value::Null).await.status, 202);
     world.running.stop().await;
 
-    let world = World::start(Config { seed: seed(usual_seed()), ..in_file(&file) }).await;
+    let world = World::start(SandboxConfig { seed: seed(usual_seed()), ..in_file(&file) }).await;
     assert!(world.running.notes().is_empty());
     assert_eq!(world.get("olive", SHOP).await.status, 404, "it is not applied again");
     world.running.stop().await;
 
     let mut changed = usual_seed();
     changed["projects"] = json!([{"path": "acme/new"}]);
-    let world = World::start(Config { seed: seed(changed), ..in_file(&file) }).await;
+    let world = World::start(SandboxConfig { seed: seed(changed), ..in_file(&file) }).await;
     let [note] = world.running.notes() else { panic!("one note") };
     assert!(note.contains("differs") && note.contains("data.db"), "{note}");
     assert_eq!(world.get("olive", "/projects/acme%2Fnew").await.status, 404);
@@ -163,7 +170,7 @@ async fn a_seed_that_makes_no_sense_says_where() {
             ["project a/b", "merge_method does not have a valid value"],
         ),
     ] {
-        let config = Config { seed: seed(bad.clone()), ..Config::default() };
+        let config = SandboxConfig { seed: seed(bad.clone()), ..SandboxConfig::default() };
         let error = start(config).await.expect_err("refused");
         let text = format!("{:#}", anyhow::Error::from(error));
         for word in words {
@@ -191,7 +198,7 @@ async fn a_seed_fills_everything_it_names() {
         }],
     }))
     .await;
-    assert_eq!(world.running.tier(), Tier::Premium);
+    assert_eq!(world.running.tier(), AttributeTier::Premium);
     let app = world.get(ROOT, "/projects/acme%2Fweb%2Fapp").await.body;
     assert_eq!((&app["merge_method"], &app["ci_default_git_depth"]), (&json!("ff"), &json!(5)));
     assert_eq!((&app["topics"], &app["archived"]), (&json!(["a", "z"]), &json!(true)));
@@ -216,10 +223,10 @@ async fn a_foreign_host_is_refused() {
 async fn the_log_has_a_line_for_each_request_and_no_secret() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("requests.jsonl");
-    let world = World::start(Config {
+    let world = World::start(SandboxConfig {
         seed: seed(usual_seed()),
         request_log: Some(log.clone()),
-        ..Config::default()
+        ..SandboxConfig::default()
     })
     .await;
     let variables = "/projects/acme%2Fshop/variables?value=geheim";
@@ -239,7 +246,9 @@ async fn the_log_has_a_line_for_each_request_and_no_secret() {
 #[tokio::test]
 async fn the_clock_decides_what_has_expired() {
     let (clock, time) = clock_at(1_900_000_000);
-    let world = World::start(Config { seed: seed(usual_seed()), clock, ..Config::default() }).await;
+    let world =
+        World::start(SandboxConfig { seed: seed(usual_seed()), clock, ..SandboxConfig::default() })
+            .await;
     let member = json!({"user_id": 7, "access_level": 40, "expires_at": "2030-03-20"});
     let made = world.call("olive", "POST", "/projects/acme%2Fshop/members", &member).await;
     assert_eq!(made.status, 201, "{}", made.body);
@@ -281,18 +290,18 @@ async fn the_tier_of_the_last_start_stays() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
     let rows = [
-        (None, seed(usual_seed()), Tier::Ultimate),
-        (None, None, Tier::Ultimate),
-        (Some(Tier::Free), seed(usual_seed()), Tier::Free),
-        (None, None, Tier::Free),
+        (None, seed(usual_seed()), AttributeTier::Ultimate),
+        (None, None, AttributeTier::Ultimate),
+        (Some(AttributeTier::Free), seed(usual_seed()), AttributeTier::Free),
+        (None, None, AttributeTier::Free),
     ];
     for (tier, seed, answered) in rows {
-        let world = World::start(Config { tier, seed, ..in_file(&file) }).await;
+        let world = World::start(SandboxConfig { tier, seed, ..in_file(&file) }).await;
         assert_eq!(world.running.tier(), answered);
         let project = world.get("mia", SHOP).await.body;
         assert_eq!(
             project.get("mirror").is_some(),
-            answered >= Tier::Premium,
+            answered >= AttributeTier::Premium,
             "prepared answers follow the tier"
         );
         world.running.stop().await;
@@ -313,7 +322,7 @@ async fn the_release_of_the_last_start_stays() {
     ];
     for (release, seed, profile, answered) in rows {
         let profile = Profile::default().at(profile);
-        let config = Config { release, seed, profile, ..in_file(&file) };
+        let config = SandboxConfig { release, seed, profile, ..in_file(&file) };
         let world = World::start(config).await;
         let version = world.get(ROOT, "/version").await.body["version"].clone();
         assert!(version.as_str().is_some_and(|it| it.starts_with(answered)), "{version}");
@@ -381,15 +390,15 @@ async fn dialects_change_answers() {
 async fn faults_strike_before_or_after_the_commit() {
     let body = json!({"url": "https://x.example/"});
     let rows = [
-        (Misfortune::DropBefore, None, 0),
-        (Misfortune::CommitThenDrop, None, 1),
-        (Misfortune::StatusBefore(502), Some(502), 0),
-        (Misfortune::StatusAfter(502), Some(502), 1),
-        (Misfortune::TooManyRequests(Some("7".to_owned())), Some(429), 0),
-        (Misfortune::Html200, Some(200), 0),
-        (Misfortune::EmptyBody, Some(201), 1),
-        (Misfortune::Redirect("http://elsewhere.example/".to_owned()), Some(302), 0),
-        (Misfortune::Truncate, None, 1),
+        (FaultEffect::DropBefore, None, 0),
+        (FaultEffect::CommitThenDrop, None, 1),
+        (FaultEffect::StatusBefore(502), Some(502), 0),
+        (FaultEffect::StatusAfter(502), Some(502), 1),
+        (FaultEffect::TooManyRequests(Some("7".to_owned())), Some(429), 0),
+        (FaultEffect::Html200, Some(200), 0),
+        (FaultEffect::EmptyBody, Some(201), 1),
+        (FaultEffect::Redirect("http://elsewhere.example/".to_owned()), Some(302), 0),
+        (FaultEffect::Truncate, None, 1),
     ];
     for (what, status, hooks) in rows {
         let world = with_fault(Method::POST, "/hooks", what.clone()).await;
@@ -415,9 +424,13 @@ async fn faults_strike_before_or_after_the_commit() {
 async fn a_marked_project_is_gone_after_its_days() {
     let (clock, seconds) = clock_at(1_900_000_000);
     let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
-    let world =
-        World::start(Config { seed: seed(usual_seed()), profile, clock, ..Config::default() })
-            .await;
+    let world = World::start(SandboxConfig {
+        seed: seed(usual_seed()),
+        profile,
+        clock,
+        ..SandboxConfig::default()
+    })
+    .await;
     assert_eq!(world.call("olive", "DELETE", SHOP, &Value::Null).await.status, 202);
     for (days, status) in [(6, 200), (7, 404)] {
         seconds.store(1_900_000_000 + days * 24 * 3600, Ordering::SeqCst);
@@ -435,9 +448,13 @@ async fn a_marked_project_is_gone_after_its_days() {
 async fn the_clock_finishes_imports() {
     let (clock, seconds) = clock_at(1_900_000_000);
     let profile = Profile { import_delay: Duration::from_secs(60), ..Profile::default() };
-    let world =
-        World::start(Config { seed: seed(usual_seed()), profile, clock, ..Config::default() })
-            .await;
+    let world = World::start(SandboxConfig {
+        seed: seed(usual_seed()),
+        profile,
+        clock,
+        ..SandboxConfig::default()
+    })
+    .await;
     world.call("dan", "POST", "/projects/2/fork", &Value::Null).await;
     for (later, status) in [(59, "scheduled"), (60, "finished")] {
         seconds.store(1_900_000_000 + later, Ordering::SeqCst);
@@ -461,7 +478,8 @@ async fn background_failures_show_their_reason() {
         let (clock, seconds) = clock_at(1_900_000_000);
         let profile = Profile { import_delay: Duration::from_secs(60), ..profile };
         let forks_fail = profile.import_failure.is_some();
-        let config = Config { seed: seed(usual_seed()), profile, clock, ..Config::default() };
+        let config =
+            SandboxConfig { seed: seed(usual_seed()), profile, clock, ..SandboxConfig::default() };
         let world = World::start(config).await;
         let import = json!({"personal_access_token": credential, "repo_id": 7,
                             "target_namespace": "acme", "new_name": "imported"});
@@ -491,11 +509,11 @@ async fn the_clock_ends_background_work() {
         gists: true,
         ..Profile::default()
     };
-    let world = World::start(Config {
+    let world = World::start(SandboxConfig {
         seed: seed(usual_seed()),
         profile: lasting,
         clock,
-        ..Config::default()
+        ..SandboxConfig::default()
     })
     .await;
     for (later, housekeeping, gists) in
@@ -515,9 +533,13 @@ async fn the_clock_ends_background_work() {
 async fn single_routes_have_limits_of_their_own() {
     let (clock, _) = clock_at(1_900_000_020);
     let rate_limits = RateLimits { user: Some(2_000), operation: None, routes: true };
-    let world =
-        World::start(Config { seed: seed(usual_seed()), rate_limits, clock, ..Config::default() })
-            .await;
+    let world = World::start(SandboxConfig {
+        seed: seed(usual_seed()),
+        rate_limits,
+        clock,
+        ..SandboxConfig::default()
+    })
+    .await;
     for _ in 0..400 {
         assert_eq!(world.get("mia", SHOP).await.status, 200);
     }
@@ -536,9 +558,13 @@ async fn single_routes_have_limits_of_their_own() {
 async fn too_many_requests_are_refused_in_two_ways() {
     let (clock, seconds) = clock_at(1_900_000_020);
     let rate_limits = RateLimits { user: Some(3), operation: Some(2), routes: false };
-    let world =
-        World::start(Config { seed: seed(usual_seed()), rate_limits, clock, ..Config::default() })
-            .await;
+    let world = World::start(SandboxConfig {
+        seed: seed(usual_seed()),
+        rate_limits,
+        clock,
+        ..SandboxConfig::default()
+    })
+    .await;
     let mut answers = Vec::new();
     for _ in 0..4 {
         answers.push(world.get("mia", SHOP).await);

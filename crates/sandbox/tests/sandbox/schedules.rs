@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Clock, Config};
+use undrift_sandbox::{Clock, SandboxConfig};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -19,7 +19,11 @@ async fn at(release: &str) -> World {
     let release: Release = release.parse().expect("a release");
     World::seeded(
         usual_seed(),
-        Config { release: Some(release), clock: Clock::new(move || time), ..Config::default() },
+        SandboxConfig {
+            release: Some(release),
+            clock: Clock::new(move || time),
+            ..SandboxConfig::default()
+        },
     )
     .await
 }

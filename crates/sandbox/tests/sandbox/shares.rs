@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Clock, Config};
+use undrift_sandbox::{Clock, SandboxConfig};
 
 use super::client::{ROOT, World, kept};
 use super::facts::fact;
@@ -32,7 +32,7 @@ fn seed() -> Value {
 }
 
 async fn world() -> World {
-    World::seeded(seed(), Config::default()).await
+    World::seeded(seed(), SandboxConfig::default()).await
 }
 
 fn with(group: i64, level: i64) -> Value {
@@ -278,7 +278,7 @@ async fn an_invitation_that_has_ended_is_gone() {
     let clock = Clock::new(move || {
         jiff::Timestamp::from_second(seen.load(Ordering::Relaxed)).expect("a time")
     });
-    let world = World::seeded(seed(), Config { clock, ..Config::default() }).await;
+    let world = World::seeded(seed(), SandboxConfig { clock, ..SandboxConfig::default() }).await;
     let ops = world.group_id("ops").await;
     let until = json!({"group_id": ops, "group_access": 30, "expires_at": "2030-03-19"});
     let listed = |groups: Value| json!({"shared_with_groups": groups});

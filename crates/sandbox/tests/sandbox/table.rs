@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile};
+use undrift_sandbox::{Profile, SandboxConfig};
 
 use super::client::{Got, ROOT, World, contains, got, kept, usual_seed};
 use super::operations::operations;
@@ -1446,7 +1446,7 @@ async fn each_operation_does_what_the_reference_says() {
     let time = "2030-01-01T00:00:00Z".parse().expect("a time");
     let world = World::seeded(
         usual_seed(),
-        Config {
+        SandboxConfig {
             profile: Profile {
                 gists: true,
                 deletion_delay: Some(7),
@@ -1454,7 +1454,7 @@ async fn each_operation_does_what_the_reference_says() {
                 ..Profile::default()
             },
             clock: undrift_sandbox::Clock::new(move || time),
-            ..Config::default()
+            ..SandboxConfig::default()
         },
     )
     .await;

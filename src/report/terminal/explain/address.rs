@@ -11,11 +11,11 @@ use crate::{
     diff::{Findings, Shown, Step, shown_declared, shown_live},
     kind::{Section, Shape},
     live::Live,
-    manifest::{Content, Effect, Layer, Link, Trace, schema::Known},
+    manifest::{LayerEffect, LayerValue, Trace, TracedLayer, TracedSlot, schema::NameDescription},
     origin::Origin,
     plan::Plan,
     report::{
-        Canvas, Line, Overflow, Paint, Run, Style,
+        Canvas, Line, Overflow, Paint, Run, TextStyle,
         terminal::{change, notes},
     },
     secret::Secrets,
@@ -79,8 +79,8 @@ impl Subject<'_> {
 pub fn declared(
     subject: &Subject<'_>,
     trace: &Trace,
-    documentation: Option<&Known>,
-    style: Style,
+    documentation: Option<&NameDescription>,
+    style: TextStyle,
     secrets: &Secrets,
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
@@ -110,7 +110,7 @@ pub fn declared(
             let title = (section.shape == Shape::List).then_some(section.noun);
             // The fields of a mapping show that it is declared, if it has some.
             let is_more = fields.keys().next().is_none()
-                || whole.iter().any(|link| link.setting.content != Content::Declared);
+                || whole.iter().any(|link| link.setting.content != LayerValue::Declared);
             if title.is_some() || is_more {
                 draw_links(&mut canvas, title, &whole, section, &values);
             }
@@ -129,9 +129,9 @@ fn draw_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace)
     for layer in trace.layers.iter().rev() {
         canvas.line_from(Line::indented(4).text(&layer.name), &layer.origin, Overflow::Wrap);
     }
-    let sections = container.sections.iter().map(|declared| match declared.of.shape {
-        Shape::List => format!("{} ({})", declared.of.section, declared.entries.len()),
-        _ => declared.of.section.to_owned(),
+    let sections = container.sections.iter().map(|declared| match declared.section.shape {
+        Shape::List => format!("{} ({})", declared.section.section, declared.entries.len()),
+        _ => declared.section.section.to_owned(),
     });
     let sections: Vec<_> = sections.collect();
     if !sections.is_empty() {
@@ -162,16 +162,16 @@ fn draw_entries(canvas: &mut Canvas<'_>, container: &Container, section: Section
 fn draw_links(
     canvas: &mut Canvas<'_>,
     title: Option<&str>,
-    links: &[Link<'_>],
+    links: &[TracedSlot<'_>],
     section: Section,
     beside: &Fields,
 ) {
     title.iter().for_each(|title| canvas.line(&Line::indented(2).text(title)));
     let lines = links.iter().map(|link| {
         let (fate, paint) = match link.fate {
-            Effect::Decides => ("decides", Paint::Plain),
-            Effect::Changed => ("changed", Paint::Plain),
-            Effect::Outranked => ("outranked", Paint::Dim),
+            LayerEffect::Decides => ("decides", Paint::Plain),
+            LayerEffect::Changed => ("changed", Paint::Plain),
+            LayerEffect::Outranked => ("outranked", Paint::Dim),
         };
         let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
         let line = match contribution(link, section, beside) {
@@ -194,18 +194,22 @@ fn draw_links(
 }
 
 /// The contribution of a layer: a value, or something else in words.
-fn contribution(link: &Link<'_>, section: Section, beside: &Fields) -> Result<Shown, &'static str> {
+fn contribution(
+    link: &TracedSlot<'_>,
+    section: Section,
+    beside: &Fields,
+) -> Result<Shown, &'static str> {
     match &link.setting.content {
-        Content::Value(value) => {
+        LayerValue::Value(value) => {
             let field = link.setting.names.first().map_or("", String::as_str);
             // A template or a change of a list is in place of a value.
             Ok(shown_declared(section.field(field), value, beside))
         }
-        Content::Declared => Err("declared"),
-        Content::Absent => Err("absent"),
-        Content::Unmanaged => Err("unmanaged"),
-        Content::Unlisted(policy) => Err(policy.word()),
-        Content::Ignores => Err("takes nothing from lower layers"),
+        LayerValue::Declared => Err("declared"),
+        LayerValue::Absent => Err("absent"),
+        LayerValue::Unmanaged => Err("unmanaged"),
+        LayerValue::Unlisted(policy) => Err(policy.word()),
+        LayerValue::Ignores => Err("takes nothing from lower layers"),
     }
 }
 
@@ -213,7 +217,12 @@ fn contribution(link: &Link<'_>, section: Section, beside: &Fields) -> Result<Sh
 const MAX_COLUMN: usize = 40;
 
 /// A line with its origin and layer.
-fn draw_with_origin(canvas: &mut Canvas<'_>, line: Line, layer: Option<&Layer>, origin: &Origin) {
+fn draw_with_origin(
+    canvas: &mut Canvas<'_>,
+    line: Line,
+    layer: Option<&TracedLayer>,
+    origin: &Origin,
+) {
     let line = match layer {
         Some(layer) => line.put(Paint::Dim, format!("  {}", layer.name)),
         None => line,
@@ -227,7 +236,7 @@ pub fn live(
     plan: &Plan,
     live: &Live,
     run: &Run,
-    style: Style,
+    style: TextStyle,
     secrets: &Secrets,
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);

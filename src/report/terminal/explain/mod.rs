@@ -7,13 +7,13 @@ pub use address::{Subject, declared, live};
 use crate::{
     catalogue::reference::FieldReference,
     diagnostic::codes,
-    manifest::schema::Known,
-    report::{Canvas, Line, Paint, Style},
+    manifest::schema::NameDescription,
+    report::{Canvas, Line, Paint, TextStyle},
     secret::Secrets,
 };
 
 /// The explanation of the code `name`, with an example if there is one.
-pub fn code(name: &str, style: Style) -> Option<String> {
+pub fn code(name: &str, style: TextStyle) -> Option<String> {
     let code = codes::of(name)?;
     let none = Secrets::default();
     let mut canvas = Canvas::new(style, &none);
@@ -29,7 +29,7 @@ pub fn code(name: &str, style: Style) -> Option<String> {
 }
 
 /// The descriptions of `all` fields.
-pub fn fields(descriptions: &[Known], style: Style) -> String {
+pub fn fields(descriptions: &[NameDescription], style: TextStyle) -> String {
     let none = Secrets::default();
     let mut canvas = Canvas::new(style, &none);
     for field in descriptions {

@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use super::script::*;
 use crate::{
     api::{
-        Content, Failure, Freshness, InFlight, Phase, Settings, quote::Unquotable,
-        retry::SendOutcome,
+        ClientSettings, EncodedBody, Freshness, InFlight, RequestPhase, TransportError,
+        quote::Unquotable, retry::SendOutcome,
     },
     field::Scope,
     operation as op,
-    operation::{Answer, Method, Operation, collection},
+    operation::{Method, Operation, ResponseBody, collection},
     page::Rows,
     secret::{Reference, Secrets},
     value::{Fields, Json, Value},
@@ -39,9 +39,12 @@ fn shown(error: &crate::api::ApiError) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_secret_enters_the_body_and_nothing_else() {
     let echo = format!(r#"{{"message":{{"value":["{CANARY} is invalid"]}}}}"#);
-    for reply in
-        [json(400, &echo), json(500, &echo), html(200), lost(Phase::MaybeSent, Failure::Network)]
-    {
+    for reply in [
+        json(400, &echo),
+        json(500, &echo),
+        html(200),
+        lost(RequestPhase::MaybeSent, TransportError::Network),
+    ] {
         let script = Script::new([reply]);
         let client = writes(&script);
         let error = client.send(create()).await.unwrap_err();
@@ -55,7 +58,7 @@ async fn a_secret_enters_the_body_and_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn a_create_whose_answer_was_lost_is_not_sent_again() {
     let ambiguous = [
-        lost(Phase::MaybeSent, Failure::Timeout),
+        lost(RequestPhase::MaybeSent, TransportError::Timeout),
         json(500, "{}"),
         json(502, ""),
         html(200),
@@ -70,7 +73,7 @@ async fn a_create_whose_answer_was_lost_is_not_sent_again() {
         assert_eq!(script.times().len(), 1, "{reply:?}");
     }
     for reply in [
-        lost(Phase::NotSent, Failure::Network),
+        lost(RequestPhase::NotSent, TransportError::Network),
         json(429, "{}"),
         json(409, r#"{"message":"409 Resource lock"}"#),
         // Another request has just created the same topic.
@@ -93,16 +96,20 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
             .arg("id", 1)
             .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
-    let gone = lost(Phase::MaybeSent, Failure::Network);
+    let gone = lost(RequestPhase::MaybeSent, TransportError::Network);
     let table = [
         (vec![gone.clone(), json(200, "{}")], 2, Ok(())),
         (vec![gone.clone()], 6, Err(true)),
         (vec![json(503, "{}")], 6, Err(true)),
         (vec![html(200)], 6, Err(true)),
         (vec![gone, json(400, "{}")], 2, Err(true)),
-        (vec![lost(Phase::NotSent, Failure::Network)], 6, Err(false)),
-        (vec![lost(Phase::NotSent, Failure::Network), json(400, "{}")], 2, Err(false)),
-        (vec![lost(Phase::NotSent, Failure::Tls)], 1, Err(false)),
+        (vec![lost(RequestPhase::NotSent, TransportError::Network)], 6, Err(false)),
+        (
+            vec![lost(RequestPhase::NotSent, TransportError::Network), json(400, "{}")],
+            2,
+            Err(false),
+        ),
+        (vec![lost(RequestPhase::NotSent, TransportError::Tls)], 1, Err(false)),
         (vec![json(400, "{}")], 1, Err(false)),
         (vec![json(304, "")], 1, Err(false)),
         (vec![json(429, "{}")], 6, Err(false)),
@@ -392,7 +399,7 @@ async fn a_file_makes_the_body_a_form() {
     fields.insert("token".into(), Value::Secret(canary()));
     client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap();
     let sent = script.sent.lock().unwrap()[0].request.clone();
-    let Content::Form(parts) = &sent.content else { panic!("not a form") };
+    let EncodedBody::Form(parts) = &sent.content else { panic!("not a form") };
     let parts: Vec<_> =
         parts.iter().map(|p| (p.name.as_str(), p.file_name.as_deref(), p.value.as_ref())).collect();
     let expected: [(&str, Option<&str>, &[u8]); 7] = [
@@ -449,7 +456,7 @@ async fn after_a_401_nothing_more_is_sent() {
 /// The list of the links of a group.
 fn links() -> op::Op<op::Read> {
     let row = Operation::usual(Method::Get);
-    let (id, path, answer) = ("link-list", "/groups/:id/links", Answer::List);
+    let (id, path, answer) = ("link-list", "/groups/:id/links", ResponseBody::List);
     let empty_as = Some("No links found");
     collection::read(Operation { id, path, answer, denies_with_401: true, empty_as, ..row })
 }
@@ -468,13 +475,14 @@ async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_requests_and_of_time_ends_the_run() {
     let script = Script::new([json(200, "{}")]);
-    let client = reads(&script, Settings { max_requests: Some(2), ..settings() });
+    let client = reads(&script, ClientSettings { max_requests: Some(2), ..settings() });
     assert!(client.get(get()).await.is_ok() && client.get(get()).await.is_ok());
     assert!(client.get(get()).await.unwrap_err().is_over_budget());
     assert_eq!(script.times().len(), 2);
 
     let script = Script::new([with(429, &[("retry-after", "60")], ""), json(200, "{}")]);
-    let client = reads(&script, Settings { deadline: Some(Duration::from_secs(59)), ..settings() });
+    let client =
+        reads(&script, ClientSettings { deadline: Some(Duration::from_secs(59)), ..settings() });
     assert!(client.get(get()).await.unwrap_err().is_over_budget());
     assert_eq!(script.times(), [Duration::ZERO]);
 }
@@ -513,10 +521,11 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
         "project-get: `GET /projects/acme%2Fshop` answered 404: Project Not Found (request 01HX-y)"
     );
     assert!(error.is_container_missing());
-    let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings())
-        .get(get())
-        .await
-        .unwrap_err();
+    let error =
+        reads(&Script::new([lost(RequestPhase::NotSent, TransportError::Network)]), settings())
+            .get(get())
+            .await
+            .unwrap_err();
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error)),
         "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset"
@@ -532,8 +541,10 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
 async fn no_more_requests_are_in_flight_than_allowed() {
     for concurrency in [1, 3, 16] {
         let script = Script::new([json(200, "{}")]);
-        let client =
-            reads(&script, Settings { in_flight: InFlight::fixed(concurrency), ..settings() });
+        let client = reads(
+            &script,
+            ClientSettings { in_flight: InFlight::fixed(concurrency), ..settings() },
+        );
         let answers =
             join_all((0..40).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
         assert!(answers.iter().all(Result::is_ok));
@@ -555,7 +566,7 @@ proptest! {
                 200 => json(200, "{}"),
                 _ => with(*status, &[("retry-after", &after.to_string())], ""),
             }));
-            let client = reads(&script, Settings { in_flight: InFlight::fixed(concurrency), ..settings() });
+            let client = reads(&script, ClientSettings { in_flight: InFlight::fixed(concurrency), ..settings() });
             join_all((0..6).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
             script.times()
         });
@@ -619,7 +630,7 @@ async fn an_error_says_what_to_do() {
         (json(405, offset), "too long for pages by number"),
         (with(302, &[("location", "https://sso.example/")], ""), "does not follow redirects"),
         (html(200), "answered instead"),
-        (lost(Phase::NotSent, Failure::Network), "check the address"),
+        (lost(RequestPhase::NotSent, TransportError::Network), "check the address"),
         (with(429, &[("retry-after", "86400")], ""), "try again later"),
     ];
     for (reply, hint) in table {
@@ -690,7 +701,8 @@ async fn repeated_values_are_not_sent_after_a_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn the_client_does_not_resend_an_edit_with_repeated_values() {
-    for reply in [lost(Phase::MaybeSent, Failure::Network), json(502, ""), html(200)] {
+    for reply in [lost(RequestPhase::MaybeSent, TransportError::Network), json(502, ""), html(200)]
+    {
         let script = Script::new([reply.clone(), json(200, "{}")]);
         let error = writes(&script).send_fresh(edit(), fresh()).await.unwrap_err();
         assert_eq!(
@@ -742,7 +754,7 @@ async fn the_doubt_begins_with_the_last_sending_that_may_have_been_carried_out()
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_cuts_reads_and_leaves_writes_in_doubt() {
-    let limited = || Settings { deadline: Some(Duration::from_secs(3)), ..settings() };
+    let limited = || ClientSettings { deadline: Some(Duration::from_secs(3)), ..settings() };
     let script = Script::new([slow(200, 1_000, "{}")]);
     let error = reads(&script, limited()).get(get()).await.unwrap_err();
     assert!(error.is_over_budget() && error.in_doubt_since().is_none(), "{error}");
@@ -766,7 +778,7 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
     ]);
     let client = crate::api::WriteClient::new(reads(
         &script,
-        Settings { in_flight: InFlight::fixed(3), ..settings() },
+        ClientSettings { in_flight: InFlight::fixed(3), ..settings() },
     ));
     let reader = client.reads().clone();
     let start = tokio::time::Instant::now();
@@ -840,10 +852,11 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
         !cause.transient && cause.help.is_some() && !cause.message.contains("01HX-y"),
         "{cause:?}"
     );
-    let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings())
-        .get(get())
-        .await
-        .unwrap_err();
+    let error =
+        reads(&Script::new([lost(RequestPhase::NotSent, TransportError::Network)]), settings())
+            .get(get())
+            .await
+            .unwrap_err();
     let cause = crate::cause::Cause::from(&error);
     assert!(
         cause.transient && cause.message.ends_with("got no answer: connection reset"),

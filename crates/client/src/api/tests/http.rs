@@ -9,7 +9,10 @@ use tokio::{
 
 use super::script::{Fixed, secrets};
 use crate::{
-    api::{HttpOptions, HttpTransport, ReadClient, Service, Settings, SetupError, WriteClient},
+    api::{
+        ClientSettings, HttpOptions, HttpTransport, ReadClient, ServiceAddress, SetupError,
+        WriteClient,
+    },
     cause::Cause,
     operation as op,
     secret::Secret,
@@ -24,8 +27,8 @@ const CLIENT: &str = include_str!("tls/client.pem");
 const TOKEN: &str = "token-of-undrift";
 
 /// Retries without delay.
-fn settings() -> Settings {
-    Settings { random: Arc::new(Fixed(0.0)), ..Settings::default() }
+fn settings() -> ClientSettings {
+    ClientSettings { random: Arc::new(Fixed(0.0)), ..ClientSettings::default() }
 }
 
 /// A server that gives `answer` to each connection and closes it. It keeps the requests.
@@ -56,7 +59,7 @@ fn client(url: &str) -> ReadClient {
 }
 
 fn client_with(url: &str, options: &HttpOptions) -> ReadClient {
-    let service = Service::parse(url, true).unwrap();
+    let service = ServiceAddress::parse(url, true).unwrap();
     let transport = HttpTransport::new(&service, &Secret::new(TOKEN), options).unwrap();
     ReadClient::new(service, Arc::new(transport), Arc::new(secrets()), settings())
 }
@@ -103,7 +106,7 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn a_token_that_cannot_be_a_header_is_refused_and_not_shown() {
-    let service = Service::parse("http://localhost", false).unwrap();
+    let service = ServiceAddress::parse("http://localhost", false).unwrap();
     for token in ["", "canary\nX: y", "canary\0"] {
         let error =
             HttpTransport::new(&service, &Secret::new(token), &HttpOptions::default()).unwrap_err();
@@ -254,7 +257,7 @@ async fn a_client_certificate_is_shown_to_the_service_that_asks_for_one() {
 
 #[test]
 fn a_client_certificate_needs_its_key() {
-    let service = Service::parse("https://localhost", false).unwrap();
+    let service = ServiceAddress::parse("https://localhost", false).unwrap();
     for (certificate, key) in
         [(CLIENT, AUTHORITY), ("", CLIENT), ("nothing", "nothing"), (CLIENT, SERVER)]
     {
@@ -296,7 +299,7 @@ async fn a_failed_connection_mentions_a_proxy_that_is_ignored() {
 
 #[test]
 fn a_file_without_certificates_is_refused() {
-    let service = Service::parse("https://localhost", false).unwrap();
+    let service = ServiceAddress::parse("https://localhost", false).unwrap();
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for pem in ["", "nothing", broken] {
         let options = HttpOptions { ca: Some(pem.into()), ..HttpOptions::default() };
@@ -308,7 +311,7 @@ fn a_file_without_certificates_is_refused() {
     }
     let options =
         HttpOptions { proxy: Some("http://user:canary@ [".into()), ..HttpOptions::default() };
-    let service = Service::parse("http://localhost", false).unwrap();
+    let service = ServiceAddress::parse("http://localhost", false).unwrap();
     assert_eq!(
         HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err(),
         SetupError::Proxy

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use crate::{
     api::{
-        BodyError, Content, Failure, Phase, Random, ReadClient, SendError, Service, Settings,
-        Transport, WireRequest, WireResponse, WriteClient,
+        BodyError, ClientSettings, EncodedBody, Random, ReadClient, RequestPhase, SendError,
+        ServiceAddress, Transport, TransportError, WireRequest, WireResponse, WriteClient,
     },
     secret::{Reference, Secret, Secrets},
 };
@@ -94,8 +94,8 @@ impl Script {
     /// The JSON text of the first request's body.
     pub(super) fn first_json(&self) -> String {
         match &self.sent.lock().unwrap()[0].request.content {
-            Content::Json(json) => String::from_utf8(json.to_vec()).unwrap(),
-            Content::Empty | Content::Form(_) => panic!("not JSON"),
+            EncodedBody::Json(json) => String::from_utf8(json.to_vec()).unwrap(),
+            EncodedBody::Empty | EncodedBody::Form(_) => panic!("not JSON"),
         }
     }
 }
@@ -125,11 +125,11 @@ pub(super) fn secrets() -> Secrets {
     secrets
 }
 
-pub(super) fn settings() -> Settings {
-    Settings { random: Arc::new(Fixed(0.5)), ..Settings::default() }
+pub(super) fn settings() -> ClientSettings {
+    ClientSettings { random: Arc::new(Fixed(0.5)), ..ClientSettings::default() }
 }
 
-pub(super) fn reads(script: &Arc<Script>, settings: Settings) -> ReadClient {
+pub(super) fn reads(script: &Arc<Script>, settings: ClientSettings) -> ReadClient {
     client(script, secrets(), settings)
 }
 
@@ -141,8 +141,8 @@ pub(super) fn writes_with(script: &Arc<Script>, secrets: Secrets) -> WriteClient
     WriteClient::new(client(script, secrets, settings()))
 }
 
-fn client(script: &Arc<Script>, secrets: Secrets, settings: Settings) -> ReadClient {
-    let service = Service::parse("https://example.org", false).unwrap();
+fn client(script: &Arc<Script>, secrets: Secrets, settings: ClientSettings) -> ReadClient {
+    let service = ServiceAddress::parse("https://example.org", false).unwrap();
     ReadClient::new(service, Arc::clone(script) as Arc<dyn Transport>, Arc::new(secrets), settings)
 }
 
@@ -181,7 +181,7 @@ pub(super) fn empty(status: u16) -> Reply {
     Ok(WireResponse { status, headers: HeaderMap::new(), body: Ok(Bytes::new()) })
 }
 
-pub(super) fn lost(phase: Phase, failure: Failure) -> Reply {
+pub(super) fn lost(phase: RequestPhase, failure: TransportError) -> Reply {
     Err(SendError::new(phase, failure, "connection reset"))
 }
 

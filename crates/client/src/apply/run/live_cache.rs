@@ -16,8 +16,8 @@ use crate::{
     desired::{Container, DeclaredSection},
     diff::{Action, Step},
     field::{Readback, Scope},
-    kind::{Place, Section, Target, Wanted},
-    live::{Collection, Live, Presence},
+    kind::{ReadSource, Section, Target, Wanted},
+    live::{Live, LiveEntries, Presence},
     observe::{part_of, same_path},
     operation::{Request, Write},
     planted::Bug,
@@ -161,27 +161,26 @@ impl LiveCache {
         let Some(section) = step.address.section.and_then(|name| container.section(name)) else {
             return self.record_object(container, body, id, Some(now));
         };
-        let name = section.of.section;
+        let name = section.section.section;
         if let (Action::Create, Some(id)) = (step.action, answer.get("id").and_then(Json::as_u64)) {
             self.ids.insert(step.address.clone(), id);
         }
         if step.action == Action::Delete {
             // The entries below it are gone, too.
-            let below = container
-                .sections
-                .iter()
-                .filter(|other| other.of.home.parent.is_some_and(|parent| parent.section == name));
-            self.stale.extend(below.map(|other| other.of.section));
+            let below = container.sections.iter().filter(|other| {
+                other.section.home.parent.is_some_and(|parent| parent.section == name)
+            });
+            self.stale.extend(below.map(|other| other.section.section));
         }
         // Responses do not contain the parent.
-        let is_flat = section.of.home.parent.is_none();
+        let is_flat = section.section.home.parent.is_none();
         let names = section.names().collect();
         let shown = body.filter(|body| is_flat && shows_declared(section, body, &names));
-        match (section.of.home.place, shown) {
-            (Place::Object, _) => self.record_object(container, body, id, None),
-            (Place::List(_), Some(body)) => {
-                let entry = section.of.read(body, Wanted::Only(&names));
-                match self.live.sections.get_mut(name).and_then(Collection::written) {
+        match (section.section.home.place, shown) {
+            (ReadSource::Object, _) => self.record_object(container, body, id, None),
+            (ReadSource::List(_), Some(body)) => {
+                let entry = section.section.read(body, Wanted::Only(&names));
+                match self.live.sections.get_mut(name).and_then(LiveEntries::written) {
                     Some(entries) => {
                         entries.retain(|other| {
                             other.handle != entry.handle && !Bug::TakeAnswerForList.is_planted()
@@ -192,9 +191,9 @@ impl LiveCache {
                     None => drop(self.stale.insert(name)),
                 }
             }
-            (Place::Optional(_), Some(body)) => {
-                let entry = section.of.read(body, Wanted::Only(&names));
-                self.live.sections.insert(name, Collection::One(Some(Box::new(entry))));
+            (ReadSource::Optional(_), Some(body)) => {
+                let entry = section.section.read(body, Wanted::Only(&names));
+                self.live.sections.insert(name, LiveEntries::One(Some(Box::new(entry))));
             }
             _ if Bug::TrustBareAnswers.is_planted() => {}
             _ => drop(self.stale.insert(name)),
@@ -238,16 +237,16 @@ impl LiveCache {
         self.created_at = self.created_at.or(created_at.filter(|_| is_new));
         self.is_path_stale = false;
         for section in &container.sections {
-            let name = section.of.section;
-            let part = match section.of.home.place {
-                Place::Object => part_of(section, body)
+            let name = section.section.section;
+            let part = match section.section.home.place {
+                ReadSource::Object => part_of(section, body)
                     .filter(|_| shows_declared(section, body, &section.names().collect())),
                 // Another step may be writing to it, and this answer may be older.
-                Place::In(_) | Place::Part { .. } if !is_new => continue,
-                Place::In(_) | Place::Part { .. } => part_of(section, body),
+                ReadSource::In(_) | ReadSource::Part { .. } if !is_new => continue,
+                ReadSource::In(_) | ReadSource::Part { .. } => part_of(section, body),
                 // A new container has no entries.
-                Place::List(_) | Place::Optional(_) if is_new => Some(Collection::Fresh),
-                Place::List(_) | Place::Optional(_) | Place::Container => continue,
+                ReadSource::List(_) | ReadSource::Optional(_) if is_new => Some(LiveEntries::Fresh),
+                ReadSource::List(_) | ReadSource::Optional(_) | ReadSource::Container => continue,
             };
             match part {
                 Some(part) => {
@@ -269,14 +268,14 @@ fn is_in_object(name: &str) -> bool {
 /// True if an answer shows as much as a reading: the identity, and every declared field, of these
 /// `names`, that the service returns.
 fn shows_declared(section: &DeclaredSection, body: &Object, names: &BTreeSet<&str>) -> bool {
-    let rows = section.of.home.rows;
-    let has_keys = match section.of.home.place {
-        Place::List(_) => rows.keys.iter().chain(rows.also).all(|key| body.contains_key(*key)),
+    let rows = section.section.home.rows;
+    let has_keys = match section.section.home.place {
+        ReadSource::List(_) => rows.keys.iter().chain(rows.also).all(|key| body.contains_key(*key)),
         _ => true,
     };
     has_keys
-        && section.of.mistyped_key(body).is_none()
-        && names.iter().filter_map(|name| section.of.table().get(name)).all(|spec| {
+        && section.section.mistyped_key(body).is_none()
+        && names.iter().filter_map(|name| section.section.table().get(name)).all(|spec| {
             spec.field.read == Readback::IfPresent
                 || spec.field.live_name().is_none_or(|live| body.contains_key(live))
         })
@@ -320,7 +319,7 @@ mod tests {
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let read = || {
             let sections = ["protected_branches", "labels"]
-                .map(|name| (name, Collection::Written(Vec::new())));
+                .map(|name| (name, LiveEntries::Written(Vec::new())));
             let live = Live::of(Presence::Here(target.clone(), Facts::default()), Duration::ZERO);
             Live { sections: sections.into_iter().collect(), ..live }
         };
@@ -421,7 +420,7 @@ mod tests {
             let read = || {
                 let live =
                     Live::of(Presence::Here(target.clone(), Facts::default()), Duration::ZERO);
-                let variables = Collection::Written(Vec::new());
+                let variables = LiveEntries::Written(Vec::new());
                 Live { sections: BTreeMap::from([("variables", variables)]), ..live }
             };
             let itself = catalogue::lookup(scope);
@@ -488,7 +487,7 @@ mod tests {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let here = Presence::Here(target, Facts::default());
-        let empty = Collection::Written(Vec::new());
+        let empty = LiveEntries::Written(Vec::new());
         let sections = BTreeMap::from([("variables", empty)]);
         let mut cache = LiveCache::new(Live { sections, ..Live::of(here, Duration::ZERO) });
         for (key, value, expected) in [
@@ -515,7 +514,7 @@ mod tests {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let here = Presence::Here(target.clone(), Facts::default());
-        let empty = Collection::Written(Vec::new());
+        let empty = LiveEntries::Written(Vec::new());
         let sections = BTreeMap::from([("variables", empty)]);
         let live = Live { sections, ..Live::of(here, Duration::ZERO) };
         for (presence, kept) in [(live.presence.clone(), 1), (Presence::Missing(target), 0)] {
@@ -557,6 +556,6 @@ mod tests {
         let settings = step(&container, "settings");
         cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
         assert_eq!(cache.stale, BTreeSet::from(["shares"]));
-        assert!(matches!(cache.live.sections["settings"], Collection::One(Some(_))));
+        assert!(matches!(cache.live.sections["settings"], LiveEntries::One(Some(_))));
     }
 }

@@ -36,7 +36,7 @@ use live_cache::LiveCache;
 use progress::{Readiness, StepProgress};
 
 use super::{
-    Apply, Dependencies, Event, Mismatch, Outcome, StepResult,
+    Apply, Dependencies, Event, Mismatch, StepOutcome, StepResult,
     lost::{CallState, call_state},
     step_at,
 };
@@ -45,11 +45,11 @@ use crate::{
     api::{ApiError, Result},
     cause::Cause,
     desired::Container,
-    diff::{Action, Refusal, Step},
-    kind::{Capability, Place, Target},
+    diff::{Action, GuardRefusal, Step},
+    kind::{Capability, ReadSource, Target},
     live::{Live, Presence, Times},
     observe::is_fatal,
-    plan::{self, Approved, ContainerPlan, Settings},
+    plan::{self, Approved, ContainerPlan, PlanSettings},
     planted::Bug,
     text,
 };
@@ -115,9 +115,9 @@ impl<'a> ContainerRun<'a> {
         // Parts of the container's own object decide whether other sections can be read, and it is
         // created with some of them.
         container.sections.retain(|section| {
-            changed.contains(section.of.section)
-                || section.of.comes_with_container()
-                || matches!(section.of.home.place, Place::Object)
+            changed.contains(section.section.section)
+                || section.section.comes_with_container()
+                || matches!(section.section.home.place, ReadSource::Object)
         });
         // Undeclared projects were noted in the plan, and no step changes them.
         container.life.unlisted_projects = None;
@@ -131,7 +131,7 @@ impl<'a> ContainerRun<'a> {
         let progress = StepProgress::new(self.steps);
         let mut state = RunState { progress, slot, ..RunState::default() };
         if self.is_over() {
-            self.end_all(&mut state, |_| Outcome::NotStarted);
+            self.end_all(&mut state, |_| StepOutcome::NotStarted);
             return state;
         }
         if let Some(times) = self.trust_plan() {
@@ -144,7 +144,7 @@ impl<'a> ContainerRun<'a> {
             Err(error) => {
                 // Without further requests nothing can be concluded about the container.
                 let outcome =
-                    if error.is_over() { Outcome::NotStarted } else { not_reread(&error) };
+                    if error.is_over() { StepOutcome::NotStarted } else { not_reread(&error) };
                 self.end_all(&mut state, |_| outcome.clone());
                 state.error = is_fatal(&error).then_some(error);
                 return state;
@@ -152,11 +152,11 @@ impl<'a> ContainerRun<'a> {
         };
         if let Some((address, outcome)) = self.first_stale_step(&reading.plan) {
             let why = match outcome {
-                Outcome::ChangedMeanwhile(_) => "changed since it was planned",
+                StepOutcome::ChangedMeanwhile(_) => "changed since it was planned",
                 _ => "could not be read again",
             };
             let why = format!("`{address}` {why}; the {} is skipped", self.container.scope.noun());
-            let skipped = Outcome::Skipped(why.into());
+            let skipped = StepOutcome::Skipped(why.into());
             self.end_all(&mut state, |step| {
                 if step.address == address { outcome.clone() } else { skipped.clone() }
             });
@@ -164,7 +164,7 @@ impl<'a> ContainerRun<'a> {
         }
         for step in self.steps {
             if step_at(&reading.plan, &step.address).is_none() {
-                self.end(&mut state, step, Outcome::Already);
+                self.end(&mut state, step, StepOutcome::Already);
             }
         }
         let Reading { plan, times, .. } = reading;
@@ -197,7 +197,7 @@ impl<'a> ContainerRun<'a> {
         let mut open = Vec::new();
         for step in possible {
             match self.readiness(&step, state) {
-                Readiness::Blocked(why) => self.end(state, &step, Outcome::Skipped(why.into())),
+                Readiness::Blocked(why) => self.end(state, &step, StepOutcome::Skipped(why.into())),
                 Readiness::Ready | Readiness::Waits => open.push(step),
             }
         }
@@ -231,14 +231,14 @@ impl<'a> ContainerRun<'a> {
     ///
     /// # Errors
     /// How it ends without being sent.
-    fn replanned_within(&self, step: &Step, plan: &ContainerPlan) -> Result<Step, Outcome> {
+    fn replanned_within(&self, step: &Step, plan: &ContainerPlan) -> Result<Step, StepOutcome> {
         let replanned = step_at(plan, &step.address).and_then(|now| {
             // The condition no longer holds, although this reading left out the section.
             let is_over = now.possible.is_some() && plan.has_compared(now);
             if is_over { now.certain.as_deref() } else { Some(now) }
         });
         let Some(replanned) = replanned else {
-            return Err(plan.doubt(step).map_or(Outcome::Already, not_reread));
+            return Err(plan.doubt(step).map_or(StepOutcome::Already, not_reread));
         };
         // The new live state may be protected by a guard, unless this run itself made it.
         if step.action == Action::Create && !self.creates_container() {
@@ -278,7 +278,8 @@ impl<'a> ContainerRun<'a> {
         let open = failed.map(|result| &result.address);
         let open = open.or_else(|| state.mismatches.first().map(|mismatch| &mismatch.address));
         if let Some(first) = open.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
-            let why = Outcome::Skipped(format!("`{first}` must match its manifest first").into());
+            let why =
+                StepOutcome::Skipped(format!("`{first}` must match its manifest first").into());
             closing.iter().for_each(|step| self.end(state, step, why.clone()));
             return;
         }
@@ -305,7 +306,7 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Ends every step that has not ended, without sending anything.
-    fn end_all(&self, state: &mut RunState<'_>, outcome: impl Fn(&Step) -> Outcome) {
+    fn end_all(&self, state: &mut RunState<'_>, outcome: impl Fn(&Step) -> StepOutcome) {
         for step in self.steps {
             if !state.results.contains_key(&step.address) {
                 self.end(state, step, outcome(step));
@@ -313,7 +314,7 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    fn end(&self, state: &mut RunState<'_>, step: &Step, outcome: Outcome) {
+    fn end(&self, state: &mut RunState<'_>, step: &Step, outcome: StepOutcome) {
         let (scope, address, action) = (step.scope, step.address.clone(), step.action);
         let result = StepResult { scope, address, action, outcome };
         if step.address.section.is_none() && result.outcome.is_success() {
@@ -403,12 +404,12 @@ impl<'a> ContainerRun<'a> {
         Ok(Reading { times: live.times, plan, visible })
     }
 
-    fn settings(&self) -> Settings {
-        Settings { created: self.dependencies.created(), ..self.apply.settings.clone() }
+    fn settings(&self) -> PlanSettings {
+        PlanSettings { created: self.dependencies.created(), ..self.apply.settings.clone() }
     }
 
     /// Plans the remaining steps, given `live`, without those that only resend fields.
-    fn plan_visible(&self, live: &Live, settings: Settings) -> ContainerPlan {
+    fn plan_visible(&self, live: &Live, settings: PlanSettings) -> ContainerPlan {
         plan::container(&self.container, live, &settings.after_run())
     }
 
@@ -421,7 +422,7 @@ impl<'a> ContainerRun<'a> {
 
     /// The first object that is not as planned, or for which that is unknown, with the outcome of
     /// its step.
-    fn first_stale_step(&self, replanned: &ContainerPlan) -> Option<(Address, Outcome)> {
+    fn first_stale_step(&self, replanned: &ContainerPlan) -> Option<(Address, StepOutcome)> {
         if let Some((address, outcome)) = self.stale_container(replanned) {
             // The planned step at the address or in its section, or else the first one.
             let mut steps = self.steps.iter();
@@ -434,7 +435,10 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Why the container as a whole is not as planned, with the address of the object concerned.
-    fn stale_container<'p>(&self, replanned: &'p ContainerPlan) -> Option<(&'p Address, Outcome)> {
+    fn stale_container<'p>(
+        &self,
+        replanned: &'p ContainerPlan,
+    ) -> Option<(&'p Address, StepOutcome)> {
         if let Some(problem) = replanned.problems.first() {
             return Some((&problem.address, changed_meanwhile(problem.message.clone())));
         }
@@ -469,7 +473,7 @@ impl<'a> ContainerRun<'a> {
         step: &Step,
         replanned: &ContainerPlan,
         may_have_changed: bool,
-    ) -> Option<Outcome> {
+    ) -> Option<StepOutcome> {
         if let Some(now) = step_at(replanned, &step.address) {
             let may_be_part = may_have_changed || step.possible.is_some();
             if step.is_same_change(now) || (may_be_part && now.is_subset_of(step)) {
@@ -479,7 +483,7 @@ impl<'a> ContainerRun<'a> {
         }
         if let Some(doubt) = replanned.doubt(step) {
             return Some(match replanned.closed() {
-                Some(_) => Outcome::ChangedMeanwhile(doubt),
+                Some(_) => StepOutcome::ChangedMeanwhile(doubt),
                 None => not_reread(doubt),
             });
         }
@@ -505,15 +509,15 @@ impl<'a> ContainerRun<'a> {
 const UNREAD: &str = "it could not be read again";
 
 /// The outcome of a step whose object could not be read before its writes.
-fn not_reread(why: impl Into<Cause>) -> Outcome {
-    Outcome::Failed(why.into().context(UNREAD))
+fn not_reread(why: impl Into<Cause>) -> StepOutcome {
+    StepOutcome::Failed(why.into().context(UNREAD))
 }
 
 /// The outcome of a step that a new plan refuses.
-fn newly_refused(refusal: &Refusal) -> Outcome {
+fn newly_refused(refusal: &GuardRefusal) -> StepOutcome {
     changed_meanwhile(format!("a guard now refuses it: {}", refusal.reason))
 }
 
-fn changed_meanwhile(why: impl Into<Cause>) -> Outcome {
-    Outcome::ChangedMeanwhile(why.into())
+fn changed_meanwhile(why: impl Into<Cause>) -> StepOutcome {
+    StepOutcome::ChangedMeanwhile(why.into())
 }

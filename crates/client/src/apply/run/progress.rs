@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
     address::Address,
-    apply::{Outcome, StepResult, dependencies::Dependencies},
+    apply::{StepOutcome, StepResult, dependencies::Dependencies},
     diff::Step,
 };
 
@@ -54,7 +54,7 @@ impl StepProgress {
         } else {
             open.insert(*position, true);
         }
-        if result.outcome == Outcome::Done {
+        if result.outcome == StepOutcome::Done {
             self.changed.insert(section);
         }
     }
@@ -122,7 +122,7 @@ mod tests {
         Step { after: after.iter().map(edge).collect(), ..step }
     }
 
-    fn result(step: &Step, outcome: Outcome) -> StepResult {
+    fn result(step: &Step, outcome: StepOutcome) -> StepResult {
         let (address, action) = (step.address.clone(), step.action);
         StepResult { scope: step.scope, address, action, outcome }
     }
@@ -154,9 +154,11 @@ mod tests {
         ] {
             let mut progress = StepProgress::new(&steps);
             for (step, succeeds) in ends {
-                let failed = || Outcome::Failed("answered 400".into());
-                progress
-                    .record_result(&result(step, if *succeeds { Outcome::Done } else { failed() }));
+                let failed = || StepOutcome::Failed("answered 400".into());
+                progress.record_result(&result(
+                    step,
+                    if *succeeds { StepOutcome::Done } else { failed() },
+                ));
             }
             assert_eq!(ready(&progress), expected, "{ends:?}");
             let may_have_changed = ends.iter().any(|(_, succeeds)| *succeeds);

@@ -12,8 +12,8 @@ use super::{ContainerRun, LiveCache, Reading};
 use crate::{
     address::Selector,
     api::{
-        Clock, ReadClient, SendError, Service, Settings as ApiSettings, Transport, WireRequest,
-        WireResponse, WriteClient,
+        ClientSettings as ApiSettings, Clock, ReadClient, SendError, ServiceAddress, Transport,
+        WireRequest, WireResponse, WriteClient,
     },
     apply::{Apply, dependencies::Dependencies},
     desired::{Container, Desired, Unlisted, testing::shop},
@@ -21,7 +21,7 @@ use crate::{
     kind::Created,
     live::{Live, Times, testing::caller},
     observe::Observer,
-    plan::{self, Plan, Policy, Settings},
+    plan::{self, Plan, PlanSettings, Policy},
     secret::Secrets,
     value::Json,
 };
@@ -96,7 +96,7 @@ pub(super) fn with_plan<T>(
     live: &Live,
     check: impl FnOnce(&ContainerRun<'_>) -> T,
 ) -> T {
-    let service = Service::parse("https://example.org", false).unwrap();
+    let service = ServiceAddress::parse("https://example.org", false).unwrap();
     let client = ApiSettings { clock: Arc::new(StoppedClock(NOW)), ..ApiSettings::default() };
     let client = ReadClient::new(service, Arc::new(NoEvents), Arc::default(), client);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -121,14 +121,14 @@ pub(super) fn with_plan<T>(
     check(&run)
 }
 
-pub(super) fn settings() -> Settings {
-    Settings::of(caller(), Arc::new(Secrets::default()), &Desired::default())
+pub(super) fn settings() -> PlanSettings {
+    PlanSettings::of(caller(), Arc::new(Secrets::default()), &Desired::default())
 }
 
 /// The remaining steps given `live`; the objects that `resend` names are sent again.
 pub(super) fn reading(container: &Container, live: &Live, resend: &[&str]) -> Reading {
     let resend = resend.iter().map(|at| Selector::parse(at).unwrap()).collect();
-    let plan = plan::container(container, live, &Settings { resend, ..settings() });
+    let plan = plan::container(container, live, &PlanSettings { resend, ..settings() });
     let visible = Some(plan::container(container, live, &settings()));
     Reading { times: Times::at(READ_AT), plan, visible }
 }

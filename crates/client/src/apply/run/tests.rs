@@ -9,7 +9,7 @@ use super::{
 use crate::{
     diff::{Findings, Incomplete, Problem},
     kind::Effect,
-    live::{Collection, testing::here},
+    live::{LiveEntries, testing::here},
     plan::{Acknowledged, Plan},
     value::Json,
 };
@@ -32,7 +32,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
     let unread = |address: Address| Incomplete { address, reason: Cause::new("503") };
     let refusal = |objects: usize| {
         let guard = crate::desired::Guard::Protection;
-        Refusal::new(guard, &settings(), "refused".to_owned(), objects, &container.origin)
+        GuardRefusal::new(guard, &settings(), "refused".to_owned(), objects, &container.origin)
     };
     let with = |change: &dyn Fn(&mut ContainerPlan)| {
         let mut plan = planned();
@@ -40,7 +40,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
         plan
     };
     let turn = || Step { address: container.address(), ..planned().steps[0].clone() };
-    let plan = |acknowledged: Option<Refusal>| {
+    let plan = |acknowledged: Option<GuardRefusal>| {
         let mut plan = Plan::for_test(planned().findings, 1);
         plan.acknowledged.extend(acknowledged.map(|refusal| Acknowledged {
             refusal,
@@ -124,8 +124,8 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
         let found = with_plan(&container, &plan(cache), &live, |run| run.first_stale_step(&fresh));
         let found = found.map(|(address, outcome)| {
             let word = match outcome {
-                Outcome::ChangedMeanwhile(_) => "changed",
-                Outcome::Failed(_) => "failed",
+                StepOutcome::ChangedMeanwhile(_) => "changed",
+                StepOutcome::Failed(_) => "failed",
                 _ => "something else",
             };
             (address, word, outcome.cause().unwrap().message.to_string())
@@ -154,7 +154,13 @@ fn a_possible_step_never_exceeds_the_plan() {
     };
     let refusal = |objects: usize| {
         let guard = crate::desired::Guard::Protection;
-        Refusal::new(guard, &variable.address, "refused".to_owned(), objects, &container.origin)
+        GuardRefusal::new(
+            guard,
+            &variable.address,
+            "refused".to_owned(),
+            objects,
+            &container.origin,
+        )
     };
     let refused = |objects: usize| {
         let mut plan = at(json!([entry("old")]));
@@ -163,13 +169,13 @@ fn a_possible_step_never_exceeds_the_plan() {
     };
     let elsewhere = || {
         let mut plan = at(json!([entry("old")]));
-        let other = Refusal { address: container.address().section("settings"), ..refusal(1) };
+        let other = GuardRefusal { address: container.address().section("settings"), ..refusal(1) };
         plan.findings.refusals.push(other);
         plan
     };
     let unread = || {
         let mut live = here(&container, &after());
-        live.sections.insert("variables", Collection::Unreadable(Cause::new("503")));
+        live.sections.insert("variables", LiveEntries::Unreadable(Cause::new("503")));
         reading(&container, &live, &[]).plan
     };
     // The same step as it would be planned now.
@@ -253,9 +259,9 @@ fn a_possible_step_never_exceeds_the_plan() {
         let found = with_plan(&container, &plan, &live, |run| run.replanned_within(&planned, &now));
         let found = match found {
             Ok(step) => format!("{:?}", step.action),
-            Err(Outcome::Already) => "already".to_owned(),
-            Err(Outcome::Failed(why)) if why.message.contains("503") => "failed".to_owned(),
-            Err(Outcome::ChangedMeanwhile(_)) => "changed".to_owned(),
+            Err(StepOutcome::Already) => "already".to_owned(),
+            Err(StepOutcome::Failed(why)) if why.message.contains("503") => "failed".to_owned(),
+            Err(StepOutcome::ChangedMeanwhile(_)) => "changed".to_owned(),
             Err(other) => format!("{other:?}"),
         };
         assert_eq!(found, expected, "{name}");

@@ -1,6 +1,6 @@
 //! Edits a YAML text and preserves the rest: comments, order, quotes, indentation and line endings.
 //!
-//! An [`Edit`] names its node by keys and list positions, never by bytes, so edits can follow each
+//! An [`TextEdit`] names its node by keys and list positions, never by bytes, so edits can follow each
 //! other: each applies to the result of the one before. This module does not interpret the edited
 //! text; the caller reads it again.
 
@@ -8,20 +8,20 @@ mod pass;
 
 use std::{collections::HashMap, ops::Range};
 
-use super::Refusal;
+use super::AbsorbRefusal;
 use crate::{
-    diagnostic::{FileName, Source},
+    diagnostic::{FileName, SourceText},
     origin::Layer,
     text::is_unsafe,
     value::{Json, Object},
     yaml::write::{self as writer, Item},
-    yaml::{Data, Key, Node, Parsed},
+    yaml::{MappingKey, Node, NodeValue, Parsed},
 };
 
 pub(super) use pass::apply_all;
 
 /// The new value of a key.
-pub(super) use writer::Node as New;
+pub(super) use writer::OutputNode as New;
 
 /// A step from a node to a node inside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +53,7 @@ impl Pointer {
 /// An edit of a text. Edits of one list keep positions valid in the order of the variants, with
 /// removals from the end.
 #[derive(Clone, Debug)]
-pub(super) enum Edit {
+pub(super) enum TextEdit {
     /// Sets the last of `names` below the mapping `at` to `to`. Missing mappings in between are
     /// added. New keys are placed in the documented `order`.
     Put { at: Pointer, keys: Vec<String>, to: New, order: Vec<&'static str> },
@@ -81,13 +81,13 @@ pub(super) struct NoEdit {
 
 impl NoEdit {
     /// Adds the place in the `text` of `file` to `refusal`.
-    pub(super) fn at(&self, refusal: Refusal, file: &FileName, text: &str) -> Refusal {
-        let origin = Source::new(file.clone(), text).origin(self.at, Layer::Project);
-        Refusal { origin: Some(origin), ..refusal }
+    pub(super) fn at(&self, refusal: AbsorbRefusal, file: &FileName, text: &str) -> AbsorbRefusal {
+        let origin = SourceText::new(file.clone(), text).origin(self.at, Layer::Project);
+        AbsorbRefusal { origin: Some(origin), ..refusal }
     }
 }
 
-impl Edit {
+impl TextEdit {
     /// The node in which the edit is made.
     pub(super) const fn at(&self) -> &Pointer {
         match self {
@@ -125,12 +125,12 @@ impl Edit {
 }
 
 /// The value of `name` in the mapping `map`, if it is written there and not merged in.
-pub(super) fn written_entry<'n>(map: &'n Node, name: &str) -> Option<(&'n Key, &'n Node)> {
+pub(super) fn written_entry<'n>(map: &'n Node, name: &str) -> Option<(&'n MappingKey, &'n Node)> {
     written_entries(map).find(|(key, _)| key.name == name)
 }
 
 /// The entries written in `map`, without merged ones.
-pub(super) fn written_entries(map: &Node) -> impl Iterator<Item = (&Key, &Node)> {
+pub(super) fn written_entries(map: &Node) -> impl Iterator<Item = (&MappingKey, &Node)> {
     let entries = map.entries().iter().map(|(key, value)| (key, value));
     entries.filter(|(key, _)| map.span.contains(&key.span.start))
 }
@@ -176,30 +176,30 @@ impl YamlText<'_> {
     }
 
     fn is_block(self, node: &Node) -> bool {
-        matches!(node.data, Data::List(_) | Data::Map(_))
+        matches!(node.data, NodeValue::List(_) | NodeValue::Map(_))
             && !self.is_flow(node)
             && !self.0[node.span.clone()].starts_with('*')
     }
 
     /// The byte after the colon of `key`.
-    fn after_colon(self, key: &Key) -> usize {
+    fn after_colon(self, key: &MappingKey) -> usize {
         let rest = &self.0[key.span.end..];
         key.span.end + rest.find(':').map_or(0, |at| at + 1)
     }
 
     /// Whether a null is written as nothing.
-    fn is_nothing(self, key: &Key, value: &Node) -> bool {
-        value.data == Data::Null
+    fn is_nothing(self, key: &MappingKey, value: &Node) -> bool {
+        value.data == NodeValue::Null
             && (value.span.start < key.span.end || self.0[value.span.clone()].trim().is_empty())
     }
 
     /// The end of a node's text, without comments after it.
     fn node_end(self, node: &Node) -> usize {
         let inner = match &node.data {
-            Data::Map(_) if self.is_block(node) => {
+            NodeValue::Map(_) if self.is_block(node) => {
                 written_entries(node).map(|(key, value)| self.entry_end(key, value)).max()
             }
-            Data::List(items) if self.is_block(node) => {
+            NodeValue::List(items) if self.is_block(node) => {
                 items.iter().map(|item| self.node_end(item)).max()
             }
             _ => None,
@@ -207,7 +207,7 @@ impl YamlText<'_> {
         inner.unwrap_or_else(|| node.span.start + self.0[node.span.clone()].trim_end().len())
     }
 
-    fn entry_end(self, key: &Key, value: &Node) -> usize {
+    fn entry_end(self, key: &MappingKey, value: &Node) -> usize {
         if self.is_nothing(key, value) { self.after_colon(key) } else { self.node_end(value) }
     }
 
@@ -247,7 +247,7 @@ impl YamlText<'_> {
         let written = written_entry(map, name);
         if let Some((_, value)) = written
             && !within.is_empty()
-            && matches!(value.data, Data::Map(_))
+            && matches!(value.data, NodeValue::Map(_))
         {
             return self.put_value(value, within, to, &[]);
         }
@@ -263,7 +263,7 @@ impl YamlText<'_> {
     fn replace_value(
         self,
         map: &Node,
-        key: &Key,
+        key: &MappingKey,
         value: &Node,
         to: &New,
     ) -> Result<Changes, NoEdit> {
@@ -437,7 +437,13 @@ impl YamlText<'_> {
     }
 
     /// Removes an item from a list.
-    fn remove_item(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<Changes, NoEdit> {
+    fn remove_item(
+        self,
+        map: &Node,
+        key: &MappingKey,
+        list: &Node,
+        at: usize,
+    ) -> Result<Changes, NoEdit> {
         self.check_written(list)?;
         let items = list.items();
         let item = items.get(at).ok_or_else(|| self.lost(list.span.start))?;
@@ -475,7 +481,7 @@ impl YamlText<'_> {
 }
 
 /// The text after the colon of `key` for the value `to`, without the last line feed.
-fn after_key(key: &Key, to: &New, column: usize) -> String {
+fn after_key(key: &MappingKey, to: &New, column: usize) -> String {
     let lines = writer::item(&Item::new(&*key.name, to.clone()), column);
     let before = column + writer::scalar(&key.name, false).len() + 1;
     lines[before..].trim_end_matches('\n').to_owned()

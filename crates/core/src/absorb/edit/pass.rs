@@ -5,7 +5,7 @@ use std::{
     mem,
 };
 
-use super::{Changes, Edit, NoEdit, Pointer, written_entry};
+use super::{Changes, NoEdit, Pointer, TextEdit, written_entry};
 use crate::yaml::{self, Parsed};
 
 /// Applies all `edits` to `text`, each to the result of those before it. Edits with separate
@@ -13,17 +13,17 @@ use crate::yaml::{self, Parsed};
 /// with the text at that point.
 pub(in crate::absorb) fn apply_all(
     mut text: String,
-    edits: Vec<(usize, Edit)>,
+    edits: Vec<(usize, TextEdit)>,
     refuse: &mut dyn FnMut(usize, &NoEdit, &str),
 ) -> String {
     let mut remaining = edits;
     while !remaining.is_empty() {
         let parsed = yaml::parse(&text);
         let mut pass = Pass::default();
-        let mut later: Vec<(usize, Edit)> = Vec::new();
+        let mut later: Vec<(usize, TextEdit)> = Vec::new();
         for (number, edit) in mem::take(&mut remaining) {
             // Positions in lists count on all earlier edits.
-            if !later.is_empty() && !matches!(edit, Edit::Put { .. }) {
+            if !later.is_empty() && !matches!(edit, TextEdit::Put { .. }) {
                 later.push((number, edit));
                 continue;
             }
@@ -46,7 +46,7 @@ pub(in crate::absorb) fn apply_all(
 pub(super) struct Pass {
     /// By start, end and order of arrival.
     changes: BTreeMap<(usize, usize, usize), String>,
-    variant: Option<mem::Discriminant<Edit>>,
+    variant: Option<mem::Discriminant<TextEdit>>,
     /// How many items each list loses.
     removed: HashMap<(usize, String), usize>,
     /// The list that an insertion at a position appends to.
@@ -55,18 +55,18 @@ pub(super) struct Pass {
 
 impl Pass {
     /// Whether the `changes` of `edit` fit with those accepted so far; if so, accepts them.
-    fn accepts(&self, edit: &Edit, changes: &Changes, parsed: &Parsed) -> bool {
+    fn accepts(&self, edit: &TextEdit, changes: &Changes, parsed: &Parsed) -> bool {
         if self.variant.is_some_and(|variant| variant != mem::discriminant(edit)) {
             return false;
         }
         match edit {
-            Edit::Push { at, key, .. }
+            TextEdit::Push { at, key, .. }
                 if let [(range, _)] = &changes[..]
                     && self.longer.get(&range.start) == Some(&(at.clone(), key.clone())) =>
             {
                 true
             }
-            Edit::Remove { at, key, .. } => {
+            TextEdit::Remove { at, key, .. } => {
                 let items = item_count(parsed, at, key);
                 let removed = self.removed.get(&(at.document, key.clone())).copied();
                 removed.is_none_or(|removed| removed + 2 <= items)
@@ -87,14 +87,14 @@ impl Pass {
         })
     }
 
-    pub(super) fn add(&mut self, edit: &Edit, changes: Changes, parsed: &Parsed) {
+    pub(super) fn add(&mut self, edit: &TextEdit, changes: Changes, parsed: &Parsed) {
         self.variant = Some(mem::discriminant(edit));
         match (edit, &changes[..]) {
-            (Edit::Remove { at, key, .. }, _) => {
+            (TextEdit::Remove { at, key, .. }, _) => {
                 *self.removed.entry((at.document, key.clone())).or_default() += 1;
             }
             // Appends to a list that exists.
-            (Edit::Push { at, key, .. }, [(range, _)])
+            (TextEdit::Push { at, key, .. }, [(range, _)])
                 if range.is_empty() && item_count(parsed, at, key) > 0 =>
             {
                 self.longer.insert(range.start, (at.clone(), key.clone()));

@@ -22,9 +22,9 @@ fn alphabet() -> Vec<&'static str> {
 }
 
 /// Sets the value at the keys in `way`; new keys are in alphabetical order.
-fn put(way: &str, to: Json) -> Edit {
+fn put(way: &str, to: Json) -> TextEdit {
     let (steps, keys) = way.split_once("//").unwrap_or(("", way));
-    Edit::Put {
+    TextEdit::Put {
         at: at(steps),
         keys: keys.split('/').map(str::to_owned).collect(),
         to: New::Value(to),
@@ -32,18 +32,18 @@ fn put(way: &str, to: Json) -> Edit {
     }
 }
 
-fn remove(way: &str, item: usize) -> Edit {
-    Edit::Remove { at: at(""), key: way.to_owned(), item }
+fn remove(way: &str, item: usize) -> TextEdit {
+    TextEdit::Remove { at: at(""), key: way.to_owned(), item }
 }
 
-fn push(way: &str, entry: &Json, about: Option<&str>) -> Edit {
+fn push(way: &str, entry: &Json, about: Option<&str>) -> TextEdit {
     let items = entry.as_object().unwrap().iter();
     let entry = items.map(|(key, value)| Item::value(key, value.clone())).collect();
     let about = about.map(str::to_owned);
-    Edit::Push { at: at(""), key: way.to_owned(), entry, about, order: alphabet() }
+    TextEdit::Push { at: at(""), key: way.to_owned(), entry, about, order: alphabet() }
 }
 
-fn check(edit: &Edit, before: &str, after: &str) {
+fn check(edit: &TextEdit, before: &str, after: &str) {
     let edited = edit.apply(before).unwrap_or_else(|stuck| panic!("{before}\n{stuck:?}"));
     assert_eq!(edited, after, "\nof:\n{before}");
 }
@@ -279,27 +279,27 @@ fn many_edits_are_made_in_few_passes() {
         document: 0,
         steps: vec![PathStep::Key("labels".into()), PathStep::Item(n)],
     };
-    let kinds: [&dyn Fn(usize) -> Edit; 4] = [
-        &|n| Edit::Put {
+    let kinds: [&dyn Fn(usize) -> TextEdit; 4] = [
+        &|n| TextEdit::Put {
             at: item(n),
             keys: vec!["color".into()],
             to: New::Value(format!("new {n}").into()),
             order: Vec::new(),
         },
-        &|n| Edit::Put {
+        &|n| TextEdit::Put {
             at: item(n / 2),
             keys: vec![format!("new-{n}")],
             to: New::Value(n.into()),
             order: Vec::new(),
         },
-        &|n| Edit::Push {
+        &|n| TextEdit::Push {
             at: list(),
             key: "labels".into(),
             entry: vec![Item::value("name", format!("pushed {n}"))],
             about: None,
             order: Vec::new(),
         },
-        &|n| Edit::Remove { at: list(), key: "labels".into(), item: n },
+        &|n| TextEdit::Remove { at: list(), key: "labels".into(), item: n },
     ];
     let block = |n: usize| -> String {
         (0..n).map(|n| format!("  - name: l{n} # said\n    color: old\n")).collect()

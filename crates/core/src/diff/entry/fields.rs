@@ -6,7 +6,8 @@ use super::EntryDiff;
 use crate::{
     catalogue::constraints,
     diff::{
-        Change, Context, Findings, Reason, Shown, Support, fit, shown_declared, shown_live,
+        DiffContext, FieldChange, Findings, Reason, Shown, Support, fit, shown_declared,
+        shown_live,
         texts::{self, words},
     },
     field::{Accepted, Compare, Readback, Tier},
@@ -14,7 +15,7 @@ use crate::{
         LiveEntry, Shape, forms, is_readable,
         needs::{self, SwitchState},
     },
-    live::Question,
+    live::ExtraFact,
     secret::Reference,
     value::{Json, Value},
 };
@@ -26,7 +27,7 @@ impl EntryDiff<'_> {
         match fit(self.section, name, value, self.context.release) {
             Support::Fits => return true,
             Support::Local => {}
-            Support::Depends => findings.ask(Question::Release),
+            Support::Depends => findings.ask(ExtraFact::Release),
             Support::Unfit(limit) => {
                 findings.problems.extend(limit.problem(&self.address, &self.origin(name)));
             }
@@ -50,7 +51,7 @@ impl EntryDiff<'_> {
         live: &LiveEntry,
         findings: &mut Findings,
     ) -> Option<LiveEntry> {
-        let Context { groups, target, .. } = self.context;
+        let DiffContext { groups, target, .. } = self.context;
         if self.section.shape == Shape::List || !groups.decide(&target.path) {
             return None;
         }
@@ -73,7 +74,7 @@ impl EntryDiff<'_> {
     pub(super) fn check_visibility(
         &self,
         live: &LiveEntry,
-        changes: &[Change],
+        changes: &[FieldChange],
         findings: &mut Findings,
     ) -> bool {
         let value = |name: &str| {
@@ -102,7 +103,7 @@ impl EntryDiff<'_> {
     }
 
     /// The fields that differ from `live`. Adds notes for fields that are not compared.
-    pub(super) fn changes(&self, live: &LiveEntry, findings: &mut Findings) -> Vec<Change> {
+    pub(super) fn changes(&self, live: &LiveEntry, findings: &mut Findings) -> Vec<FieldChange> {
         let mut changes = Vec::new();
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -200,7 +201,7 @@ impl EntryDiff<'_> {
         }
     }
 
-    pub(super) fn change(&self, name: &str, live: Option<&LiveEntry>) -> Change {
+    pub(super) fn change(&self, name: &str, live: Option<&LiveEntry>) -> FieldChange {
         let field = self.field(name);
         let before = match live {
             None => Shown::Absent,
@@ -224,7 +225,7 @@ impl EntryDiff<'_> {
             ),
             (after, _) => after,
         };
-        Change::new(name, before, after, self.entry.fields.origin(name))
+        FieldChange::new(name, before, after, self.entry.fields.origin(name))
     }
 }
 

@@ -5,22 +5,22 @@ mod fields;
 use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
-    Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Step, Support, fit,
-    problem, removal, subject_id,
+    Action, DiffContext, FieldChange, Findings, Incomplete, Note, Problem, Reason, Step, Support,
+    fit, problem, removal, subject_id,
     texts::{self, ProblemTexts, Words, words},
 };
 use crate::{
     address::Address,
     catalogue::{self, preset},
     cause::Cause,
-    desired::{Entry, State, subject},
+    desired::{DesiredEntry, EntryPresence, subject},
     field::{Compare, Field},
     kind::{
-        Call, Effect, Identity, Job, LiveEntry, NoCalls, Section, Spec, calls::Act, forms,
-        is_readable, risk,
+        CallContext, Effect, Identity, LiveEntry, NoCalls, PlannedCall, Section, Spec,
+        calls::CallPurpose, forms, is_readable, risk,
     },
-    level::Level,
-    live::Question,
+    level::AccessLevel,
+    live::ExtraFact,
     origin::Origin,
     secret::Reference,
     text,
@@ -30,8 +30,8 @@ use crate::{
 /// A declared entry under comparison.
 pub(super) struct EntryDiff<'a> {
     section: Section,
-    entry: &'a Entry,
-    context: Context<'a>,
+    entry: &'a DesiredEntry,
+    context: DiffContext<'a>,
     address: Address,
     /// The declared fields.
     values: Fields,
@@ -40,7 +40,7 @@ pub(super) struct EntryDiff<'a> {
 }
 
 impl<'a> EntryDiff<'a> {
-    pub(super) fn new(section: Section, entry: &'a Entry, context: Context<'a>) -> Self {
+    pub(super) fn new(section: Section, entry: &'a DesiredEntry, context: DiffContext<'a>) -> Self {
         let section_address = context.container.section(section.section);
         let address = if entry.key.is_empty() {
             section_address
@@ -214,7 +214,7 @@ impl<'a> EntryDiff<'a> {
     /// Adds a note with the secrets that are not set, so that a plan does not look more certain
     /// than it is.
     pub(super) fn note_missing_secrets(&self, findings: &mut Findings) {
-        if self.entry.state == State::Absent {
+        if self.entry.state == EntryPresence::Absent {
             return;
         }
         let missing = self.values.iter().filter_map(|(name, value)| {
@@ -238,7 +238,9 @@ impl<'a> EntryDiff<'a> {
     /// the manifests were read.
     pub(super) fn check_secrets(&self, findings: &mut Findings) {
         let is_secret = |name: &str| matches!(self.values.get(name), Some(Value::Secret(_)));
-        if self.entry.state == State::Present && self.values.keys().any(|name| is_secret(name)) {
+        if self.entry.state == EntryPresence::Present
+            && self.values.keys().any(|name| is_secret(name))
+        {
             self.section.check(&self.all_exposed(), false, &mut |fault| {
                 if is_secret(fault.field) {
                     let message = self.context.secrets.redact(&fault.message);
@@ -250,19 +252,19 @@ impl<'a> EntryDiff<'a> {
         }
     }
 
-    fn job<'j>(&'j self, act: Act<'j>) -> Job<'j> {
-        Job { is_alone: self.is_alone, ..self.context.job(self.section, act) }
+    fn job<'j>(&'j self, act: CallPurpose<'j>) -> CallContext<'j> {
+        CallContext { is_alone: self.is_alone, ..self.context.job(self.section, act) }
     }
 
     /// The calls for a job; records why there are none.
-    fn calls(&self, job: &Job<'_>, findings: &mut Findings) -> Option<Vec<Call>> {
+    fn calls(&self, job: &CallContext<'_>, findings: &mut Findings) -> Option<Vec<PlannedCall>> {
         match self.section.rules().calls(job) {
             Ok(calls) => return Some(calls),
             Err(NoCalls::LiveUnknown(cause)) => self.add_incomplete(cause, findings),
-            Err(NoCalls::DependsOnRelease) => findings.ask(Question::Release),
+            Err(NoCalls::DependsOnRelease) => findings.ask(ExtraFact::Release),
             Err(NoCalls::DependsOnEntries(name)) => {
                 let named = catalogue::section(self.context.target.scope, &name);
-                named.into_iter().for_each(|of| findings.ask(Question::Entries(of.section)));
+                named.into_iter().for_each(|of| findings.ask(ExtraFact::Entries(of.section)));
             }
             Err(other) => {
                 let problem = problem(other, &self.address, |field| self.origin(field));
@@ -284,7 +286,7 @@ impl<'a> EntryDiff<'a> {
             }
             return;
         }
-        if self.entry.state == State::Absent {
+        if self.entry.state == EntryPresence::Absent {
             let address = self.address.clone();
             let origin = &self.entry.origin;
             findings.remove(removal(self.section, address, origin, live, self.context));
@@ -307,7 +309,7 @@ impl<'a> EntryDiff<'a> {
         }
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
         let sent = self.sent_fields();
-        let job = self.job(Act::Change(&sent, live, &changed));
+        let job = self.job(CallPurpose::Change(&sent, live, &changed));
         let Some(sends) = self.calls(&job, findings) else { return };
         // A secret that each request must contain is written again, too.
         let is_sent_again = |field: &Field| {
@@ -337,7 +339,7 @@ impl<'a> EntryDiff<'a> {
 
     /// Plans an entry that is not live.
     pub(super) fn plan_absent(&self, findings: &mut Findings) {
-        if self.entry.state == State::Absent {
+        if self.entry.state == EntryPresence::Absent {
             return;
         }
         if self.section.only_edits() {
@@ -388,7 +390,7 @@ impl<'a> EntryDiff<'a> {
             return None;
         }
         let sent = self.sent_fields();
-        let sends = self.calls(&self.job(Act::Create(&sent)), findings)?;
+        let sends = self.calls(&self.job(CallPurpose::Create(&sent)), findings)?;
         let changes = sent.keys().filter(|name| !self.is_local_only(name));
         let changes = changes.map(|name| self.change(name, None)).collect();
         let who = subject(self.section).and_then(|(name, named)| {
@@ -415,7 +417,7 @@ impl<'a> EntryDiff<'a> {
         after
     }
 
-    fn step(&self, action: Action, changes: Vec<Change>, sends: Vec<Call>) -> Step {
+    fn step(&self, action: Action, changes: Vec<FieldChange>, sends: Vec<PlannedCall>) -> Step {
         let (address, origin) = (self.address.clone(), self.entry.origin.clone());
         Step::new(self.context.target.scope, address, action, origin, changes, sends)
     }
@@ -435,10 +437,10 @@ impl<'a> EntryDiff<'a> {
         let access = step.accesses().next();
         if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
             match self.context.inherited {
-                None => findings.ask(Question::Inherited),
+                None => findings.ask(ExtraFact::Inherited),
                 Some(inherited) => {
                     let declared = self.values.get("access_level").and_then(Value::plain);
-                    let declared = declared.and_then(Level::parse);
+                    let declared = declared.and_then(AccessLevel::parse);
                     let above = inherited.get(&user).copied().unwrap_or(0);
                     if let Some(declared) = declared.filter(|level| level.number < above) {
                         findings.problems.push(self.below_inherited(declared, above));
@@ -456,8 +458,8 @@ impl<'a> EntryDiff<'a> {
         findings.steps.push(step);
     }
 
-    fn below_inherited(&self, declared: Level, above: u8) -> Problem {
-        let above = Level::parse(&above.into()).map_or("a higher level", |level| level.word);
+    fn below_inherited(&self, declared: AccessLevel, above: u8) -> Problem {
+        let above = AccessLevel::parse(&above.into()).map_or("a higher level", |level| level.word);
         let words = words![above, level = declared.word];
         self.problem(texts::BELOW_INHERITED, words, "access_level")
     }

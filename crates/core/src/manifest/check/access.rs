@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::present_entries;
 use crate::{
-    desired::{Container, DeclaredSection, State},
-    field::{Field, Named, Scope},
-    level::{DEVELOPER, Level, MAINTAINER},
-    manifest::faults::{Faults, Spot, Texts, texts, words},
+    desired::{Container, DeclaredSection, EntryPresence},
+    field::{Field, NamedObject, Scope},
+    level::{AccessLevel, DEVELOPER, MAINTAINER},
+    manifest::faults::{Faults, NodePosition, Texts, texts, words},
     origin::Origin,
     value::Json,
 };
@@ -36,12 +36,12 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     let inside = format!("{}/", container.path.to_lowercase());
     for section in &container.sections {
         for entry in present_entries(section) {
-            for spec in section.of.table().specs() {
+            for spec in section.section.table().specs() {
                 let Some(field) = entry.fields.get(spec.name) else { continue };
                 for (row_key, name, is_row) in grantees(spec.field, field.value.plain()) {
                     let is_group_row = is_row && row_key == "group" && scope == Scope::Group;
                     if is_group_row && !name.to_lowercase().starts_with(&inside) {
-                        let at = Spot::item(&field.origin, name);
+                        let at = NodePosition::item(&field.origin, name);
                         faults.report(texts::GROUP_OUTSIDE, at, words![name]);
                     }
                     let Some(low) = low.get(&(row_key, name.to_lowercase())) else { continue };
@@ -49,7 +49,10 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                     if is_row || low.level.is_none() {
                         let (noun, level) = (scope.noun(), low.level.unwrap_or_default());
                         let words = words![noun, name = low.name, level];
-                        let at = [Spot::item(&field.origin, name), Spot::value(&low.origin)];
+                        let at = [
+                            NodePosition::item(&field.origin, name),
+                            NodePosition::value(&low.origin),
+                        ];
                         faults.report_pair(low.texts, at, words);
                     }
                 }
@@ -73,10 +76,10 @@ fn grantees<'v>(
 }
 
 /// The key of rows that name such a thing.
-const fn row_key(names: Option<Named>) -> Option<&'static str> {
+const fn row_key(names: Option<NamedObject>) -> Option<&'static str> {
     match names {
-        Some(Named::User) => Some("user"),
-        Some(Named::Group) => Some("group"),
+        Some(NamedObject::User) => Some("user"),
+        Some(NamedObject::Group) => Some("group"),
         _ => None,
     }
 }
@@ -84,7 +87,7 @@ const fn row_key(names: Option<Named>) -> Option<&'static str> {
 /// The entries of `section` with less access than rules need, by the key of the row and the name in lower
 /// case.
 fn low_access(scope: Scope, section: &DeclaredSection) -> Vec<((&'static str, String), LowAccess)> {
-    let of = section.of;
+    let of = section.section;
     let names = of.identity.first().and_then(|name| of.field(name).names);
     let deploy_key = of.called_by.map(|_| "deploy_key");
     let Some(row_key) = row_key(names).or(deploy_key) else { return Vec::new() };
@@ -93,9 +96,9 @@ fn low_access(scope: Scope, section: &DeclaredSection) -> Vec<((&'static str, St
         let (mut level, mut origin) = (None, entry.origin.clone());
         let texts = match (entry.state, row_key) {
             // By a group above, they may still have access.
-            (State::Absent, "group") => texts::LOW_SHARE_REMOVED,
-            (State::Absent, "user") => texts::LOW_MEMBER_REMOVED,
-            (State::Present, "group" | "user") => {
+            (EntryPresence::Absent, "group") => texts::LOW_SHARE_REMOVED,
+            (EntryPresence::Absent, "user") => texts::LOW_MEMBER_REMOVED,
+            (EntryPresence::Present, "group" | "user") => {
                 // By a group above, members may have more.
                 let (least, texts) = match (row_key, scope) {
                     ("group", _) => (DEVELOPER, texts::LOW_SHARE),
@@ -103,12 +106,12 @@ fn low_access(scope: Scope, section: &DeclaredSection) -> Vec<((&'static str, St
                     (_, Scope::Project) => return None,
                 };
                 let field = entry.fields.get(level_field?.name)?;
-                let declared = field.value.plain().and_then(Level::parse);
+                let declared = field.value.plain().and_then(AccessLevel::parse);
                 let declared = declared.filter(|level| level.number < least)?;
                 (level, origin) = (Some(declared.word), field.origin);
                 texts
             }
-            (State::Present, "deploy_key") => {
+            (EntryPresence::Present, "deploy_key") => {
                 let field = entry.fields.get("can_push")?;
                 if field.value.flag() != Some(false) {
                     return None;

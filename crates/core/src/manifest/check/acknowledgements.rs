@@ -1,26 +1,26 @@
 //! Checks of acknowledgements: those that have ended, and those that acknowledge nothing.
 
-use super::{Context, DeclaredPaths};
+use super::{CheckContext, DeclaredPaths};
 use crate::{
     address::is_literal,
     desired::{self, Acknowledgement, Guard},
     field::Scope,
     manifest::{
-        faults::{Faults, Spot, texts, words},
-        layer::Rules,
-        read::document::Acknowledge,
+        faults::{Faults, NodePosition, texts, words},
+        layer::LayerRules,
+        read::document::DocumentAcknowledgement,
     },
     text::nearest,
 };
 
 /// An expired acknowledgement must not stop a run. Planning ignores it.
 pub(super) fn check_expiry(
-    document: Acknowledge,
-    context: &Context,
+    document: DocumentAcknowledgement,
+    context: &CheckContext,
     faults: &mut Faults,
 ) -> Option<Acknowledgement> {
     if let Some(until) = document.until.filter(|until| until.value < context.today) {
-        faults.report(texts::EXPIRED, Spot::value(&until.origin), &[]);
+        faults.report(texts::EXPIRED, NodePosition::value(&until.origin), &[]);
     }
     document.content
 }
@@ -29,14 +29,14 @@ pub(super) fn check_expiry(
 pub(super) fn report_unused(
     all: &[Acknowledgement],
     declared: &DeclaredPaths<'_>,
-    rules: &Rules,
+    rules: &LayerRules,
     faults: &mut Faults,
 ) {
     let is_idle = desired::idle(all, declared.values().copied());
     for (acknowledgement, is_idle) in all.iter().zip(is_idle) {
         let Some(origin) = &acknowledgement.origin else { continue };
         if is_idle {
-            check_path(acknowledgement, Spot::value(origin), declared, rules, faults);
+            check_path(acknowledgement, NodePosition::value(origin), declared, rules, faults);
         }
         let path = acknowledgement.at.written().to_lowercase();
         let Some(container) = declared.get(&path) else { continue };
@@ -48,16 +48,16 @@ pub(super) fn report_unused(
             _ => continue,
         };
         let words = words![noun = container.scope.noun()];
-        faults.report_pair(texts, [origin, &container.origin].map(Spot::value), words);
+        faults.report_pair(texts, [origin, &container.origin].map(NodePosition::value), words);
     }
 }
 
 /// Warns about an acknowledgement of which the path is neither declared nor one that a rule includes.
 fn check_path(
     acknowledgement: &Acknowledgement,
-    at: Spot,
+    at: NodePosition,
     declared: &DeclaredPaths<'_>,
-    rules: &Rules,
+    rules: &LayerRules,
     faults: &mut Faults,
 ) {
     let address = acknowledgement.at.written();
@@ -102,7 +102,7 @@ pub(super) fn check_addresses(
         let (Some(end), Some(origin)) = (end, &acknowledgement.origin) else { continue };
         let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
         let words = words![project = &address[..end], rest];
-        faults.report(texts::INSIDE_PROJECT, Spot::value(origin), words);
+        faults.report(texts::INSIDE_PROJECT, NodePosition::value(origin), words);
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Context, DeclaredPaths, declared_values, present_entries, repeats};
+use super::{CheckContext, DeclaredPaths, declared_values, present_entries, repeats};
 use crate::{
     address::{group_of, groups_above},
     catalogue::{
@@ -13,11 +13,11 @@ use crate::{
         constraints::{self, Constraint, How},
         shares,
     },
-    desired::{Container, Creation, Entry, State},
-    field::{Among, Named, Scope},
-    level::Level,
+    desired::{Container, CreationPolicy, DesiredEntry, EntryPresence},
+    field::{Among, NamedObject, Scope},
+    level::AccessLevel,
     manifest::{
-        faults::{Faults, Spot, texts, words},
+        faults::{Faults, NodePosition, texts, words},
         read::document::identity,
     },
     origin::{Origin, Sourced},
@@ -39,7 +39,7 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
     }
     let groups: HashSet<_> = containers
         .iter()
-        .filter(|of| of.scope == Scope::Project && matches!(of.create, Creation::Allowed(_)))
+        .filter(|of| of.scope == Scope::Project && matches!(of.create, CreationPolicy::Allowed(_)))
         .filter_map(|of| Some(group_of(&of.path)?.to_lowercase()))
         .collect();
     for group in containers.iter_mut().filter(|of| of.scope == Scope::Group) {
@@ -48,16 +48,20 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
 }
 
 /// Reports what a declared group above does not allow, and a project above.
-pub(super) fn check_parents(all: &DeclaredPaths<'_>, context: &Context, faults: &mut Faults) {
+pub(super) fn check_parents(all: &DeclaredPaths<'_>, context: &CheckContext, faults: &mut Faults) {
     for (path, container) in all.iter().filter(|(_, container)| context.manages(&container.path)) {
         if container.scope == Scope::Group {
             check_constraints(container, container, faults);
         }
         for above in path.match_indices('/').filter_map(|(at, _)| all.get(&path[..at])) {
             if above.scope == Scope::Project {
-                let at = Spot::value(&container.origin);
+                let at = NodePosition::value(&container.origin);
                 let words = words![path = above.path];
-                faults.report_pair(texts::BELOW_PROJECT, [at, Spot::value(&above.origin)], words);
+                faults.report_pair(
+                    texts::BELOW_PROJECT,
+                    [at, NodePosition::value(&above.origin)],
+                    words,
+                );
                 continue;
             }
             check_constraints(container, above, faults);
@@ -71,7 +75,7 @@ pub(super) fn check_parents(all: &DeclaredPaths<'_>, context: &Context, faults: 
 /// project can have only one if it gets another one from the group.
 fn check_inherited_entries(container: &Container, group: &Container, faults: &mut Faults) {
     for section in &container.sections {
-        let of = section.of;
+        let of = section.section;
         let Some(inherited) = group.section(of.section) else { continue };
         let entries = present_entries(section);
         for entry in entries.filter(|entry| of.unique_above(&entry.key).is_some()) {
@@ -82,7 +86,7 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
             let texts = if is_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
             let what = of.unique_above(&entry.key).unwrap_or_default();
             let words = words![path = group.path, noun = of.noun, key = first.key, what];
-            faults.report_pair(texts, [&entry.origin, &first.origin].map(Spot::key), words);
+            faults.report_pair(texts, [&entry.origin, &first.origin].map(NodePosition::key), words);
         }
     }
 }
@@ -96,21 +100,26 @@ fn check_inherited_levels(container: &Container, group: &Container, faults: &mut
     let Some(inherited) = group.section("members") else { return };
     for entry in container.section("members").into_iter().flat_map(present_entries) {
         let other = inherited.entry(&entry.key);
-        let other = other.filter(|other| other.state == State::Present).and_then(access_level);
+        let other =
+            other.filter(|other| other.state == EntryPresence::Present).and_then(access_level);
         let Some(((level, at), (higher, other_at))) = access_level(entry).zip(other) else {
             continue;
         };
         if level.number < higher.number {
             let words = words![path = group.path, level = higher.word];
-            faults.report_pair(texts::INHERITED_ACCESS, [&at, &other_at].map(Spot::value), words);
+            faults.report_pair(
+                texts::INHERITED_ACCESS,
+                [&at, &other_at].map(NodePosition::value),
+                words,
+            );
         }
     }
 }
 
 /// The declared level of a member, and its place.
-fn access_level(entry: &Entry) -> Option<(Level, Origin)> {
+fn access_level(entry: &DesiredEntry) -> Option<(AccessLevel, Origin)> {
     let field = entry.fields.get("access_level")?;
-    Some((Level::parse(field.value.plain()?)?, field.origin))
+    Some((AccessLevel::parse(field.value.plain()?)?, field.origin))
 }
 
 /// Reports what `group`, above `container` or the same, does not allow in it.
@@ -123,7 +132,7 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
         };
         let Some(limit) = deciding.value.plain() else { continue };
         let (setting, path) = (&row.by.field, &group.path);
-        let related = Spot::value(&deciding.origin);
+        let related = NodePosition::value(&deciding.origin);
         let Some(name) = &row.over.field else {
             let section = container.section(&row.over.section);
             let mut entries = section.into_iter().flat_map(present_entries);
@@ -132,7 +141,11 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
             }) {
                 // They may have been there before.
                 let words = words![setting, path, text = row.text];
-                faults.report_pair(texts::LOCKED, [Spot::key(&entry.origin), related], words);
+                faults.report_pair(
+                    texts::LOCKED,
+                    [NodePosition::key(&entry.origin), related],
+                    words,
+                );
             }
             continue;
         };
@@ -141,7 +154,7 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
             continue;
         };
         let words = words![name, setting, path, limit];
-        let at = Spot::value(&field.origin);
+        let at = NodePosition::value(&field.origin);
         if row.how == How::Bounds {
             let most = limit.as_str().map(|most| if value.is_boolean() { "false" } else { most });
             let help =
@@ -166,9 +179,9 @@ fn check_private_start(
     let is_wider =
         field.value.plain().is_some_and(|value| row.contradicts(&"private".into(), value));
     if is_wider && group.create.fields().is_some() {
-        let at = Spot::value(&field.origin);
+        let at = NodePosition::value(&field.origin);
         let words = words![path = group.path];
-        faults.report_pair(texts::STARTS_PRIVATE, [at, Spot::value(&group.origin)], words);
+        faults.report_pair(texts::STARTS_PRIVATE, [at, NodePosition::value(&group.origin)], words);
     }
 }
 
@@ -179,13 +192,13 @@ pub(super) fn check_named_scopes(
     faults: &mut Faults,
 ) {
     for section in containers.iter().flat_map(|container| &container.sections) {
-        for spec in section.of.table().specs() {
-            let Some(scope) = spec.field.names.and_then(Named::scope) else { continue };
+        for spec in section.section.table().specs() {
+            let Some(scope) = spec.field.names.and_then(NamedObject::scope) else { continue };
             for (_, field) in declared_values(section, spec) {
                 let path = field.value.text().unwrap_or_default();
                 let other = declared.get(&path.to_lowercase());
                 let Some(other) = other.filter(|other| other.scope != scope) else { continue };
-                let texts = match section.of.section {
+                let texts = match section.section.section {
                     "job_token_allowlist" => texts::GROUP_IN_ALLOWLIST,
                     "job_token_groups_allowlist" => texts::PROJECT_IN_ALLOWLIST,
                     _ => texts::OTHER_SCOPE,
@@ -196,7 +209,11 @@ pub(super) fn check_named_scopes(
                     path,
                     noun = other.scope.noun()
                 ];
-                faults.report_pair(texts, [&field.origin, &other.origin].map(Spot::value), words);
+                faults.report_pair(
+                    texts,
+                    [&field.origin, &other.origin].map(NodePosition::value),
+                    words,
+                );
             }
         }
     }
@@ -214,7 +231,7 @@ pub(super) fn check_circular_sources(declared: &DeclaredPaths<'_>, faults: &mut 
             // Once, and a project that names itself is another fault.
             if is_back && first < *path {
                 let words = words![name, first];
-                let at = [&source.origin, &other.origin].map(Spot::value);
+                let at = [&source.origin, &other.origin].map(NodePosition::value);
                 faults.report_pair(texts::CIRCULAR, at, words);
             }
         }
@@ -238,7 +255,11 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
     for ((first, _, first_at), (of, group, at)) in repeats(names) {
         if of.path != first.path {
             let words = words![path = first.path, group];
-            faults.report_pair(texts::SAME_DISPLAY_NAME, [&at, &first_at].map(Spot::value), words);
+            faults.report_pair(
+                texts::SAME_DISPLAY_NAME,
+                [&at, &first_at].map(NodePosition::value),
+                words,
+            );
         }
     }
 }
@@ -247,20 +268,20 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
 pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults) {
     let mut firsts = HashMap::new();
     for section in containers.iter().flat_map(|container| &container.sections) {
-        let specs = section.of.table().specs().iter();
+        let specs = section.section.table().specs().iter();
         for spec in specs.filter(|spec| spec.field.among == Among::Shared) {
             let mut ids = BTreeSet::new();
             for (entry, field) in declared_values(section, spec) {
                 let value = |name: &str| entry.fields.get(name).map(|field| field.value);
-                let id = identity(section.of, &value).keys;
+                let id = identity(section.section, &value).keys;
                 // Two entries of one project are another fault.
                 if !ids.insert(id.clone()) {
                     continue;
                 }
                 let first = firsts.entry((id, spec.name)).or_insert_with(|| field.clone());
                 if first.value != field.value {
-                    let words = words![name = spec.name, noun = section.of.noun];
-                    let at = [&field.origin, &first.origin].map(Spot::value);
+                    let words = words![name = spec.name, noun = section.section.noun];
+                    let at = [&field.origin, &first.origin].map(NodePosition::value);
                     faults.report_pair(texts::NOT_SHARED, at, words);
                 }
             }

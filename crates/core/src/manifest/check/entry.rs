@@ -5,53 +5,57 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use super::{Check, place_fault, repeats};
+use super::{ContainerCheck, place_fault, repeats};
 use crate::{
     address::Glob,
-    desired::{self, Declared, Entry},
+    desired::{self, Declared, DesiredEntry},
     field::{Accepted, Among, Compare},
     kind::{AddressKeyIn, Identity, Section, Shape, Spec, forms},
     manifest::{
-        faults::{Finding, Part as Inner, Spot, missing, texts, words},
-        read::document::{Part, State, Validity, identity},
+        faults::{KeyPart as Inner, LocatedFault, NodePosition, missing, texts, words},
+        read::document::{EntryState, SectionPart, Validity, identity},
     },
     text::{alternatives, plural, with_article},
     value::{Fields, Json},
 };
 
-impl Check<'_> {
+impl ContainerCheck<'_> {
     /// The entry and its identity. Its kind checks it only if its schema accepts it and nothing is
     /// missing.
-    pub(super) fn convert_entry(&mut self, section: Section, part: Part) -> (Entry, Identity) {
+    pub(super) fn convert_entry(
+        &mut self,
+        section: Section,
+        part: SectionPart,
+    ) -> (DesiredEntry, Identity) {
         self.check_fields(section, &part.fields);
         let is_complete = self.check_required(section, &part);
         let values = part.fields.values();
         let state = match part.state {
-            State::Absent | State::Unmanaged => {
+            EntryState::Absent | EntryState::Unmanaged => {
                 // That it cannot be absent is reported.
                 if !section.only_edits() {
                     self.check_identity_only(section, &part, "absent");
                 }
-                desired::State::Absent
+                desired::EntryPresence::Absent
             }
-            State::Present => {
+            EntryState::Present => {
                 if is_complete && part.validity != Validity::Refused {
                     self.check_rules(section, &part, &values);
                 }
-                desired::State::Present
+                desired::EntryPresence::Present
             }
         };
         let identity = match section.shape {
             Shape::List => identity(section, &|name| values.get(name).cloned()),
             Shape::Container | Shape::Mapping | Shape::Switch => Identity::default(),
         };
-        let Part { origin, fields, .. } = part;
+        let SectionPart { origin, fields, .. } = part;
         let fields = use_current_names(section, fields);
-        (Entry { key: identity.name.clone(), origin, state, fields }, identity)
+        (DesiredEntry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
     /// True if two entries are the fields of one, each with a `- ` in front; that is reported.
-    pub(super) fn is_split(&mut self, section: Section, parts: &[Part]) -> bool {
+    pub(super) fn is_split(&mut self, section: Section, parts: &[SectionPart]) -> bool {
         if section.shape != Shape::List {
             return false;
         }
@@ -64,15 +68,19 @@ impl Check<'_> {
             }
         });
         let Some(pair) = split else { return false };
-        let at = Spot::key(&pair[1].origin);
+        let at = NodePosition::key(&pair[1].origin);
         let words = words![noun = section.noun];
-        self.faults.report_pair(texts::SPLIT_ENTRY, [at, Spot::key(&pair[0].origin)], words);
+        self.faults.report_pair(
+            texts::SPLIT_ENTRY,
+            [at, NodePosition::key(&pair[0].origin)],
+            words,
+        );
         true
     }
 
     /// True if all required fields are declared. An absent entry only needs its identity.
-    fn check_required(&mut self, section: Section, part: &Part) -> bool {
-        if section.shape != Shape::List && part.state == State::Absent {
+    fn check_required(&mut self, section: Section, part: &SectionPart) -> bool {
+        if section.shape != Shape::List && part.state == EntryState::Absent {
             return true;
         }
         // Its fields are those of something else, which is reported.
@@ -84,11 +92,11 @@ impl Check<'_> {
         let schema = &section.table().schema;
         let names = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
         let missed: Vec<_> = names
-            .filter(|name| part.state == State::Present || section.identity.contains(name))
+            .filter(|name| part.state == EntryState::Present || section.identity.contains(name))
             .filter(|name| !part.fields.contains_key(name))
             .collect();
         for name in &missed {
-            let fault = missing(name, schema, Spot::key(&part.origin));
+            let fault = missing(name, schema, NodePosition::key(&part.origin));
             let fault = self.faults.push(fault);
             if section.shape == Shape::List {
                 fault.label("in this entry");
@@ -99,7 +107,7 @@ impl Check<'_> {
 
     /// Reports the faults that its kind finds. If its schema refuses a value, only those that depend on
     /// no other value are certain.
-    fn check_rules(&mut self, section: Section, part: &Part, values: &Fields) {
+    fn check_rules(&mut self, section: Section, part: &SectionPart, values: &Fields) {
         self.check_dots(section, part, values);
         section.check(values, true, &mut |fault| {
             let of_one = ["expression", "missing", "time-zone", "unknown-field"];
@@ -108,25 +116,25 @@ impl Check<'_> {
             }
             let at = match part.fields.origin(fault.field) {
                 // A value that should not be in the manifest is not marked.
-                Some(field) if fault.code == "literal-secret" => Spot::key(&field),
+                Some(field) if fault.code == "literal-secret" => NodePosition::key(&field),
                 Some(field) => match fault.within {
-                    Some(name) => Spot { origin: field, part: Inner::Within(name) },
-                    None => Spot::value(&field),
+                    Some(name) => NodePosition { origin: field, part: Inner::Within(name) },
+                    None => NodePosition::value(&field),
                 },
-                None => Spot::key(&part.origin),
+                None => NodePosition::key(&part.origin),
             };
             let other = fault.other.and_then(|name| part.fields.origin(name));
             // A related place on the same line shows nothing more.
             let other = other
                 .filter(|other| (&other.file, other.line) != (&at.origin.file, at.origin.line));
-            let related = other.map(|other| Spot::value(&other));
-            self.faults.push(Finding { related, ..place_fault(fault, at) });
+            let related = other.map(|other| NodePosition::value(&other));
+            self.faults.push(LocatedFault { related, ..place_fault(fault, at) });
         });
     }
 
     /// No URL can contain `.` or `..` as a segment of its path, so such an entry could be created, but
     /// neither be changed nor removed.
-    fn check_dots(&mut self, section: Section, part: &Part, values: &Fields) {
+    fn check_dots(&mut self, section: Section, part: &SectionPart, values: &Fields) {
         for handle in &section.home.handle {
             if !matches!(handle.place, AddressKeyIn::Path(_)) {
                 continue;
@@ -139,15 +147,17 @@ impl Check<'_> {
                 continue;
             };
             if [".", ".."].contains(&text) {
-                let at =
-                    part.fields.origin(name).map_or(Spot::key(&part.origin), |at| Spot::value(&at));
+                let at = part
+                    .fields
+                    .origin(name)
+                    .map_or(NodePosition::key(&part.origin), |at| NodePosition::value(&at));
                 self.faults.report(texts::DOTS, at, words![text]);
             }
         }
     }
 
     /// The names of entries that others manage.
-    pub(super) fn unmanaged_names(&mut self, section: Section, part: &Part) -> Option<Glob> {
+    pub(super) fn unmanaged_names(&mut self, section: Section, part: &SectionPart) -> Option<Glob> {
         self.check_identity_only(section, part, "unmanaged");
         if !self.check_required(section, part) {
             return None;
@@ -155,13 +165,13 @@ impl Check<'_> {
         let identity = identity(section, &|name| part.fields.get(name).map(|field| field.value));
         let glob = Glob::over_names(&identity.name);
         if let Err(why) = &glob {
-            self.faults.report(texts::IDENTITY_GLOB, Spot::key(&part.origin), words![why]);
+            self.faults.report(texts::IDENTITY_GLOB, NodePosition::key(&part.origin), words![why]);
         }
         glob.ok()
     }
 
     /// An entry with this `state` only declares its identity.
-    fn check_identity_only(&mut self, section: Section, part: &Part, state: &str) {
+    fn check_identity_only(&mut self, section: Section, part: &SectionPart, state: &str) {
         for (name, field) in part.fields.iter() {
             let spec = section.table().get(name);
             // Fields that are never sent also belong to the identity, such as former URLs of a hook.
@@ -173,12 +183,12 @@ impl Check<'_> {
             // Keys below `extra:` may be anything and are not quoted.
             let name = if spec.is_some() { name } else { "extra" };
             let words = words![name, state, noun = section.noun];
-            self.faults.report(texts::NOT_IDENTITY, Spot::key(&field.origin), words);
+            self.faults.report(texts::NOT_IDENTITY, NodePosition::key(&field.origin), words);
         }
     }
 
     /// Reports values that the service takes for one entry only, at both places.
-    fn check_unique_values(&mut self, section: Section, entries: &[Entry]) {
+    fn check_unique_values(&mut self, section: Section, entries: &[DesiredEntry]) {
         for spec in section.table().specs().iter().filter(|spec| spec.field.among == Among::Unique)
         {
             let values = entries.iter().filter_map(|entry| {
@@ -187,14 +197,19 @@ impl Check<'_> {
             });
             for (first, at) in repeats(values) {
                 let words = words![nouns = plural(section.noun), name = spec.name];
-                self.faults.report_pair(texts::SAME_VALUE, [&at, &first].map(Spot::value), words);
+                self.faults.report_pair(
+                    texts::SAME_VALUE,
+                    [&at, &first].map(NodePosition::value),
+                    words,
+                );
             }
         }
     }
 
     /// Reports entries of which the service takes only one, at both places.
-    fn check_exclusive(&mut self, section: Section, entries: &[Entry]) {
-        let exclusive = entries.iter().filter(|entry| entry.state == desired::State::Present);
+    fn check_exclusive(&mut self, section: Section, entries: &[DesiredEntry]) {
+        let exclusive =
+            entries.iter().filter(|entry| entry.state == desired::EntryPresence::Present);
         let exclusive = exclusive
             .filter_map(|entry| section.only_one(&entry.key).map(|what| (what, (what, entry))));
         for ((what, first), (_, entry)) in repeats(exclusive) {
@@ -207,7 +222,12 @@ impl Check<'_> {
     }
 
     /// Warns of URLs that differ only in a `/` at the end, at both places.
-    fn check_nearly_equal(&mut self, section: Section, entries: &[Entry], identities: &[Identity]) {
+    fn check_nearly_equal(
+        &mut self,
+        section: Section,
+        entries: &[DesiredEntry],
+        identities: &[Identity],
+    ) {
         if section.identity.last().is_none_or(|name| section.field(name).compare != Compare::Url) {
             return;
         }
@@ -219,7 +239,7 @@ impl Check<'_> {
         for ((first, _), (entry, is_new)) in repeats(urls) {
             if is_new {
                 let words = words![nouns = plural(section.noun)];
-                let at = [&entry.origin, &first.origin].map(Spot::key);
+                let at = [&entry.origin, &first.origin].map(NodePosition::key);
                 self.faults.report_pair(texts::NEARLY_THE_SAME, at, words);
             }
         }
@@ -229,7 +249,7 @@ impl Check<'_> {
     fn check_former_identities(
         &mut self,
         section: Section,
-        entries: &[Entry],
+        entries: &[DesiredEntry],
         identities: &[Identity],
     ) {
         if identities.iter().all(|identity| identity.keys.len() < 2) {
@@ -238,7 +258,7 @@ impl Check<'_> {
         let all = || entries.iter().zip(identities);
         let current: HashMap<_, _> = all()
             .filter(|(entry, identity)| {
-                entry.state == desired::State::Present && identity.keys.len() == 1
+                entry.state == desired::EntryPresence::Present && identity.keys.len() == 1
             })
             .map(|(entry, identity)| (&identity.keys[0], entry))
             .collect();
@@ -247,7 +267,11 @@ impl Check<'_> {
             let Some(other) = former.find_map(|former| current.get(former)) else { continue };
             let at = field_spot(entry, "previously");
             let words = words![noun = section.noun];
-            self.faults.report_pair(texts::FORMER_ENTRY, [at, Spot::key(&other.origin)], words);
+            self.faults.report_pair(
+                texts::FORMER_ENTRY,
+                [at, NodePosition::key(&other.origin)],
+                words,
+            );
         }
     }
 
@@ -255,7 +279,7 @@ impl Check<'_> {
     pub(super) fn check_duplicates(
         &mut self,
         section: Section,
-        entries: &[Entry],
+        entries: &[DesiredEntry],
         identities: Vec<Identity>,
     ) {
         if entries.len() < 2 {
@@ -266,7 +290,7 @@ impl Check<'_> {
         self.check_former_identities(section, entries, &identities);
         self.check_nearly_equal(section, entries, &identities);
         // By the name in manifests, and by the identity on the service.
-        let mut seen: [HashMap<Cow<'_, str>, &Entry>; 2] = Default::default();
+        let mut seen: [HashMap<Cow<'_, str>, &DesiredEntry>; 2] = Default::default();
         let all = entries.iter().zip(identities).filter(|(entry, _)| !entry.key.is_empty());
         for (entry, identity) in all {
             let on_service = identity.keys.into_iter().next().unwrap_or_default();
@@ -292,7 +316,7 @@ impl Check<'_> {
         &mut self,
         section: Section,
         names: &[&str],
-        pair: [&Entry; 2],
+        pair: [&DesiredEntry; 2],
         is_named: bool,
     ) {
         let [first, entry] = pair;
@@ -302,9 +326,9 @@ impl Check<'_> {
             let is_standard = declared.is_none_or(|field| field.value.text() == Some(value));
             is_standard.then(|| format!(": without `{name}` it is `{value}`"))
         });
-        let url = |entry: &Entry| entry.fields.get("url").map(|url| url.value);
+        let url = |entry: &DesiredEntry| entry.fields.get("url").map(|url| url.value);
         // The texts of the identity, if the key is made of them.
-        let spelling = |entry: &Entry| {
+        let spelling = |entry: &DesiredEntry| {
             let fields = names.iter().filter_map(|name| entry.fields.get(name));
             let texts = fields.filter_map(|field| field.value.text().map(str::to_owned));
             let texts: Vec<_> = texts.collect();
@@ -321,7 +345,7 @@ impl Check<'_> {
         let mut places = [field_spot(entry, name), field_spot(first, name)];
         if places[0] == places[1] {
             // What is merged into both.
-            places = [entry, first].map(|entry| Spot::key(&entry.origin));
+            places = [entry, first].map(|entry| NodePosition::key(&entry.origin));
         }
         let [at, other] = places;
         let words = words![
@@ -335,7 +359,7 @@ impl Check<'_> {
 }
 
 /// The only field of an entry that has no default, if it is the only one.
-fn only_field(section: Section, part: &Part) -> Option<&str> {
+fn only_field(section: Section, part: &SectionPart) -> Option<&str> {
     let mut names = part.fields.keys().filter(|name| !has_default(section, name));
     names.next().filter(|_| names.next().is_none())
 }
@@ -353,9 +377,9 @@ fn has_default(section: Section, name: &str) -> bool {
 }
 
 /// The place of the field `name` of an entry, or else of its start.
-fn field_spot(entry: &Entry, name: &str) -> Spot {
+fn field_spot(entry: &DesiredEntry, name: &str) -> NodePosition {
     let field = entry.fields.origin(name);
-    field.map_or_else(|| Spot::key(&entry.origin), |field| Spot::value(&field))
+    field.map_or_else(|| NodePosition::key(&entry.origin), |field| NodePosition::value(&field))
 }
 
 /// Fields with the current names of nested keys. Deprecated names were reported before.

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use jiff::civil::Date;
 
-use super::{Check, is_below, path};
+use super::{ContainerCheck, is_below, path};
 use crate::{
     desired::Declared,
-    field::{Field, Named, Required, Tier, ValueType, is_on},
+    field::{Field, NamedObject, Required, Tier, ValueType, is_on},
     kind::{Section, Spec, needs, replacement_advice},
     manifest::{
         config,
-        faults::{Part, Spot, texts, words},
+        faults::{KeyPart, NodePosition, texts, words},
     },
     origin::{Origin, Sourced},
     release::Release,
@@ -20,13 +20,13 @@ use crate::{
     value::{Json, Value},
 };
 
-impl Check<'_> {
+impl ContainerCheck<'_> {
     /// Checks the fields that the table of the kind has.
     pub(super) fn check_fields(&mut self, section: Section, fields: &Declared) {
         for (name, field) in fields.iter() {
             let field = &field;
             for reference in field.value.sources() {
-                self.check_reference(name, &reference, Spot::key(&field.origin));
+                self.check_reference(name, &reference, NodePosition::key(&field.origin));
             }
             let Some(spec) = section.table().get(name) else { continue };
             self.check_tier(section, spec, field);
@@ -52,18 +52,22 @@ impl Check<'_> {
         }
         // A section that the tier lacks is reported once.
         if spec.field.available.tier > section.tier() {
-            self.require_tier(spec.name, spec.field.available.tier, Spot::key(&field.origin));
+            self.require_tier(
+                spec.name,
+                spec.field.available.tier,
+                NodePosition::key(&field.origin),
+            );
             return;
         }
         for (part, needed) in spec.row_tiers(&field.value) {
             if needed > section.tier() {
-                self.require_tier(part, needed, part_spot(field, Part::Within(part)));
+                self.require_tier(part, needed, part_spot(field, KeyPart::Within(part)));
             }
         }
     }
 
     /// `name` must exist in the declared tier.
-    pub(super) fn require_tier(&mut self, name: &str, needed: Tier, at: Spot) {
+    pub(super) fn require_tier(&mut self, name: &str, needed: Tier, at: NodePosition) {
         if let Some(tier) = self.context.tier.filter(|tier| *tier < needed) {
             self.faults.report(texts::TIER, at, words![name, needed, tier]);
         }
@@ -77,12 +81,23 @@ impl Check<'_> {
         if let Some(unfit) = unfit
             && section.since().is_none_or(|since| since <= release)
         {
-            self.report_release(&unfit.message, &unfit.help, release, Spot::key(&field.origin));
+            self.report_release(
+                &unfit.message,
+                &unfit.help,
+                release,
+                NodePosition::key(&field.origin),
+            );
         }
     }
 
     /// Reports what `release` does not have.
-    pub(super) fn report_release(&mut self, what: &str, help: &str, release: Release, at: Spot) {
+    pub(super) fn report_release(
+        &mut self,
+        what: &str,
+        help: &str,
+        release: Release,
+        at: NodePosition,
+    ) {
         self.faults.report(texts::RELEASE, at, words![what, help, release]);
     }
 
@@ -100,7 +115,7 @@ impl Check<'_> {
             texts::BOTH_SPELLINGS
         };
         let words = words![name = spec.name, modern];
-        self.faults.report_pair(texts, [&field.origin, twin].map(Spot::key), words);
+        self.faults.report_pair(texts, [&field.origin, twin].map(NodePosition::key), words);
     }
 
     /// The field that another one needs must be on, and a level must not exceed its limit.
@@ -113,7 +128,7 @@ impl Check<'_> {
             && off.value.plain().is_some_and(needs::is_off)
         {
             let words = words![name, switch];
-            let at = [&field.origin, &off.origin].map(Spot::key);
+            let at = [&field.origin, &off.origin].map(NodePosition::key);
             self.faults.report_pair(texts::SWITCHED_OFF, at, words);
         }
         if let Some(most) = spec.field.relations.at_most
@@ -121,10 +136,11 @@ impl Check<'_> {
             && limit.value.plain().is_some_and(|limit| needs::exceeds(value, limit))
         {
             let words = words![name, most];
-            let fault = self.faults.report(texts::SHOWS_MORE, Spot::value(&field.origin), words);
+            let fault =
+                self.faults.report(texts::SHOWS_MORE, NodePosition::value(&field.origin), words);
             let level = limit.value.plain().and_then(Json::as_str);
             fault
-                .related(Spot::value(&limit.origin))
+                .related(NodePosition::value(&limit.origin))
                 .help_if(level.map(|level| format!("write `{level}` or less, or raise `{most}`")));
         }
     }
@@ -138,13 +154,17 @@ impl Check<'_> {
         }
         let is_refused = self.context.release.is_some_and(|release| release >= from);
         let texts = if is_refused { texts::NO_ASCII } else { texts::NO_ASCII_LATER };
-        self.faults.report(texts, Spot::value(&field.origin), words![name = spec.name, from]);
+        self.faults.report(
+            texts,
+            NodePosition::value(&field.origin),
+            words![name = spec.name, from],
+        );
     }
 
     /// The keys of a mapping must not repeat each other, and a switch needs its required limit.
     fn check_mapping(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(object) = field.value.plain().and_then(Json::as_object) else { return };
-        let at = |key: &str| part_spot(field, Part::Inner(vec![key.to_owned()]));
+        let at = |key: &str| part_spot(field, KeyPart::Inner(vec![key.to_owned()]));
         for part in spec.parts {
             let key = part.name;
             let old = spec.parts.iter().find(|old| old.replaced_by() == Some(key));
@@ -176,7 +196,7 @@ impl Check<'_> {
             modern.and_then(|modern| modern.field.available.since).filter(|since| since.is_late());
         if let (Some(modern), Some(since)) = (modern, since) {
             if release.is_none_or(|release| release >= since) {
-                let at = Spot::key(&field.origin);
+                let at = NodePosition::key(&field.origin);
                 let fault =
                     self.faults.report(texts::DEPRECATED_FROM, at, words![name = spec.name, since]);
                 let set =
@@ -189,14 +209,14 @@ impl Check<'_> {
         let mut found = Vec::new();
         find_deprecated(spec.name, &spec.schema, field.value.plain(), &mut Vec::new(), &mut found);
         for (name, modern, inner) in found {
-            let part = if inner.is_empty() { Part::Key } else { Part::Inner(inner) };
+            let part = if inner.is_empty() { KeyPart::Key } else { KeyPart::Inner(inner) };
             let at = part_spot(field, part);
             self.faults.report(texts::DEPRECATED, at, words![name]).help_if(modern);
         }
     }
 
     /// Checks of a secret or a file that need no access to it.
-    fn check_reference(&mut self, name: &str, reference: &Reference, at: Spot) {
+    fn check_reference(&mut self, name: &str, reference: &Reference, at: NodePosition) {
         let texts = match reference {
             // Why its name is not filled in is reported where that is tried.
             _ if reference.is_template() => return,
@@ -224,17 +244,18 @@ impl Check<'_> {
         let (names, value) = (spec.field.names, field.value.plain());
         let words = words![name = spec.name];
         if let Some(path) = value.and_then(|value| find_wrong_path(names, &spec.schema, value)) {
-            let fault = self.faults.report(texts::NO_FULL_PATH, Spot::value(&field.origin), words);
+            let fault =
+                self.faults.report(texts::NO_FULL_PATH, NodePosition::value(&field.origin), words);
             if let Some(help) = path::help(path) {
                 fault.help(help);
             }
         }
-        let lists_names = matches!(names, Some(Named::User | Named::Group));
+        let lists_names = matches!(names, Some(NamedObject::User | NamedObject::Group));
         let items = value.and_then(Json::as_array).filter(|_| lists_names);
         let mut unique = BTreeSet::new();
         let mut texts = items.into_iter().flatten().filter_map(Json::as_str);
         if !texts.all(|name| unique.insert(name.to_lowercase())) {
-            self.faults.report(texts::LISTED_TWICE, Spot::value(&field.origin), words);
+            self.faults.report(texts::LISTED_TWICE, NodePosition::value(&field.origin), words);
         }
     }
 
@@ -245,15 +266,15 @@ impl Check<'_> {
         let day = text.and_then(|day| day.parse::<Date>().ok());
         if day.is_some_and(|day| day < self.context.today) {
             // A warning only: a date that has passed must not block all other projects.
-            let at = Spot::key(&field.origin);
+            let at = NodePosition::key(&field.origin);
             self.faults.report(texts::PAST_EXPIRY, at, words![name = spec.name]);
         }
     }
 }
 
 /// The `part` of a field.
-fn part_spot(field: &Sourced<Value>, part: Part) -> Spot {
-    Spot { origin: field.origin.clone(), part }
+fn part_spot(field: &Sourced<Value>, part: KeyPart) -> NodePosition {
+    NodePosition { origin: field.origin.clone(), part }
 }
 
 /// A deprecated field: its name, what to use instead, and the names that lead to it.
@@ -283,12 +304,17 @@ fn find_deprecated(
 
 /// The name of a group or project in a `value` of `schema` that is not a full path. The `names` of its
 /// field are passed because it takes long to read them out of a schema.
-fn find_wrong_path<'v>(names: Option<Named>, schema: &Json, value: &'v Json) -> Option<&'v str> {
-    let is_path = matches!(names, Some(Named::Group | Named::Project));
+fn find_wrong_path<'v>(
+    names: Option<NamedObject>,
+    schema: &Json,
+    value: &'v Json,
+) -> Option<&'v str> {
+    let is_path = matches!(names, Some(NamedObject::Group | NamedObject::Project));
     match value {
         Json::String(path) => {
             let is_wrong = path.contains([' ', ':', '@']) || path.starts_with('/');
-            let has_group = path.is_empty() || path.contains('/') || names != Some(Named::Project);
+            let has_group =
+                path.is_empty() || path.contains('/') || names != Some(NamedObject::Project);
             Some(path.as_str()).filter(|_| is_path && (is_wrong || !has_group))
         }
         Json::Array(items) => {

@@ -15,10 +15,10 @@ use jiff::civil::Date;
 
 use super::{
     config::Manages,
-    faults::{Faults, Finding, Spot, texts, words},
-    layer::{Included, Layered, Rules},
+    faults::{Faults, LocatedFault, NodePosition, texts, words},
+    layer::{Included, LayerRules, Layered},
     parallel::for_each,
-    read::document::{self, Body, Part, Section, State, Validity},
+    read::document::{self, DocumentSection, EntryState, LayerBody, SectionPart, Validity},
 };
 use crate::{
     catalogue::{
@@ -26,10 +26,11 @@ use crate::{
         words::{self, Meaning},
     },
     desired::{
-        self, Container, Creation, DeclaredSection, Desired, Entry, Life, PROJECTS, Unlisted,
+        self, Container, ContainerLife, CreationPolicy, DeclaredSection, Desired, DesiredEntry,
+        PROJECTS, Unlisted,
     },
     field::{Scope, Tier},
-    kind::{self, CollectionTrait, Fault, Shape, Spec},
+    kind::{self, CollectionTrait, EntryFault, Shape, Spec},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
@@ -50,7 +51,7 @@ pub(super) use named::is_below;
 
 /// Facts for checks apart from the declarations.
 #[derive(Debug)]
-pub(super) struct Context {
+pub(super) struct CheckContext {
     /// The tier of the service, if `undrift.yaml` sets it.
     pub(super) tier: Option<Tier>,
     /// The groups and projects that may be declared; all by default.
@@ -62,7 +63,7 @@ pub(super) struct Context {
     pub(super) files: Option<Secrets>,
 }
 
-impl Context {
+impl CheckContext {
     /// True if these manifests may declare the group or project at `path`.
     pub(super) fn manages(&self, path: &str) -> bool {
         self.manages.as_ref().is_none_or(|managed| !managed.matching_entries(path).is_empty())
@@ -70,7 +71,11 @@ impl Context {
 }
 
 /// Checks everything. The named containers become [`Desired`].
-pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desired, Faults) {
+pub(super) fn check(
+    layered: Layered,
+    rules: &LayerRules,
+    context: &CheckContext,
+) -> (Desired, Faults) {
     let Layered { containers, invented, acknowledged, mut faults, .. } = layered;
     let mut named = containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
     let checked = for_each(containers, |merged| check_container(merged, context));
@@ -104,11 +109,11 @@ type DeclaredPaths<'c> = BTreeMap<String, &'c Container>;
 /// Checks the containers that rules would include. A fault at a place is reported once, and not if
 /// a declared container has the same fault.
 fn check_invented(
-    invented: Vec<(Box<document::Container>, Faults)>,
-    context: &Context,
+    invented: Vec<(Box<document::DeclaredContainer>, Faults)>,
+    context: &CheckContext,
     faults: &mut Faults,
 ) {
-    let key = |fault: &Finding<Spot>| (fault.at.clone(), fault.code);
+    let key = |fault: &LocatedFault<NodePosition>| (fault.at.clone(), fault.code);
     let mut reported: BTreeSet<_> = faults.found.iter().map(key).collect();
     for (merged, of_layers) in invented {
         // Rules never include containers outside of `manages`.
@@ -123,13 +128,16 @@ fn check_invented(
 }
 
 /// Checks a container that a rule includes.
-pub(super) fn check_included(included: Included, context: &Context) -> (Container, Faults) {
+pub(super) fn check_included(included: Included, context: &CheckContext) -> (Container, Faults) {
     let (container, faults) = check_container(included.merged, context);
     (Container { brought_in: Some(included.rule_glob), ..container }, faults)
 }
 
-fn check_container(merged: Box<document::Container>, context: &Context) -> (Container, Faults) {
-    let mut check = Check { context, scope: merged.scope, faults: Faults::default() };
+fn check_container(
+    merged: Box<document::DeclaredContainer>,
+    context: &CheckContext,
+) -> (Container, Faults) {
+    let mut check = ContainerCheck { context, scope: merged.scope, faults: Faults::default() };
     let container = check.convert_container(merged);
     access::check_grantees(&container, &mut check.faults);
     (container, check.faults)
@@ -143,15 +151,15 @@ fn project_section(of: kind::Section) -> Option<&'static str> {
 }
 
 /// The entries that must exist.
-fn present_entries(section: &DeclaredSection) -> impl Iterator<Item = &Entry> {
-    section.entries.iter().filter(|entry| entry.state == desired::State::Present)
+fn present_entries(section: &DeclaredSection) -> impl Iterator<Item = &DesiredEntry> {
+    section.entries.iter().filter(|entry| entry.state == desired::EntryPresence::Present)
 }
 
 /// The entries that declare the field `spec`, with its value.
 fn declared_values<'s>(
     section: &'s DeclaredSection,
     spec: &'static Spec,
-) -> impl Iterator<Item = (&'s Entry, Sourced<Value>)> {
+) -> impl Iterator<Item = (&'s DesiredEntry, Sourced<Value>)> {
     section.entries.iter().filter_map(|entry| Some((entry, entry.fields.get(spec.name)?)))
 }
 
@@ -170,23 +178,28 @@ fn repeats<K: Eq + Hash, T: Clone>(
 }
 
 /// A fault of a kind with its place.
-fn place_fault(fault: Fault, at: Spot) -> Finding<Spot> {
-    let Fault { severity, code, message, help, .. } = fault;
+fn place_fault(fault: EntryFault, at: NodePosition) -> LocatedFault<NodePosition> {
+    let EntryFault { severity, code, message, help, .. } = fault;
     let related_label = "the other one";
-    Finding { severity, help: Some(help), related_label, ..Finding::error(code, message, at) }
+    LocatedFault {
+        severity,
+        help: Some(help),
+        related_label,
+        ..LocatedFault::error(code, message, at)
+    }
 }
 
 /// The check of one container.
-struct Check<'c> {
-    context: &'c Context,
+struct ContainerCheck<'c> {
+    context: &'c CheckContext,
     scope: Scope,
     faults: Faults,
 }
 
-impl Check<'_> {
-    fn convert_container(&mut self, merged: Box<document::Container>) -> Container {
-        let document::Container { scope, path, mut life, body, .. } = *merged;
-        let Body { mut sections, mut unlisted, watch, .. } = body;
+impl ContainerCheck<'_> {
+    fn convert_container(&mut self, merged: Box<document::DeclaredContainer>) -> Container {
+        let document::DeclaredContainer { scope, path, mut life, body, .. } = *merged;
+        let LayerBody { mut sections, mut unlisted, watch, .. } = body;
         self.check_absent(&life, &sections, &unlisted);
         let projects = unlisted.remove(PROJECTS);
         life.unlisted_projects = projects.filter(|policy| policy.value != Unlisted::Ignore);
@@ -196,11 +209,12 @@ impl Check<'_> {
         let create = sections
             .extract_if(.., |section| section.kind.section == create_section.section)
             .next();
-        let create = create.map_or(Creation::Forbidden, |section| self.convert_creation(section));
+        let create =
+            create.map_or(CreationPolicy::Forbidden, |section| self.convert_creation(section));
         let is_new = create.fields().is_some()
             || life.previously.iter().any(|former| path::is_renamed(&former.value, &path.value));
         if let Err(why) = path::check(scope, &path.value, is_new) {
-            let at = Spot::value(&path.origin);
+            let at = NodePosition::value(&path.origin);
             let fault = self.faults.report(texts::PATH, at, words![why]);
             fault.help_if(path::help(&path.value));
         }
@@ -213,7 +227,7 @@ impl Check<'_> {
             .collect();
         self.drop_self_entry(&path.value, &mut sections);
         for (name, policy) in unlisted {
-            self.faults.report(texts::UNLISTED, Spot::key(&policy.origin), words![name]);
+            self.faults.report(texts::UNLISTED, NodePosition::key(&policy.origin), words![name]);
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
         let (path, origin) = (path.value, path.origin);
@@ -227,13 +241,18 @@ impl Check<'_> {
     }
 
     /// The declared container must be within `manages`.
-    fn check_manages(&mut self, path: &Sourced<Arc<str>>, life: &Life, sections: &[Section]) {
+    fn check_manages(
+        &mut self,
+        path: &Sourced<Arc<str>>,
+        life: &ContainerLife,
+        sections: &[DocumentSection],
+    ) {
         let Some(manages) = &self.context.manages else { return };
         // A former path also declares the container that is there.
         for path in std::iter::once(path).chain(&life.previously) {
             if manages.matching_entries(&path.value).is_empty() {
                 let words = words![path = path.value, why = manages.explain_exclusion(&path.value)];
-                self.faults.report(texts::OUTSIDE, Spot::value(&path.origin), words);
+                self.faults.report(texts::OUTSIDE, NodePosition::value(&path.origin), words);
             }
         }
         let holding = manages.matching_entries(&path.value);
@@ -241,7 +260,11 @@ impl Check<'_> {
             let name = section.kind.section;
             if !holding.iter().any(|managed| managed.allows_section(name)) {
                 let words = words![path = path.value, section = name];
-                self.faults.report(texts::OUTSIDE_SECTION, Spot::key(&section.origin), words);
+                self.faults.report(
+                    texts::OUTSIDE_SECTION,
+                    NodePosition::key(&section.origin),
+                    words,
+                );
             }
         }
     }
@@ -258,31 +281,33 @@ impl Check<'_> {
     /// An absent container must not declare anything else, and must not be a group.
     fn check_absent(
         &mut self,
-        life: &Life,
-        sections: &[Section],
+        life: &ContainerLife,
+        sections: &[DocumentSection],
         unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
     ) {
         let Some(absent) = life.absent() else { return };
         if self.scope == Scope::Group {
-            self.faults.report(texts::ABSENT_GROUP, Spot::value(absent), &[]);
+            self.faults.report(texts::ABSENT_GROUP, NodePosition::value(absent), &[]);
             return;
         }
         let former = life.previously.first().map(|former| ("previously", &former.origin));
         let others = sections.iter().map(|section| (section.kind.section, &section.origin));
         let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in others.chain(former).chain(policy) {
-            self.faults.report(texts::BESIDE_ABSENT, Spot::key(origin), words![name]);
+            self.faults.report(texts::BESIDE_ABSENT, NodePosition::key(origin), words![name]);
         }
     }
 
     /// Checks all fields of the create request together.
-    fn check_creation(&mut self, create_section: kind::Section, sections: &[Section]) {
+    fn check_creation(&mut self, create_section: kind::Section, sections: &[DocumentSection]) {
         let first_part = |of: kind::Section| {
             let section = sections.iter().find(|section| section.kind.section == of.section)?;
             Some((section, section.parts.first()?))
         };
         let create = first_part(create_section).map(|(_, create)| create);
-        let Some(create) = create.filter(|create| create.state == State::Present) else { return };
+        let Some(create) = create.filter(|create| create.state == EntryState::Present) else {
+            return;
+        };
         let along = catalogue::sections(self.scope).filter(|of| of.comes_with_container());
         let along: Vec<_> = along.filter_map(first_part).collect();
         let parts: Vec<_> = std::iter::once(create).chain(along.iter().map(|of| of.1)).collect();
@@ -296,8 +321,9 @@ impl Check<'_> {
         create_section.check(&declared, true, &mut |fault| {
             let origin = |name| parts.iter().find_map(|part| part.fields.origin(name));
             let at = origin(fault.field).unwrap_or_else(|| parts[0].origin.clone());
-            let related = fault.other.and_then(origin).map(|other| Spot::key(&other));
-            self.faults.push(Finding { related, ..place_fault(fault, Spot::key(&at)) });
+            let related = fault.other.and_then(origin).map(|other| NodePosition::key(&other));
+            self.faults
+                .push(LocatedFault { related, ..place_fault(fault, NodePosition::key(&at)) });
         });
     }
 
@@ -305,18 +331,18 @@ impl Check<'_> {
     fn check_create_conflicts(
         &mut self,
         create_section: kind::Section,
-        create: &Part,
-        along: &Section,
-        part: &Part,
+        create: &SectionPart,
+        along: &DocumentSection,
+        part: &SectionPart,
     ) {
         for (name, field) in create.fields.iter() {
             let conflicts = match part.fields.get(name) {
                 Some(other) => other.value != field.value,
-                None => part.state == State::Absent && along.kind.section == name,
+                None => part.state == EntryState::Absent && along.kind.section == name,
             };
             if conflicts {
                 let words = words![create = create_section.section, name];
-                let at = [&field.origin, &along.origin].map(Spot::key);
+                let at = [&field.origin, &along.origin].map(NodePosition::key);
                 self.faults.report_pair(texts::CREATE_CONFLICT, at, words);
             }
         }
@@ -326,40 +352,45 @@ impl Check<'_> {
     /// projects may name one of them.
     fn drop_self_entry(&mut self, path: &str, sections: &mut [DeclaredSection]) {
         for section in sections {
-            if !section.of.traits.contains(&CollectionTrait::ListsItself) {
+            if !section.section.traits.contains(&CollectionTrait::ListsItself) {
                 continue;
             }
             let entries = &mut section.entries;
             for entry in entries.extract_if(.., |entry| entry.key.eq_ignore_ascii_case(path)) {
                 if entry.origin.layer > Layer::Profile {
-                    self.faults.report(texts::LISTS_ITSELF, Spot::key(&entry.origin), &[]);
+                    self.faults.report(texts::LISTS_ITSELF, NodePosition::key(&entry.origin), &[]);
                 }
             }
         }
     }
 
     /// Whether the container may be created, and with which fields.
-    fn convert_creation(&mut self, section: Section) -> Creation {
+    fn convert_creation(&mut self, section: DocumentSection) -> CreationPolicy {
         let part = section.parts.into_iter().next();
-        let Some(part) = part.filter(|part| part.state == State::Present) else {
-            return Creation::Forbidden;
+        let Some(part) = part.filter(|part| part.state == EntryState::Present) else {
+            return CreationPolicy::Forbidden;
         };
         self.check_fields(section.kind, &part.fields);
-        Creation::Allowed(part.fields)
+        CreationPolicy::Allowed(part.fields)
     }
 
     fn convert_section(
         &mut self,
-        section: Section,
+        section: DocumentSection,
         policy: Option<Sourced<Unlisted>>,
     ) -> DeclaredSection {
-        let Section { kind: of, origin, parts } = section;
-        self.require_tier(of.section, of.tier(), Spot::key(&origin));
+        let DocumentSection { kind: of, origin, parts } = section;
+        self.require_tier(of.section, of.tier(), NodePosition::key(&origin));
         if let (Some(release), Some(since)) = (self.context.release, of.since())
             && release < since
         {
             let message = format!("`{}` needs release {since} or later", of.section);
-            self.report_release(&message, "take the section out", release, Spot::key(&origin));
+            self.report_release(
+                &message,
+                "take the section out",
+                release,
+                NodePosition::key(&origin),
+            );
         }
         let parts = if self.is_split(of, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());
@@ -367,7 +398,7 @@ impl Check<'_> {
         let mut entries: Vec<_> = parts
             .into_iter()
             .filter_map(|part| {
-                if part.state == State::Unmanaged {
+                if part.state == EntryState::Unmanaged {
                     unmanaged.extend(self.unmanaged_names(of, &part));
                     return None;
                 }
@@ -383,6 +414,6 @@ impl Check<'_> {
         let usual = if of.only_edits() { Unlisted::Ignore } else { Unlisted::default() };
         let unlisted = policy.unwrap_or_else(|| Sourced { value: usual, origin: origin.clone() });
         let also_read = BTreeSet::new();
-        DeclaredSection { of, origin, unlisted, entries, unmanaged, also_read }
+        DeclaredSection { section: of, origin, unlisted, entries, unmanaged, also_read }
     }
 }

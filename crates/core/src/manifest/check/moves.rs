@@ -9,10 +9,10 @@ use aho_corasick::AhoCorasick;
 
 use super::path;
 use crate::{
-    desired::{Container, Creation, Moves},
-    field::{Named, Scope},
+    desired::{Container, CreationPolicy, Moves},
+    field::{NamedObject, Scope},
     kind::forms,
-    manifest::faults::{Faults, Spot, texts, words},
+    manifest::faults::{Faults, NodePosition, texts, words},
     origin::Sourced,
     steps,
     value::Json,
@@ -28,7 +28,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     let mut first_claims: HashMap<String, (&Container, &Sourced<Arc<str>>)> = HashMap::new();
     let mut is_sound = true;
     for (container, former) in former_paths(containers) {
-        let at = || Spot::value(&former.origin);
+        let at = || NodePosition::value(&former.origin);
         let former_path = former.value.to_lowercase();
         let words = words![path = former.value];
         if let Err(why) = path::check(container.scope, &former.value, false) {
@@ -45,15 +45,23 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         let (of, first) = *first_claims.entry(canonical).or_insert((container, former));
         let is_repeated = of.path != container.path || first.value.to_lowercase() == former_path;
         if is_repeated && !std::ptr::eq(first, former) {
-            faults.report_pair(texts::FORMER_OF_TWO, [at(), Spot::value(&first.origin)], words);
+            faults.report_pair(
+                texts::FORMER_OF_TWO,
+                [at(), NodePosition::value(&first.origin)],
+                words,
+            );
         }
         // Each path must have one container only.
         let other = by_path.get(&former_path).filter(|other| {
-            moves.at(&other.path).is_none() && !matches!(other.create, Creation::Allowed(_))
+            moves.at(&other.path).is_none() && !matches!(other.create, CreationPolicy::Allowed(_))
         });
         if let Some(other) = other {
             let words = words![path = former.value, noun = other.scope.noun()];
-            faults.report_pair(texts::FORMER_DECLARED, [at(), Spot::value(&other.origin)], words);
+            faults.report_pair(
+                texts::FORMER_DECLARED,
+                [at(), NodePosition::value(&other.origin)],
+                words,
+            );
         }
     }
     // Consequences of an impossible former path are not reported.
@@ -79,7 +87,11 @@ fn leads_to_itself(container: &Container, former: &Sourced<Arc<str>>, faults: &m
         }
         _ => return false,
     };
-    faults.report(texts, Spot::value(&former.origin), words![noun = container.scope.noun()]);
+    faults.report(
+        texts,
+        NodePosition::value(&former.origin),
+        words![noun = container.scope.noun()],
+    );
     true
 }
 
@@ -100,7 +112,7 @@ fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let Some((_, former)) = first else { return };
     let paths: Vec<&str> = circle.iter().map(|path| &***path).collect();
     let words = words![paths = crate::text::listed(&paths)];
-    faults.report(texts::SWAPPED_PATHS, Spot::value(&former.origin), words);
+    faults.report(texts::SWAPPED_PATHS, NodePosition::value(&former.origin), words);
 }
 
 /// Reports names of former paths, which become wrong when the path changes: certain in fields that
@@ -112,18 +124,18 @@ fn check_former_names(
     faults: &mut Faults,
 ) {
     if let Some(now) = moves.now(&container.path) {
-        faults.report(texts::MOVED_GROUP, Spot::value(&container.origin), words![now]);
+        faults.report(texts::MOVED_GROUP, NodePosition::value(&container.origin), words![now]);
     }
     for section in &container.sections {
         for entry in &section.entries {
-            let named = forms::referenced_names(section.of, &entry.values());
+            let named = forms::referenced_names(section.section, &entry.values());
             for (field, of, name) in &named {
-                if !matches!(of, Named::Group | Named::Project) {
+                if !matches!(of, NamedObject::Group | NamedObject::Project) {
                     continue;
                 }
                 if let Some((now, at)) = moves.now(name).zip(entry.fields.origin(field)) {
                     let words = words![noun = of.noun(), name, now];
-                    faults.report(texts::MOVED_NAME, Spot::value(&at), words);
+                    faults.report(texts::MOVED_NAME, NodePosition::value(&at), words);
                 }
             }
             for (field, Sourced { value, origin }) in entry.fields.iter() {
@@ -133,7 +145,11 @@ fn check_former_names(
                 if let Some((former, now)) =
                     former.and_then(|former| Some((former, moves.now(former)?)))
                 {
-                    faults.report(texts::MOVED_PATH, Spot::value(&origin), words![former, now]);
+                    faults.report(
+                        texts::MOVED_PATH,
+                        NodePosition::value(&origin),
+                        words![former, now],
+                    );
                 }
             }
         }

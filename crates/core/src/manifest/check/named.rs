@@ -2,16 +2,16 @@
 
 use std::path::{Component, Path};
 
-use super::{Check, place_fault};
+use super::{ContainerCheck, place_fault};
 use crate::{
     desired::Container,
     diagnostic::Severity,
-    manifest::faults::{Finding, Spot, texts, words},
+    manifest::faults::{LocatedFault, NodePosition, texts, words},
     secret::{Reference, without_newline},
     value::Value,
 };
 
-impl Check<'_> {
+impl ContainerCheck<'_> {
     /// Files to upload are in Git next to the manifests. An unreadable one is an error, so that it
     /// is not found in the middle of an apply. A secret file may be created later, in the job that
     /// applies, so a missing one is a warning.
@@ -23,7 +23,7 @@ impl Check<'_> {
                 let Reference::File(path) = source else { continue };
                 // A file outside the folder, or with an odd path, is reported as another error.
                 let why = files.read_file(&path).err().filter(|_| is_below(&path));
-                let (Some(why), at) = (why, Spot::key(&origin)) else { continue };
+                let (Some(why), at) = (why, NodePosition::key(&origin)) else { continue };
                 let beside = Path::new(&*origin.file).with_file_name(&path);
                 let texts = match (is_secret, beside.is_file()) {
                     (true, true) => texts::MISPLACED_SECRET_FILE,
@@ -50,9 +50,9 @@ impl Check<'_> {
     fn check_masked_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
         let variables =
-            container.sections.iter().filter(|of| of.of.table().get("masked").is_some());
-        for (of, entry) in
-            variables.flat_map(|section| section.entries.iter().map(|entry| (section.of, entry)))
+            container.sections.iter().filter(|of| of.section.table().get("masked").is_some());
+        for (of, entry) in variables
+            .flat_map(|section| section.entries.iter().map(|entry| (section.section, entry)))
         {
             let is_masked = ["masked", "masked_and_hidden"].iter().any(|name| {
                 entry.fields.get(name).is_some_and(|field| field.value.flag() == Some(true))
@@ -68,10 +68,10 @@ impl Check<'_> {
             values.insert("value".to_owned(), without_newline(&text).into());
             of.check(&values, false, &mut |fault| {
                 if fault.code == "masked-value" {
-                    let fault = place_fault(fault, Spot::key(&value.origin));
+                    let fault = place_fault(fault, NodePosition::key(&value.origin));
                     let (severity, code) = (Severity::Warning, "reference");
                     self.faults
-                        .push(Finding { severity, code, ..fault })
+                        .push(LocatedFault { severity, code, ..fault })
                         .label("with what is in the file now");
                 }
             });

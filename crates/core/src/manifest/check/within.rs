@@ -3,11 +3,11 @@
 use super::{declared_values, project_section};
 use crate::{
     catalogue::{self, approval_rules},
-    desired::{Container, DeclaredSection, Entry, State, Unlisted},
+    desired::{Container, DeclaredSection, DesiredEntry, EntryPresence, Unlisted},
     field::Scope,
     kind::refs::overlap,
-    level::{Level, MINIMAL},
-    manifest::faults::{Faults, Spot, texts, words},
+    level::{AccessLevel, MINIMAL},
+    manifest::faults::{Faults, NodePosition, texts, words},
     origin::Sourced,
     text::nearest,
     value::Json,
@@ -27,8 +27,8 @@ pub(super) fn check(container: &Container, faults: &mut Faults) {
 
 /// Checks fields that name entries of another section.
 fn check_references(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
-    let parent = section.of.home.parent.map(|parent| (parent.field, parent.section));
-    let specs = section.of.table().specs().iter();
+    let parent = section.section.home.parent.map(|parent| (parent.field, parent.section));
+    let specs = section.section.table().specs().iter();
     let named = specs.filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
     for (field, other) in named.chain(parent) {
         let Some(other) = container.section(other) else { continue };
@@ -45,19 +45,19 @@ fn check_named_entries(
     other: &DeclaredSection,
     field: &str,
     is_parent: bool,
-    entry: &Entry,
+    entry: &DesiredEntry,
     faults: &mut Faults,
 ) {
     let Some(Sourced { value, origin }) = entry.fields.get(field) else { return };
-    let is_present = entry.state == State::Present;
-    let words = words![field, noun = other.of.noun, section = other.of.section];
+    let is_present = entry.state == EntryPresence::Present;
+    let words = words![field, noun = other.section.noun, section = other.section.section];
     let names = value.list().into_iter().flatten().filter_map(Json::as_str);
     for name in names.chain(value.text()) {
-        let at = Spot::item(&origin, name);
+        let at = NodePosition::item(&origin, name);
         if let Some(named) = other.entries.iter().find(|entry| &*entry.key == name) {
-            if is_present && named.state == State::Absent {
+            if is_present && named.state == EntryPresence::Absent {
                 let texts = if is_parent { texts::REMOVED_PARENT } else { texts::REMOVED_ENTRY };
-                faults.report_pair(texts, [at, Spot::key(&named.origin)], words);
+                faults.report_pair(texts, [at, NodePosition::key(&named.origin)], words);
             }
             continue;
         }
@@ -69,7 +69,7 @@ fn check_named_entries(
             .or_else(|| keys().find(|key| key.contains('*') && overlap(key, name)));
         if other.unlisted.value == Unlisted::Delete && is_present {
             let fault = faults.report(texts::DELETED_ENTRY, at, words);
-            fault.related(Spot::value(&other.unlisted.origin));
+            fault.related(NodePosition::value(&other.unlisted.origin));
             if let Some(near) = near {
                 fault.help(format!("write `{near}`, the name as it is declared"));
             }
@@ -82,7 +82,7 @@ fn check_named_entries(
 
 /// Reports fields that must start with the path and do not.
 fn check_path_prefixes(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
-    let specs = section.of.table().specs().iter();
+    let specs = section.section.table().specs().iter();
     for spec in specs.filter(|spec| spec.field.valid.starts_with_path) {
         for (_, field) in declared_values(section, spec) {
             let Some(text) = field.value.text() else { continue };
@@ -90,7 +90,7 @@ fn check_path_prefixes(section: &DeclaredSection, container: &Container, faults:
             if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '*'])) {
                 let words =
                     words![name = spec.name, noun = container.scope.noun(), path = container.path];
-                faults.report(texts::OUTSIDE_PATH, Spot::value(&field.origin), words);
+                faults.report(texts::OUTSIDE_PATH, NodePosition::value(&field.origin), words);
             }
         }
     }
@@ -102,7 +102,7 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
     if container.scope == Scope::Group && !container.path.contains('/') {
         return;
     }
-    let of = section.of;
+    let of = section.section;
     let above = container.path.split('/').next().unwrap_or_default();
     let is_whole = of.is_of_top();
     let rule = is_whole.then(|| project_section(of)).flatten();
@@ -112,7 +112,8 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
         let found = entry.fields.iter().filter_map(|(name, field)| {
             let spec = of.table().get(name)?;
             let level = field.value.plain().filter(|_| spec.field.is_level());
-            let is_minimal = level.and_then(Level::parse).is_some_and(|of| of.number == MINIMAL);
+            let is_minimal =
+                level.and_then(AccessLevel::parse).is_some_and(|of| of.number == MINIMAL);
             let texts = if spec.field.available.is_of_top() {
                 texts::TOP_LEVEL
             } else if is_minimal {
@@ -126,7 +127,7 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
             let name = if is_whole { of.section } else { name };
             let at = if is_whole { &section.origin } else { &origin };
             let rule = rule.as_deref().unwrap_or_default();
-            faults.report(texts, Spot::key(at), words![name, above, rule]);
+            faults.report(texts, NodePosition::key(at), words![name, above, rule]);
         }
     }
 }
@@ -137,8 +138,8 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
     let Some(scope) = scope.filter(|field| field.value.flag() == Some(false)) else { return };
     let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
     for list in lists.iter().filter_map(|name| container.section(name)) {
-        let words = words![section = list.of.section];
-        let at = [Spot::key(&list.origin), Spot::value(&scope.origin)];
+        let words = words![section = list.section.section];
+        let at = [NodePosition::key(&list.origin), NodePosition::value(&scope.origin)];
         faults.report_pair(texts::IDLE_ALLOWLIST, at, words);
     }
 }
@@ -152,7 +153,7 @@ fn check_self_reference(container: &Container, faults: &mut Faults) {
             let is_below = path.starts_with(&format!("{other}/"));
             let is_above = section == "shares" && container.scope == Scope::Project;
             if path == other || is_above && is_below {
-                faults.report(texts::ITSELF, Spot::value(&named.origin), words![field]);
+                faults.report(texts::ITSELF, NodePosition::value(&named.origin), words![field]);
             }
         }
     }
@@ -174,6 +175,10 @@ fn check_approvals(container: &Container, faults: &mut Faults) {
         }
         None => return,
     };
-    let words = words![name, rules = rules.of.section];
-    faults.report_pair(texts, [Spot::value(&count.origin), Spot::key(related)], words);
+    let words = words![name, rules = rules.section.section];
+    faults.report_pair(
+        texts,
+        [NodePosition::value(&count.origin), NodePosition::key(related)],
+        words,
+    );
 }

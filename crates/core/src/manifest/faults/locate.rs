@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::{
     field::{Field, Secrecy},
     value::Json,
-    yaml::{Data, Key, Node},
+    yaml::{MappingKey, Node, NodeValue},
 };
 
 /// The position of an error, in the tree and in the schema, and what the error is about.
@@ -15,7 +15,7 @@ pub(super) struct Located<'d> {
     /// The mapping or list that contains it, with its schema.
     pub(super) parent: Option<(&'d Node, &'d Json)>,
     /// The key of the value, or of the list that contains it.
-    pub(super) key: Option<&'d Key>,
+    pub(super) key: Option<&'d MappingKey>,
     pub(super) is_item: bool,
     pub(super) depth: usize,
     /// The first key of the path to it; empty at the top.
@@ -57,7 +57,7 @@ impl<'d> Located<'d> {
         for token in pointer.split('/').skip(1) {
             let token = token.replace("~1", "/").replace("~0", "~");
             spot = match &spot.node.data {
-                Data::List(items) => Located {
+                NodeValue::List(items) => Located {
                     node: items.get(token.parse::<usize>().ok()?)?,
                     parent: Some((spot.node, spot.schema)),
                     schema: &spot.schema["items"],
@@ -78,7 +78,7 @@ impl<'d> Located<'d> {
     }
 
     /// The value `node` of `key`, as if the key was called `name`.
-    pub(super) fn at(&self, key: &'d Key, node: &'d Node, name: &str) -> Self {
+    pub(super) fn at(&self, key: &'d MappingKey, node: &'d Node, name: &str) -> Self {
         let property = self.schema["properties"].get(name);
         let property = property.or_else(|| self.schema.get("additionalProperties"));
         let section = if self.depth == 0 { name } else { &self.section };
@@ -94,10 +94,12 @@ impl<'d> Located<'d> {
     /// The range to mark: the value if it is on one line, otherwise its key or its first key.
     pub(super) fn span(&self) -> Range<usize> {
         match (&self.node.data, self.key) {
-            (Data::Map(entries), _) if self.is_item || self.key.is_none() => {
+            (NodeValue::Map(entries), _) if self.is_item || self.key.is_none() => {
                 entries.first().map_or_else(|| self.node.span.clone(), |(key, _)| key.span.clone())
             }
-            (Data::Map(_) | Data::List(_) | Data::Null, Some(key)) if !self.is_item => {
+            (NodeValue::Map(_) | NodeValue::List(_) | NodeValue::Null, Some(key))
+                if !self.is_item =>
+            {
                 key.span.clone()
             }
             _ => self.node.span.clone(),

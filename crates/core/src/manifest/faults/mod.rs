@@ -1,7 +1,7 @@
 //! Faults of manifests before they have a place.
 //!
-//! While a file is read, a [`Finding`] has a byte range; the [`Findings`] of a file get their
-//! places while its text is available. Faults that are found later have a [`Spot`], from which
+//! While a file is read, a [`LocatedFault`] has a byte range; the [`Findings`] of a file get their
+//! places while its text is available. Faults that are found later have a [`NodePosition`], from which
 //! [`locate`](super::locate) finds the line again. Messages contain names, never values: the line
 //! of text shows the value unless it is secret.
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     address::Glob,
-    diagnostic::{Diagnostic, FileName, Place, Severity, Source},
+    diagnostic::{Diagnostic, FileName, Severity, SourceLocation, SourceText},
     origin::Origin,
     text::{escape, fill},
     value::Json,
@@ -46,15 +46,15 @@ pub(super) const MOST: usize = 100;
 
 /// A position that can be found again in the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot {
+pub(super) struct NodePosition {
     /// The position of the key, or of the value if it has no key.
     pub(super) origin: Origin,
-    pub(super) part: Part,
+    pub(super) part: KeyPart,
 }
 
 /// The part of a key and its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum KeyPart {
     /// The key.
     Key,
     /// The value, or the key if the value is not a scalar.
@@ -68,26 +68,26 @@ pub(super) enum Part {
     Item(String),
 }
 
-impl Spot {
+impl NodePosition {
     /// The key at `origin`.
     pub(super) fn key(origin: &Origin) -> Self {
-        Self { origin: origin.clone(), part: Part::Key }
+        Self { origin: origin.clone(), part: KeyPart::Key }
     }
 
     /// The value of the key at `origin`.
     pub(super) fn value(origin: &Origin) -> Self {
-        Self { origin: origin.clone(), part: Part::Value }
+        Self { origin: origin.clone(), part: KeyPart::Value }
     }
 
     /// The item `text` of the value of the key at `origin`.
     pub(super) fn item(origin: &Origin, text: &str) -> Self {
-        Self { origin: origin.clone(), part: Part::Item(text.to_owned()) }
+        Self { origin: origin.clone(), part: KeyPart::Item(text.to_owned()) }
     }
 }
 
 /// A fault at a position of type `A`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Finding<A = Range<usize>> {
+pub(super) struct LocatedFault<A = Range<usize>> {
     pub(super) severity: Severity,
     pub(super) code: &'static str,
     pub(super) message: String,
@@ -98,7 +98,7 @@ pub(super) struct Finding<A = Range<usize>> {
     pub(super) help: Option<String>,
 }
 
-impl<A> Finding<A> {
+impl<A> LocatedFault<A> {
     /// The fault with these texts, filled in with `words`.
     pub(super) fn new(texts: Texts, at: A, words: Words<'_>) -> Self {
         let [severity, code, message, help, related_label] = texts;
@@ -138,7 +138,7 @@ impl<A> Finding<A> {
     }
 
     /// The fault with its place.
-    pub(super) fn place(self, place: impl Fn(&A) -> Place) -> Diagnostic {
+    pub(super) fn place(self, place: impl Fn(&A) -> SourceLocation) -> Diagnostic {
         let diagnostic = Diagnostic {
             severity: self.severity,
             label: self.label,
@@ -153,8 +153,8 @@ impl<A> Finding<A> {
 
 /// Faults that have spots, or ranges while the text of their file is available.
 #[derive(Debug)]
-pub(super) struct Faults<A = Spot> {
-    pub(super) found: Vec<Finding<A>>,
+pub(super) struct Faults<A = NodePosition> {
+    pub(super) found: Vec<LocatedFault<A>>,
     more: More,
 }
 
@@ -174,8 +174,8 @@ impl<A> Faults<A> {
     }
 
     /// Adds the fault with these texts, filled in with `words`.
-    pub(super) fn report(&mut self, texts: Texts, at: A, words: Words<'_>) -> &mut Finding<A> {
-        self.push(Finding::new(texts, at, words))
+    pub(super) fn report(&mut self, texts: Texts, at: A, words: Words<'_>) -> &mut LocatedFault<A> {
+        self.push(LocatedFault::new(texts, at, words))
     }
 
     /// Adds the fault with these texts at the first place, which concerns the other one, too.
@@ -185,7 +185,7 @@ impl<A> Faults<A> {
     }
 
     /// Adds a fault.
-    pub(super) fn push(&mut self, fault: Finding<A>) -> &mut Finding<A> {
+    pub(super) fn push(&mut self, fault: LocatedFault<A>) -> &mut LocatedFault<A> {
         self.found.push(fault);
         let last = self.found.len() - 1;
         &mut self.found[last]
@@ -225,7 +225,7 @@ impl More {
     pub(super) fn diagnostic(self, file: FileName) -> Option<Diagnostic> {
         let message = format!("{} more faults in `{}` are not shown", self.count, escape(&file));
         let report = if self.has_errors { Diagnostic::error } else { Diagnostic::warning };
-        (self.count > 0).then(|| report("too-many-faults", message).at(Place::file(file)))
+        (self.count > 0).then(|| report("too-many-faults", message).at(SourceLocation::file(file)))
     }
 }
 
@@ -264,10 +264,10 @@ impl Findings {
     pub(super) fn add_yaml(&mut self, parsed: &Parsed) {
         for fault in &parsed.faults {
             let yaml::YamlFault { code, message, help, span, first } = fault.clone();
-            let new = if code == "no-effect" { Finding::warning } else { Finding::error };
+            let new = if code == "no-effect" { LocatedFault::warning } else { LocatedFault::error };
             let help = help.map(str::to_owned);
-            let finding = Finding { help, related: first, ..new(code, message, span) };
-            self.push(Finding { related_label: "first written here", ..finding });
+            let finding = LocatedFault { help, related: first, ..new(code, message, span) };
+            self.push(LocatedFault { related_label: "first written here", ..finding });
         }
         self.limit();
     }
@@ -327,7 +327,7 @@ impl Findings {
         findings.add_yaml(&parsed);
         let content = read(&parsed, &mut findings);
         findings.explain_slips(text);
-        let mut source = Source::new(name.clone(), text);
+        let mut source = SourceText::new(name.clone(), text);
         mask::hide_secrets(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
         let (mut faults, more) = findings.place(&source);
         faults.extend(more.diagnostic(name));
@@ -336,7 +336,7 @@ impl Findings {
 
     /// The faults with their places in `source`, which knows the hidden ranges, and the number of
     /// others.
-    pub(super) fn place(self, source: &Source<'_>) -> (Vec<Diagnostic>, More) {
+    pub(super) fn place(self, source: &SourceText<'_>) -> (Vec<Diagnostic>, More) {
         let found = self.found.into_iter();
         (found.map(|finding| finding.place(|span| source.place(span))).collect(), self.more)
     }

@@ -13,7 +13,7 @@ use std::{
 use regex::Regex;
 use serde::Deserialize;
 
-use super::{Finding, Findings, texts, words};
+use super::{Findings, LocatedFault, texts, words};
 use crate::{
     text::{count, fill, is_name, nearest},
     yaml,
@@ -146,7 +146,7 @@ impl Findings {
                 finding.at = find_tag(text, finding.at.start).unwrap_or(finding.at.clone());
                 sole_causes.push((line_of(text, finding.at.start), finding.at.start, finding.code));
             }
-            let context = Context::new(text, &finding.at);
+            let context = SurroundingLines::new(text, &finding.at);
             if context.and_then(|context| context.explain(finding)) == Some(true) {
                 sole_causes.push((line_of(text, finding.at.start), finding.at.start, finding.code));
             }
@@ -190,7 +190,7 @@ impl Findings {
         } else {
             return false;
         };
-        self.found = vec![Finding::new(texts, at, words![what])];
+        self.found = vec![LocatedFault::new(texts, at, words![what])];
         true
     }
 
@@ -198,7 +198,7 @@ impl Findings {
     fn drop_consequences(&mut self, text: &str) {
         let mut ends = Vec::new();
         for finding in self.found.iter().filter(|finding| finding.code == "document") {
-            let context = Context::new(text, &finding.at);
+            let context = SurroundingLines::new(text, &finding.at);
             if context.and_then(|context| context.explain(&mut finding.clone())).is_some() {
                 ends.push(finding.at.end);
             }
@@ -235,7 +235,7 @@ impl Findings {
 }
 
 /// The lines of a text around a fault.
-struct Context<'t> {
+struct SurroundingLines<'t> {
     text: &'t str,
     /// The byte of the fault.
     at: usize,
@@ -246,7 +246,7 @@ struct Context<'t> {
     before: Option<usize>,
 }
 
-impl<'t> Context<'t> {
+impl<'t> SurroundingLines<'t> {
     fn new(text: &'t str, at: &Range<usize>) -> Option<Self> {
         text.get(..at.start)?;
         let number = line_of(text, at.start);
@@ -314,7 +314,7 @@ impl<'t> Context<'t> {
 
     /// Explains a fault by the first row of `list` that the text shows. Whether that causes all that is wrong in
     /// its line; `None` if there is none.
-    fn explain_by_list(&self, list: &str, finding: &mut Finding) -> Option<bool> {
+    fn explain_by_list(&self, list: &str, finding: &mut LocatedFault) -> Option<bool> {
         let at = &finding.at;
         let marked = self.text.get(at.clone()).unwrap_or_default();
         let help = finding.help.as_deref().unwrap_or_default();
@@ -365,7 +365,7 @@ impl<'t> Context<'t> {
     }
 
     /// Gives a fault its best explanation, as [`explain_by_list`](Self::explain_by_list) does.
-    fn explain(&self, finding: &mut Finding) -> Option<bool> {
+    fn explain(&self, finding: &mut LocatedFault) -> Option<bool> {
         let is_alias = finding.code == "syntax" && self.text[finding.at.start..].starts_with('*');
         (self.explain_by_list("lines", finding))
             .or_else(|| self.explain_unindented(finding))
@@ -380,7 +380,7 @@ impl<'t> Context<'t> {
     }
 
     /// Explains a text after `|` or `>` that is not indented.
-    fn explain_unindented(&self, finding: &mut Finding) -> Option<bool> {
+    fn explain_unindented(&self, finding: &mut LocatedFault) -> Option<bool> {
         let head = (0..self.number).rev().find(|number| is_block_head(self.line(*number)))?;
         let first = (head + 1..=self.number)
             .map(|number| self.line(number))
@@ -400,7 +400,7 @@ impl<'t> Context<'t> {
     }
 
     /// Explains a line that is indented a little less or more than one above that it belongs beside.
-    fn explain_indentation(&self, finding: &mut Finding) -> Option<bool> {
+    fn explain_indentation(&self, finding: &mut LocatedFault) -> Option<bool> {
         let line = self.line(self.number);
         let written = width(line);
         let key = line.trim_start_matches([' ', '-']).split(": ").next().unwrap_or_default();

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::rules::{Rules, TrackedRule};
+use super::rules::{LayerRules, TrackedRule};
 use crate::{
     address::{Glob, is_literal},
     diagnostic::Severity,
@@ -14,14 +14,14 @@ use crate::{
     kind::refs::overlap,
     manifest::{
         config::is_expression,
-        faults::{Faults, Spot, texts, words},
-        read::document::{Container, Rule},
+        faults::{Faults, NodePosition, texts, words},
+        read::document::{DeclaredContainer, Rule},
     },
     origin::Origin,
     text::{count, nearest},
 };
 
-impl Rules {
+impl LayerRules {
     /// True if `rule` may match what another rule includes.
     fn may_match_included(&self, rule: &Rule) -> bool {
         let including =
@@ -51,7 +51,7 @@ impl Rules {
     }
 
     /// Reports rules without effect on `containers`, which are in order of their paths.
-    pub(super) fn report_idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
+    pub(super) fn report_idle(&self, containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
         let is_clean = faults.found.iter().all(|fault| fault.severity == Severity::Warning);
         for (index, TrackedRule { rule, is_used, unlisted_counts: declared, params }) in
             self.rules.iter().enumerate()
@@ -79,7 +79,7 @@ impl Rules {
             }
             for (name, numbers) in declared {
                 let [with, without] = numbers.each_ref().map(|all| all.load(Ordering::Relaxed));
-                let at = Spot::key(&rule.body.unlisted[name].origin);
+                let at = NodePosition::key(&rule.body.unlisted[name].origin);
                 let all = count(with + without, rule.scope.noun());
                 let words = words![name, without, all];
                 if with == 0 {
@@ -99,22 +99,26 @@ pub(super) fn report_idle_param<'u>(
     used: impl IntoIterator<Item = &'u Arc<str>>,
     faults: &mut Faults,
 ) {
-    let fault = faults.report(texts::IDLE_PARAM, Spot::key(at), words![param = name]);
+    let fault = faults.report(texts::IDLE_PARAM, NodePosition::key(at), words![param = name]);
     if let Some(near) = nearest(name, used.into_iter().map(|name| &**name)) {
         fault.help(format!("did you mean `{near}`?"));
     }
 }
 
 /// The first container whose path starts with `prefix`. They are in order of their paths.
-fn find_by_prefix<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c Container> {
-    let (prefix, path) =
-        (prefix.to_lowercase(), |container: &Container| container.path.value.to_lowercase());
+fn find_by_prefix<'c>(
+    containers: &'c [Box<DeclaredContainer>],
+    prefix: &str,
+) -> Option<&'c DeclaredContainer> {
+    let (prefix, path) = (prefix.to_lowercase(), |container: &DeclaredContainer| {
+        container.path.value.to_lowercase()
+    });
     let at = containers.partition_point(|container| path(container) < prefix);
     containers.get(at).map(Box::as_ref).filter(|next| path(next).starts_with(&prefix))
 }
 
 /// True if one of `containers` that `rule` may be about has this `path`.
-fn is_declared(rule: &Rule, path: &str, containers: &[Box<Container>]) -> bool {
+fn is_declared(rule: &Rule, path: &str, containers: &[Box<DeclaredContainer>]) -> bool {
     find_by_prefix(containers, path)
         .is_some_and(|of| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path))
 }
@@ -151,19 +155,25 @@ fn has_single_part_globs(rule: &Rule) -> bool {
 }
 
 /// Reports a rule without effect on `containers`, which are all of this `sort`.
-fn report_idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faults: &mut Faults) {
+fn report_idle_rule(
+    rule: &Rule,
+    sort: &str,
+    containers: &[Box<DeclaredContainer>],
+    faults: &mut Faults,
+) {
     let Rule { paths, except, .. } = rule;
     let noun = rule.scope.noun();
     if let Some(name) = &rule.profile {
-        faults.report(texts::IDLE_PROFILE, Spot::key(&rule.origin), words![noun, name]);
+        faults.report(texts::IDLE_PROFILE, NodePosition::key(&rule.origin), words![noun, name]);
         return;
     }
-    let is_matched =
-        |of: &Container| of.scope == rule.scope && paths.matches(&of.path.value.to_lowercase());
+    let is_matched = |of: &DeclaredContainer| {
+        of.scope == rule.scope && paths.matches(&of.path.value.to_lowercase())
+    };
     if let Some(except) = except
         && containers.iter().any(|of| is_matched(of))
     {
-        faults.report(texts::IDLE_EXCEPT, Spot::key(&except.origin), words![noun]);
+        faults.report(texts::IDLE_EXCEPT, NodePosition::key(&except.origin), words![noun]);
         return;
     }
     let is_above = |glob: &Glob| {
@@ -183,17 +193,17 @@ fn report_idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faul
         _ => texts::IDLE_MATCH,
     };
     let first = paths.iter().next().map(Glob::written).unwrap_or_default();
-    faults.report(texts, Spot::item(&rule.origin, first), words![sort, noun]);
+    faults.report(texts, NodePosition::item(&rule.origin, first), words![sort, noun]);
 }
 
 /// Reports paths in `except` that are not declared. Globs there may be for what comes later.
-fn report_idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
+fn report_idle_exceptions(rule: &Rule, containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
     let Some(except) = &rule.except else { return };
     let paths = except.value.iter().map(Glob::written);
     for path in paths.filter(|path| is_literal(path) && !is_declared(rule, path, containers)) {
         let has_below = find_by_prefix(containers, &format!("{path}/")).is_some();
         let texts = if has_below { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };
         let words = words![noun = rule.scope.noun(), path];
-        faults.report(texts, Spot::item(&except.origin, path), words);
+        faults.report(texts, NodePosition::item(&except.origin, path), words);
     }
 }

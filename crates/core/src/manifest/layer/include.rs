@@ -7,15 +7,15 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Layered, Rules, merge_container};
+use super::{LayerRules, Layered, merge_container};
 use crate::{
     address::Glob,
     catalogue,
-    desired::Life,
+    desired::ContainerLife,
     field::Scope,
     manifest::{
         faults::Faults,
-        read::document::{Body, Container, Rule},
+        read::document::{DeclaredContainer, LayerBody, Rule},
     },
     origin::Sourced,
 };
@@ -23,12 +23,12 @@ use crate::{
 /// A container that a rule includes.
 #[derive(Debug)]
 pub(in crate::manifest) struct Included {
-    pub(in crate::manifest) merged: Box<Container>,
+    pub(in crate::manifest) merged: Box<DeclaredContainer>,
     /// The glob of the rule.
     pub(in crate::manifest) rule_glob: Arc<str>,
 }
 
-impl Rules {
+impl LayerRules {
     /// The container at `path`, merged from the rules, if a named rule includes it. It exists and
     /// no document declares it.
     pub(in crate::manifest) fn include_path(
@@ -50,17 +50,17 @@ impl Rules {
 
 /// The merged rules for the container at `path`, which `rule` includes.
 fn merge_rules(
-    rules: &Rules,
+    rules: &LayerRules,
     scope: Scope,
     path: &Arc<str>,
     rule: &Rule,
-) -> (Box<Container>, Faults) {
-    let container = Container {
+) -> (Box<DeclaredContainer>, Faults) {
+    let container = DeclaredContainer {
         scope,
         path: Sourced { value: path.clone(), origin: rule.origin.clone() },
         is_named: true,
-        life: Life::default(),
-        body: Body::default(),
+        life: ContainerLife::default(),
+        body: LayerBody::default(),
     };
     let (mut merged, _, faults) = merge_container(Box::new(container), rules, &[]);
     let (create_section, _) = catalogue::container(scope);
@@ -70,7 +70,7 @@ fn merge_rules(
 
 /// Merges the rules at one invented path for each rule, also for rules that only apply to
 /// containers of other rules. Paths that are declared are skipped. The result contains the faults.
-pub(super) fn check_invented_paths(rules: &Rules, layered: &mut Layered) {
+pub(super) fn check_invented_paths(rules: &LayerRules, layered: &mut Layered) {
     let declared: BTreeSet<String> =
         layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let mut tested_paths = BTreeSet::new();

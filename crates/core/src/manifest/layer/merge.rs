@@ -22,9 +22,9 @@ use crate::{
     desired::{Declared, PROJECTS, Unlisted},
     kind::{self, Shape, forms::CONDITION},
     manifest::{
-        faults::{Faults, Spot, Texts, texts, words},
+        faults::{Faults, NodePosition, Texts, texts, words},
         read::{
-            document::{Body, Part, Section, State, Validity, identity},
+            document::{DocumentSection, EntryState, LayerBody, SectionPart, Validity, identity},
             layers::BUILT_IN,
         },
         schema::find_refusal,
@@ -39,9 +39,9 @@ use crate::{
 pub(super) fn merge_layers(
     path: &Sourced<Arc<str>>,
     layers: &Layers<'_>,
-    document: &Body,
+    document: &LayerBody,
     faults: &mut Faults,
-) -> Body {
+) -> LayerBody {
     let filler = Filler::new(path, layers);
     let mut merge = ContainerMerge {
         filler,
@@ -59,7 +59,7 @@ pub(super) fn merge_layers(
     merge.finish()
 }
 
-impl Body {
+impl LayerBody {
     /// True if it sets anything of the section `name`.
     pub(super) fn has_section(&self, name: &str) -> bool {
         self.sections.iter().any(|section| section.kind.section == name)
@@ -68,7 +68,7 @@ impl Body {
     /// True if it contains no templates and no changes of lists.
     pub(super) fn has_no_forms(&self) -> bool {
         let mut parts = self.sections.iter().flat_map(|section| &section.parts);
-        parts.all(|part| !part.has_forms && part.state != State::Unmanaged)
+        parts.all(|part| !part.has_forms && part.state != EntryState::Unmanaged)
     }
 }
 
@@ -87,33 +87,33 @@ struct SectionMerge<'m> {
     section: kind::Section,
     rank: usize,
     origin: Origin,
-    entries: BTreeMap<String, Entry<'m>>,
+    entries: BTreeMap<String, MergedEntry<'m>>,
     /// Duplicate entries of a document. They are an error that is reported later.
-    duplicates: Vec<Part>,
+    duplicates: Vec<SectionPart>,
 }
 
 /// The position of a layer among all layers.
 #[derive(Clone, Copy, PartialEq)]
-struct Place {
+struct LayerPosition {
     rank: usize,
     /// Its number within that rank.
     number: usize,
 }
 
 /// An entry during merging.
-struct Entry<'m> {
+struct MergedEntry<'m> {
     /// The highest layer that sets it.
-    layer: Place,
+    layer: LayerPosition,
     origin: Origin,
-    state: State,
+    state: EntryState,
     /// The origin of a different state in a layer of the same rank.
     conflict: Option<Origin>,
     validity: Validity,
-    fields: Fields<'m>,
+    fields: MergedFields<'m>,
 }
 
 /// The fields of an entry.
-enum Fields<'m> {
+enum MergedFields<'m> {
     /// From one layer, and without templates.
     Whole(Cow<'m, Declared>),
     /// From several layers, or with templates.
@@ -122,14 +122,14 @@ enum Fields<'m> {
 
 impl<'m> ContainerMerge<'m> {
     /// Adds layers of equal rank. Earlier ones were lower.
-    fn add_layers(&mut self, rank: usize, bodies: &[&'m Body]) {
+    fn add_layers(&mut self, rank: usize, bodies: &[&'m LayerBody]) {
         for section in bodies.iter().flat_map(|body| &body.ignored_sections) {
             self.sections.remove(section);
             self.unlisted.remove(section);
         }
         for (number, body) in bodies.iter().enumerate() {
             for section in &body.sections {
-                self.add_section(Place { rank, number }, section);
+                self.add_section(LayerPosition { rank, number }, section);
             }
             for (name, policy) in &body.unlisted {
                 Claim::add(self.unlisted.entry(name), rank, policy);
@@ -140,7 +140,7 @@ impl<'m> ContainerMerge<'m> {
         }
     }
 
-    fn add_section(&mut self, layer: Place, section: &'m Section) {
+    fn add_section(&mut self, layer: LayerPosition, section: &'m DocumentSection) {
         let (kind, origin, rank) = (section.kind, &section.origin, layer.rank);
         let merged = self.sections.entry(kind.section).or_insert_with(|| SectionMerge {
             section: kind,
@@ -155,7 +155,7 @@ impl<'m> ContainerMerge<'m> {
         if kind.shape == Shape::List && section.parts.is_empty() && !merged.entries.is_empty() {
             let entries = text::count(merged.entries.len(), "entry");
             let words = words![name = kind.section, entries];
-            self.faults.report(texts::ADDS_NOTHING, Spot::key(origin), words);
+            self.faults.report(texts::ADDS_NOTHING, NodePosition::key(origin), words);
         }
         for part in &section.parts {
             if let Some((key, fields)) = fill_identity(kind, part, &self.filler, self.faults) {
@@ -165,8 +165,8 @@ impl<'m> ContainerMerge<'m> {
     }
 
     /// The result of all layers.
-    fn finish(mut self) -> Body {
-        let mut body = Body::default();
+    fn finish(mut self) -> LayerBody {
+        let mut body = LayerBody::default();
         for (name, claim) in std::mem::take(&mut self.unlisted) {
             // A rule may set it for containers that have the section; in a document, it is checked
             // later.
@@ -183,22 +183,27 @@ impl<'m> ContainerMerge<'m> {
             let mut parts: Vec<_> =
                 entries.into_iter().map(|(key, entry)| self.finish_entry(of, key, entry)).collect();
             parts.extend(twice);
-            body.sections.push(Section { kind: of, origin, parts });
+            body.sections.push(DocumentSection { kind: of, origin, parts });
         }
         self.filler.record_in(&mut body);
         body
     }
 
-    fn finish_entry(&mut self, section: kind::Section, key: String, entry: Entry<'_>) -> Part {
-        let Entry { origin, state, conflict: other, mut validity, fields, .. } = entry;
+    fn finish_entry(
+        &mut self,
+        section: kind::Section,
+        key: String,
+        entry: MergedEntry<'_>,
+    ) -> SectionPart {
+        let MergedEntry { origin, state, conflict: other, mut validity, fields, .. } = entry;
         let path = self.filler.path();
         report_ambiguous(section.section, path, &origin, other.as_ref(), self.faults);
         let fields = match fields {
-            Fields::Whole(fields) => fields.into_owned(),
-            Fields::Slots(slots) => self.resolve_slots(section, slots, &mut validity),
+            MergedFields::Whole(fields) => fields.into_owned(),
+            MergedFields::Slots(slots) => self.resolve_slots(section, slots, &mut validity),
         };
         let key = OnceLock::from(key);
-        Part { origin, state, validity, has_forms: false, fields, key }
+        SectionPart { origin, state, validity, has_forms: false, fields, key }
     }
 
     /// The fields of `slots`, with every template filled in.
@@ -251,8 +256,11 @@ impl<'m> ContainerMerge<'m> {
             Some(_) => return,
         };
         for text in removed.iter().filter(|item| !below.contains(item)).filter_map(Json::as_str) {
-            let fault =
-                self.faults.report(texts::REMOVES_NOTHING, Spot::item(origin, text), words![name]);
+            let fault = self.faults.report(
+                texts::REMOVES_NOTHING,
+                NodePosition::item(origin, text),
+                words![name],
+            );
             let lower: Vec<_> = below.iter().filter_map(Json::as_str).take(MAX_LISTED).collect();
             if !lower.is_empty() {
                 fault.help(format!("write it as lower layers do: {}", text::listed(&lower)));
@@ -263,9 +271,15 @@ impl<'m> ContainerMerge<'m> {
 
 impl<'m> SectionMerge<'m> {
     /// Adds the entry `key` of a layer.
-    fn add_entry(&mut self, layer: Place, key: String, part: &'m Part, fields: Cow<'m, Declared>) {
+    fn add_entry(
+        &mut self,
+        layer: LayerPosition,
+        key: String,
+        part: &'m SectionPart,
+        fields: Cow<'m, Declared>,
+    ) {
         let (section, rank) = (self.section, layer.rank);
-        if part.state == State::Unmanaged
+        if part.state == EntryState::Unmanaged
             && let Ok(glob) = Glob::over_names(&key)
         {
             let from = self.entries.range(glob.start().to_owned()..);
@@ -276,15 +290,15 @@ impl<'m> SectionMerge<'m> {
             }
         }
         let Some(entry) = self.entries.get_mut(&key) else {
-            self.entries.insert(key, Entry::new(section, layer, part, fields));
+            self.entries.insert(key, MergedEntry::new(section, layer, part, fields));
             return;
         };
         if entry.layer == layer {
             self.duplicates.push(part.clone());
-        } else if part.state == State::Present && entry.state == State::Present {
+        } else if part.state == EntryState::Present && entry.state == EntryState::Present {
             entry.add_fields(section, layer, part, &fields);
         } else if entry.layer.rank < rank {
-            *entry = Entry::new(section, layer, part, fields);
+            *entry = MergedEntry::new(section, layer, part, fields);
         } else if part.state != entry.state {
             // With either of the two, it is an error.
             entry.conflict = Some(part.origin.clone());
@@ -292,8 +306,13 @@ impl<'m> SectionMerge<'m> {
     }
 }
 
-impl<'m> Entry<'m> {
-    fn new(section: kind::Section, layer: Place, part: &Part, fields: Cow<'m, Declared>) -> Self {
+impl<'m> MergedEntry<'m> {
+    fn new(
+        section: kind::Section,
+        layer: LayerPosition,
+        part: &SectionPart,
+        fields: Cow<'m, Declared>,
+    ) -> Self {
         Self {
             layer,
             origin: part.origin.clone(),
@@ -301,24 +320,30 @@ impl<'m> Entry<'m> {
             conflict: None,
             validity: part.validity,
             fields: if part.has_forms {
-                Fields::Slots(split_fields(section, &fields, layer.rank))
+                MergedFields::Slots(split_fields(section, &fields, layer.rank))
             } else {
-                Fields::Whole(fields)
+                MergedFields::Whole(fields)
             },
         }
     }
 
     /// Adds fields.
-    fn add_fields(&mut self, section: kind::Section, layer: Place, part: &Part, fields: &Declared) {
-        let lower = std::mem::replace(&mut self.fields, Fields::Slots(BTreeMap::new()));
+    fn add_fields(
+        &mut self,
+        section: kind::Section,
+        layer: LayerPosition,
+        part: &SectionPart,
+        fields: &Declared,
+    ) {
+        let lower = std::mem::replace(&mut self.fields, MergedFields::Slots(BTreeMap::new()));
         let mut all = match lower {
-            Fields::Whole(fields) => split_fields(section, &fields, self.layer.rank),
-            Fields::Slots(slots) => slots,
+            MergedFields::Whole(fields) => split_fields(section, &fields, self.layer.rank),
+            MergedFields::Slots(slots) => slots,
         };
         for (key, slot) in split_fields(section, fields, layer.rank) {
             add_slot(section, &mut all, key, slot);
         }
-        self.fields = Fields::Slots(all);
+        self.fields = MergedFields::Slots(all);
         if self.layer.rank < layer.rank || part.origin < self.origin {
             self.origin = part.origin.clone();
         }
@@ -331,7 +356,7 @@ impl<'m> Entry<'m> {
 /// that is a fault.
 pub(super) fn fill_identity<'p>(
     of: kind::Section,
-    part: &'p Part,
+    part: &'p SectionPart,
     filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> Option<(String, Cow<'p, Declared>)> {
@@ -404,7 +429,7 @@ fn fill_templates(
         return true;
     }
     let template = json.map(ToString::to_string).unwrap_or_default();
-    let at = Spot::key(&field.origin);
+    let at = NodePosition::key(&field.origin);
     let fault = match filler.fill_field(of, name, field) {
         Err(unfilled) if filler.is_reported_as_missing(&unfilled) => return false,
         Err(unfilled) => faults.push(*unfilled.fault),

@@ -17,9 +17,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    faults::{Faults, Spot, texts, words},
+    faults::{Faults, NodePosition, texts, words},
     parallel::for_each,
-    read::document::{Acknowledge, Container, Document, FilledName},
+    read::document::{DeclaredContainer, Document, DocumentAcknowledgement, FilledName},
 };
 use crate::{address::Glob, secret::Reference};
 
@@ -32,9 +32,9 @@ mod text;
 mod trace;
 
 pub(super) use include::Included;
-pub(super) use rules::Rules;
+pub(super) use rules::LayerRules;
 pub(super) use text::find_references;
-pub use trace::{Content, Effect, Layer, Link, Setting, Trace};
+pub use trace::{LayerEffect, LayerValue, Trace, TracedLayer, TracedSlot, TracedValue};
 
 /// The result of merging all documents.
 #[derive(Debug, Default)]
@@ -42,14 +42,14 @@ pub(super) struct Layered {
     /// The groups and projects, ordered by their path in lower case. If one is declared twice, both
     /// are here, because each may have other faults.
     #[expect(clippy::vec_box, reason = "each is freed as soon as it is checked")]
-    pub(super) containers: Vec<Box<Container>>,
+    pub(super) containers: Vec<Box<DeclaredContainer>>,
     /// Containers at invented paths that rules would include, only to check them, and the faults of
     /// their layers.
-    pub(super) invented: Vec<(Box<Container>, Faults)>,
+    pub(super) invented: Vec<(Box<DeclaredContainer>, Faults)>,
     /// All rules, to include undeclared containers later.
-    pub(super) rules: Rules,
+    pub(super) rules: LayerRules,
     /// The acknowledgements, in order of their content.
-    pub(super) acknowledged: Vec<Acknowledge>,
+    pub(super) acknowledged: Vec<DocumentAcknowledgement>,
     /// The requested traces.
     pub(super) traces: Vec<Trace>,
     /// Faults that span documents.
@@ -71,7 +71,7 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced: &[Glob]) -> Laye
         (container.path.value.to_lowercase(), container.path.origin.clone())
     });
     check_duplicates(&containers, &mut layered.faults);
-    let rules = Rules::new(rules, &mut layered.faults);
+    let rules = LayerRules::new(rules, &mut layered.faults);
     for (container, trace, faults) in
         for_each(containers, |container| merge_container(container, &rules, traced))
     {
@@ -94,12 +94,12 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced: &[Glob]) -> Laye
 
 /// Merges one group or project.
 fn merge_container(
-    mut container: Box<Container>,
-    rules: &Rules,
+    mut container: Box<DeclaredContainer>,
+    rules: &LayerRules,
     traced: &[Glob],
-) -> (Box<Container>, Option<Trace>, Faults) {
+) -> (Box<DeclaredContainer>, Option<Trace>, Faults) {
     let mut faults = Faults::default();
-    let Container { scope, path, life, body, .. } = &mut *container;
+    let DeclaredContainer { scope, path, life, body, .. } = &mut *container;
     let layers = rules.layers_of(*scope, path, body, &mut faults);
     let lower = path.value.to_lowercase();
     let is_traced = traced.iter().any(|glob| glob.matches(&lower));
@@ -109,7 +109,7 @@ fn merge_container(
     if life.absent().is_none() && !(layers.is_empty() && body.has_no_forms()) {
         *body = merge::merge_layers(path, &layers, body, &mut faults);
     }
-    Rules::track_use(&layers, body);
+    LayerRules::track_use(&layers, body);
     // A fault may be about a parameter with nearly the same name.
     if faults.is_empty() {
         for (name, value) in params.iter().filter(|(name, _)| !layers.uses_param(name, body)) {
@@ -122,8 +122,8 @@ fn merge_container(
 
 /// Reports secrets that are named after two groups or projects: one would get the secret of the other.
 /// No secret is named after an included one: [`text`] refuses it.
-fn check_shared_secrets(containers: &[Box<Container>], faults: &mut Faults) {
-    let mut named: BTreeMap<&Reference, (&Container, &[String])> = BTreeMap::new();
+fn check_shared_secrets(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
+    let mut named: BTreeMap<&Reference, (&DeclaredContainer, &[String])> = BTreeMap::new();
     for container in containers {
         for FilledName { secret, fillings, origin } in &container.body.named {
             let (first, first_fillings) = *named.entry(secret).or_insert((container, fillings));
@@ -139,23 +139,23 @@ fn check_shared_secrets(containers: &[Box<Container>], faults: &mut Faults) {
                 }
                 _ => texts::SHARED_VARIABLE,
             };
-            faults.report(texts, Spot::key(origin), words![secret = name, one, other]);
+            faults.report(texts, NodePosition::key(origin), words![secret = name, one, other]);
         }
     }
 }
 
 /// Reports groups and projects that are declared twice, at both places. Groups and projects share
 /// one space of paths.
-fn check_duplicates(containers: &[Box<Container>], faults: &mut Faults) {
-    let path = |container: &Container| container.path.value.to_lowercase();
+fn check_duplicates(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
+    let path = |container: &DeclaredContainer| container.path.value.to_lowercase();
     for declared in containers.chunk_by(|a, b| path(a) == path(b)) {
         let Some((first, others)) = declared.split_first() else { continue };
         let is_one_scope = others.iter().all(|other| other.scope == first.scope);
         let texts = if is_one_scope { texts::DECLARED_TWICE } else { texts::DECLARED_AS_BOTH };
         for other in others {
             let words = words![noun = first.scope.noun()];
-            let fault = faults.report(texts, Spot::value(&other.path.origin), words);
-            fault.related(Spot::value(&first.path.origin));
+            let fault = faults.report(texts, NodePosition::value(&other.path.origin), words);
+            fault.related(NodePosition::value(&first.path.origin));
             let path = &other.path.value;
             let is_same = first.path.value == *path;
             let case =

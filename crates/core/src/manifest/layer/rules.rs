@@ -13,8 +13,8 @@ use crate::{
     desired::PROJECTS,
     field::Scope,
     manifest::{
-        faults::{Faults, Spot, texts, words},
-        read::document::{Body, Rule, Uses},
+        faults::{Faults, NodePosition, texts, words},
+        read::document::{LayerBody, Rule, Uses},
     },
     origin::{Origin, Sourced},
     text::{alternatives, nearest},
@@ -23,7 +23,7 @@ use crate::{
 
 /// All rules.
 #[derive(Debug, Default)]
-pub(in crate::manifest) struct Rules {
+pub(in crate::manifest) struct LayerRules {
     /// Ordered by origin.
     pub(super) rules: Vec<TrackedRule>,
     /// The positions of profiles in `rules`.
@@ -69,13 +69,13 @@ impl Layers<'_> {
     }
 
     /// True if a text of the merged `body` uses the parameter `name`, or a profile needs it.
-    pub(super) fn uses_param(&self, name: &Arc<str>, body: &Body) -> bool {
+    pub(super) fn uses_param(&self, name: &Arc<str>, body: &LayerBody) -> bool {
         let mut needs = self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.required_params);
         body.params.contains_key(name) || needs.any(|need| need.value == *name)
     }
 }
 
-impl Rules {
+impl LayerRules {
     /// Adds all rules, and reports faults between them.
     pub(super) fn new(mut rules: Vec<Rule>, faults: &mut Faults) -> Self {
         rules.sort_by(|a, b| a.origin.cmp(&b.origin));
@@ -84,7 +84,7 @@ impl Rules {
             let Some(name) = &rule.profile else { continue };
             if let Some(first) = profiles.insert((rule.scope, name.clone()), index) {
                 let words = words![name];
-                let at = [&rule.origin, &rules[first].origin].map(Spot::value);
+                let at = [&rule.origin, &rules[first].origin].map(NodePosition::value);
                 faults.report_pair(texts::DUPLICATE_PROFILE, at, words);
             }
         }
@@ -108,7 +108,7 @@ impl Rules {
         if self.profile_position(scope, &name.value).is_some() {
             return;
         }
-        let at = Spot::key(&name.origin);
+        let at = NodePosition::key(&name.origin);
         let nearby: Vec<_> = self.nearby_profiles(scope, &name.value).collect();
         let mut scopes = Scope::ALL.into_iter();
         let other =
@@ -121,7 +121,7 @@ impl Rules {
             profiles = alternatives(&nearby)
         ];
         if let Some((_, other)) = other {
-            let at = [at, Spot::value(&self.rules[other].rule.origin)];
+            let at = [at, NodePosition::value(&self.rules[other].rule.origin)];
             faults.report_pair(texts::PROFILE_OF_OTHER_SCOPE, at, words);
         } else if let Some(near) = nearest(&name.value, nearby.iter().copied()) {
             faults.report(texts::NO_PROFILE, at, words).help(format!("did you mean `{near}`?"));
@@ -174,7 +174,7 @@ impl Rules {
         let profiles = circle.iter().chain(circle.first()).filter_map(|rule| rule.profile.as_ref());
         let names: Vec<_> = profiles.map(|name| format!("`{name}`")).collect();
         let Rule { origin, body, .. } = circle[0];
-        let at = Spot::key(body.uses.as_ref().map_or(origin, |uses| &uses.origin));
+        let at = NodePosition::key(body.uses.as_ref().map_or(origin, |uses| &uses.origin));
         faults.report(texts::PROFILE_CIRCLE, at, words![names = names.join(" uses ")]);
     }
 
@@ -190,7 +190,7 @@ impl Rules {
         &self,
         scope: Scope,
         path: &Sourced<Arc<str>>,
-        document: &Body,
+        document: &LayerBody,
         faults: &mut Faults,
     ) -> Layers<'_> {
         let lower = path.value.to_lowercase();
@@ -223,8 +223,8 @@ impl Rules {
                 let near = nearest(&need.value, few);
                 let at = near.map_or(&name.origin, |near| &layers.params[near].origin);
                 let words = words![path = path.value, profile = name.value, param = need.value];
-                let fault = faults.report(texts::MISSING_PARAM, Spot::key(at), words);
-                fault.related(Spot::key(&need.origin));
+                let fault = faults.report(texts::MISSING_PARAM, NodePosition::key(at), words);
+                fault.related(NodePosition::key(&need.origin));
                 if let Some(near) = near {
                     fault.help(format!("write `{}` in the place of `{near}`", need.value));
                 }
@@ -278,7 +278,7 @@ impl Rules {
     }
 
     /// Marks the rules that apply to the merged `body` as used.
-    pub(super) fn track_use(layers: &Layers<'_>, body: &Body) {
+    pub(super) fn track_use(layers: &Layers<'_>, body: &LayerBody) {
         for (_, tracked) in &layers.rules {
             tracked.is_used.store(true, Ordering::Relaxed);
             for (name, [with, without]) in &tracked.unlisted_counts {
@@ -341,7 +341,7 @@ fn precision(glob: &str) -> Rank {
 /// The names of the profiles that a document and the `rules` for it use.
 fn merge_uses(
     rules: &[(usize, &TrackedRule)],
-    document: &Body,
+    document: &LayerBody,
     path: &str,
     faults: &mut Faults,
 ) -> Vec<Sourced<Arc<str>>> {
@@ -373,7 +373,7 @@ fn merge_uses(
 /// The parameters for the templates of a document.
 fn merge_params(
     rules: &[(usize, &TrackedRule)],
-    document: &Body,
+    document: &LayerBody,
     path: &str,
     faults: &mut Faults,
 ) -> BTreeMap<Arc<str>, Sourced<Value>> {
@@ -426,8 +426,9 @@ pub(super) fn report_ambiguous(
     faults: &mut Faults,
 ) {
     if let Some(other) = other {
-        let fault = faults.report(texts::AMBIGUOUS, Spot::key(first.min(other)), words![what]);
-        fault.related(Spot::key(first.max(other))).label(format!("for `{path}`"));
+        let fault =
+            faults.report(texts::AMBIGUOUS, NodePosition::key(first.min(other)), words![what]);
+        fault.related(NodePosition::key(first.max(other))).label(format!("for `{path}`"));
     }
 }
 

@@ -21,14 +21,14 @@ use crate::{
     field::Secrecy,
     kind::{Section, forms, is_list},
     manifest::{
-        faults::{Finding, Spot, Texts, Words, texts, words},
+        faults::{LocatedFault, NodePosition, Texts, Words, texts, words},
         read::{
-            document::{Body, FilledName},
+            document::{FilledName, LayerBody},
             layers::BUILT_IN,
         },
     },
     origin::{Layer, Origin, Sourced},
-    secret::{Data, Piece, Reference, written},
+    secret::{Reference, TextPiece, ValueWithSecrets, written},
     text::{is_name, likely_candidates, nearest},
     value::{self, Json, Value},
 };
@@ -47,14 +47,17 @@ pub(super) struct Filler<'w> {
 /// A template that cannot be filled in.
 #[derive(Debug, PartialEq)]
 pub(super) struct Unfilled {
-    pub(super) fault: Box<Finding<Spot>>,
+    pub(super) fault: Box<LocatedFault<NodePosition>>,
     /// The parameter that is not given, if that is why.
     missing_param: Option<String>,
 }
 
 impl Unfilled {
     fn new(texts: Texts, origin: &Origin, words: Words<'_>) -> Self {
-        Self { fault: Box::new(Finding::new(texts, Spot::key(origin), words)), missing_param: None }
+        Self {
+            fault: Box::new(LocatedFault::new(texts, NodePosition::key(origin), words)),
+            missing_param: None,
+        }
     }
 }
 
@@ -64,7 +67,7 @@ impl<'w> Filler<'w> {
     }
 
     /// Adds the parameters that texts used, and the secrets whose names were filled in.
-    pub(super) fn record_in(self, body: &mut Body) {
+    pub(super) fn record_in(self, body: &mut LayerBody) {
         (body.named, body.params) = (self.filled_names.into_inner(), self.used_params.into_inner());
     }
 
@@ -82,10 +85,10 @@ impl<'w> Filler<'w> {
     }
 
     /// The value of the parameter `name`.
-    fn resolve_param(&self, name: &str) -> Option<Piece> {
+    fn resolve_param(&self, name: &str) -> Option<TextPiece> {
         let path = self.path();
         let (group, last_name) = path.rsplit_once('/').unwrap_or(("", path));
-        Some(Piece::Shown(match name {
+        Some(TextPiece::Shown(match name {
             "path" => path.to_owned(),
             "name" => last_name.to_owned(),
             "group" if group.is_empty() => return None,
@@ -93,12 +96,12 @@ impl<'w> Filler<'w> {
             "path_slug" => slug(path),
             other => {
                 if let Some(source) = inline_reference(other) {
-                    return Some(Piece::Secret(source));
+                    return Some(TextPiece::Secret(source));
                 }
                 let (name, param) = self.layers.params.get_key_value(other)?;
                 self.used_params.borrow_mut().entry(name.clone()).or_insert_with(|| param.clone());
                 match &param.value {
-                    Value::Secret(source) => return Some(Piece::Secret(source.clone())),
+                    Value::Secret(source) => return Some(TextPiece::Secret(source.clone())),
                     value => value.text().unwrap_or_default().to_owned(),
                 }
             }
@@ -114,13 +117,13 @@ impl<'w> Filler<'w> {
         let mut rest = template;
         while let Some(at) = rest.find(['{', '}']) {
             let is_of_service = rest[..at].ends_with('%');
-            filled.push(Piece::Shown(rest[..at].to_owned()));
+            filled.push(TextPiece::Shown(rest[..at].to_owned()));
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
             if let Some(after) = rest.strip_prefix(brace) {
                 let before = &template[..template.len() - after.len() - 2];
                 self.refuse_expression(before, brace, after, origin)?;
-                filled.push(Piece::Shown(brace.to_owned()));
+                filled.push(TextPiece::Shown(brace.to_owned()));
                 rest = after;
                 continue;
             }
@@ -130,8 +133,10 @@ impl<'w> Filler<'w> {
                 return Err(Unfilled::new(texts, origin, &[]));
             };
             filled.push(match self.resolve_param(name) {
-                Some(Piece::Secret(source)) => Piece::Secret(self.fill_name(&source, origin)?),
-                Some(shown @ Piece::Shown(_)) => shown,
+                Some(TextPiece::Secret(source)) => {
+                    TextPiece::Secret(self.fill_name(&source, origin)?)
+                }
+                Some(shown @ TextPiece::Shown(_)) => shown,
                 None if is_of_service && is_name(name) => {
                     let texts = texts::PLACEHOLDER_OF_SERVICE;
                     return Err(Unfilled::new(texts, origin, words![param = name]));
@@ -140,7 +145,7 @@ impl<'w> Filler<'w> {
             });
             rest = after;
         }
-        filled.push(Piece::Shown(rest.to_owned()));
+        filled.push(TextPiece::Shown(rest.to_owned()));
         Ok(filled.into_value())
     }
 
@@ -203,7 +208,7 @@ impl<'w> Filler<'w> {
     /// The first parameter in `template` that is a secret.
     fn find_secret<'t>(&self, template: &'t str) -> Option<&'t str> {
         let mut inner = template_params(template);
-        inner.find(|name| matches!(self.resolve_param(name), Some(Piece::Secret(_))))
+        inner.find(|name| matches!(self.resolve_param(name), Some(TextPiece::Secret(_))))
     }
 
     /// `source` with its name filled in. Every such name is recorded here, because another container
@@ -230,8 +235,8 @@ impl<'w> Filler<'w> {
         let words =
             template_params(name).filter_map(|param| match (param, self.resolve_param(param)?) {
                 ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
-                (_, Piece::Shown(text)) => Some(text),
-                (_, Piece::Secret(_)) => None,
+                (_, TextPiece::Shown(text)) => Some(text),
+                (_, TextPiece::Secret(_)) => None,
             });
         let fillings = [text].into_iter().chain(words).collect();
         let filled = FilledName { secret: secret.clone(), fillings, origin: origin.clone() };
@@ -240,7 +245,7 @@ impl<'w> Filler<'w> {
     }
 
     /// `json`, as written, with every reference and template filled in.
-    fn fill_data(&self, json: &Json, origin: &Origin) -> Result<Data, Unfilled> {
+    fn fill_data(&self, json: &Json, origin: &Origin) -> Result<ValueWithSecrets, Unfilled> {
         let value = match written(json) {
             Some(("text", template)) => self.fill_template(&template, origin)?,
             Some((from, name)) => match Reference::of(from, name) {
@@ -250,18 +255,18 @@ impl<'w> Filler<'w> {
             None => json.clone().into(),
         };
         Ok(match value {
-            Value::Secret(source) => Data::Secret(Box::new(source)),
+            Value::Secret(source) => ValueWithSecrets::Secret(Box::new(source)),
             Value::Plain(Json::Array(items)) => {
                 let items = items.iter().map(|item| self.fill_data(item, origin));
-                Data::List(items.collect::<Result<_, _>>()?)
+                ValueWithSecrets::List(items.collect::<Result<_, _>>()?)
             }
             Value::Plain(Json::Object(object)) => {
                 let entries = object
                     .iter()
                     .map(|(key, json)| Ok((key.clone(), self.fill_data(json, origin)?)));
-                Data::Map(entries.collect::<Result<_, _>>()?)
+                ValueWithSecrets::Map(entries.collect::<Result<_, _>>()?)
             }
-            Value::Plain(json) => Data::Plain(json.to_string()),
+            Value::Plain(json) => ValueWithSecrets::Plain(json.to_string()),
             Value::File(_) => unreachable!("a template cannot be uploaded"),
         })
     }
@@ -361,13 +366,13 @@ pub(in crate::manifest) fn find_references(json: &Json) -> Vec<Reference> {
 
 /// A text that is being filled in.
 #[derive(Default)]
-struct Filled(Vec<Piece>);
+struct Filled(Vec<TextPiece>);
 
 impl Filled {
-    fn push(&mut self, piece: Piece) {
+    fn push(&mut self, piece: TextPiece) {
         match (self.0.last_mut(), piece) {
-            (Some(Piece::Shown(text)), Piece::Shown(more)) => *text += &more,
-            (_, Piece::Shown(text)) if text.is_empty() => {}
+            (Some(TextPiece::Shown(text)), TextPiece::Shown(more)) => *text += &more,
+            (_, TextPiece::Shown(text)) if text.is_empty() => {}
             (_, piece) => self.0.push(piece),
         }
     }
@@ -375,8 +380,8 @@ impl Filled {
     fn into_value(mut self) -> Value {
         match &mut self.0[..] {
             [] => "".into(),
-            [Piece::Shown(text)] => Json::from(std::mem::take(text)).into(),
-            [Piece::Secret(source)] => Value::Secret(source.clone()),
+            [TextPiece::Shown(text)] => Json::from(std::mem::take(text)).into(),
+            [TextPiece::Secret(source)] => Value::Secret(source.clone()),
             _ => Value::Secret(Reference::Text(self.0)),
         }
     }

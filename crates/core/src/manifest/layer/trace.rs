@@ -19,7 +19,7 @@ use crate::{
     kind::Section,
     manifest::{
         faults::Faults,
-        read::document::{Body, Container, Rule, State},
+        read::document::{DeclaredContainer, EntryState, LayerBody, Rule},
     },
     origin::{Origin, Sourced},
     value::Value,
@@ -29,14 +29,14 @@ use crate::{
 #[derive(Debug)]
 pub struct Trace {
     /// The layers, lowest first. The last one is its own document.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<TracedLayer>,
     /// The result.
-    pub(in crate::manifest) merged: Box<Container>,
+    pub(in crate::manifest) merged: Box<DeclaredContainer>,
 }
 
 /// One layer.
 #[derive(Debug)]
-pub struct Layer {
+pub struct TracedLayer {
     /// Layers of equal rank do not outrank each other.
     pub rank: usize,
     /// Its name: `Defaults acme/**`, `Profile service`, `Project`.
@@ -44,14 +44,14 @@ pub struct Layer {
     /// Its place.
     pub origin: Origin,
     /// Its values.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<TracedValue>,
     /// Whether it sets `watch`.
     pub watch: Option<Sourced<bool>>,
 }
 
 /// A value in a layer.
 #[derive(Debug)]
-pub struct Setting {
+pub struct TracedValue {
     /// The section.
     pub section: &'static str,
     /// The key of the entry: empty if the section has only one, `None` for the section as a whole.
@@ -61,25 +61,25 @@ pub struct Setting {
     /// The written names.
     pub names: Vec<String>,
     /// The value.
-    pub content: Content,
+    pub content: LayerValue,
     /// Its place.
     pub origin: Origin,
 }
 
 /// The value of one layer for a requested slot, and its effect.
 #[derive(Debug)]
-pub struct Link<'t> {
+pub struct TracedSlot<'t> {
     /// The layer.
-    pub layer: &'t Layer,
+    pub layer: &'t TracedLayer,
     /// The value.
-    pub setting: &'t Setting,
+    pub setting: &'t TracedValue,
     /// Its effect.
-    pub fate: Effect,
+    pub fate: LayerEffect,
 }
 
 /// The effect of a layer's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum LayerEffect {
     /// No layer above sets the slot.
     Decides,
     /// A layer above adds to the list or removes from it.
@@ -90,7 +90,7 @@ pub enum Effect {
 
 /// A value in a layer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Content {
+pub enum LayerValue {
     /// The entry is declared.
     Declared,
     /// The entry must not exist.
@@ -107,18 +107,22 @@ pub enum Content {
 
 impl Trace {
     /// The values of `layers` and of the document, with the result.
-    pub(super) fn new(layers: &Layers<'_>, document: &Body, merged: Box<Container>) -> Self {
+    pub(super) fn new(
+        layers: &Layers<'_>,
+        document: &LayerBody,
+        merged: Box<DeclaredContainer>,
+    ) -> Self {
         let filler = Filler::new(&merged.path, layers);
         let absent = merged.life.absent().is_some();
         let rules = layers.rules.iter().filter(|_| !absent);
         let mut all: Vec<_> = rules
             .map(|(rank, TrackedRule { rule, .. })| {
-                Layer::new(*rank, rule_name(rule), &rule.origin, &rule.body, &filler)
+                TracedLayer::new(*rank, rule_name(rule), &rule.origin, &rule.body, &filler)
             })
             .collect();
         let highest = all.last().map_or(0, |layer| layer.rank + 1);
         let name = merged.scope.document().to_owned();
-        all.push(Layer::new(highest, name, &merged.path.origin, document, &filler));
+        all.push(TracedLayer::new(highest, name, &merged.path.origin, document, &filler));
         Self { layers: all, merged }
     }
 
@@ -138,38 +142,43 @@ impl Trace {
     }
 
     /// The layer at `origin`, unless it is the document itself.
-    pub fn rule_at(&self, origin: &Origin) -> Option<&Layer> {
+    pub fn rule_at(&self, origin: &Origin) -> Option<&TracedLayer> {
         let (_, rules) = self.layers.split_last()?;
         rules.iter().find(|layer| layer.contains_origin(origin))
     }
 
     /// The values of the entry `key` of a section, or of the field `names` in it, highest layer
     /// first.
-    pub fn value_chain(&self, section: Section, key: &str, names: &[String]) -> Vec<Link<'_>> {
+    pub fn value_chain(
+        &self,
+        section: Section,
+        key: &str,
+        names: &[String],
+    ) -> Vec<TracedSlot<'_>> {
         let slot = slots::slot_path(section, names);
-        let mut chain: Vec<Link<'_>> = Vec::new();
+        let mut chain: Vec<TracedSlot<'_>> = Vec::new();
         for layer in self.layers.iter().rev() {
             let settings = layer.settings.iter().filter(|setting| match setting.content {
                 _ if !setting.affects(section.section, key) => false,
-                Content::Value(_) => {
+                LayerValue::Value(_) => {
                     !slot.is_empty()
                         && (setting.slot.starts_with(&slot) || slot.starts_with(&setting.slot))
                 }
-                Content::Declared => slot.is_empty(),
-                Content::Absent | Content::Unmanaged | Content::Ignores => true,
-                Content::Unlisted(_) => false,
+                LayerValue::Declared => slot.is_empty(),
+                LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores => true,
+                LayerValue::Unlisted(_) => false,
             });
             for setting in settings {
                 let higher = chain.iter().filter(|link| link.layer.rank > layer.rank);
                 let mut covering = higher.filter(|link| link.setting.covers(setting)).peekable();
                 let fate = if covering.peek().is_none() {
-                    Effect::Decides
+                    LayerEffect::Decides
                 } else if covering.all(|link| link.setting.changes_list(section)) {
-                    Effect::Changed
+                    LayerEffect::Changed
                 } else {
-                    Effect::Outranked
+                    LayerEffect::Outranked
                 };
-                chain.push(Link { layer, setting, fate });
+                chain.push(TracedSlot { layer, setting, fate });
             }
         }
         chain
@@ -192,15 +201,25 @@ impl Trace {
     }
 }
 
-impl Layer {
-    fn new(rank: usize, name: String, origin: &Origin, body: &Body, filler: &Filler<'_>) -> Self {
+impl TracedLayer {
+    fn new(
+        rank: usize,
+        name: String,
+        origin: &Origin,
+        body: &LayerBody,
+        filler: &Filler<'_>,
+    ) -> Self {
         let ignored = body.ignored_sections.iter();
         let mut settings: Vec<_> = ignored
-            .map(|section| Setting::for_section(section, Content::Ignores, origin))
+            .map(|section| TracedValue::for_section(section, LayerValue::Ignores, origin))
             .collect();
         for section in &body.sections {
             let kind = section.kind;
-            settings.push(Setting::for_section(kind.section, Content::Declared, &section.origin));
+            settings.push(TracedValue::for_section(
+                kind.section,
+                LayerValue::Declared,
+                &section.origin,
+            ));
             for part in &section.parts {
                 // A failure to fill in is reported elsewhere.
                 let Some((key, fields)) =
@@ -209,26 +228,30 @@ impl Layer {
                     continue;
                 };
                 let content = match part.state {
-                    State::Present => Content::Declared,
-                    State::Absent => Content::Absent,
-                    State::Unmanaged => Content::Unmanaged,
+                    EntryState::Present => LayerValue::Declared,
+                    EntryState::Absent => LayerValue::Absent,
+                    EntryState::Unmanaged => LayerValue::Unmanaged,
                 };
                 let entry = Some(key);
                 let leaves = slots::split_fields(kind, &fields, rank).into_iter();
-                settings.extend(leaves.map(|(slot, leaf)| Setting {
+                settings.extend(leaves.map(|(slot, leaf)| TracedValue {
                     entry: entry.clone(),
                     slot: slot.split(KEY_SEPARATOR).map(str::to_owned).collect(),
                     names: leaf.names,
-                    ..Setting::for_section(kind.section, Content::Value(leaf.value), &leaf.origin)
+                    ..TracedValue::for_section(
+                        kind.section,
+                        LayerValue::Value(leaf.value),
+                        &leaf.origin,
+                    )
                 }));
-                settings.push(Setting {
+                settings.push(TracedValue {
                     entry,
-                    ..Setting::for_section(kind.section, content, &part.origin)
+                    ..TracedValue::for_section(kind.section, content, &part.origin)
                 });
             }
         }
         settings.extend(body.unlisted.iter().map(|(section, policy)| {
-            Setting::for_section(section, Content::Unlisted(policy.value), &policy.origin)
+            TracedValue::for_section(section, LayerValue::Unlisted(policy.value), &policy.origin)
         }));
         Self { rank, name, origin: origin.clone(), settings, watch: body.watch.clone() }
     }
@@ -239,9 +262,9 @@ impl Layer {
     }
 }
 
-impl Setting {
+impl TracedValue {
     /// A value for a whole section.
-    fn for_section(section: &'static str, content: Content, origin: &Origin) -> Self {
+    fn for_section(section: &'static str, content: LayerValue, origin: &Origin) -> Self {
         let (slot, names) = (Vec::new(), Vec::new());
         Self { section, entry: None, slot, names, content, origin: origin.clone() }
     }
@@ -255,10 +278,10 @@ impl Setting {
     fn affects(&self, section: &str, key: &str) -> bool {
         self.section == section
             && match (&self.content, self.entry.as_deref()) {
-                (Content::Unmanaged, Some(glob)) => {
+                (LayerValue::Unmanaged, Some(glob)) => {
                     glob == key || Glob::over_names(glob).is_ok_and(|glob| glob.matches(key))
                 }
-                (Content::Ignores, _) => true,
+                (LayerValue::Ignores, _) => true,
                 (_, entry) => entry == Some(key),
             }
     }
@@ -266,7 +289,9 @@ impl Setting {
     /// True if it changes the list of lower layers.
     fn changes_list(&self, section: Section) -> bool {
         match &self.content {
-            Content::Value(value) => slots::list_change(section, &self.names[0], value).is_some(),
+            LayerValue::Value(value) => {
+                slots::list_change(section, &self.names[0], value).is_some()
+            }
             _ => false,
         }
     }
@@ -274,15 +299,17 @@ impl Setting {
     /// True if it replaces the value `other` of a lower layer for the same entry.
     fn covers(&self, other: &Self) -> bool {
         let is_empty =
-            |setting: &Self| setting.content == Content::Value(serde_json::json!({}).into());
+            |setting: &Self| setting.content == LayerValue::Value(serde_json::json!({}).into());
         match (&self.content, &other.content) {
-            (Content::Value(_), Content::Value(_)) => {
+            (LayerValue::Value(_), LayerValue::Value(_)) => {
                 (self.slot.starts_with(&other.slot) && !is_empty(other))
                     || (other.slot.starts_with(&self.slot) && !is_empty(self))
             }
-            (Content::Absent | Content::Unmanaged | Content::Ignores, _) => true,
+            (LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores, _) => true,
             // A declared entry starts empty if it was absent or unmanaged before.
-            (Content::Declared, other) => matches!(other, Content::Absent | Content::Unmanaged),
+            (LayerValue::Declared, other) => {
+                matches!(other, LayerValue::Absent | LayerValue::Unmanaged)
+            }
             _ => false,
         }
     }

@@ -10,12 +10,12 @@ use std::{cell::OnceCell, collections::BTreeSet, ops::Range};
 
 use super::read::templates;
 use crate::{
-    diagnostic::Source,
+    diagnostic::SourceText,
     field::{Field, Secrecy},
     secret::judge::{self, Credential},
     text::{self, is_name},
     value::{Json, texts},
-    yaml::{Data, Key, Node, Parsed},
+    yaml::{MappingKey, Node, NodeValue, Parsed},
 };
 
 mod lexer;
@@ -40,7 +40,7 @@ pub(super) enum Quality {
 /// Hides the secret parts of `source`. `schema` returns the schema of a document. Of text outside of
 /// documents, only values of fields are shown that `schemas` have and that are nowhere secret.
 pub(super) fn hide_secrets<'j>(
-    source: &mut Source<'_>,
+    source: &mut SourceText<'_>,
     parsed: &Parsed,
     quality: Quality,
     schema: impl Fn(&Node) -> &'j Json,
@@ -97,25 +97,25 @@ impl Walk<'_> {
             return self.hidden.push(with_properties(text, &node.span));
         }
         match &node.data {
-            Data::Map(_)
+            NodeValue::Map(_)
                 if self.is_layered
                     && let Some(forms) = templates::form_values(node, schema) =>
             {
                 forms.for_each(|(after, value)| self.visit(value, after, schema));
             }
-            Data::Map(entries) => {
+            NodeValue::Map(entries) => {
                 entries.iter().for_each(|(key, value)| self.visit_entry(key, value, schema));
             }
-            Data::List(items) => {
+            NodeValue::List(items) => {
                 // In the place of something else, the items are what it should be.
                 let schema = schema.get("items").unwrap_or(schema);
                 items.iter().for_each(|item| self.visit(item, item.span.start, schema));
             }
-            Data::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
-            Data::Null | Data::Bool(_) => {
+            NodeValue::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
+            NodeValue::Null | NodeValue::Bool(_) => {
                 self.hidden.push(properties_start(text, node.span.start)..node.span.start);
             }
-            data if *data != Data::Unreadable
+            data if *data != NodeValue::Unreadable
                 && (takes_scalars(schema) || !may_be_secret(schema)) =>
             {
                 self.hide_other_lines(node, key_end);
@@ -128,7 +128,7 @@ impl Walk<'_> {
         self.open_names.get_or_init(|| open_names(&[self.schema]))
     }
 
-    fn visit_entry(&mut self, key: &Key, value: &Node, schema: &Json) {
+    fn visit_entry(&mut self, key: &MappingKey, value: &Node, schema: &Json) {
         let plain = text::snake_case(&key.name);
         let properties = &schema["properties"];
         let property = properties.get(&key.name).or_else(|| properties.get(&plain));
@@ -147,19 +147,21 @@ impl Walk<'_> {
                 || is_plain_scalar(value)
                     && schema.get("properties").is_some()
                     && (self.names_shown().contains(&key.name)
-                        || matches!(value.data, Data::Null | Data::Bool(_))) =>
+                        || matches!(value.data, NodeValue::Null | NodeValue::Bool(_))) =>
             {
                 self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
                 match &value.data {
-                    Data::List(items) => {
+                    NodeValue::List(items) => {
                         items.iter().for_each(|item| self.hide_other_lines(item, item.span.start));
                     }
                     _ => self.hide_other_lines(value, key.span.end),
                 }
             }
             // A list or mapping in a wrong place.
-            None if matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable)
-                && self.names_shown().contains(&key.name)
+            None if matches!(
+                value.data,
+                NodeValue::Map(_) | NodeValue::List(_) | NodeValue::Unreadable
+            ) && self.names_shown().contains(&key.name)
                 && let Some(property) = property_named(self.schema, &key.name) =>
             {
                 let outer = std::mem::replace(&mut self.is_misplaced, true);
@@ -176,10 +178,10 @@ impl Walk<'_> {
 
     /// True if an unknown key with its value is shown: nothing in the mapping can hold a secret, or it
     /// resembles only one field, which cannot.
-    fn is_harmless_unknown(&self, key: &Key, value: &Node, schema: &Json) -> bool {
+    fn is_harmless_unknown(&self, key: &MappingKey, value: &Node, schema: &Json) -> bool {
         let Some(properties) = schema["properties"].as_object() else { return false };
         let is_shown = match &value.data {
-            Data::List(items) => items.iter().all(is_plain_scalar),
+            NodeValue::List(items) => items.iter().all(is_plain_scalar),
             _ => is_plain_scalar(value),
         };
         if !is_shown || !is_name(&key.name) || judge::is_named_like_secret(&key.name) {
@@ -197,7 +199,7 @@ impl Walk<'_> {
     fn hide_address(&mut self, key_end: usize, value: &Node) {
         let range = value_range(self.text, key_end, &value.span);
         if range.start == value.span.start
-            && let Data::List(items) = &value.data
+            && let NodeValue::List(items) = &value.data
         {
             return items.iter().for_each(|item| self.hide_address(item.span.start, item));
         }
@@ -233,7 +235,8 @@ impl Walk<'_> {
 
 /// True if it is a scalar without a credential.
 fn is_plain_scalar(node: &Node) -> bool {
-    !matches!(node.data, Data::Map(_) | Data::List(_) | Data::Unreadable) && !is_credential(node)
+    !matches!(node.data, NodeValue::Map(_) | NodeValue::List(_) | NodeValue::Unreadable)
+        && !is_credential(node)
 }
 
 /// True if it certainly is or contains a credential. A credential at its place in a URL is hidden

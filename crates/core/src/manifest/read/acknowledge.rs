@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::{Document, Reader, document::Acknowledge};
+use super::{Document, DocumentReader, document::DocumentAcknowledgement};
 use crate::{
     address::Selector,
     catalogue,
@@ -24,7 +24,7 @@ struct PlainParts {
     reason: Option<String>,
 }
 
-impl Reader<'_, '_> {
+impl DocumentReader<'_, '_> {
     /// The content of `document`.
     pub(super) fn read_acknowledge(&mut self, document: &Node) -> Document {
         let fits = self.refused.is_empty();
@@ -38,7 +38,7 @@ impl Reader<'_, '_> {
             Acknowledgement { guard, at, at_most, until, reason, origin }
         });
         let until = until.zip(until_origin).map(|(value, origin)| Sourced { value, origin });
-        Document::Acknowledge(Box::new(Acknowledge { content, until }))
+        Document::Acknowledge(Box::new(DocumentAcknowledgement { content, until }))
     }
 
     fn read_address(&mut self, document: &Node) -> Option<Selector> {

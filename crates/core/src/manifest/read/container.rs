@@ -4,21 +4,21 @@ use std::{borrow::Cow, sync::OnceLock};
 
 use super::{
     super::schema::OLD_UNLISTED,
-    Document, Reader,
-    document::{Body, Container, Part, Section, State, Validity},
+    Document, DocumentReader,
+    document::{DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity},
     extra, templates,
     unfilled::Place,
 };
 use crate::{
     catalogue::{self, words},
-    desired::{self, Declared, Life, PROJECTS, Unlisted},
+    desired::{self, ContainerLife, Declared, PROJECTS, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, FieldTable, Shape, Spec, forms},
     manifest::faults::texts,
     origin::Sourced,
     secret::{Reference, has_reference},
     value::{Value, texts},
-    yaml::{Data, Key, Node},
+    yaml::{MappingKey, Node, NodeValue},
 };
 
 /// Fields of a mapping.
@@ -35,7 +35,7 @@ impl FoundFields<'_> {
     }
 }
 
-impl Reader<'_, '_> {
+impl DocumentReader<'_, '_> {
     /// The content of `document`, which is about a group or project.
     pub(super) fn read_container(&mut self, document: &Node) -> Option<Document> {
         let (key, node) = document.get("path")?;
@@ -43,16 +43,16 @@ impl Reader<'_, '_> {
         let (scope, is_named) = (self.scope, self.is_named);
         let body = self.read_body(document);
         let life = self.read_life(document);
-        Some(Document::Container(Box::new(Container { scope, path, is_named, life, body })))
+        Some(Document::Container(Box::new(DeclaredContainer { scope, path, is_named, life, body })))
     }
 
     /// The sections of `document`, and how they combine with other layers.
-    pub(super) fn read_body(&mut self, document: &Node) -> Body {
+    pub(super) fn read_body(&mut self, document: &Node) -> LayerBody {
         let mut body = self.read_layering_keys(document);
         for kind in catalogue::sections(self.scope) {
             // Another value in place of a list is reported, and adds no entries.
             if let Some((key, node)) = document.get(kind.section)
-                && (kind.shape != Shape::List || matches!(node.data, Data::List(_)))
+                && (kind.shape != Shape::List || matches!(node.data, NodeValue::List(_)))
             {
                 body.sections.push(self.read_section(kind, key, node));
             }
@@ -75,50 +75,57 @@ impl Reader<'_, '_> {
     }
 
     /// The changes of the whole container.
-    fn read_life(&self, document: &Node) -> Life {
+    fn read_life(&self, document: &Node) -> ContainerLife {
         let previously = self.read_names(&document["previously"]);
         let state = document.get("state").map(|(key, state)| match state.text() {
-            Some("absent") => self.with_key_origin(key, desired::State::Absent),
-            _ => self.with_key_origin(key, desired::State::Present),
+            Some("absent") => self.with_key_origin(key, desired::EntryPresence::Absent),
+            _ => self.with_key_origin(key, desired::EntryPresence::Present),
         });
-        Life { previously, state, ..Life::default() }
+        ContainerLife { previously, state, ..ContainerLife::default() }
     }
 
-    fn read_section(&mut self, kind: kind::Section, key: &Key, node: &Node) -> Section {
+    fn read_section(
+        &mut self,
+        kind: kind::Section,
+        key: &MappingKey,
+        node: &Node,
+    ) -> DocumentSection {
         let origin = self.origin(key.span.start);
         if kind.shape == Shape::List {
             let mut parts = Vec::with_capacity(node.items().len());
             for (index, entry) in node.items().iter().enumerate() {
-                if matches!(entry.data, Data::Map(_)) {
+                if matches!(entry.data, NodeValue::Map(_)) {
                     parts.push(self.read_entry(kind, index, entry));
                 }
             }
-            return Section { kind, origin, parts };
+            return DocumentSection { kind, origin, parts };
         }
         let validity = self.validity_of(kind, || format!("/{}", kind.section));
         let (state, fields, has_forms) = match (kind.shape, &node.data) {
-            (Shape::Mapping | Shape::Switch, Data::Null)
-            | (Shape::Container, Data::Bool(false)) => (State::Absent, Declared::default(), false),
+            (Shape::Mapping | Shape::Switch, NodeValue::Null)
+            | (Shape::Container, NodeValue::Bool(false)) => {
+                (EntryState::Absent, Declared::default(), false)
+            }
             (Shape::Switch, _) => {
                 let field = (kind.section, self.with_key_origin(key, node.to_json().into()));
-                (State::Present, Declared::from_iter([field]), false)
+                (EntryState::Present, Declared::from_iter([field]), false)
             }
             _ => {
                 let FoundFields { fields, has_forms } = self.read_fields(kind, node);
-                (State::Present, fields.into_iter().collect(), has_forms)
+                (EntryState::Present, fields.into_iter().collect(), has_forms)
             }
         };
         let key = OnceLock::from(String::new());
-        let part = Part { origin: origin.clone(), state, validity, has_forms, fields, key };
-        Section { kind, origin, parts: vec![part] }
+        let part = SectionPart { origin: origin.clone(), state, validity, has_forms, fields, key };
+        DocumentSection { kind, origin, parts: vec![part] }
     }
 
     /// The entry with this `index` in a list section.
-    fn read_entry(&mut self, section: kind::Section, index: usize, node: &Node) -> Part {
+    fn read_entry(&mut self, section: kind::Section, index: usize, node: &Node) -> SectionPart {
         let state = match node["state"].text() {
-            Some("absent") => State::Absent,
-            Some("unmanaged") => State::Unmanaged,
-            _ => State::Present,
+            Some("absent") => EntryState::Absent,
+            Some("unmanaged") => EntryState::Unmanaged,
+            _ => EntryState::Present,
         };
         let origin = self.origin(node.beginning());
         let mut found = self.read_fields(section, node);
@@ -135,7 +142,7 @@ impl Reader<'_, '_> {
         }
         let FoundFields { fields, has_forms } = found;
         let fields = fields.into_iter().collect();
-        Part { origin, state, validity, has_forms, fields, key: OnceLock::new() }
+        SectionPart { origin, state, validity, has_forms, fields, key: OnceLock::new() }
     }
 
     /// Adds the fields of a refused entry whose names are misspelled, if they are of its identity or

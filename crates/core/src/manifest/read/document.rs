@@ -13,7 +13,7 @@ use jiff::civil::Date;
 
 use crate::{
     address::Globs,
-    desired::{Acknowledgement, Declared, Life, Unlisted},
+    desired::{Acknowledgement, ContainerLife, Declared, Unlisted},
     field::Scope,
     kind,
     origin::{Origin, Sourced},
@@ -25,24 +25,24 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::manifest) enum Document {
     /// About a group or project.
-    Container(Box<Container>),
+    Container(Box<DeclaredContainer>),
     /// About many of them.
     Rule(Box<Rule>),
     /// An acknowledgement.
-    Acknowledge(Box<Acknowledge>),
+    Acknowledge(Box<DocumentAcknowledgement>),
 }
 
 /// The declaration of a group or project: of one document, or merged from all layers.
 #[derive(Clone, Debug)]
-pub(in crate::manifest) struct Container {
+pub(in crate::manifest) struct DeclaredContainer {
     pub(in crate::manifest) scope: Scope,
     /// The full path as written, and the position of its key.
     pub(in crate::manifest) path: Sourced<Arc<str>>,
     /// Whether the file was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
     /// The changes of the whole container.
-    pub(in crate::manifest) life: Life,
-    pub(in crate::manifest) body: Body,
+    pub(in crate::manifest) life: ContainerLife,
+    pub(in crate::manifest) body: LayerBody,
 }
 
 /// A document about many groups or many projects: `Defaults` apply to matching paths, a `Profile` to
@@ -63,15 +63,15 @@ pub(in crate::manifest) struct Rule {
     pub(in crate::manifest) is_named: bool,
     /// Whether it includes existing containers that are not declared.
     pub(in crate::manifest) includes_undeclared: bool,
-    pub(in crate::manifest) body: Body,
+    pub(in crate::manifest) body: LayerBody,
 }
 
 /// The content of a layer: sections, policies for unlisted entries, and how it combines with other
 /// layers.
 #[derive(Clone, Debug, Default)]
-pub(in crate::manifest) struct Body {
+pub(in crate::manifest) struct LayerBody {
     /// The sections, ordered by name, including that of the container itself (`create`).
-    pub(in crate::manifest) sections: Vec<Section>,
+    pub(in crate::manifest) sections: Vec<DocumentSection>,
     /// The policies for unlisted live entries, by section.
     pub(in crate::manifest) unlisted: BTreeMap<&'static str, Sourced<Unlisted>>,
     /// The profiles that it uses.
@@ -109,28 +109,28 @@ pub(in crate::manifest) struct Uses {
 
 /// A section.
 #[derive(Clone, Debug)]
-pub(in crate::manifest) struct Section {
+pub(in crate::manifest) struct DocumentSection {
     pub(in crate::manifest) kind: kind::Section,
     /// The position of its key.
     pub(in crate::manifest) origin: Origin,
     /// Its content as written. A section that is not a list has exactly one part.
-    pub(in crate::manifest) parts: Vec<Part>,
+    pub(in crate::manifest) parts: Vec<SectionPart>,
 }
 
 /// An entry, or the whole content of a section that is not a list.
 #[derive(Clone, Debug)]
-pub(in crate::manifest) struct Part {
+pub(in crate::manifest) struct SectionPart {
     /// Its start: its first key, or the key of the section.
     pub(in crate::manifest) origin: Origin,
     /// Its state. `create: false` and `push_rule: null` are absent parts.
-    pub(in crate::manifest) state: State,
+    pub(in crate::manifest) state: EntryState,
     /// The extent to which its schema accepts it.
     pub(in crate::manifest) validity: Validity,
     /// Whether a field contains a template or a change of a list: see [`templates`](super::templates).
     pub(in crate::manifest) has_forms: bool,
     /// The fields, including keys below `extra:`.
     pub(in crate::manifest) fields: Declared,
-    /// See [`Part::key`].
+    /// See [`SectionPart::key`].
     pub(in crate::manifest) key: OnceLock<String>,
 }
 
@@ -147,7 +147,7 @@ pub(in crate::manifest) enum Validity {
 
 /// The state of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::manifest) enum State {
+pub(in crate::manifest) enum EntryState {
     /// It must exist as declared.
     Present,
     /// It must not exist.
@@ -156,7 +156,7 @@ pub(in crate::manifest) enum State {
     Unmanaged,
 }
 
-impl Part {
+impl SectionPart {
     /// Its key within the section.
     pub(in crate::manifest) fn key(&self, section: kind::Section) -> &str {
         self.key.get_or_init(|| {
@@ -182,7 +182,7 @@ pub(in crate::manifest) fn identity(
 
 /// An acknowledgement.
 #[derive(Debug)]
-pub(in crate::manifest) struct Acknowledge {
+pub(in crate::manifest) struct DocumentAcknowledgement {
     /// The acknowledgement, unless a part is refused.
     pub(in crate::manifest) content: Option<Acknowledgement>,
     /// Its last day.

@@ -18,9 +18,9 @@ use crate::{
     },
     field::Scope,
     kind::{Operations, Section, Spec},
-    manifest::faults::{Finding, texts, words},
+    manifest::faults::{LocatedFault, texts, words},
     operation::{AnyOp, Op, Operation},
-    yaml::{Data, Node},
+    yaml::{Node, NodeValue},
 };
 
 /// Names that address, select, impersonate or force in any operation.
@@ -58,7 +58,11 @@ fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
 ///
 /// # Errors
 /// The fault at `at`. It quotes only names of undrift and the service.
-pub(super) fn check_extra_key<A>(kind: Section, written: &str, at: A) -> Result<(), Finding<A>> {
+pub(super) fn check_extra_key<A>(
+    kind: Section,
+    written: &str,
+    at: A,
+) -> Result<(), LocatedFault<A>> {
     let (name, section, scope) = (parameter_name(written), kind.section, kind.home.scope);
     let (container, _) = catalogue::container(scope);
     let mut words: [(&str, &dyn Display); 3] =
@@ -86,12 +90,12 @@ pub(super) fn check_extra_key<A>(kind: Section, written: &str, at: A) -> Result<
         }
         None => return Ok(()),
     };
-    Err(Finding::new(texts, at, &words))
+    Err(LocatedFault::new(texts, at, &words))
 }
 
 /// The fault of a reference or a template in `value` which is not well-formed. Below `extra`, `env` and
 /// `file` mean nothing else, nor does `text` with braces in it.
-pub(super) fn find_malformed(value: &Node) -> Option<Finding> {
+pub(super) fn find_malformed(value: &Node) -> Option<LocatedFault> {
     let entries = value.entries();
     let found = entries.iter().find_map(|(key, value)| {
         let form = match &*key.name {
@@ -100,13 +104,18 @@ pub(super) fn find_malformed(value: &Node) -> Option<Finding> {
             "text" if has_braces(value) => ("template", "{text: '...'}"),
             _ => return None,
         };
-        let is_whole = entries.len() == 1 && !matches!(value.data, Data::List(_) | Data::Map(_));
+        let is_whole =
+            entries.len() == 1 && !matches!(value.data, NodeValue::List(_) | NodeValue::Map(_));
         (!is_whole).then_some((key, form))
     });
     let Some((key, (what, form))) = found else {
         return value.children().find_map(find_malformed);
     };
-    Some(Finding::new(texts::EXTRA_MALFORMED, key.span.clone(), words![key = key.name, what, form]))
+    Some(LocatedFault::new(
+        texts::EXTRA_MALFORMED,
+        key.span.clone(),
+        words![key = key.name, what, form],
+    ))
 }
 
 /// True if a text in `value` has braces.

@@ -10,10 +10,10 @@ use std::{
 };
 
 use crate::{
-    diagnostic::{Diagnostic, Diagnostics, FileName, Place},
+    diagnostic::{Diagnostic, Diagnostics, FileName, SourceLocation},
     manifest::{
         config::{FILE, MISNAMED},
-        surroundings::{Root, Surroundings},
+        surroundings::{LoadEnvironment, Root},
     },
 };
 
@@ -34,7 +34,7 @@ pub const RESERVED: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox.yml"];
 
 /// A manifest.
 #[derive(Debug)]
-pub(in crate::manifest) struct File {
+pub(in crate::manifest) struct ManifestFile {
     /// Its path relative to the working directory, with `/` between its parts.
     pub(in crate::manifest) name: FileName,
     pub(in crate::manifest) path: PathBuf,
@@ -44,7 +44,7 @@ pub(in crate::manifest) struct File {
     pub(in crate::manifest) replacement: Option<String>,
 }
 
-impl File {
+impl ManifestFile {
     /// A file with `text` that does not exist on disk.
     pub(in crate::manifest) fn of_text(name: FileName, text: String) -> Self {
         Self { name, path: PathBuf::new(), is_named: true, replacement: Some(text) }
@@ -68,7 +68,9 @@ impl File {
 /// Reads a text file of at most 1 MiB.
 pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, Box<Diagnostic>> {
     let fault = |code, message: String, help: Option<&str>| {
-        Box::new(Diagnostic::error(code, message).at(Place::file(name.clone())).help_if(help))
+        Box::new(
+            Diagnostic::error(code, message).at(SourceLocation::file(name.clone())).help_if(help),
+        )
     };
     let mut bytes = Vec::new();
     let read =
@@ -122,16 +124,22 @@ pub fn folder_of(named: &Path) -> &Path {
 pub(in crate::manifest) fn find(
     named: &Path,
     root: &Root,
-    environment: &Surroundings,
+    environment: &LoadEnvironment,
     diagnostics: &mut Diagnostics,
-) -> Vec<File> {
+) -> Vec<ManifestFile> {
     let name = environment.display_path(named).into();
-    let named_file = File { name, path: named.to_owned(), is_named: true, replacement: None };
+    let named_file =
+        ManifestFile { name, path: named.to_owned(), is_named: true, replacement: None };
     if named.is_file() && !root.is_configured {
         return vec![named_file];
     }
-    let mut search =
-        Search { root, named: canonical_path(named), files: Vec::new(), bytes: 0, diagnostics };
+    let mut search = ManifestSearch {
+        root,
+        named: canonical_path(named),
+        files: Vec::new(),
+        bytes: 0,
+        diagnostics,
+    };
     search.search_folder(&root.folder, &RESERVED, 0);
     if !search.files.iter().any(|file| file.is_named) {
         // A hidden file or a file with another extension only counts if it is named.
@@ -142,7 +150,7 @@ pub(in crate::manifest) fn find(
             search.search_folder(&folder, &[], 0);
         }
     }
-    let Search { mut files, bytes, .. } = search;
+    let ManifestSearch { mut files, bytes, .. } = search;
     files.sort_by(|a, b| a.name.cmp(&b.name));
     let is_many = files.len() > MAX_FILES;
     if is_many || bytes > MAX_TOTAL {
@@ -153,7 +161,7 @@ pub(in crate::manifest) fn find(
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
         let none = Diagnostic::error("no-manifests", "this folder has no manifests")
-            .at(Place::file(environment.display_path(named)));
+            .at(SourceLocation::file(environment.display_path(named)));
         diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
     }
     files
@@ -161,9 +169,9 @@ pub(in crate::manifest) fn find(
 
 /// The files with the texts of `replacements`. A name without a file adds one.
 pub(in crate::manifest) fn replace_texts(
-    mut files: Vec<File>,
+    mut files: Vec<ManifestFile>,
     replacements: &BTreeMap<FileName, String>,
-) -> Vec<File> {
+) -> Vec<ManifestFile> {
     for (name, text) in replacements {
         let replacement = Some(text.clone());
         match files.binary_search_by(|file| file.name.cmp(name)) {
@@ -171,7 +179,7 @@ pub(in crate::manifest) fn replace_texts(
             Err(at) => {
                 let path = PathBuf::from(&**name);
                 let name = name.clone();
-                files.insert(at, File { name, path, is_named: true, replacement });
+                files.insert(at, ManifestFile { name, path, is_named: true, replacement });
             }
         }
     }
@@ -187,16 +195,16 @@ fn canonical_path(named: &Path) -> PathBuf {
 }
 
 /// A search for manifests.
-struct Search<'d> {
+struct ManifestSearch<'d> {
     root: &'d Root,
     /// The canonical named path.
     named: PathBuf,
-    files: Vec<File>,
+    files: Vec<ManifestFile>,
     bytes: u64,
     diagnostics: &'d mut Diagnostics,
 }
 
-impl Search<'_> {
+impl ManifestSearch<'_> {
     /// Adds the files in `folder`, except `reserved` ones.
     fn search_folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
         if let Err(error) = self.search_entries(folder, reserved, depth) {
@@ -205,7 +213,7 @@ impl Search<'_> {
                 _ => format!("cannot read the folder: {error}"),
             };
             let unreadable = Diagnostic::error("unreadable", message);
-            self.diagnostics.push(unreadable.at(Place::file(self.root.name(folder))));
+            self.diagnostics.push(unreadable.at(SourceLocation::file(self.root.name(folder))));
         }
     }
 
@@ -236,7 +244,7 @@ impl Search<'_> {
                 let path = entry.path();
                 let name = self.root.name(&path).into();
                 let is_named = real.join(entry.file_name()).starts_with(&self.named);
-                self.files.push(File { name, path, is_named, replacement: None });
+                self.files.push(ManifestFile { name, path, is_named, replacement: None });
             }
         }
         Ok(())

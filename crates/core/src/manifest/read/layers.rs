@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Document, Reader,
+    Document, DocumentReader,
     container::parse_reference,
-    document::{Body, Rule, Uses},
+    document::{LayerBody, Rule, Uses},
     unfilled::Place,
 };
 use crate::{
@@ -17,13 +17,13 @@ use crate::{
     origin::Sourced,
     text::is_name,
     value::Value,
-    yaml::{Data, Key, Node},
+    yaml::{MappingKey, Node, NodeValue},
 };
 
 /// The built-in parameters of templates.
 pub(in crate::manifest) const BUILT_IN: [&str; 4] = ["path", "name", "group", "path_slug"];
 
-impl Reader<'_, '_> {
+impl DocumentReader<'_, '_> {
     /// The content of a `Defaults` document.
     pub(super) fn read_defaults(&mut self, document: &Node) -> Option<Document> {
         let (key, matches) = document.get("match")?;
@@ -54,7 +54,7 @@ impl Reader<'_, '_> {
     }
 
     /// A rule that `key` identifies.
-    fn read_rule(&mut self, key: &Key, document: &Node) -> Rule {
+    fn read_rule(&mut self, key: &MappingKey, document: &Node) -> Rule {
         Rule {
             scope: self.scope,
             paths: Globs::default(),
@@ -69,21 +69,21 @@ impl Reader<'_, '_> {
     }
 
     /// The keys of `document` that concern other layers.
-    pub(super) fn read_layering_keys(&mut self, document: &Node) -> Body {
+    pub(super) fn read_layering_keys(&mut self, document: &Node) -> LayerBody {
         let watch = document.get("watch").and_then(|(key, node)| match node.data {
-            Data::Bool(value) => Some(self.with_key_origin(key, value)),
+            NodeValue::Bool(value) => Some(self.with_key_origin(key, value)),
             _ => None,
         });
-        Body {
+        LayerBody {
             watch,
             ignored_sections: read_ignored_layers(self.scope, &document["ignore_layers"]),
             uses: document.get("uses").map(|(key, node)| self.read_uses(key, node)),
             params: self.read_params(&document["params"]),
-            ..Body::default()
+            ..LayerBody::default()
         }
     }
 
-    fn read_uses(&mut self, key: &Key, node: &Node) -> Uses {
+    fn read_uses(&mut self, key: &MappingKey, node: &Node) -> Uses {
         let added_names = node.get("add").map(|(_, names)| names);
         if let Some((key, _)) = node.get("remove").or_else(|| node.get("none_of")) {
             self.findings.report(texts::USES_CHANGED, key.span.clone(), &[]);
@@ -97,9 +97,17 @@ impl Reader<'_, '_> {
         for (key, node) in node.entries() {
             let value = match (&node.data, parse_reference(node)) {
                 (_, Some(reference)) => Value::Secret(reference),
-                (Data::Text(text), _) => text.as_str().into(),
-                (Data::Bool(_) | Data::Number(_), _) => node.to_json().to_string().as_str().into(),
-                (Data::Null | Data::List(_) | Data::Map(_) | Data::Unreadable, _) => continue,
+                (NodeValue::Text(text), _) => text.as_str().into(),
+                (NodeValue::Bool(_) | NodeValue::Number(_), _) => {
+                    node.to_json().to_string().as_str().into()
+                }
+                (
+                    NodeValue::Null
+                    | NodeValue::List(_)
+                    | NodeValue::Map(_)
+                    | NodeValue::Unreadable,
+                    _,
+                ) => continue,
             };
             if BUILT_IN.contains(&key.name.as_str()) || !is_name(&key.name) {
                 self.findings.report(texts::PARAM_NAME, key.span.clone(), &[]);
@@ -138,7 +146,7 @@ impl Reader<'_, '_> {
 /// The sections for which lower layers are ignored.
 fn read_ignored_layers(scope: Scope, node: &Node) -> Vec<&'static str> {
     let names = catalogue::sections(scope).map(|of| of.section);
-    let is_all = node.data == Data::Bool(true);
+    let is_all = node.data == NodeValue::Bool(true);
     names
         .filter(|name| is_all || node.items().iter().any(|item| item.text() == Some(name)))
         .collect()

@@ -22,13 +22,13 @@ use super::{
 };
 use crate::{
     catalogue::{self, words},
-    diagnostic::{Diagnostic, Source},
+    diagnostic::{Diagnostic, SourceText},
     field::Scope,
     kind::Section,
     origin::{Layer, Origin, Sourced},
     steps,
     text::{alternatives, nearest, snake_case},
-    yaml::{self, Data, Key, Node, Parsed},
+    yaml::{self, MappingKey, Node, NodeValue, Parsed},
 };
 
 mod acknowledge;
@@ -41,11 +41,11 @@ pub(super) mod templates;
 mod unfilled;
 
 pub(super) use document::Document;
-pub(super) use files::File;
+pub(super) use files::ManifestFile;
 
 /// The content of a file and its faults.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct ReadFile {
     pub(super) documents: Vec<Document>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The number of faults that are not in the diagnostics.
@@ -57,25 +57,27 @@ pub(super) struct Read {
 }
 
 /// Reads a file. Outside of what was named, a file without a manifest is no fault.
-pub(super) fn read_file(file: &File) -> Read {
+pub(super) fn read_file(file: &ManifestFile) -> ReadFile {
     let text = file.read();
     if !file.is_named && !text.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
-        return Read::default();
+        return ReadFile::default();
     }
     match text {
         Ok(text) => read_text(file, &text),
-        Err(fault) => Read { diagnostics: vec![*fault], is_partial: true, ..Read::default() },
+        Err(fault) => {
+            ReadFile { diagnostics: vec![*fault], is_partial: true, ..ReadFile::default() }
+        }
     }
 }
 
 /// Reads the text of `file`.
-pub(super) fn read_text(file: &File, text: &str) -> Read {
+pub(super) fn read_text(file: &ManifestFile, text: &str) -> ReadFile {
     let parsed = yaml::parse(text);
-    let mut source = Source::new(file.name.clone(), text);
+    let mut source = SourceText::new(file.name.clone(), text);
     let mut findings = Findings::default();
     findings.add_yaml(&parsed);
     let nodes: Vec<_> =
-        parsed.documents.iter().filter(|document| document.data != Data::Null).collect();
+        parsed.documents.iter().filter(|document| document.data != NodeValue::Null).collect();
     let documents: Vec<_> = nodes
         .iter()
         .filter_map(|node| read_document(node, &source, file.is_named, &mut findings))
@@ -95,7 +97,7 @@ pub(super) fn read_text(file: &File, text: &str) -> Read {
         hide_manifest_secrets(&mut source, &parsed, Quality::Doubtful);
     }
     let (diagnostics, more) = findings.place(&source);
-    Read { documents, diagnostics, hidden_faults: more, is_partial, described }
+    ReadFile { documents, diagnostics, hidden_faults: more, is_partial, described }
 }
 
 /// True if a text, valid or not, has a document of undrift, also if its kind is misspelt.
@@ -123,7 +125,11 @@ fn count_rules(text: &str) -> usize {
 }
 
 /// Marks the parts of a manifest that must not be shown.
-pub(super) fn hide_manifest_secrets(source: &mut Source<'_>, parsed: &Parsed, quality: Quality) {
+pub(super) fn hide_manifest_secrets(
+    source: &mut SourceText<'_>,
+    parsed: &Parsed,
+    quality: Quality,
+) {
     let project = DocumentKind::Container(Scope::Project);
     let schemas = Scope::ALL.map(|scope| &*DocumentKind::Container(scope).checker().schema);
     let schema_of =
@@ -132,8 +138,8 @@ pub(super) fn hide_manifest_secrets(source: &mut Source<'_>, parsed: &Parsed, qu
 }
 
 /// Reads one document of a file.
-struct Reader<'r, 's> {
-    source: &'r Source<'s>,
+struct DocumentReader<'r, 's> {
+    source: &'r SourceText<'s>,
     is_named: bool,
     scope: Scope,
     layer: Layer,
@@ -145,11 +151,11 @@ struct Reader<'r, 's> {
 /// The content of the document `node`.
 fn read_document(
     node: &Node,
-    source: &Source<'_>,
+    source: &SourceText<'_>,
     is_named: bool,
     findings: &mut Findings,
 ) -> Option<Document> {
-    if !matches!(node.data, Data::Map(_)) {
+    if !matches!(node.data, NodeValue::Map(_)) {
         report_no_mapping(node, findings);
         return None;
     }
@@ -166,7 +172,7 @@ fn read_document(
         DocumentKind::Defaults(_) => Layer::Defaults,
         DocumentKind::Profile(_) => Layer::Profile,
     };
-    let mut reader = Reader { source, is_named, scope, layer, refused, findings };
+    let mut reader = DocumentReader { source, is_named, scope, layer, refused, findings };
     match kind {
         DocumentKind::Container(_) => reader.read_container(node),
         DocumentKind::Defaults(_) => reader.read_defaults(node),
@@ -193,7 +199,7 @@ fn report_no_mapping(document: &Node, findings: &mut Findings) {
 /// The kind of the document, if it can be read; otherwise reports why not.
 fn read_kind(
     document: &Node,
-    source: &Source<'_>,
+    source: &SourceText<'_>,
     findings: &mut Findings,
 ) -> Option<DocumentKind> {
     let Some((key, node)) = document.get("kind") else {
@@ -210,7 +216,7 @@ fn read_kind(
         return None;
     };
     let kind = DocumentKind::of(document);
-    if kind.is_none() && node.data != Data::Unreadable {
+    if kind.is_none() && node.data != NodeValue::Unreadable {
         let text = node.text().unwrap_or_default();
         let help = if let Some(alias) = words::alias(&["kind"], text) {
             alias.help()
@@ -227,7 +233,7 @@ fn read_kind(
         } else {
             "start with `kind: Project`".to_owned()
         };
-        let at = if node.data == Data::Null { &key.span } else { &node.span };
+        let at = if node.data == NodeValue::Null { &key.span } else { &node.span };
         let kinds = alternatives(&DocumentKind::names());
         findings.report(texts::NO_KIND, at.clone(), words![kinds, help]);
     }
@@ -305,7 +311,7 @@ fn recognise_document(list: &str, document: &Node, name: &str) -> Option<&'stati
     })
 }
 
-impl Reader<'_, '_> {
+impl DocumentReader<'_, '_> {
     /// How much of the part of `of` at `pointer` the schema does not refuse.
     fn validity_of(&self, section: Section, pointer: impl FnOnce() -> String) -> Validity {
         if self.refused.is_empty() {
@@ -329,7 +335,7 @@ impl Reader<'_, '_> {
     }
 
     /// `value`, which is written at `key`.
-    fn with_key_origin<T>(&self, key: &Key, value: T) -> Sourced<T> {
+    fn with_key_origin<T>(&self, key: &MappingKey, value: T) -> Sourced<T> {
         Sourced { value, origin: self.origin(key.span.start) }
     }
 

@@ -12,13 +12,15 @@ use crate::{
     field::Scope,
     kind::{Section, Shape, forms, is_list},
     value::Json,
-    yaml::{Data, Key, Node},
+    yaml::{MappingKey, Node, NodeValue},
 };
 
 /// The template in place of a value.
 pub(in crate::manifest) fn template_text(node: &Node) -> Option<&Node> {
     match node.entries() {
-        [(key, text)] if key.name == "text" && matches!(text.data, Data::Text(_)) => Some(text),
+        [(key, text)] if key.name == "text" && matches!(text.data, NodeValue::Text(_)) => {
+            Some(text)
+        }
         _ => None,
     }
 }
@@ -94,8 +96,8 @@ fn has_form(node: &Node) -> bool {
 const UNMANAGED: &str = "unmanaged";
 
 /// Keeps the entries of a mapping that `accept` accepts, which may change their values.
-fn retain_entries(node: &mut Node, mut accept: impl FnMut(&Key, &mut Node) -> bool) {
-    if let Data::Map(entries) = &mut node.data {
+fn retain_entries(node: &mut Node, mut accept: impl FnMut(&MappingKey, &mut Node) -> bool) {
+    if let NodeValue::Map(entries) = &mut node.data {
         entries.retain_mut(|(key, value)| accept(key, value));
     }
 }
@@ -104,7 +106,7 @@ fn retain_entries(node: &mut Node, mut accept: impl FnMut(&Key, &mut Node) -> bo
 fn close_section_fields(section: Section, node: &mut Node) {
     let schema = &section.table().schema;
     match (section.shape, &mut node.data) {
-        (Shape::List, Data::List(entries)) => {
+        (Shape::List, NodeValue::List(entries)) => {
             for entry in entries {
                 let is_unmanaged = entry["state"].text() == Some(UNMANAGED);
                 retain_entries(entry, |key, node| {
@@ -121,7 +123,7 @@ fn close_section_fields(section: Section, node: &mut Node) {
 }
 
 /// Closes the field `key` of a mapping with `schema`. Returns false if it may have any value.
-fn close_field(schema: &Json, key: &Key, node: &mut Node) -> bool {
+fn close_field(schema: &Json, key: &MappingKey, node: &mut Node) -> bool {
     schema["properties"].get(&key.name).is_none_or(|schema| close_value(schema, node))
 }
 
@@ -140,7 +142,7 @@ fn close_list(schema: &Json, node: &mut Node) -> bool {
     let Some(items) = form_items(node) else { return false };
     let is_closed = items.iter().all(|item| !contains_form(schema, item));
     if is_closed {
-        node.data = Data::List(items.into_iter().cloned().collect());
+        node.data = NodeValue::List(items.into_iter().cloned().collect());
     }
     is_closed
 }
@@ -148,17 +150,17 @@ fn close_list(schema: &Json, node: &mut Node) -> bool {
 /// True if `node`, a value of `schema`, contains a template or a list form.
 pub(super) fn contains_form(schema: &Json, node: &Node) -> bool {
     match &node.data {
-        Data::Map(entries) if schema.get("properties").is_some() => {
+        NodeValue::Map(entries) if schema.get("properties").is_some() => {
             entries.iter().any(|(key, node)| {
                 schema["properties"]
                     .get(&key.name)
                     .is_some_and(|schema| contains_form(schema, node))
             })
         }
-        Data::Map(_) => {
+        NodeValue::Map(_) => {
             template_text(node).is_some() || is_list(schema) && form_items(node).is_some()
         }
-        Data::List(items) if schema.get("properties").is_none() => {
+        NodeValue::List(items) if schema.get("properties").is_none() => {
             items.iter().any(|item| contains_form(&schema["items"], item))
         }
         _ => false,

@@ -5,14 +5,14 @@ use std::sync::LazyLock;
 use jsonschema::is_valid;
 use serde::Deserialize;
 
-use super::{Reader, container::parse_reference, templates::template_text};
+use super::{DocumentReader, container::parse_reference, templates::template_text};
 use crate::{
     field::Secrecy,
     kind::Spec,
     manifest::faults::{Pattern, texts, words},
     secret::judge,
     value::Json,
-    yaml::{self, Key, Node},
+    yaml::{self, MappingKey, Node},
 };
 
 /// The syntax of something that undrift does not fill in.
@@ -51,9 +51,9 @@ impl Place {
 
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| yaml::built_in!("manifest/read/unfilled"));
 
-impl Reader<'_, '_> {
+impl DocumentReader<'_, '_> {
     /// Reports a credential in `value`, which no field of a kind has.
-    pub(super) fn check_other_value(&mut self, place: Place, key: &Key, value: &Node) {
+    pub(super) fn check_other_value(&mut self, place: Place, key: &MappingKey, value: &Node) {
         if let Some(what) = texts(value).into_iter().find_map(judge::credential) {
             let words = words![name = key.name, what = what.noun()];
             self.findings.report(texts::PLAIN_CREDENTIAL, key.span.clone(), words);
@@ -63,7 +63,13 @@ impl Reader<'_, '_> {
 
     /// Reports the first text in `value`, written at `key` and accepted by `schema`, that looks as if
     /// something were filled in.
-    pub(super) fn check_filled(&mut self, place: Place, key: &Key, value: &Node, schema: &Json) {
+    pub(super) fn check_filled(
+        &mut self,
+        place: Place,
+        key: &MappingKey,
+        value: &Node,
+        schema: &Json,
+    ) {
         let sign = texts(value).into_iter().find_map(|text| find(place, key, text));
         if let Some((row, sign)) = sign.filter(|_| is_valid(schema, &value.to_json())) {
             let [severity, code, message, help] = row.fault;
@@ -75,7 +81,7 @@ impl Reader<'_, '_> {
 }
 
 /// The first row that fits `text`, and the sign that it finds.
-fn find<'t>(place: Place, key: &Key, text: &'t str) -> Option<(&'static Row, &'t str)> {
+fn find<'t>(place: Place, key: &MappingKey, text: &'t str) -> Option<(&'static Row, &'t str)> {
     // Most texts have nothing of it, so they are not searched.
     let is_odd = text.contains(['{', '$', '[', '<'])
         || ["env", "file:", "vault:"].iter().any(|sign| text.starts_with(sign));

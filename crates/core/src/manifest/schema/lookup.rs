@@ -14,7 +14,7 @@ use crate::{
 
 /// The description of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct NameDescription {
     /// The kinds of documents that have it, or another place, in words.
     pub homes: Vec<String>,
     /// The name with its parents; empty for a kind itself.
@@ -29,7 +29,7 @@ pub struct Known {
 
 /// The description of `name` for each kind of document; equal ones are joined. It may start with a
 /// kind, as in `group settings.visibility` or `Defaults.match`.
-pub fn describe_name(name: &str) -> Vec<Known> {
+pub fn describe_name(name: &str) -> Vec<NameDescription> {
     let (first, rest) = name.split_once([' ', '.']).unwrap_or((name, ""));
     let (named, others): (Vec<_>, Vec<_>) =
         DocumentKind::ALL.into_iter().partition(|kind| kind.name().eq_ignore_ascii_case(first));
@@ -42,9 +42,9 @@ pub fn describe_name(name: &str) -> Vec<Known> {
     } else {
         describe_in_kinds(named, rest)
     };
-    let mut descriptions: Vec<Known> = Vec::new();
+    let mut descriptions: Vec<NameDescription> = Vec::new();
     for mut description in all {
-        let is_equal = |one: &&mut Known| {
+        let is_equal = |one: &&mut NameDescription| {
             (&one.described, &one.needs, &one.within)
                 == (&description.described, &description.needs, &description.within)
         };
@@ -64,14 +64,14 @@ pub fn describe_name(name: &str) -> Vec<Known> {
 }
 
 /// The description of `name` in documents of each of `kinds` that has it.
-fn describe_in_kinds(kinds: Vec<DocumentKind>, name: &str) -> Vec<Known> {
+fn describe_in_kinds(kinds: Vec<DocumentKind>, name: &str) -> Vec<NameDescription> {
     kinds.into_iter().filter_map(|kind| describe_in_kind(kind, name)).collect()
 }
 
 /// The description of `name` in `place`, whose schema is `root`.
-fn describe_elsewhere(place: &'static str, root: &Json, name: &str) -> Option<Known> {
+fn describe_elsewhere(place: &'static str, root: &Json, name: &str) -> Option<NameDescription> {
     let description = find_in_schema(root, name).filter(|_| !name.is_empty())?;
-    Some(Known { homes: vec![place.to_owned()], ..description })
+    Some(NameDescription { homes: vec![place.to_owned()], ..description })
 }
 
 /// Every name that [`describe_name`] knows, without a kind before it: of documents and of `undrift.yaml`.
@@ -99,23 +99,27 @@ pub fn names_ending_in(name: &str) -> Vec<String> {
 }
 
 /// The description of `name` in documents of this `kind`; of the kind itself if it is empty.
-fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<Known> {
+fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<NameDescription> {
     let description = find_in_schema(&kind.checker().schema, name)?;
     let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
     let of_groups = if kind.rule_scope() == Some(Scope::Group) { " with `for: Group`" } else { "" };
     let homes = vec![format!("`kind: {}`{of_groups}", kind.name())];
-    Some(Known { homes, needs: section.and_then(reference::needed_fields_sentence), ..description })
+    Some(NameDescription {
+        homes,
+        needs: section.and_then(reference::needed_fields_sentence),
+        ..description
+    })
 }
 
 /// The description of `name` in the schema `root`.
-fn find_in_schema(root: &Json, name: &str) -> Option<Known> {
+fn find_in_schema(root: &Json, name: &str) -> Option<NameDescription> {
     let (mut property, mut schema) = (root, root);
     for part in name.split('.').filter(|_| !name.is_empty()) {
         schema = mappings_in(property).find(|object| object["properties"].get(part).is_some())?;
         property = &schema["properties"][part];
     }
     let within = mappings_in(property).filter_map(|object| object["properties"].as_object());
-    Some(Known {
+    Some(NameDescription {
         homes: Vec::new(),
         name: name.to_owned(),
         described: reference::describe(property, schema),

@@ -29,7 +29,7 @@ mod tree;
 
 pub(super) use container::OLD_UNLISTED;
 pub(super) use layers::INCLUDE;
-pub use lookup::{Known, all_names, describe_name, document_names, names_ending_in};
+pub use lookup::{NameDescription, all_names, describe_name, document_names, names_ending_in};
 pub use published::published;
 
 use container::SchemaUse;

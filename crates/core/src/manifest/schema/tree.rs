@@ -8,7 +8,7 @@ use jsonschema::{
 };
 use serde_json::{Number, Value};
 
-use crate::yaml::{self, Data, Key};
+use crate::yaml::{self, MappingKey, NodeValue};
 
 /// Trees as a representation of JSON.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Json for Tree {
     }
 
     fn with_string_node<T>((): &mut (), string: &str, f: impl FnOnce(Self::Node<'_>) -> T) -> T {
-        f(&yaml::Node { data: Data::Text(string.to_owned()), span: 0..0 })
+        f(&yaml::Node { data: NodeValue::Text(string.to_owned()), span: 0..0 })
     }
 }
 
@@ -37,11 +37,11 @@ impl<'a> Node<'a, Tree> for &'a yaml::Node {
     type Object = Self;
 
     fn as_object(&self) -> Option<Self::Object> {
-        matches!(self.data, Data::Map(_)).then_some(self)
+        matches!(self.data, NodeValue::Map(_)).then_some(self)
     }
 
     fn as_array(&self) -> Option<Self::Array> {
-        if let Data::List(items) = &self.data { Some(items) } else { None }
+        if let NodeValue::List(items) = &self.data { Some(items) } else { None }
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
@@ -49,11 +49,11 @@ impl<'a> Node<'a, Tree> for &'a yaml::Node {
     }
 
     fn as_number(&self) -> Option<Self::Number> {
-        if let Data::Number(number) = &self.data { Some(number) } else { None }
+        if let NodeValue::Number(number) = &self.data { Some(number) } else { None }
     }
 
     fn as_boolean(&self) -> Option<bool> {
-        if let Data::Bool(value) = self.data { Some(value) } else { None }
+        if let NodeValue::Bool(value) = self.data { Some(value) } else { None }
     }
 
     fn is_null(&self) -> bool {
@@ -62,23 +62,23 @@ impl<'a> Node<'a, Tree> for &'a yaml::Node {
 
     fn json_type(&self) -> JsonType {
         match self.data {
-            Data::Null | Data::Unreadable => JsonType::Null,
-            Data::Bool(_) => JsonType::Boolean,
-            Data::Number(_) => JsonType::Number,
-            Data::Text(_) => JsonType::String,
-            Data::List(_) => JsonType::Array,
-            Data::Map(_) => JsonType::Object,
+            NodeValue::Null | NodeValue::Unreadable => JsonType::Null,
+            NodeValue::Bool(_) => JsonType::Boolean,
+            NodeValue::Number(_) => JsonType::Number,
+            NodeValue::Text(_) => JsonType::String,
+            NodeValue::List(_) => JsonType::Array,
+            NodeValue::Map(_) => JsonType::Object,
         }
     }
 
     fn equals_value(&self, expected: &Value) -> bool {
         match (&self.data, expected) {
-            (Data::Null | Data::Unreadable, Value::Null) => true,
-            (Data::Bool(value), expected) => expected.as_bool() == Some(*value),
-            (Data::Text(text), expected) => expected.as_str() == Some(text),
-            (Data::Number(_), Value::Number(_))
-            | (Data::List(_), Value::Array(_))
-            | (Data::Map(_), Value::Object(_)) => cmp::equal(&self.to_json(), expected),
+            (NodeValue::Null | NodeValue::Unreadable, Value::Null) => true,
+            (NodeValue::Bool(value), expected) => expected.as_bool() == Some(*value),
+            (NodeValue::Text(text), expected) => expected.as_str() == Some(text),
+            (NodeValue::Number(_), Value::Number(_))
+            | (NodeValue::List(_), Value::Array(_))
+            | (NodeValue::Map(_), Value::Object(_)) => cmp::equal(&self.to_json(), expected),
             _ => false,
         }
     }
@@ -97,8 +97,8 @@ impl<'a> Node<'a, Tree> for &'a yaml::Node {
 impl<'a> Object<'a, Tree> for &'a yaml::Node {
     type MemberName = &'a str;
     type MembersIter = iter::Map<
-        slice::Iter<'a, (Key, yaml::Node)>,
-        fn(&'a (Key, yaml::Node)) -> (&'a str, Self::Node),
+        slice::Iter<'a, (MappingKey, yaml::Node)>,
+        fn(&'a (MappingKey, yaml::Node)) -> (&'a str, Self::Node),
     >;
     type Node = Self;
 

@@ -21,7 +21,11 @@ guard: visibility
 at: acme/shop
 ";
     let loaded = load_files(&[("a.yaml", text)]);
-    assert!(loaded.diagnostics.is_empty(), "{}", loaded.diagnostics.render(Style::default()));
+    assert!(
+        loaded.diagnostics.is_empty(),
+        "{}",
+        loaded.diagnostics.render(DiagnosticStyle::default())
+    );
     let known = loaded.desired.unwrap().acknowledgements;
     let said: Vec<_> = known.iter().map(ToString::to_string).collect();
     assert_eq!(said, ["last-owner:acme/*#members", "visibility:acme/shop"]);

@@ -3,7 +3,7 @@
 use proptest::{prelude::*, sample::select};
 
 use super::*;
-use crate::{address::Glob, desired::State};
+use crate::{address::Glob, desired::EntryPresence};
 
 /// Loads files, with a trace of all groups and projects.
 fn traced(files: &[(&str, &str)]) -> Loaded {
@@ -36,7 +36,7 @@ fn everything(desired: &Desired) -> Json {
             "watch": container.is_watched,
             "unmanaged": unmanaged.map(Glob::written).collect::<Vec<_>>(),
             "previously": container.former().collect::<Vec<_>>(),
-            "is_absent": life.state.as_ref().is_some_and(|state| state.value == State::Absent),
+            "is_absent": life.state.as_ref().is_some_and(|state| state.value == EntryPresence::Absent),
             "undeclared": life.unlisted_projects.as_ref().map(|policy| policy.value.word()),
         })
     });
@@ -131,8 +131,10 @@ fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<Strin
     let of = crate::catalogue::section(trace.scope(), section).unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let links = trace.value_chain(of, key, &names);
-    let said = |what: &Content| match what {
-        Content::Value(value) => value.plain().map_or_else(|| "secret".to_owned(), Json::to_string),
+    let said = |what: &LayerValue| match what {
+        LayerValue::Value(value) => {
+            value.plain().map_or_else(|| "secret".to_owned(), Json::to_string)
+        }
         other => format!("{other:?}"),
     };
     links
@@ -188,8 +190,9 @@ fn assert_names_what_decides(loaded: &Loaded) {
         for section in &container.sections {
             for entry in &section.entries {
                 for (name, field) in entry.fields.iter() {
-                    let links = trace.value_chain(section.of, &entry.key, &[name.to_owned()]);
-                    let mut deciding = links.iter().filter(|link| link.fate == Effect::Decides);
+                    let links = trace.value_chain(section.section, &entry.key, &[name.to_owned()]);
+                    let mut deciding =
+                        links.iter().filter(|link| link.fate == LayerEffect::Decides);
                     // A field of the identity may be omitted, which means the default.
                     assert!(
                         deciding.any(|link| link.setting.origin == field.origin),

@@ -1,7 +1,7 @@
 //! Tests of faults in manifests.
 
 use super::*;
-use crate::{desired::State, diagnostic::Severity};
+use crate::{desired::EntryPresence, diagnostic::Severity};
 
 /// A segment `..` is removed from a URL, so no request could address such an entry.
 #[test]
@@ -182,7 +182,10 @@ fn several_errors_at_one_place_are_reported_once() {
 #[test]
 fn an_absent_entry_may_have_its_identity_only() {
     let text = "kind: Project\npath: a/b\nhooks: [{name: x, url: 'https://h', previously: ['https://g'], state: absent}]\n";
-    assert_eq!(containers(text)[0].section("hooks").unwrap().entries[0].state, State::Absent);
+    assert_eq!(
+        containers(text)[0].section("hooks").unwrap().entries[0].state,
+        EntryPresence::Absent
+    );
     let text = "kind: Project\npath: a/b\nhooks: [{url: 'https://h', push_events: true, extra: {a: 1}, state: absent}]\n";
     assert_eq!(faults(&[("a.yaml", text)]), [("absent", 3), ("absent", 3)]);
 }
@@ -262,10 +265,14 @@ fn faults_of_all_parts_count_together() {
 fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.yaml");
-    let file =
-        File { name: "a.yaml".into(), path: path.clone(), is_named: true, replacement: None };
+    let file = ManifestFile {
+        name: "a.yaml".into(),
+        path: path.clone(),
+        is_named: true,
+        replacement: None,
+    };
     let text = "kind: Project\npath: a/b\nvariables:\n  - {key: A, value: short, masked: true}\n";
-    let context = Context {
+    let context = CheckContext {
         manages: None,
         tier: None,
         release: None,
@@ -279,17 +286,17 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
         }
         let (_, faults) = check::check(
             layer::merge_documents(read::read_text(&file, text).documents, &[]),
-            &layer::Rules::default(),
+            &layer::LayerRules::default(),
             &context,
         );
-        let files = [File {
+        let files = [ManifestFile {
             name: file.name.clone(),
             path: path.clone(),
             is_named: true,
             replacement: None,
         }];
         let diagnostics = locate::place_faults(faults, locate::Counts::new(), &files);
-        diagnostics.into_iter().collect::<Diagnostics>().render(Style::default())
+        diagnostics.into_iter().collect::<Diagnostics>().render(DiagnosticStyle::default())
     };
     for now in [
         "kind: Project\nx: [\n  CANARY\n  CANARY CANARY CANARY CANARY CANARY",

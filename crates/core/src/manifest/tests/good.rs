@@ -101,7 +101,7 @@ fn omitted_sections_are_not_declared() {
         ["acme/a", "acme/shop"]
     );
     assert_eq!(
-        containers[1].sections.iter().map(|s| s.of.section).collect::<Vec<_>>(),
+        containers[1].sections.iter().map(|s| s.section.section).collect::<Vec<_>>(),
         ["variables"]
     );
     assert!(containers[1].section("variables").unwrap().entries.is_empty());
@@ -115,7 +115,7 @@ fn omitted_sections_are_not_declared() {
 fn the_configuration_is_read() {
     let text = "version: 1\nservice: {url: 'https://h/gitlab', tier: ultimate, import_hosts: {extgit: h}}\nguards: {removals: {share: 0.5}}\n";
     let loaded = load_files(&[("undrift.yaml", text), ("a.yaml", "kind: Project\npath: a/b\n")]);
-    assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(Style::default()));
+    assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(DiagnosticStyle::default()));
     assert_eq!(loaded.config.service.url.as_deref(), Some("https://h/gitlab"));
     assert_eq!(
         (loaded.config.guards.removals.share, loaded.config.guards.removals.count),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    desired::{Exception, Member, Roster, Treatment},
+    desired::{Exception, MatchedContainer, PathClass, Roster},
     field::Scope,
     origin::Layer,
 };
@@ -33,7 +33,7 @@ fn faults(files: &[(&str, &str)]) -> Vec<String> {
 }
 
 fn roster(members: &[(Scope, &str)]) -> Roster {
-    let member = |(scope, path): &(Scope, &str)| Member {
+    let member = |(scope, path): &(Scope, &str)| MatchedContainer {
         scope: *scope,
         path: (*path).to_owned(),
         exception: None,
@@ -157,7 +157,7 @@ fn included_projects_get_the_merged_rules() {
 fn a_conflict_in_an_included_project_is_an_error_with_both_places() {
     let more = "kind: Defaults\nmatch: {path: '**/shop'}\nsettings: {merge_method: merge}\n";
     let wrong = brought(&[("a.yaml", RULES), ("b.yaml", more)], &["acme/shop", "acme/site"]);
-    let text = wrong.unwrap_err().render(Style::default());
+    let text = wrong.unwrap_err().render(DiagnosticStyle::default());
     for part in ["error[ambiguous-layers]", "--> a.yaml:5", "b.yaml:3"] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -174,18 +174,18 @@ fn a_path_is_declared_included_or_neither() {
     let (desired, includes) = (loaded.desired.unwrap(), loaded.includes.unwrap());
     let ask = includes.roster_request(&desired);
     for (path, expected) in [
-        ("acme/neo", Treatment::Declared),
-        ("ACME/Old", Treatment::Declared),
-        ("acme/shop", Treatment::Included),
-        ("acme/web/site", Treatment::Included),
-        ("acme/legacy/x", Treatment::Other),
-        ("acme/theirs", Treatment::Other),
-        ("acme", Treatment::Other),
-        ("other/shop", Treatment::Other),
+        ("acme/neo", PathClass::Declared),
+        ("ACME/Old", PathClass::Declared),
+        ("acme/shop", PathClass::Included),
+        ("acme/web/site", PathClass::Included),
+        ("acme/legacy/x", PathClass::Other),
+        ("acme/theirs", PathClass::Other),
+        ("acme", PathClass::Other),
+        ("other/shop", PathClass::Other),
     ] {
         assert_eq!((ask.standing)(Scope::Project, path), expected, "{path}");
     }
-    assert_eq!((ask.standing)(Scope::Group, "acme/shop"), Treatment::Other);
+    assert_eq!((ask.standing)(Scope::Group, "acme/shop"), PathClass::Other);
 }
 
 #[test]
@@ -202,7 +202,11 @@ fn only_named_rules_include_projects() {
     for (named, includes) in [("", true), ("rules", true), ("rules/a.yaml", true), ("shop", false)]
     {
         let loaded = load(&folder.path().join(named), &around(folder.path()));
-        assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(Style::default()));
+        assert!(
+            loaded.desired.is_some(),
+            "{}",
+            loaded.diagnostics.render(DiagnosticStyle::default())
+        );
         assert_eq!(loaded.includes.is_some(), includes, "{named}");
     }
 }

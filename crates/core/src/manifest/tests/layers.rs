@@ -681,7 +681,7 @@ mod naive {
             }).collect();
             let text: String = order.iter().map(|at| format!("---\n{}\n", documents[*at])).collect();
             let loading = load_files(&[("a.yaml", &text)]);
-            prop_assert!(!loading.diagnostics.has_errors(), "{}\n{}", text, loading.diagnostics.render(Style::default()));
+            prop_assert!(!loading.diagnostics.has_errors(), "{}\n{}", text, loading.diagnostics.render(DiagnosticStyle::default()));
             let desired = loading.desired.unwrap();
             let variables: Vec<_> = ["A", "B"].iter().filter_map(|key| variable(&layers, key)).collect();
             prop_assert_eq!(loaded(&desired.containers[0]), json!([settings(&layers), variables]), "{}", text);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     desired::{Container, Declared},
-    diagnostic::Style,
+    diagnostic::DiagnosticStyle,
     value::Json,
 };
 
@@ -36,8 +36,8 @@ fn load_files(files: &[(&str, &str)]) -> Loaded {
 }
 
 /// With the working directory `folder` and a fixed date.
-fn around(folder: &Path) -> Surroundings {
-    Surroundings { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
+fn around(folder: &Path) -> LoadEnvironment {
+    LoadEnvironment { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
 }
 
 /// The groups and projects of one valid file.
@@ -45,13 +45,14 @@ fn containers(text: &str) -> Vec<Container> {
     let loaded = load_files(&[("a.yaml", text)]);
     loaded
         .desired
-        .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default())))
+        .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(DiagnosticStyle::default())))
         .containers
 }
 
 /// The code and the line of every diagnostic.
 fn faults(files: &[(&str, &str)]) -> Vec<(&'static str, u32)> {
-    let line = |place: Option<&Place>| place.and_then(Place::line).unwrap_or_default();
+    let line =
+        |place: Option<&SourceLocation>| place.and_then(SourceLocation::line).unwrap_or_default();
     load_files(files)
         .diagnostics
         .sorted()
@@ -74,7 +75,7 @@ fn facts(desired: &Desired) -> Json {
                 json!([entry.key, format!("{:?}", entry.state), fields(&entry.fields)])
             });
             (
-                section.of.section.to_owned(),
+                section.section.section.to_owned(),
                 json!([format!("{:?}", section.unlisted.value), entries.collect::<Vec<_>>()]),
             )
         });

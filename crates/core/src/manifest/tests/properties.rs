@@ -216,7 +216,7 @@ proptest! {
         let text = format!("kind: Project\npath: a/b\n{}", pieces.concat());
         let config = "version: 1\nservice: {tier: free}\n";
         let diagnostics = load_files(&[("a.yaml", &text), ("undrift.yaml", config)]).diagnostics;
-        prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(Style::default()).is_empty());
+        prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(DiagnosticStyle::default()).is_empty());
     }
 
     /// Typing mistakes between the words, which may break the YAML or move values, but never into an
@@ -253,7 +253,7 @@ proptest! {
         let diagnostics = load_files(&[("a.yaml", &text)]).diagnostics;
         // Names of files are not secrets: messages name missing ones.
         let others = diagnostics.into_iter().filter(|fault| fault.code != "missing-file");
-        let shown = others.collect::<Diagnostics>().render(Style::default());
+        let shown = others.collect::<Diagnostics>().render(DiagnosticStyle::default());
         prop_assert!(!shown.contains("CANARY"), "{}\n{}", text, shown);
     }
 }

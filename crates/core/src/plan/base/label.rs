@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Adopted, Comparison};
+use super::{Adopted, BaseComparison};
 use crate::{
     address::Address,
-    desired::{Container, DeclaredSection, Entry, State, Unlisted},
-    diff::{Action, Change, Label, Shown, Step},
+    desired::{Container, DeclaredSection, DesiredEntry, EntryPresence, Unlisted},
+    diff::{Action, FieldChange, Label, Shown, Step},
     kind::{Capability, Effect, forms},
     live::Caller,
     plan::{ContainerPlan, order},
@@ -14,10 +14,10 @@ use crate::{
 };
 
 /// Labels all steps of `plan`, whose container has no declaration at the base to compare with.
-pub(super) fn set_all(plan: &mut ContainerPlan, label: Label) -> Comparison {
+pub(super) fn set_all(plan: &mut ContainerPlan, label: Label) -> BaseComparison {
     let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
     steps.for_each(|step| set_label(step, label));
-    Comparison::default()
+    BaseComparison::default()
 }
 
 /// Labels a step and all its changes.
@@ -47,12 +47,12 @@ pub(super) struct BranchPair<'p> {
 
 impl BranchPair<'_> {
     /// Labels the steps of `plan`, made for the branch, and returns the other differences.
-    pub(super) fn compare(&self, plan: &mut ContainerPlan, caller: &Caller) -> Comparison {
+    pub(super) fn compare(&self, plan: &mut ContainerPlan, caller: &Caller) -> BaseComparison {
         let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
         steps.for_each(|step| self.label(step));
         join_dependent(&mut plan.findings.steps, self.head, caller);
         let (already, removed) = (self.adopted(plan), self.unlisted_removals(plan));
-        Comparison { already, removed, ..Comparison::default() }
+        BaseComparison { already, removed, ..BaseComparison::default() }
     }
 
     fn label(&self, step: &mut Step) {
@@ -103,9 +103,9 @@ impl BranchPair<'_> {
     /// Whether the base lists the entry that `step` removes.
     fn base_lists(&self, step: &Step) -> bool {
         let Some(section) = declared_section(self.declared, &step.address) else { return false };
-        let name = step.live_entry().map(|live| section.of.name(live.fields.raw()));
+        let name = step.live_entry().map(|live| section.section.name(live.fields.raw()));
         let address = self.declared.address();
-        section.entries.iter().filter(|entry| entry.state == State::Present).any(|entry| {
+        section.entries.iter().filter(|entry| entry.state == EntryPresence::Present).any(|entry| {
             Some(&entry.key) == name.as_ref() || section.address_of(entry, &address) == step.address
         })
     }
@@ -114,7 +114,7 @@ impl BranchPair<'_> {
         let Some(twin) = twin else {
             // The base's plan for it is unknown, but the base declares an entry of the same name.
             let before = declared_entry(self.declared, &step.address);
-            let before = before.filter(|(_, entry)| entry.state == State::Present);
+            let before = before.filter(|(_, entry)| entry.state == EntryPresence::Present);
             let label = match before.zip(declared_entry(self.head, &step.address)) {
                 Some(((_, before), (_, current))) if self.is_doubtful(step) => {
                     if before.values() == current.values() { Label::Drift } else { Label::Both }
@@ -152,7 +152,7 @@ impl BranchPair<'_> {
         }
         // Write-only fields are only sent together with another field, or because of the command
         // line.
-        let is_seen = |change: &&Change| *change.before != Shown::Unknown;
+        let is_seen = |change: &&FieldChange| *change.before != Shown::Unknown;
         let label = step.changes.iter().filter(is_seen).filter_map(|change| change.label).min();
         let label = label.unwrap_or(Label::Change);
         for change in step.changes.iter_mut().filter(|change| !is_seen(&&**change)) {
@@ -162,7 +162,7 @@ impl BranchPair<'_> {
     }
 
     /// The label of a field's change; `twin` is what the base would do to the same object.
-    fn field_label(&self, address: &Address, change: &Change, twin: Option<&Step>) -> Label {
+    fn field_label(&self, address: &Address, change: &FieldChange, twin: Option<&Step>) -> Label {
         let Some(other) = twin.and_then(|twin| twin.change(&change.field)) else {
             return Label::Change;
         };
@@ -184,12 +184,12 @@ impl BranchPair<'_> {
                 .find(|planned| planned.address == step.address);
             let (section, entry) = declared_entry(self.head, &step.address).or_else(|| {
                 let section = declared_section(self.head, &step.address)?;
-                let name = section.of.name(step.live_entry()?.fields.raw());
+                let name = section.section.name(step.live_entry()?.fields.raw());
                 Some((section, section.entry(&name)?))
             })?;
             let address = section.address_of(entry, &self.head.address());
             match (step.action, entry.state) {
-                (Action::Update, State::Present) => {
+                (Action::Update, EntryPresence::Present) => {
                     let fields = step.changes.iter().filter(|change| {
                         entry.fields.contains_key(&change.field)
                             && *change.before != Shown::Unknown
@@ -198,7 +198,8 @@ impl BranchPair<'_> {
                     let fields: Vec<_> = fields.map(|change| change.field.to_string()).collect();
                     (!fields.is_empty()).then_some(Adopted { address, fields })
                 }
-                (Action::Create, State::Absent) | (Action::Delete, State::Present)
+                (Action::Create, EntryPresence::Absent)
+                | (Action::Delete, EntryPresence::Present)
                     if planned.is_none() && !step.is_copy =>
                 {
                     Some(Adopted { address, fields: Vec::new() })
@@ -215,12 +216,16 @@ impl BranchPair<'_> {
         let was_listed = |address: &&Address| {
             let Some(section) = declared_section(self.declared, address) else { return false };
             let Some(name) = &address.entry else { return false };
-            let is_listed_as = |entry: &&Entry| {
+            let is_listed_as = |entry: &&DesiredEntry| {
                 let id =
                     name.strip_prefix(entry.key.as_str()).and_then(|rest| rest.strip_prefix('@'));
-                *name == entry.key || (section.of.may_come_twice() && id.is_some())
+                *name == entry.key || (section.section.may_come_twice() && id.is_some())
             };
-            section.entries.iter().filter(is_listed_as).any(|entry| entry.state == State::Present)
+            section
+                .entries
+                .iter()
+                .filter(is_listed_as)
+                .any(|entry| entry.state == EntryPresence::Present)
         };
         let unlisted = plan.notes.iter().filter(|note| note.reason.is_unlisted());
         unlisted.map(|note| &note.address).filter(was_listed).cloned().collect()
@@ -231,9 +236,9 @@ impl BranchPair<'_> {
 fn join_dependent(steps: &mut [Step], head: &Container, caller: &Caller) {
     // The fields of an identity change together.
     for step in &mut *steps {
-        let identity =
-            declared_section(head, &step.address).map_or(&[][..], |section| section.of.identity);
-        let is_identity = |change: &&mut Change| identity.contains(&&*change.field);
+        let identity = declared_section(head, &step.address)
+            .map_or(&[][..], |section| section.section.identity);
+        let is_identity = |change: &&mut FieldChange| identity.contains(&&*change.field);
         if step.changes.iter_mut().filter(is_identity).any(|change| !is_excluded(change.label)) {
             step.changes
                 .iter_mut()
@@ -287,7 +292,7 @@ fn join_provider(step: &mut Step, head: &Container, capability: Capability) {
         let Some(value) = change.after.value() else { return false };
         let mut after = found.fields.raw().clone();
         after.insert(change.field.to_string(), value.clone());
-        let effects = of.of.rules().effects(found.id(), found.fields.raw(), &after);
+        let effects = of.section.rules().effects(found.id(), found.fields.raw(), &after);
         effects.contains(&Effect::provides(capability))
     }) {
         join_label(&mut change.label);
@@ -302,7 +307,7 @@ fn names_entry(step: &Step, other: &Step, head: &Container) -> bool {
     let changes = step.changes.iter().filter(|change| !is_excluded(change.label));
     changes.filter_map(|change| change.after.value()).for_each(|value| texts(value, &mut named));
     let called = declared_entry(head, &other.address)
-        .and_then(|(section, entry)| section.of.called(&forms::plain(&entry.values())));
+        .and_then(|(section, entry)| section.section.called(&forms::plain(&entry.values())));
     let name = called.as_ref().or(other.address.entry.as_ref());
     name.is_some_and(|name| named.contains(&name.to_lowercase()))
 }
@@ -364,7 +369,7 @@ pub(super) fn declared_section<'c>(
 fn declared_entry<'c>(
     container: &'c Container,
     address: &Address,
-) -> Option<(&'c DeclaredSection, &'c Entry)> {
+) -> Option<(&'c DeclaredSection, &'c DesiredEntry)> {
     let section = declared_section(container, address)?;
     let of = container.address();
     let entry = section.entries.iter().find(|entry| section.address_of(entry, &of) == *address)?;

@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 
 pub use rest::{Rest, excluded_steps};
 
-use super::{ContainerPlan, Plan, Settings, container};
+use super::{ContainerPlan, Plan, PlanSettings, container};
 use crate::{
     address::{Address, groups_above},
     catalogue,
-    desired::{Container, DeclaredSection, Entry, Moves, declared_values},
-    diff::{Label, Problem, Refusal, Step},
+    desired::{Container, DeclaredSection, DesiredEntry, Moves, declared_values},
+    diff::{GuardRefusal, Label, Problem, Step},
     kind::{FORMER, forms},
     live::Live,
     origin::Sourced,
@@ -51,7 +51,7 @@ pub struct Revision {
 /// What a plan shows against a base in addition to the labels of its steps.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
-pub struct Comparison {
+pub struct BaseComparison {
     /// The revision of the base.
     pub revision: String,
     /// What the base would change and the branch does not, because the branch declares the live
@@ -67,7 +67,7 @@ pub struct Comparison {
     pub left: Vec<Step>,
     /// What guards would refuse of drift that is only shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<GuardRefusal>,
     /// Problems that the base has too, of groups and projects without a step of the branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
@@ -78,7 +78,7 @@ pub struct Comparison {
 
 /// What a run does with drift from before the branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drift {
+pub enum DriftPolicy {
     /// Exclude it.
     Exclude,
     /// Write it.
@@ -111,14 +111,14 @@ impl Outline {
     /// Adds `containers`.
     pub fn add(&mut self, containers: &[Container]) {
         for container in containers {
-            let sections = container.sections.iter().map(|section| section.of.section);
+            let sections = container.sections.iter().map(|section| section.section.section);
             let sections = container.life.absent().is_none().then(|| sections.collect());
             self.0.entry(container.path.to_lowercase()).or_insert(sections);
         }
     }
 }
 
-impl Comparison {
+impl BaseComparison {
     /// Adds the result for another container.
     pub fn extend(&mut self, other: Self) {
         self.already.extend(other.already);
@@ -160,8 +160,8 @@ impl Base {
         plan: &mut ContainerPlan,
         declared: &Container,
         live: &Live,
-        settings: &Settings,
-    ) -> Comparison {
+        settings: &PlanSettings,
+    ) -> BaseComparison {
         let Self::Known(base) = self else {
             return label::set_all(plan, Label::Unknown);
         };
@@ -199,7 +199,7 @@ impl Base {
         for container in containers {
             let Some(before) = find_declaration(&base.all, container) else { continue };
             for section in &mut container.sections {
-                if let Some(before) = before.section(section.of.section) {
+                if let Some(before) = before.section(section.section.section) {
                     remember(section, before);
                 }
             }
@@ -220,7 +220,7 @@ impl Base {
                 Some(None) => {}
                 Some(Some(declared)) => {
                     let address = Address::container(home);
-                    let sections = before.sections.iter().map(|section| section.of.section);
+                    let sections = before.sections.iter().map(|section| section.section.section);
                     let lost = sections.filter(|section| !declared.contains(section));
                     gone.extend(lost.map(|section| address.section(section)));
                 }
@@ -280,9 +280,9 @@ fn find_declaration<'b>(
 /// The same for one section, unless another entry has that identity now. An entry with the same stored
 /// name is the same, whatever else its identity is.
 fn remember(section: &mut DeclaredSection, before: &DeclaredSection) {
-    let of = section.of;
+    let of = section.section;
     let Some(field) = of.table().get(FORMER).map(|spec| spec.name) else { return };
-    let identify = |entry: &Entry| of.identify(&forms::plain(&entry.values()));
+    let identify = |entry: &DesiredEntry| of.identify(&forms::plain(&entry.values()));
     let identities: Vec<_> = section.entries.iter().map(identify).collect();
     for (at, entry) in section.entries.iter_mut().enumerate() {
         let former = before.entries.iter().filter(|old| old.key == entry.key).find_map(|old| {
@@ -313,7 +313,7 @@ fn comparable(base: &Container, head: &Container) -> Option<Container> {
     comparable.path = head.path.clone();
     comparable.is_watched = false;
     comparable.life.unlisted_projects = None;
-    comparable.sections.retain(|section| head.section(section.of.section).is_some());
+    comparable.sections.retain(|section| head.section(section.section.section).is_some());
     Some(comparable)
 }
 

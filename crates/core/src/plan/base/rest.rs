@@ -34,14 +34,14 @@ impl Rest {
         let address = declared.address();
         for step in excluded_steps {
             let is_affected =
-                |section: &DeclaredSection| Some(section.of.section) == step.address.section;
+                |section: &DeclaredSection| Some(section.section.section) == step.address.section;
             let Some(at) = rest.sections.iter().position(is_affected) else { continue };
             let section = &mut rest.sections[at];
             section.also_read = section.names().map(str::to_owned).collect();
-            if section.of.shape != Shape::List {
+            if section.section.shape != Shape::List {
                 // A part of the container that is created, removed or switched is excluded as a
                 // whole.
-                if step.action != Action::Update || section.of.shape == Shape::Switch {
+                if step.action != Action::Update || section.section.shape == Shape::Switch {
                     rest.sections.remove(at);
                 } else {
                     section
@@ -51,7 +51,7 @@ impl Rest {
                 }
                 continue;
             }
-            let name = step.live_entry().map(|live| section.of.name(live.fields.raw()));
+            let name = step.live_entry().map(|live| section.section.name(live.fields.raw()));
             let position = section.entries.iter().position(|entry| {
                 section.address_of(entry, &address) == step.address
                     || (step.is_copy && Some(&entry.key) == name.as_ref())
@@ -61,7 +61,7 @@ impl Rest {
                     if step.action == Action::Update
                         && !step.changes.iter().any(|change| {
                             is_excluded(change.label)
-                                && section.of.identity.contains(&&*change.field)
+                                && section.section.identity.contains(&&*change.field)
                         }) =>
                 {
                     drop_excluded(&mut section.entries[position].fields, step);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     address::Glob,
-    desired::{Creation, Declared, Life, State, Unlisted, testing::shop},
+    desired::{ContainerLife, CreationPolicy, Declared, EntryPresence, Unlisted, testing::shop},
     diff::Action,
     kind::{Former, Target, Wanted},
     live::{
@@ -36,7 +36,7 @@ fn all() -> impl Iterator<Item = [Option<&'static str>; 3]> {
 
 /// The plan against a base: for each step its label and those of its changes, then the rest of the
 /// comparison.
-fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, Comparison) {
+fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, BaseComparison) {
     let settings = settings(&[]);
     let mut plan = container(head, live, &settings);
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
@@ -69,7 +69,7 @@ fn what_the_branch_no_longer_declares_is_named() {
             value: Arc::from(*path),
             origin: crate::desired::testing::origin(1),
         });
-        let life = Life { previously: previously.collect(), ..Life::default() };
+        let life = ContainerLife { previously: previously.collect(), ..ContainerLife::default() };
         Container { path: path.into(), life, ..shop(&sections, Unlisted::Report) }
     };
     let both = json!({"settings": {"description": "a"}, "variables": []});
@@ -90,7 +90,8 @@ fn what_the_branch_no_longer_declares_is_named() {
     assert_eq!(gone, ["acme/a", "acme/b#variables"]);
     assert_eq!(Base::Unknown.gone(&here, &moves), []);
     // What is to be absent is in the plan.
-    let absent = Sourced { value: State::Absent, origin: crate::desired::testing::origin(1) };
+    let absent =
+        Sourced { value: EntryPresence::Absent, origin: crate::desired::testing::origin(1) };
     let mut removed = at("acme/a", json!({}), &[]);
     removed.life.state = Some(absent);
     here.add(&[removed]);
@@ -205,13 +206,13 @@ fn the_label_of_a_creation_depends_on_which_side_declares_it() {
     let declare = |may: bool, description: &str| {
         let mut own = shop(&json!({"settings": {"description": description}}), Unlisted::Report);
         if may {
-            own.create = Creation::Allowed(Declared::default());
+            own.create = CreationPolicy::Allowed(Declared::default());
         }
         own
     };
     let head = declare(true, "a");
     let mut live = here(&head, &json!({}));
-    let group = crate::kind::Namespace {
+    let group = crate::kind::LiveNamespace {
         id: crate::kind::Id::Known(3),
         owner: crate::kind::NamespaceOwner::Group,
     };
@@ -356,8 +357,8 @@ fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
     moved.presence = Presence::Moved { to: Some("acme/store".into()) };
     let sections = json!({"settings": {"description": "a"}, "protected_branches": []});
     let mut there = here(&base, &sections);
-    there.names.insert(crate::field::Named::User, "nobody", None);
-    there.names.insert(crate::field::Named::User, "no-one", None);
+    there.names.insert(crate::field::NamedObject::User, "nobody", None);
+    there.names.insert(crate::field::NamedObject::User, "no-one", None);
     for (live, head, is_drift) in [
         (&moved, base.clone(), true),
         (&moved, project("b", "nobody"), false),
@@ -465,7 +466,7 @@ fn drifted_entries_that_a_change_names_are_created() {
         live.group_above = Some(std::sync::Arc::default());
         live.people = Some(Ok(std::collections::BTreeSet::new()));
         for (at, name) in ["bob", "carol", "dave"].into_iter().enumerate() {
-            live.names.insert(crate::field::Named::User, name, Some(11 + at as u64));
+            live.names.insert(crate::field::NamedObject::User, name, Some(11 + at as u64));
         }
         let expected: Vec<_> = expected.iter().map(|line| format!("acme/shop#{line}")).collect();
         assert_eq!(labelled(&base, &head, &live), expected, "{:?}", head.sections);
@@ -700,10 +701,10 @@ fn live(declared: &Container, forms: &[u8]) -> Live {
     if let Presence::Here(_, facts) = &mut live.presence {
         facts.archived = forms[2] == 2;
     }
-    live.release = crate::release::Known::Is("18.9".parse().unwrap());
+    live.release = crate::release::DetectedRelease::Is("18.9".parse().unwrap());
     live.inherited = Some(std::sync::Arc::default());
-    live.names.insert(crate::field::Named::User, "alice", Some(11));
-    live.names.insert(crate::field::Named::Group, "team", Some(12));
+    live.names.insert(crate::field::NamedObject::User, "alice", Some(11));
+    live.names.insert(crate::field::NamedObject::Group, "team", Some(12));
     live.names.insert_entries("deploy_keys", Ok(crate::kind::Entries::new()));
     live
 }

@@ -45,7 +45,7 @@ pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
             }
         }
         for effect in &step.effects {
-            let Effect::Collides(taken) = effect else { continue };
+            let Effect::Follows(taken) = effect else { continue };
             match gone.iter().find(|(_, name)| taken.entry.as_deref() == Some(name)) {
                 Some((other, _)) => edges.push((at, *other, "the group above has one until then")),
                 None => problems.push(collision_problem(step, section, unique, taken)),

@@ -32,11 +32,11 @@ use super::order::narrows;
 use crate::{
     address::{Address, groups_above},
     catalogue::{
-        constraints::{self, Constraint, How, Setting},
+        constraints::{self, Constraint, GroupSetting, How},
         settings,
     },
     diff::{
-        Change, Edge, Problem, Shown, Step,
+        Edge, FieldChange, Problem, Shown, Step,
         texts::{self, words},
     },
     field::Scope,
@@ -146,7 +146,7 @@ fn after_freed_names(steps: &[Step]) -> Vec<LaterStep> {
         let name = if name.is_empty() { slug.to_owned() } else { name.to_lowercase() };
         (namespace.to_owned(), name)
     };
-    let of = |step: &Step, side: fn(&Change) -> &Shown| {
+    let of = |step: &Step, side: fn(&FieldChange) -> &Shown| {
         side(step.change("name")?).value()?.as_str().map(str::to_owned)
     };
     let given_up: HashMap<_, _> = steps
@@ -189,7 +189,7 @@ fn after_freed_paths(steps: &mut [Step]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for step in steps {
         let follows = step.effects.iter().filter_map(|effect| match effect {
-            Effect::Follows(path) => Some(Address::container(path.clone())),
+            Effect::Follows(address) if address.section.is_none() => Some(address.clone()),
             _ => None,
         });
         for address in follows.collect::<Vec<_>>() {
@@ -223,8 +223,8 @@ fn refuse_circles(steps: &[Step]) -> Vec<Problem> {
 /// The value of `by` before and after a step of a group.
 fn setting_change<'s>(
     step: &'s Step,
-    by: &Setting,
-) -> Option<(&'s Change, Option<&'s Json>, Option<&'s Json>)> {
+    by: &GroupSetting,
+) -> Option<(&'s FieldChange, Option<&'s Json>, Option<&'s Json>)> {
     let section = step.address.section.unwrap_or(settings::SECTION);
     let is_group = step.scope == Scope::Group && *section == by.section;
     let change = is_group.then(|| step.change(&by.field))??;
@@ -315,7 +315,7 @@ fn forbidden_problem(
     row: &'static Constraint,
     step: &Step,
     group: &Step,
-    change: &Change,
+    change: &FieldChange,
 ) -> Problem {
     let (path, setting) = (&group.address.path, &row.by.field);
     let message =

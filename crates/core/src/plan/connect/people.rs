@@ -12,7 +12,7 @@ use crate::{
     },
     field::Scope,
     kind::{Capability, Effect},
-    level::{Level, MAINTAINER},
+    level::{AccessLevel, MAINTAINER},
     plan::grants::UserRule,
     text,
 };
@@ -28,7 +28,7 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
 }
 
 /// A step that gives a user access to a container.
-struct Grant {
+struct AccessGrant {
     address: Address,
     scope: Scope,
     before: u8,
@@ -36,7 +36,7 @@ struct Grant {
 }
 
 /// The grants to each user, by the path of their container in lower case.
-type Grants = HashMap<u64, HashMap<String, Grant>>;
+type Grants = HashMap<u64, HashMap<String, AccessGrant>>;
 
 fn collect_grants(steps: &[Step]) -> Grants {
     let mut grants = Grants::new();
@@ -44,7 +44,7 @@ fn collect_grants(steps: &[Step]) -> Grants {
         for (user, before, after) in step.accesses().filter(|(_, before, after)| before < after) {
             let (address, scope) = (step.address.clone(), step.scope);
             let path = step.address.path.to_lowercase();
-            let grant = Grant { address, scope, before, after };
+            let grant = AccessGrant { address, scope, before, after };
             grants.entry(user).or_default().insert(path, grant);
         }
     }
@@ -52,7 +52,7 @@ fn collect_grants(steps: &[Step]) -> Grants {
 }
 
 /// The grants to one user in groups: the project may be shared with any of them.
-fn group_grants(grants: &HashMap<String, Grant>) -> impl Iterator<Item = &Grant> {
+fn group_grants(grants: &HashMap<String, AccessGrant>) -> impl Iterator<Item = &AccessGrant> {
     grants.values().filter(|grant| grant.scope == Scope::Group)
 }
 
@@ -210,8 +210,8 @@ fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
     problems
 }
 
-fn below_granted_problem(step: &Step, level: u8, grant: &Grant) -> Problem {
-    let word = |level: u8| Level::parse(&level.into()).map_or("a level", |level| level.word);
+fn below_granted_problem(step: &Step, level: u8, grant: &AccessGrant) -> Problem {
+    let word = |level: u8| AccessLevel::parse(&level.into()).map_or("a level", |level| level.word);
     let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
     let (above, level, group) = (word(grant.after), word(level), &grant.address.path);
     let words = words![key, above, group, level];

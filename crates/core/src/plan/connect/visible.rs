@@ -74,8 +74,7 @@ pub(super) fn order_visibility(steps: &[Step]) -> Vec<LaterStep> {
 /// Refuses to narrow a group with something more visible in it that this run does not narrow. What leaves
 /// the group does so first.
 pub(super) fn refuse_visible_contents(steps: &mut [Step]) -> Vec<Problem> {
-    let contains = |effect: &Effect| matches!(effect, Effect::Contains { .. });
-    if !steps.iter().any(|step| step.effects.iter().any(contains)) {
+    if !steps.iter().any(|step| !visible_contents(step).is_empty()) {
         return Vec::new();
     }
     let moved = by_path(steps, |step| step.provides(Capability::InPlace).then_some(()));
@@ -84,14 +83,13 @@ pub(super) fn refuse_visible_contents(steps: &mut [Step]) -> Vec<Problem> {
     for step in steps {
         let Some((_, most)) = visibility(step) else { continue };
         let group = step.address.path.to_lowercase();
-        for effect in &step.effects {
-            let Effect::Contains { path, rank } = effect else { continue };
+        for (path, rank) in visible_contents(step).to_vec() {
             let key = path.to_lowercase();
             if moved.contains_key(&key) && !groups_above(&key).any(|above| above == group) {
-                let address = Address::container(Arc::clone(path));
+                let address = Address::container(path);
                 step.after.push(Edge { address, reason: "it has to leave the group first" });
             } else if narrowed.get(&key).is_none_or(|after| *after > most) {
-                let words = words![path, is = VISIBILITIES[*rank], most = VISIBILITIES[most]];
+                let words = words![path, is = VISIBILITIES[rank], most = VISIBILITIES[most]];
                 let texts = texts::VISIBLE_CONTENTS;
                 problems.push(Problem::of(texts, words, &step.address, &step.origin));
                 break;
@@ -99,4 +97,13 @@ pub(super) fn refuse_visible_contents(steps: &mut [Step]) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// The groups and projects in a group that are more visible than a step makes the group.
+fn visible_contents(step: &Step) -> &[(Arc<str>, usize)] {
+    let contents = step.effects.iter().find_map(|effect| match effect {
+        Effect::Visibility { more_visible, .. } => Some(&**more_visible),
+        _ => None,
+    });
+    contents.unwrap_or_default()
 }

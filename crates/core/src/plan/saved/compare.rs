@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::{
     Recording, SavedPlan, content,
-    form::{Call, Change, Declaration, Sent, Step},
+    form::{Declaration, SavedCall, SavedChange, SavedStep, Sent},
 };
 use crate::{
     address::Address,
@@ -29,7 +29,7 @@ use crate::{
 
 /// The comparison of a saved plan with a new one.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct Comparison {
+pub struct PlanComparison {
     /// The id of the saved plan.
     pub id: String,
     /// Saved steps that are no longer needed: somebody did them.
@@ -81,18 +81,18 @@ impl SavedPlan {
         plan: &Plan,
         containers: &[Container],
         recording: Recording<'_>,
-    ) -> Comparison {
+    ) -> PlanComparison {
         let (steps, _) = content::record_all(&plan.steps, &[], recording);
         let declared: BTreeMap<_, _> = containers
             .iter()
             .map(|container| recording.declaration(container))
             .map(|declaration| ((declaration.scope, declaration.path.clone()), declaration))
             .collect();
-        let mut comparison = Comparison { id: id.to_owned(), ..Comparison::default() };
+        let mut comparison = PlanComparison { id: id.to_owned(), ..PlanComparison::default() };
         for saved in &self.containers {
             let at = (saved.scope, saved.path.clone());
             let mut stale: Vec<_> = redeclaration(saved, declared.get(&at)).into_iter().collect();
-            let of_container = |step: &&Step| *step.path == *saved.path;
+            let of_container = |step: &&SavedStep| *step.path == *saved.path;
             for step in steps.iter().filter(of_container) {
                 let saved = self.steps.iter().find(|saved| saved.is_about(step));
                 // Steps of the new plan have known sections, so others cannot match.
@@ -101,7 +101,7 @@ impl SavedPlan {
                     stale.push(Stale { address: shown.address, reason, fields });
                 }
             }
-            let is_gone = |saved: &&Step| !steps.iter().any(|step| step.is_about(saved));
+            let is_gone = |saved: &&SavedStep| !steps.iter().any(|step| step.is_about(saved));
             for saved in self.steps.iter().filter(of_container).filter(is_gone) {
                 let Ok(shown) = saved.shown() else { continue };
                 let Some(doubt) = plan.doubt(&shown) else {
@@ -132,7 +132,7 @@ fn redeclaration(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale
 }
 
 /// What `now` does beyond `saved`, or a live value that changed.
-fn exceeds(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)> {
+fn exceeds(saved: Option<&SavedStep>, now: &SavedStep) -> Option<(String, Vec<Difference>)> {
     let Some(saved) = saved else {
         let fields = now.changes.iter().map(|change| difference(None, change)).collect();
         return Some((format!("the saved plan does not {} it", verb(now)), fields));
@@ -148,13 +148,13 @@ fn exceeds(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)
     }
     if (now.action, now.replaces) != (saved.action, saved.replaces) {
         let (now_does, saved_does) = (verb(now), verb(saved));
-        let fields = differing_changes(saved, now, Change::is_same_change);
+        let fields = differing_changes(saved, now, SavedChange::is_same_change);
         return Some((format!("the plan would {now_does} it now, not {saved_does} it"), fields));
     }
     if now.possible {
         return Some(("the live state can no longer be read".to_owned(), Vec::new()));
     }
-    let fields = differing_changes(saved, now, Change::is_same_change);
+    let fields = differing_changes(saved, now, SavedChange::is_same_change);
     if !fields.is_empty() {
         return Some(("it changed since the plan was saved".to_owned(), fields));
     }
@@ -163,7 +163,7 @@ fn exceeds(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)
 }
 
 /// The action as a verb.
-const fn verb(step: &Step) -> &'static str {
+const fn verb(step: &SavedStep) -> &'static str {
     match (step.action, step.replaces) {
         (_, true) => "replace",
         (Action::Create, _) => "create",
@@ -174,34 +174,34 @@ const fn verb(step: &Step) -> &'static str {
 
 /// The changes of `now` that are not among those of `saved`.
 fn differing_changes(
-    saved: &Step,
-    now: &Step,
-    is_as: impl Fn(&Change, &Change) -> bool,
+    saved: &SavedStep,
+    now: &SavedStep,
+    is_as: impl Fn(&SavedChange, &SavedChange) -> bool,
 ) -> Vec<Difference> {
     let changes = now.changes.iter().map(|change| (saved.change(&change.field), change));
     let other = changes.filter(|(saved, now)| !saved.is_some_and(|saved| is_as(saved, now)));
     other.map(|(saved, now)| difference(saved, now)).collect()
 }
 
-fn difference(saved: Option<&Change>, now: &Change) -> Difference {
+fn difference(saved: Option<&SavedChange>, now: &SavedChange) -> Difference {
     let sides =
-        |change: &Change| Sides { before: change.before.clone(), after: change.after.clone() };
+        |change: &SavedChange| Sides { before: change.before.clone(), after: change.after.clone() };
     Difference { field: now.field.clone(), saved: saved.map(sides), now: Some(sides(now)) }
 }
 
-impl Step {
+impl SavedStep {
     /// Whether it concerns the same object as `other`.
     fn is_about(&self, other: &Self) -> bool {
         (self.scope, &self.path, &self.section, &self.entry)
             == (other.scope, &other.path, &other.section, &other.entry)
     }
 
-    fn change(&self, field: &str) -> Option<&Change> {
+    fn change(&self, field: &str) -> Option<&SavedChange> {
         self.changes.iter().find(|change| change.field == field)
     }
 }
 
-impl Change {
+impl SavedChange {
     /// Whether it does the same to an unchanged field.
     fn is_same_change(&self, now: &Self) -> bool {
         self.before == now.before
@@ -215,7 +215,7 @@ fn is_same_digest(saved: Option<&String>, now: Option<&String>) -> bool {
     saved.zip(now).is_none_or(|(saved, now)| saved == now)
 }
 
-impl Call {
+impl SavedCall {
     /// What this new call sends that none of the `saved` ones does.
     fn exceeds(&self, saved: &[Self]) -> Option<String> {
         let others: Vec<Vec<&str>> = saved
@@ -287,7 +287,7 @@ mod tests {
     use crate::operation::id_of;
 
     /// A step with one change, to `after`.
-    fn step(action: &str, replaces: bool, possible: bool, after: &str) -> Step {
+    fn step(action: &str, replaces: bool, possible: bool, after: &str) -> SavedStep {
         serde_json::from_value(json!({
             "scope": "project", "path": "acme/shop", "section": "settings", "action": action,
             "replaces": replaces, "possible": possible,

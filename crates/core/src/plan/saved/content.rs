@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::form::{Call, Change, Declaration, Sent, Step};
+use super::form::{Declaration, SavedCall, SavedChange, SavedStep, Sent};
 use crate::{
     address::Address,
     catalogue,
-    desired::{Container, Declared, DeclaredSection, State},
+    desired::{Container, Declared, DeclaredSection, EntryPresence},
     diff::{self, Shown, shown_declared},
-    digest::{self, Key},
+    digest::{self, DigestKey},
     field::{Field, Secrecy},
     kind::{self, Section, Spec},
     secret::{Secrets, judge},
@@ -26,7 +26,7 @@ pub struct Recording<'a> {
     /// The secrets that no text may contain.
     pub secrets: &'a Secrets,
     /// The key for digests of hidden values; without it they are left out.
-    pub key: Option<&'a Key>,
+    pub key: Option<&'a DigestKey>,
 }
 
 impl Recording<'_> {
@@ -40,16 +40,16 @@ impl Recording<'_> {
     }
 
     /// The record of `step`.
-    pub(super) fn step(self, step: &diff::Step) -> Step {
+    pub(super) fn step(self, step: &diff::Step) -> SavedStep {
         assert_eq!(step.sends.len(), step.calls.len(), "the plan keeps its requests");
         let about = SavedSections::of(step);
         let live = step.live_entry().map(|live| live.fields.raw());
-        let change = |change: &diff::Change| {
+        let change = |change: &diff::FieldChange| {
             let found = live.and_then(|live| live.get(&*change.field));
             let found = found.filter(|live| {
                 is_masked(live) || about.is_secret(|spec| *spec.name == *change.field)
             });
-            Change {
+            SavedChange {
                 field: self.text(&change.field),
                 before: self.shown(&change.before),
                 after: self.shown(&change.after),
@@ -57,7 +57,7 @@ impl Recording<'_> {
                 origin: change.origin.clone(),
             }
         };
-        Step {
+        SavedStep {
             scope: step.scope,
             path: self.text(&step.address.path).into(),
             section: step.address.section.map(str::to_owned),
@@ -71,7 +71,7 @@ impl Recording<'_> {
         }
     }
 
-    fn call(self, step: &diff::Step, about: &SavedSections, call: &kind::Call) -> Call {
+    fn call(self, step: &diff::Step, about: &SavedSections, call: &kind::PlannedCall) -> SavedCall {
         let request = &call.request;
         let changed = about.sent_names(step);
         let is_secret = |name: &str, value: &Json| {
@@ -100,7 +100,7 @@ impl Recording<'_> {
         });
         let repeated =
             request.repeated().map(|(name, value)| (self.text(name), as_it_is(name, value)));
-        Call {
+        SavedCall {
             operation: request.operation.id.to_owned(),
             path: self.text(&request.shown_target()),
             body: declared.chain(repeated).collect(),
@@ -115,7 +115,7 @@ impl Recording<'_> {
         let address = container.address();
         let sections = container.sections.iter();
         let sections: Object = sections
-            .map(|section| (section.of.section.to_owned(), self.section(section, &address)))
+            .map(|section| (section.section.section.to_owned(), self.section(section, &address)))
             .collect();
         let life = &container.life;
         let former: Vec<_> = container.former().map(|path| self.text(path)).collect();
@@ -137,8 +137,8 @@ impl Recording<'_> {
             "unmanaged": unmanaged,
             "entries": section.entries.iter().map(|entry| {
             let address = section.address_of(entry, container);
-            let fields = self.fields(section.of, &entry.fields, &address);
-            let is_present = entry.state == State::Present;
+            let fields = self.fields(section.section, &entry.fields, &address);
+            let is_present = entry.state == EntryPresence::Present;
             (self.text(&entry.key), json!({ "is_present": is_present, "fields": fields }))
         }).collect::<Object>(),
         })
@@ -246,7 +246,7 @@ pub(super) fn record_all(
     steps: &[diff::Step],
     containers: &[Container],
     recording: Recording<'_>,
-) -> (Vec<Step>, Vec<Declaration>) {
+) -> (Vec<SavedStep>, Vec<Declaration>) {
     let by_path: BTreeMap<_, _> = containers.iter().map(|one| (&one.path, one)).collect();
     let touched: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
     let declarations = touched.into_iter().filter_map(|path| by_path.get(path));

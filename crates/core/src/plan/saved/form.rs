@@ -28,7 +28,7 @@ const POSSIBLE: &str = "if it is still needed once the steps before it are done"
 /// The sort of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Sort {
+pub enum PlanFileKind {
     /// A plan to be applied later.
     SavedPlan,
 }
@@ -51,7 +51,7 @@ pub struct Sealed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SavedPlan {
     /// The sort of the file.
-    pub undrift: Sort,
+    pub undrift: PlanFileKind,
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
     /// The version of undrift that wrote it.
@@ -76,7 +76,7 @@ pub struct SavedPlan {
     /// The groups and projects that it changes.
     pub containers: Vec<Declaration>,
     /// What it does, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SavedStep>,
 }
 
 /// The declaration of a group or project.
@@ -94,7 +94,7 @@ pub struct Declaration {
 /// One object to create, change or remove.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SavedStep")]
-pub struct Step {
+pub struct SavedStep {
     /// Whether it concerns a group or a project, also for something inside one.
     pub scope: Scope,
     /// The full path of the group or project.
@@ -114,15 +114,15 @@ pub struct Step {
     /// Where it is declared.
     pub origin: Origin,
     /// What changes, field by field.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SavedChange>,
     /// The calls, in order.
-    pub calls: Vec<Call>,
+    pub calls: Vec<SavedCall>,
 }
 
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SavedChange")]
-pub struct Change {
+pub struct SavedChange {
     /// Its name in the manifest.
     pub field: String,
     /// The live value.
@@ -140,7 +140,7 @@ pub struct Change {
 /// A call of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SavedCall")]
-pub struct Call {
+pub struct SavedCall {
     /// The id of the operation.
     pub operation: String,
     /// The path and the query below `/api/v4`. A container that the run creates is named by its
@@ -175,7 +175,7 @@ pub enum Sent {
     AsItIs(Option<String>),
 }
 
-impl Step {
+impl SavedStep {
     /// The step as plans show it, without requests. An error if it names a section or an operation
     /// that undrift does not know.
     pub(super) fn shown(&self) -> Result<diff::Step, Unusable> {
@@ -191,18 +191,18 @@ impl Step {
         let section = self.section.as_ref().map(section_name).transpose()?;
         let address = Address { path: self.path.clone(), section, entry: self.entry.clone() };
         let changes = self.changes.iter().map(|change| {
-            let Change { field, before, after, origin, .. } = change.clone();
-            diff::Change::new(&field, before, after, origin)
+            let SavedChange { field, before, after, origin, .. } = change.clone();
+            diff::FieldChange::new(&field, before, after, origin)
         });
         let (changes, origin) = (changes.collect(), self.origin.clone());
         let step = diff::Step::new(self.scope, address, self.action, origin, changes, Vec::new());
-        let calls = self.calls.iter().map(Call::shown).collect::<Result<_, _>>()?;
+        let calls = self.calls.iter().map(SavedCall::shown).collect::<Result<_, _>>()?;
         let possible = self.possible.then_some(POSSIBLE);
         Ok(diff::Step { replaces: self.replaces, possible, calls, ..step })
     }
 }
 
-impl Call {
+impl SavedCall {
     fn shown(&self) -> Result<ShownCall, Unusable> {
         let Some(AnyOp::Write(op)) = operations::find(&self.operation) else {
             let what = format!("`{}`, an operation that undrift does not know", self.operation);

@@ -21,15 +21,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
 
-pub use compare::{Comparison, Difference, Sides, Stale};
+pub use compare::{Difference, PlanComparison, Sides, Stale};
 pub use content::Recording;
-pub use form::{Declaration, FORMAT, SavedPlan, Sealed, Sort};
+pub use form::{Declaration, FORMAT, PlanFileKind, SavedPlan, Sealed};
 
 use super::Plan;
 use crate::{
     desired::Container,
     diff::{self, Shown},
-    digest::{self, Key},
+    digest::{self, DigestKey},
     value::Json,
 };
 use form::Sent;
@@ -44,7 +44,7 @@ const AHEAD: i64 = 1;
 
 /// How a saved plan was made.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct PlanSource {
     /// When.
     pub at: Timestamp,
     /// The address of the service.
@@ -91,14 +91,20 @@ impl SavedPlan {
     pub fn of(
         plan: &Plan,
         containers: &[Container],
-        made: Source,
+        made: PlanSource,
         recording: Recording<'_>,
     ) -> Self {
         let (steps, containers) = content::record_all(&plan.steps, containers, recording);
-        let Source { at, target, caller, sandbox, manifests, selected: [only, exclude, resend] } =
-            made;
+        let PlanSource {
+            at,
+            target,
+            caller,
+            sandbox,
+            manifests,
+            selected: [only, exclude, resend],
+        } = made;
         Self {
-            undrift: Sort::SavedPlan,
+            undrift: PlanFileKind::SavedPlan,
             format_version: FORMAT,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             created_at: at.round(jiff::Unit::Second).unwrap_or(at).to_string(),
@@ -115,7 +121,7 @@ impl SavedPlan {
     }
 
     /// Adds its id, and a seal if there is a `key`.
-    pub fn sealed(self, key: Option<&Key>) -> Sealed {
+    pub fn sealed(self, key: Option<&DigestKey>) -> Sealed {
         let id = digest::of(&json!(self));
         let seal = key.map(|key| key.of(&json!({ "seal": id })));
         Sealed { plan: self, id, seal }
@@ -209,7 +215,7 @@ impl Sealed {
     ///
     /// # Errors
     /// Why it is not trusted.
-    pub fn check_seal(&self, key: Option<&Key>) -> Result<(), Unusable> {
+    pub fn check_seal(&self, key: Option<&DigestKey>) -> Result<(), Unusable> {
         let seal = key.map(|key| key.of(&json!({ "seal": self.id })));
         let help = "set the same UNDRIFT_PLAN_KEY for `plan -o` and `apply`";
         match (&self.seal, seal) {
@@ -237,11 +243,11 @@ pub fn text_of(mut plan: Json) -> String {
 fn is_saved_plan(bytes: &[u8]) -> Result<(), Unusable> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Head {
+    struct PlanHeader {
         undrift: Json,
         format_version: Json,
     }
-    let head: Head = match serde_json::from_slice(bytes) {
+    let head: PlanHeader = match serde_json::from_slice(bytes) {
         Ok(head) => head,
         Err(_) if bytes.starts_with(BEGINNING.as_bytes()) => return Err(damaged()),
         Err(_) => return Err(Unusable::other("the file is not a saved plan")),

@@ -9,10 +9,10 @@ use serde_json::{Value as Json, json};
 use super::*;
 use crate::{
     desired::{
-        Creation, Unlisted,
+        CreationPolicy, Unlisted,
         testing::{fields, shop},
     },
-    kind::{Id, Namespace, NamespaceOwner, Target, Wanted},
+    kind::{Id, LiveNamespace, NamespaceOwner, Target, Wanted},
     live::{
         Live, Presence,
         testing::{here, here_reading, target},
@@ -53,7 +53,7 @@ fn live() -> Json {
 /// A plan of `container`, made now.
 fn planned(container: &Container, live: Live, secrets: &Secrets) -> Plan {
     let secrets = Arc::new(secrets.clone());
-    let settings = crate::plan::Settings { secrets, ..settings(&[]) };
+    let settings = crate::plan::PlanSettings { secrets, ..settings(&[]) };
     let mut plan = Plan::default().remembering();
     plan.add(container, super::super::container(container, &live, &settings), live);
     plan.sorted(&Extent::default())
@@ -64,7 +64,7 @@ struct Side {
     container: Container,
     live: Live,
     secrets: Secrets,
-    key: Option<Key>,
+    key: Option<DigestKey>,
 }
 
 impl Side {
@@ -75,7 +75,7 @@ impl Side {
     }
 
     fn keyed(self) -> Self {
-        Self { key: Some(Key::new(&Secret::new("the key"))), ..self }
+        Self { key: Some(DigestKey::new(&Secret::new("the key"))), ..self }
     }
 
     fn plan(&self) -> Plan {
@@ -87,7 +87,7 @@ impl Side {
     }
 
     fn save(&self) -> Sealed {
-        let made = Source {
+        let made = PlanSource {
             at: NOW.parse().unwrap(),
             target: "https://x.example".into(),
             caller: "alice".into(),
@@ -189,8 +189,8 @@ fn masked_parts_of_open_texts_are_covered_by_the_key() {
 fn secrets_of_a_creation_are_not_in_the_file() {
     let sections = json!({"settings": {"import_url": "https://me:in-the-url@git.example.org/x"}});
     let mut container = shop(&sections, Unlisted::Report);
-    container.create = Creation::Allowed(fields(&json!({"initialize_with_readme": true})));
-    let namespace = Some(Namespace { id: Id::Known(3), owner: NamespaceOwner::Group });
+    container.create = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})));
+    let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
     let target = Target { id: None, namespace, ..target(&container) };
     let live = Live { presence: Presence::Missing(target), ..here(&container, &json!({})) };
     let side = Side { container, live, ..side() };
@@ -342,7 +342,7 @@ fn a_saved_plan_is_valid_for_one_service_and_one_week() {
 
 #[test]
 fn a_seal_is_valid_only_with_its_key() {
-    let (one, two) = (Key::new(&Secret::new("one")), Key::new(&Secret::new("two")));
+    let (one, two) = (DigestKey::new(&Secret::new("one")), DigestKey::new(&Secret::new("two")));
     for (saved, own, fits) in [
         (None, None, true),
         (Some(&one), Some(&one), true),
@@ -492,8 +492,8 @@ fn the_digest_covers_every_part_of_a_declaration() {
     let tweaks: [&dyn Fn(&mut Container); 7] = [
         &|_| (),
         &|c| c.is_watched = true,
-        &|c| c.create = Creation::Allowed(fields(&json!({}))),
-        &|c| c.create = Creation::Allowed(fields(&json!({"initialize_with_readme": true}))),
+        &|c| c.create = CreationPolicy::Allowed(fields(&json!({}))),
+        &|c| c.create = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true}))),
         &|c| c.sections[0].unlisted.value = Unlisted::Delete,
         &|c| c.sections[0].unmanaged = vec![crate::address::Glob::over_names("A*").unwrap()],
         &|c| c.life.previously = vec![crate::desired::testing::former("acme/old")],

@@ -27,9 +27,9 @@ fn problem(project: usize) -> Problem {
     }
 }
 
-fn refusal(project: usize) -> Refusal {
+fn refusal(project: usize) -> GuardRefusal {
     let section = address(project).section("hooks");
-    Refusal::new(Guard::Removals, &section, "too many".into(), 6, &origin(1))
+    GuardRefusal::new(Guard::Removals, &section, "too many".into(), 6, &origin(1))
 }
 
 fn unread(project: usize) -> Incomplete {
@@ -161,7 +161,7 @@ fn containers_that_depend_on_a_skipped_one_are_skipped() {
 fn a_refusal_of_the_whole_run_stops_it() {
     let mut plan = plan(1000);
     let everything = Address::container("**".into());
-    plan.refusals.push(Refusal::new(
+    plan.refusals.push(GuardRefusal::new(
         Guard::Removals,
         &everything,
         "too many".into(),
@@ -243,7 +243,7 @@ fn a_wider_glob_acknowledges_a_rule_below_a_renamed_group() {
     ] {
         let mut plan = plan(1);
         let address = Address::container(path.into());
-        plan.refusals.push(Refusal::new(guard, &address, "too many".into(), 6, &origin(1)));
+        plan.refusals.push(GuardRefusal::new(guard, &address, "too many".into(), 6, &origin(1)));
         let written = [ack("reach:acme/**"), ack("visibility:acme/**")];
         plan.acknowledge(&written, &moves, TODAY);
         assert_eq!(plan.refusals.is_empty(), acknowledged, "{path}");
@@ -262,7 +262,7 @@ fn a_deletion_is_acknowledged_by_its_own_path_only() {
     ] {
         let mut plan = plan(1);
         let reason = "would delete it".to_owned();
-        plan.refusals.push(Refusal::new(Guard::Deletion, &address(0), reason, 1, &origin(1)));
+        plan.refusals.push(GuardRefusal::new(Guard::Deletion, &address(0), reason, 1, &origin(1)));
         plan.acknowledge(&[ack(written)], &Moves::default(), TODAY);
         assert_eq!(plan.refusals.is_empty(), acknowledged, "{written}");
     }
@@ -306,7 +306,7 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     assert_eq!(acknowledged(&[glob(12), own]).0, 1);
     let mut plan = plan(3);
     let everything = Address::container("**".into());
-    let whole = Refusal::new(Guard::Removals, &everything, "too many".into(), 18, &origin(1));
+    let whole = GuardRefusal::new(Guard::Removals, &everything, "too many".into(), 18, &origin(1));
     plan.refusals.extend((0..3).map(refusal).chain([whole]));
     let known = Acknowledgement { at_most: Some(18), ..ack("removals:**") };
     assert_eq!(plan.acknowledge(&[known], &Moves::default(), TODAY), []);
@@ -320,7 +320,8 @@ fn only_a_glob_for_everything_acknowledges_a_refusal_of_the_whole_run() {
     {
         let mut plan = Plan::default();
         let everything = Address::container("**".into());
-        let refusal = Refusal::new(Guard::Removals, &everything, "too many".into(), 51, &origin(1));
+        let refusal =
+            GuardRefusal::new(Guard::Removals, &everything, "too many".into(), 51, &origin(1));
         plan.refusals.push(refusal);
         plan.acknowledge(&[ack(written)], &Moves::default(), TODAY);
         assert_eq!(plan.refusals.is_empty(), through, "{written}");
@@ -339,6 +340,9 @@ fn an_acknowledgement_keeps_its_origin_and_applies_to_a_new_plan() {
     assert_eq!((&known.reason, &known.by), (&reason, &Some(origin(8))));
     let (approved, _) = plan.approve(Policy::default()).unwrap();
     assert!(approved.acknowledges(&refusal(0)));
-    assert!(!approved.acknowledges(&Refusal { objects: 7, ..refusal(0) }), "one more than said");
+    assert!(
+        !approved.acknowledges(&GuardRefusal { objects: 7, ..refusal(0) }),
+        "one more than said"
+    );
     assert!(!approved.acknowledges(&refusal(1)));
 }

@@ -2,7 +2,7 @@
 
 use super::{order::access, *};
 use crate::{
-    diff::{Change, Edge},
+    diff::{Edge, FieldChange},
     kind::Id,
     operation::{PROJECT_FORK, SHARE_CREATE, id_of},
     plan::connect::connect,
@@ -90,7 +90,7 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
     let level = |before: &str, after: &str, effects: Vec<Effect>| {
         let mut step = Step { scope: Scope::Group, ..at("acme", "settings", effects) };
         let [before, after] = [before, after].map(|word| Shown::Value(word.into()));
-        step.changes.push(Change::new("project_creation_level", before, after, None));
+        step.changes.push(FieldChange::new("project_creation_level", before, after, None));
         step
     };
     let new = |path: &str| seen(path, "", "private");
@@ -112,7 +112,7 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
     assert_eq!(edges(&steps), [vec!["acme/shop#settings/x"], vec![]]);
     // The new project is to get other settings of the group first.
     let mut other = level("developer", "noone", vec![Effect::HandsDown]);
-    other.changes.push(Change::new("default_branch", Shown::Absent, Shown::Absent, None));
+    other.changes.push(FieldChange::new("default_branch", Shown::Absent, Shown::Absent, None));
     let problems = connect(&mut [other, new("acme/shop")]);
     assert_eq!(problems.len(), 1);
     assert_eq!(
@@ -204,7 +204,7 @@ fn the_order_of_many_steps_is_found_in_proportion() {
     crate::steps::grow_in_proportion("steps that a group forbids", |n| {
         let mut group = Step { scope: Scope::Group, ..at("acme", "settings", Vec::new()) };
         let [before, after] = [false, true].map(|on| Shown::Value(on.into()));
-        group.changes.push(Change::new("membership_lock", before, after, None));
+        group.changes.push(FieldChange::new("membership_lock", before, after, None));
         let member = |at: usize| {
             let address =
                 Address::container("acme/shop".into()).section(members).entry(format!("{at}"));
@@ -230,7 +230,7 @@ fn the_order_of_many_steps_is_found_in_proportion() {
 fn seen(path: &str, before: &str, after: &str) -> Step {
     let is_new = before.is_empty();
     let before = (!is_new).then(|| before.to_owned());
-    let visibility = Effect::Visibility { before, after: after.into() };
+    let visibility = Effect::visibility(before, after);
     let exists = is_new.then_some(Effect::provides(Capability::Exists));
     at(path, "settings", exists.into_iter().chain([visibility]).collect())
 }
@@ -284,9 +284,7 @@ fn visibility_is_raised_top_down_and_lowered_bottom_up() {
 /// A visibility that was not read counts as private.
 #[test]
 fn a_step_from_unknown_to_private_visibility_has_no_edges() {
-    let unknown = |path: &str| {
-        at(path, "settings", vec![Effect::Visibility { before: None, after: "private".into() }])
-    };
+    let unknown = |path: &str| at(path, "settings", vec![Effect::visibility(None, "private")]);
     let mut steps = vec![unknown("a"), unknown("a/b"), seen("a/c", "public", "private")];
     assert!(connect(&mut steps).is_empty());
     assert_eq!(edges(&steps), vec![vec![""; 0]; 3]);
@@ -366,7 +364,7 @@ fn a_rule_waits_for_access_from_a_group_above() {
     let needs = in_group(
         "acme/web/shop",
         "protected_branches",
-        vec![Effect::needs_access(Named::User, Id::Known(3))],
+        vec![Effect::needs_access(NamedObject::User, Id::Known(3))],
     );
     let edges = |givers: &[&str]| -> Vec<String> {
         let mut steps: Vec<_> = givers.iter().map(|path| gives(path)).collect();
@@ -418,7 +416,7 @@ fn steps_below_a_moved_group_follow_the_move_unless_they_narrow_visibility() {
 
 #[test]
 fn a_move_to_a_taken_path_waits_until_the_path_is_free() {
-    let gets = |path: &str| vec![Effect::Follows(path.into())];
+    let gets = |path: &str| vec![Effect::Follows(Address::container(path.into()))];
     let mut steps = vec![
         itself(Scope::Project, "x/a", gets("x/b")),
         itself(Scope::Project, "x/b", gets("x/c")),
@@ -437,7 +435,7 @@ fn settings_limited_by_a_group_are_changed_after_it() {
     let change = |path: &str, scope, field: &str| {
         let address = Address::container(path.into()).section("settings");
         let [before, after] = [false, true].map(|value| Shown::Value(value.into()));
-        let change = Change::new(field, before, after, None);
+        let change = FieldChange::new(field, before, after, None);
         Step::new(scope, address, Action::Update, origin(1), vec![change], Vec::new())
     };
     let group = |field: &str| change("acme", Scope::Group, field);
@@ -458,7 +456,7 @@ fn settings_limited_by_a_group_are_changed_after_it() {
 /// A name is there once in a group: what gets it waits for what gives it up.
 #[test]
 fn a_creation_waits_until_its_name_is_free() {
-    let change = |before: Shown, after: Shown| Change::new("name", before, after, None);
+    let change = |before: Shown, after: Shown| FieldChange::new("name", before, after, None);
     let text = |name: &str| Shown::Value(name.into());
     let renamed = |path: &str, before: Shown| {
         let mut step = at(path, "settings", Vec::new());
@@ -507,7 +505,11 @@ fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
     {
         let edge = |path: &str| Edge { address: Address::container(path.into()), reason: "known" };
         let moves = itself(Scope::Project, up, Vec::new());
-        let takes = itself(Scope::Project, "acme/new", vec![Effect::Follows(up.into())]);
+        let takes = itself(
+            Scope::Project,
+            "acme/new",
+            vec![Effect::Follows(Address::container(up.into()))],
+        );
         let mut steps = [moves, Step { after: known.map(edge).into_iter().collect(), ..takes }];
         assert!(connect(&mut steps).is_empty());
         assert_eq!(edges(&steps)[1], expected, "{known:?}");
@@ -542,7 +544,7 @@ fn requests_that_name_a_moving_project_wait_for_the_move() {
 fn a_setting_that_a_group_limits_follows_that_once_whatever_else_it_follows() {
     let change = |field: &str| {
         let (before, after) = (Shown::Value("a".into()), Shown::Value("b".into()));
-        Change::new(field, before, after, None)
+        FieldChange::new(field, before, after, None)
     };
     let limit = || {
         let step = at("acme", "settings", Vec::new());
@@ -573,7 +575,7 @@ fn a_setting_that_a_group_limits_follows_that_once_whatever_else_it_follows() {
 fn a_project_that_is_too_visible_has_the_origin_of_its_visibility() {
     let change = |field: &str, line: u32| {
         let after = Shown::Value("public".into());
-        Change::new(field, Shown::Absent, after, Some(origin(line)))
+        FieldChange::new(field, Shown::Absent, after, Some(origin(line)))
     };
     let group = Step { scope: Scope::Group, ..seen("acme", "", "private") };
     for (changes, line) in [

@@ -60,7 +60,7 @@ fn planned((of, declared, _): &Case, live: &[Json], resend: &[Selector]) -> Cont
     let declared = container_of(of.home.scope, "acme/shop", &declared, Unlisted::Report);
     let live = here(&declared, &json!({of.section: live}));
     let settings = settings(&[("A", "https://bot:secret-1234@h/x")]);
-    container(&declared, &live, &Settings { resend: resend.to_vec(), ..settings })
+    container(&declared, &live, &PlanSettings { resend: resend.to_vec(), ..settings })
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     let ids = entry_ids(of, &declared, &live.sections["pipeline_schedules"]);
     assert_eq!(ids.clone().unwrap()["n"], Some(Id::Known(4)));
     live.names.insert_entries("pipeline_schedules", ids);
-    live.sections.insert("pipeline_schedule_variables", Collection::Within(Vec::new()));
+    live.sections.insert("pipeline_schedule_variables", LiveEntries::Within(Vec::new()));
     let plan = container(&declared, &live, &settings(&[]));
     assert!(plan.problems.is_empty(), "{:?}", plan.problems);
     let sent: Vec<_> =
@@ -144,11 +144,11 @@ fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     );
     assert!(sent.iter().any(|one| one.contains("DELETE") && one.ends_with("/5")), "{sent:?}");
     // A list of variables that cannot be read does not keep the copy there.
-    let unread = Collection::Partial(Cause::new("cut"));
+    let unread = LiveEntries::Partial(Cause::new("cut"));
     live.sections.insert("pipeline_schedule_variables", unread);
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (1, 0), "{plan:?}");
-    live.sections.insert("pipeline_schedules", Collection::Partial(Cause::new("cut")));
+    live.sections.insert("pipeline_schedules", LiveEntries::Partial(Cause::new("cut")));
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 2), "{plan:?}");
 }

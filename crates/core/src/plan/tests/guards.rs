@@ -4,12 +4,12 @@ use super::*;
 use crate::{
     cause::Cause,
     desired::testing,
-    diff::{Context, Refusal},
+    diff::{DiffContext, GuardRefusal},
     field::Scope,
     kind::{Names, Risk},
     live::{CallerAccess, EntriesAbove, Inherited},
     plan::guard,
-    release::Known,
+    release::DetectedRelease,
 };
 
 #[test]
@@ -160,7 +160,7 @@ fn weaker_protection_is_refused() {
     let step = Step { effects: vec![weakens("let guests push"), weakens("allow force")], ..step };
     let declared = shop(&json!({}), Unlisted::Report);
     let settings = settings(&[]);
-    let context = Context {
+    let context = DiffContext {
         target: &target(&declared),
         container: &declared.address(),
         caller: &settings.caller,
@@ -172,7 +172,7 @@ fn weaker_protection_is_refused() {
         entries_above: &EntriesAbove::new(),
         group_above: None,
         groups: &settings.groups,
-        release: Known::NotAsked,
+        release: DetectedRelease::NotAsked,
         secrets: &settings.secrets,
         resend: &[],
     };
@@ -452,7 +452,7 @@ fn only_changes_that_weaken_protection_are_refused() {
         } else {
             plan_of(&json!({section: declared}), &json!({section: live}))
         };
-        let of = |refusal: &&Refusal| refusal.acknowledgement.starts_with("protection:");
+        let of = |refusal: &&GuardRefusal| refusal.acknowledgement.starts_with("protection:");
         let found: Vec<_> = plan.refusals.iter().filter(of).map(|r| r.reason.clone()).collect();
         let want: Vec<_> = want.map(|want| format!("would {want}")).into_iter().collect();
         assert_eq!(found, want, "{section} {declared} {:?}", plan.problems);
@@ -492,12 +492,12 @@ fn a_new_project_is_opened_only_with_an_acknowledgement() {
         ),
     ] {
         let mut declared = shop(&sections, Unlisted::Report);
-        declared.create = Creation::Allowed(Declared::default());
-        let namespace = Some(Namespace { id: Id::Known(5), owner: NamespaceOwner::Group });
+        declared.create = CreationPolicy::Allowed(Declared::default());
+        let namespace = Some(LiveNamespace { id: Id::Known(5), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
         let mut live = Live::of(Presence::Missing(target), std::time::Duration::ZERO);
-        live.names.insert(Named::Runner, "7", Some(7));
-        live.names.insert(Named::Project, "acme/tools", Some(8));
+        live.names.insert(NamedObject::Runner, "7", Some(7));
+        live.names.insert(NamedObject::Project, "acme/tools", Some(8));
         let plan = container(&declared, &live, &settings(&[]));
         assert_eq!(refused(&plan), want, "{sections}");
     }
@@ -512,8 +512,8 @@ fn levels(levels: &[(u64, u8)]) -> Option<Inherited> {
 fn members(declared: &Json, live: &Json, inherited: Option<Inherited>) -> ContainerPlan {
     let declared = shop(&json!({"members": declared}), Unlisted::Report);
     let mut names = Names::default();
-    names.insert(Named::User, "alice", Some(3));
-    names.insert(Named::User, "bob", Some(2));
+    names.insert(NamedObject::User, "alice", Some(3));
+    names.insert(NamedObject::User, "bob", Some(2));
     let live = Live { inherited, names, ..here(&declared, &json!({"members": live})) };
     container(&declared, &live, &settings(&[]))
 }
@@ -527,7 +527,7 @@ fn removing_the_last_owner_is_refused_unless_an_owner_is_inherited() {
     let demoted = json!([{"user": "bob", "access_level": "maintainer"}]);
     let bob = json!([member(2, "bob", 50)]);
     let asking = members(&demoted, &bob, None);
-    assert_eq!((refused(&asking), &asking.questions[..]), (vec![], &[Question::Inherited][..]));
+    assert_eq!((refused(&asking), &asking.questions[..]), (vec![], &[ExtraFact::Inherited][..]));
     let refusal = ["last-owner:acme/shop#members/bob"];
     assert_eq!(refused(&members(&demoted, &bob, levels(&[]))), refusal);
     assert_eq!(refused(&members(&demoted, &bob, levels(&[(9, 40)]))), refusal);
@@ -624,14 +624,14 @@ fn shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> 
     let live = here(&declared, &json!({"shares": [share(7, "team"), share(8, "crew")]}));
     let live = Live { group_above: Some(Arc::default()), ..live };
     let mut names = Names::default();
-    names.insert(Named::Group, "team", Some(7));
-    names.insert(Named::Group, "crew", Some(8));
+    names.insert(NamedObject::Group, "team", Some(7));
+    names.insert(NamedObject::Group, "crew", Some(8));
     let groups = [(7, team), (8, Ok(crew))].into();
     let caller_access = Some(CallerAccess { otherwise: Ok(otherwise), groups });
     let mut settings = settings(&[]);
     settings.caller.administrator = false;
     let asking = container(&declared, &Live { names: names.clone(), ..live.clone() }, &settings);
-    assert!(asking.steps.is_empty() || asking.questions == [Question::CallerAccess]);
+    assert!(asking.steps.is_empty() || asking.questions == [ExtraFact::CallerAccess]);
     container(&declared, &Live { names, caller_access, ..live }, &settings)
 }
 
@@ -716,7 +716,7 @@ fn a_level_below_the_inherited_one_is_a_problem() {
             assert_eq!((plan.steps.len(), codes(&plan)), (1, vec![]), "{live}");
         }
         // A new member also depends on a lock of the group.
-        assert_eq!(members(&declared, &live, None).questions[0], Question::Inherited);
+        assert_eq!(members(&declared, &live, None).questions[0], ExtraFact::Inherited);
     }
     // Nothing is asked about members that match.
     let as_it_is = members(&declared, &json!([member(2, "bob", 30)]), None);

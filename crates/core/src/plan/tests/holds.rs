@@ -7,12 +7,12 @@ use super::{super::Holds, *};
 use crate::desired::testing;
 
 /// Settings with these holds until the tenth.
-fn holding(holds: &[&str]) -> Settings {
+fn holding(holds: &[&str]) -> PlanSettings {
     let written: Vec<_> = holds.iter().map(|at| format!("{at}@2027-01-10")).collect();
     let read = Holds::parse(written.iter().map(String::as_str), date(2027, 1, 5));
     let (holds, over) = read.expect("holds");
     assert!(over.is_empty());
-    Settings { holds, ..settings(&[]) }
+    PlanSettings { holds, ..settings(&[]) }
 }
 
 /// The moves in `declared`.
@@ -39,14 +39,14 @@ fn a_hold_also_applies_to_former_paths() {
             "former/old",
         ),
     ] {
-        let settings = Settings { moves: renamed(moves), ..holding(&[hold]) };
+        let settings = PlanSettings { moves: renamed(moves), ..holding(&[hold]) };
         let plan_of = container(&declared, &live, &settings);
         assert!(plan_of.steps.is_empty(), "{hold}: {:?}", plan_of.steps);
         let mut plan = Plan::default();
         plan.add(&declared, plan_of, live.clone());
         let plan = plan.sorted(&Extent::default());
         assert_eq!(settings.holds.idle(&plan, &settings.moves), [], "{hold}");
-        let others = Settings { moves: renamed(moves), ..holding(&["acme/other"]) };
+        let others = PlanSettings { moves: renamed(moves), ..holding(&["acme/other"]) };
         assert_eq!(container(&declared, &live, &others).steps.len(), 5);
     }
 }
@@ -139,7 +139,7 @@ fn a_held_step_counts_for_no_guard_and_is_a_known_difference() {
     assert_eq!(refused(&container(&declared, &live, &settings(&[]))), ["acme/shop#hooks"]);
     let settings = holding(&["acme/shop#hooks"]);
     assert!(refused(&container(&declared, &live, &settings)).is_empty());
-    let plan = |settings: &Settings| {
+    let plan = |settings: &PlanSettings| {
         let mut plan = Plan::default();
         plan.add(&declared, container(&declared, &live, settings), live.clone());
         plan.sorted(&Extent::default())

@@ -24,8 +24,8 @@ fn a_condition_on_a_list_changes_as_few_elements_as_possible() {
 fn a_created_project_meets_its_conditions() {
     let sections = json!({"settings": {"topics": {"at_least": ["a"], "none_of": ["b"]}}});
     let mut declared = shop(&sections, Unlisted::Report);
-    declared.create = Creation::Allowed(Declared::default());
-    let namespace = Namespace { id: Id::Known(3), owner: NamespaceOwner::Group };
+    declared.create = CreationPolicy::Allowed(Declared::default());
+    let namespace = LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group };
     let target = Target { id: None, namespace: Some(namespace), ..target(&declared) };
     let live = Live { presence: Presence::Missing(target), ..here(&declared, &json!({})) };
     let plan = container(&declared, &live, &settings(&[]));
@@ -38,7 +38,8 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
     let sections =
         json!({"variables": [{"key": "TF_MINE", "environment_scope": "*", "value": "x"}]});
     let mut declared = shop(&sections, Unlisted::Delete);
-    let variables = declared.sections.iter_mut().find(|s| s.of.section == "variables").unwrap();
+    let variables =
+        declared.sections.iter_mut().find(|s| s.section.section == "variables").unwrap();
     variables.unmanaged = vec![Glob::over_names("TF_*@*").unwrap()];
     let live = json!({"variables": [
         {"key": "TF_A", "environment_scope": "prod/*", "value": "a"},
@@ -63,7 +64,7 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
 #[test]
 fn a_pattern_for_urls_also_finds_hooks_that_have_a_name() {
     let mut declared = shop(&json!({"hooks": []}), Unlisted::Delete);
-    let hooks = declared.sections.iter_mut().find(|s| s.of.section == "hooks").unwrap();
+    let hooks = declared.sections.iter_mut().find(|s| s.section.section == "hooks").unwrap();
     hooks.unmanaged = vec![Glob::over_names("https://ci.*").unwrap()];
     let live = json!({"hooks": [
         {"id": 1, "url": "https://ci.example.org/a", "name": "jenkins"},

@@ -9,14 +9,14 @@ use super::*;
 use crate::{
     address::Address,
     desired::{
-        Creation, Declared, Guard, Unlisted,
+        CreationPolicy, Declared, Guard, Unlisted,
         testing::{container as container_of, fields, origin, shop},
     },
-    diff::{Note, Refusal, Shown},
-    field::{Named, Scope},
-    kind::{Capability, Effect, Facts, Id, Namespace, NamespaceOwner, Target, testing::object},
+    diff::{GuardRefusal, Note, Shown},
+    field::{NamedObject, Scope},
+    kind::{Capability, Effect, Facts, Id, LiveNamespace, NamespaceOwner, Target, testing::object},
     live::{
-        Collection, Presence, Project, Question,
+        ExtraFact, ListedProject, LiveEntries, Presence,
         testing::{CALLER, caller, here, target},
     },
     origin::Sourced,
@@ -34,13 +34,13 @@ mod layers;
 mod order;
 mod reach;
 
-pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> Settings {
+pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> PlanSettings {
     let mut found =
         Secrets::new("/", secrets.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
     let references: Vec<_> =
         ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
     found.resolve(&references);
-    Settings::of(caller(), Arc::new(found), &Desired::default())
+    PlanSettings::of(caller(), Arc::new(found), &Desired::default())
 }
 
 fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
@@ -247,9 +247,9 @@ fn an_incomplete_list_leads_to_no_step() {
         Unlisted::Delete,
     );
     for (collection, reason) in [
-        (Collection::Partial("cut".into()), "cut"),
-        (Collection::Unreadable("403".into()), "403"),
-        (Collection::Fresh, ""),
+        (LiveEntries::Partial("cut".into()), "cut"),
+        (LiveEntries::Unreadable("403".into()), "403"),
+        (LiveEntries::Fresh, ""),
     ] {
         let mut live = here(&declared, &json!({}));
         live.sections.insert("variables", collection);
@@ -269,17 +269,17 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
             "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}),
         Unlisted::Delete,
     );
-    let namespace = Some(Namespace { id: Id::Known(5), owner: NamespaceOwner::Group });
+    let namespace = Some(LiveNamespace { id: Id::Known(5), owner: NamespaceOwner::Group });
     let target = Target { id: None, namespace, ..target(&declared) };
     let mut live = here(&declared, &json!({}));
     live.presence = Presence::Missing(target);
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems[0].code), (0, "missing-project"));
 
-    declared.create = Creation::Allowed(Declared::default());
+    declared.create = CreationPolicy::Allowed(Declared::default());
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!(plan.problems[0].code, "unknown-user");
-    live.names.insert(Named::User, "bob", Some(9));
+    live.names.insert(NamedObject::User, "bob", Some(9));
     let plan = container(&declared, &live, &settings(&[]));
     let want = [
         "Create acme/shop visibility",
@@ -435,7 +435,7 @@ fn unarchiving_makes_the_other_steps_possible_except_removals() {
         "archived": {"archived": true}, "settings": {"merge_method": "merge"}, "hooks": [],
     });
     let mut live = archived(&declared, &found);
-    live.sections.insert("variables", Collection::Unreadable("answered 403".into()));
+    live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into()));
     let plan = container(&declared, &live, &settings(&[]));
     let condition = Some("if it differs once it can be read");
     assert_eq!(
@@ -459,7 +459,7 @@ fn a_section_follows_the_switch_that_it_needs() {
         let declared = shop(&sections, Unlisted::Delete);
         let mut live = here(&declared, &json!({"settings": live, "variables": []}));
         if !read {
-            live.sections.insert("variables", Collection::Unreadable("answered 403".into()));
+            live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into()));
         }
         container(&declared, &live, &settings(&[]))
     };
@@ -511,8 +511,8 @@ fn the_default_branch_waits_for_the_first_branch() {
         (json!({}), json!({"visibility": "private"}), false),
     ] {
         let mut declared = shop(&json!({"settings": settings_}), Unlisted::Report);
-        declared.create = Creation::Allowed(fields(&create));
-        let namespace = Some(Namespace { id: Id::Known(3), owner: NamespaceOwner::Group });
+        declared.create = CreationPolicy::Allowed(fields(&create));
+        let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
         let live = Live::of(Presence::Missing(target), Duration::ZERO);
         let plan = container(&declared, &live, &settings(&[]));
@@ -589,7 +589,7 @@ fn a_snapshot_never_advises_a_creation() {
     for presence in [missing, Presence::NoNamespace("acme".into())] {
         let live = Live::of(presence, Duration::ZERO);
         for is_offline in [false, true] {
-            let settings = Settings { is_offline, ..settings(&[]) };
+            let settings = PlanSettings { is_offline, ..settings(&[]) };
             let help = container(&declared, &live, &settings).problems[0].help.clone().unwrap();
             assert_eq!(help.contains("create: true"), !is_offline, "{help}");
             assert_eq!(help.contains("renamed"), is_offline, "{help}");
@@ -600,7 +600,7 @@ fn a_snapshot_never_advises_a_creation() {
 #[test]
 fn an_unselected_creation_is_a_problem_with_help() {
     let mut declared = shop(&json!({"variables": []}), Unlisted::Report);
-    declared.create = Creation::Unselected { arrives: false };
+    declared.create = CreationPolicy::Unselected { arrives: false };
     let presence = Presence::Missing(Target { id: None, ..target(&declared) });
     let plan = container(&declared, &Live::of(presence, Duration::ZERO), &settings(&[]));
     let problem = &plan.problems[0];
@@ -614,16 +614,16 @@ fn an_unselected_creation_is_a_problem_with_help() {
 #[test]
 fn nothing_is_planned_until_imported_contents_have_arrived() {
     let mut declared = shop(&json!({"variables": [{"key": "A", "value": "x"}]}), Unlisted::Report);
-    let from = Creation::Allowed(fields(&json!({"fork_of": "acme/up"})));
-    let plain = Creation::Allowed(fields(&json!({"initialize_with_readme": true})));
+    let from = CreationPolicy::Allowed(fields(&json!({"fork_of": "acme/up"})));
+    let plain = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})));
     let raw = |status: &str| {
         object(json!({"id": 1, "import_status": status, "import_error": "no space"}))
     };
     for (create, arrives) in [
         (from.clone(), true),
-        (Creation::Unselected { arrives: true }, true),
+        (CreationPolicy::Unselected { arrives: true }, true),
         (plain, false),
-        (Creation::Forbidden, false),
+        (CreationPolicy::Forbidden, false),
     ] {
         declared.create = create;
         let planned = |status: &str| {
@@ -775,8 +775,8 @@ fn a_step_counts_as_done_only_after_a_complete_read() {
     assert_eq!(archived, all("the project is archived"));
     for (section, at) in [("settings", 0), ("variables", 1), ("hooks", 2), ("push_rule", 3)] {
         for (collection, why) in [
-            (Collection::Partial("cut".into()), "cut"),
-            (Collection::Unreadable("answered 403".into()), "answered 403"),
+            (LiveEntries::Partial("cut".into()), "cut"),
+            (LiveEntries::Unreadable("answered 403".into()), "answered 403"),
         ] {
             let mut expected = vec![None; 4];
             expected[at] = Some(why.to_owned());
@@ -840,7 +840,7 @@ fn a_project_is_archived_only_if_everything_else_was_compared() {
     };
     assert_eq!(archives(&|_| ()), (2, vec![]));
     let unread = |live: &mut Live| {
-        drop(live.sections.insert("variables", Collection::Unreadable("answered 403".into())));
+        drop(live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into())));
     };
     assert_eq!(
         archives(&unread),
@@ -853,14 +853,14 @@ fn a_project_is_archived_only_if_everything_else_was_compared() {
 fn a_creation_does_not_wait_for_a_failed_user_lookup() {
     let sections = json!({"members": [{"user": "bob", "access_level": "guest"}], "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
     let mut declared = shop(&sections, Unlisted::Report);
-    declared.create = Creation::Allowed(Declared::default());
+    declared.create = CreationPolicy::Allowed(Declared::default());
     let target = Target {
         id: None,
-        namespace: Some(Namespace { id: Id::Known(3), owner: NamespaceOwner::Group }),
+        namespace: Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group }),
         ..target(&declared)
     };
     let mut live = Live::of(Presence::Missing(target), Duration::ZERO);
-    live.sections.insert("members", Collection::Unreadable("answered 403".into()));
+    live.sections.insert("members", LiveEntries::Unreadable("answered 403".into()));
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!(
         steps(&plan),
@@ -940,7 +940,7 @@ fn a_share_is_not_replaced_if_a_rule_with_its_group_was_not_read() {
     let declared = shop(&declared, Unlisted::Report);
     let plan = |more| {
         let mut live = here(&declared, &shared_and_ruled(more));
-        live.names.insert(Named::Group, "acme/leads", Some(4));
+        live.names.insert(NamedObject::Group, "acme/leads", Some(4));
         container(&declared, &live, &settings(&[]))
     };
     let whole = plan(json!({"code_owner_approval_required": true}));
@@ -1035,7 +1035,7 @@ fn an_undeclared_project_is_noted_with_its_state() {
     let mut declared = container_of(Scope::Group, "acme", &json!({}), Unlisted::Report);
     let project = |path: &str, archived: bool, deleting: bool| {
         let deleting = deleting.then_some(None);
-        Project { path: path.into(), facts: Facts { archived, deleting, ..Facts::default() } }
+        ListedProject { path: path.into(), facts: Facts { archived, deleting, ..Facts::default() } }
     };
     let mut live = here(&declared, &json!({}));
     live.projects = Some(Ok(vec![
@@ -1087,7 +1087,7 @@ fn a_rule_that_names_a_group_with_a_low_share_is_a_problem() {
         let sections = json!({"shares": [share], "protected_branches": [rule]});
         let declared = shop(&sections, Unlisted::Report);
         let mut live = here(&declared, &json!({"shares": [], "protected_branches": []}));
-        live.names.insert(Named::Group, "acme/leads", Some(4));
+        live.names.insert(NamedObject::Group, "acme/leads", Some(4));
         let plan = container(&declared, &live, &settings(&[]));
         let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
         assert_eq!(codes, if is_low { vec!["low-share"] } else { vec![] });
@@ -1109,8 +1109,8 @@ fn only_fields_that_name_users_make_a_removed_member_a_problem() {
         let declared = shop(&sections, Unlisted::Delete);
         let members = json!([{"id": 3, "username": "maintainer", "access_level": 30}]);
         let mut live = here(&declared, &json!({"members": members, "protected_branches": []}));
-        live.names.insert(Named::User, "maintainer", Some(3));
-        live.names.insert(Named::Group, "maintainer", Some(4));
+        live.names.insert(NamedObject::User, "maintainer", Some(3));
+        live.names.insert(NamedObject::Group, "maintainer", Some(4));
         live.inherited = Some(std::sync::Arc::new([(1, 50)].into()));
         let plan = container(&declared, &live, &settings(&[]));
         let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();

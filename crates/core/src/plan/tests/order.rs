@@ -207,7 +207,7 @@ fn narrower_visibility_precedes_a_move() {
     let moves = step("acme/shop", Action::Update, vec![Effect::provides(Capability::InPlace)]);
     let seen = |before: Option<&str>, after: &str| {
         let before = before.map(str::to_owned);
-        let effect = Effect::Visibility { before, after: after.into() };
+        let effect = Effect::visibility(before, after);
         step("acme/shop#settings", Action::Update, vec![effect])
     };
     for (before, after) in [("public", "private"), ("public", "internal"), ("internal", "private")]

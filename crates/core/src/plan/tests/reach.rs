@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use super::*;
 use crate::{
-    desired::{Exception, Member, Roster, testing},
+    desired::{Exception, MatchedContainer, Roster, testing},
     diff::Edge,
 };
 
@@ -123,7 +123,7 @@ fn a_limit_includes_the_containers_that_a_step_depends_on() {
     let steps = vec![step("a", Some("c")), step("b", None), step("c", Some("d")), step("d", None)];
     let refusal = |path: &str| {
         let address = Address::container(path.into()).section("settings");
-        Refusal::new(Guard::Visibility, &address, "wider".to_owned(), 1, &origin(1))
+        GuardRefusal::new(Guard::Visibility, &address, "wider".to_owned(), 1, &origin(1))
     };
     let refusals = vec![refusal("b"), refusal("d")];
     let note = |path: &str, reason: Reason| Note {
@@ -181,7 +181,8 @@ fn a_vanished_included_project_is_a_note() {
 
 #[test]
 fn excluded_projects_of_a_roster_are_counted() {
-    let member = |exception| Member { scope: Scope::Project, path: String::new(), exception };
+    let member =
+        |exception| MatchedContainer { scope: Scope::Project, path: String::new(), exception };
     let members = [None, Some(Exception::Archived), Some(Exception::Archived)].map(member);
     let incomplete = vec![("acme/**".into(), Cause::new("answered 403"))];
     let roster = Roster { members: members.to_vec(), incomplete, ..Roster::default() };

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     catalogue::{Registry, words},
-    field::{Accepted, Field, Named, Range, Readback, Required, ValueType, Weakens},
-    kind::{self, Create, Edit, Kind, Removal, Shape},
-    level::Level,
+    field::{Accepted, Field, NamedObject, Range, Readback, Required, ValueType, Weakens},
+    kind::{self, Create, EditMethod, Kind, Removal, Shape},
+    level::AccessLevel,
     operation::{
         OPERATIONS, Operation,
         collection::{self, EntryPath},
@@ -27,7 +27,7 @@ pub(super) fn check(
     registry: &Registry,
     reserved: &[String],
 ) -> Vec<DescriptionFault> {
-    let mut check = Check { description, written, faults: Vec::new() };
+    let mut check = DescriptionCheck { description, written, faults: Vec::new() };
     check.check_section(registry, reserved);
     check.check_creation();
     check.check_shape();
@@ -39,13 +39,13 @@ pub(super) fn check(
     check.faults
 }
 
-struct Check<'d> {
+struct DescriptionCheck<'d> {
     description: &'d Kind,
     written: &'d Json,
     faults: Vec<DescriptionFault>,
 }
 
-impl Check<'_> {
+impl DescriptionCheck<'_> {
     fn report(&mut self, at: impl Into<String>, name: &str) {
         self.faults.push(fault(at, name, ""));
     }
@@ -79,7 +79,7 @@ impl Check<'_> {
         let is_named = paths
             .iter()
             .all(|path| path.argument.is_some_and(|argument| [argument] == identity[..]));
-        let is_removed = *edit == Edit::Replace
+        let is_removed = *edit == EditMethod::Replace
             || before_removal.is_some()
             || paths.iter().any(|path| !path.addresses.is_empty());
         match create {
@@ -89,7 +89,7 @@ impl Check<'_> {
             {
                 self.report("create", "no_request");
             }
-            Create::Put | Create::WithContainer if !is_named || *edit != Edit::Put => {
+            Create::Put | Create::WithContainer if !is_named || *edit != EditMethod::Put => {
                 self.report("create", "no_entry_path");
             }
             _ => {}
@@ -109,7 +109,7 @@ impl Check<'_> {
             || kind.before_removal.is_some()
             || kind.removal != Removal::Nothing
             || kind.create != Create::Post
-            || kind.edit == Edit::Replace
+            || kind.edit == EditMethod::Replace
             || self.has_type(ValueType::Grants)
             || self.has_type(ValueType::Approvals);
         match kind.shape {
@@ -254,7 +254,8 @@ impl Check<'_> {
         }
         let of_levels =
             [ValueType::Grants, ValueType::Approvals, ValueType::Level].contains(&field.value_type);
-        if of_levels && !words.iter().all(|word: &&str| Level::parse(&Json::from(*word)).is_some())
+        if of_levels
+            && !words.iter().all(|word: &&str| AccessLevel::parse(&Json::from(*word)).is_some())
         {
             self.report(format!("{at}/words"), "word_of_no_level");
         }
@@ -298,7 +299,7 @@ impl Check<'_> {
     /// Requests and responses must contain enough to create an entry, change it and restore it.
     fn check_requests(&mut self, at: &str, field: &Field) {
         let Kind { identity, name_field, edit, create, .. } = self.description;
-        let is_replaced = *edit == Edit::Replace;
+        let is_replaced = *edit == EditMethod::Replace;
         // If entries are found by their name, their identity can change.
         let stays = name_field.is_none() && identity.contains(&field.name);
         if field.accepted == Accepted::OnCreate && !is_replaced && !stays {
@@ -395,7 +396,7 @@ impl Check<'_> {
         operations: &[&'o Operation],
     ) -> Option<(&'static str, &'o str)> {
         let names_any = |name: &str| path.names().any(|part| DATA.paths[name].contains(&part));
-        if names_any("shown_once") && !self.description.names(Named::Runner) {
+        if names_any("shown_once") && !self.description.names(NamedObject::Runner) {
             return Some(("shown_once", ""));
         }
         let is_document = self.description.shape == Shape::Mapping;

@@ -4,13 +4,14 @@
 
 use super::make::{self, ParentCollection};
 use crate::{
-    field::{Accepted, Field, Route, Scope},
+    field::{Accepted, Field, Scope, WriteRequest},
     kind::{
-        Home, Kind, Shape,
-        description::{CollectionTrait, Create, Edit, Operations, RemovalAction},
+        Kind, ScopedKind, Shape,
+        description::{CollectionTrait, Create, EditMethod, Operations, RemovalAction},
     },
     operation::{
-        Again, Answer, AnyOp, List, Method, Op, Operation, Parameter, Place, Read, Type, Write,
+        AnyOp, List, Method, Op, Operation, Parameter, ParameterLocation, Read, ResponseBody,
+        RetrySafety, Type, Write,
         collection::{self, EntryPath, leaked_parameters, read, write},
     },
     text,
@@ -20,11 +21,11 @@ use crate::{
 /// Sets the operations of `home`, at `path`, and returns those that only it has.
 pub(super) fn derive_operations(
     kind: &Kind,
-    home: &mut Home,
+    home: &mut ScopedKind,
     path: &EntryPath,
     parents: Option<ParentCollection>,
 ) -> Vec<AnyOp> {
-    let made = Collection { kind, home, path, parents }.operations();
+    let made = ConventionalObject { kind, home, path, parents }.operations();
     let is_shared = parents.is_some_and(|parents| parents.one.is_some());
     let reads = [made.list, made.get].into_iter().flatten().filter(|_| !is_shared);
     let create = made.create.filter(|op| Some(*op) != made.edit);
@@ -36,25 +37,25 @@ pub(super) fn derive_operations(
 }
 
 /// A collection, or a single object.
-struct Collection<'k> {
+struct ConventionalObject<'k> {
     kind: &'k Kind,
-    home: &'k Home,
+    home: &'k ScopedKind,
     path: &'k EntryPath,
     parents: Option<ParentCollection>,
 }
 
-impl Collection<'_> {
+impl ConventionalObject<'_> {
     fn operations(&self) -> Operations {
         let kind = self.kind;
         let edit = match kind.edit {
-            Edit::Put | Edit::OrReplace => Some(self.edit(Method::Put)),
-            Edit::Patch => Some(self.edit(Method::Patch)),
-            Edit::Replace => None,
+            EditMethod::Put | EditMethod::OrReplace => Some(self.edit(Method::Put)),
+            EditMethod::Patch => Some(self.edit(Method::Patch)),
+            EditMethod::Replace => None,
         };
         let shared = self.parents.and_then(|parents| parents.one);
         let is_document = kind.shape == Shape::Mapping;
         let has_get = is_document || (shared.is_none() && !self.has(CollectionTrait::HasNoGet));
-        let get = has_get.then(|| read(self.row("get", Method::Get, Answer::One, [])));
+        let get = has_get.then(|| read(self.row("get", Method::Get, ResponseBody::One, [])));
         if is_document {
             return Operations { get, create: edit, edit, ..Operations::default() };
         }
@@ -78,7 +79,7 @@ impl Collection<'_> {
 
     fn list(&self) -> Op<Read> {
         let query = self.path.listing.iter().map(|(name, value)| list_query(name, value));
-        let row = self.row("list", Method::Get, Answer::List, query);
+        let row = self.row("list", Method::Get, ResponseBody::List, query);
         let parameters = [row.parameters, &[List::Named("paging")]].concat().leak();
         let unpaged = self.has(CollectionTrait::ListsWithoutPages);
         read(Operation { parameters, unpaged, empty_as: self.home.empty_as, ..row })
@@ -86,38 +87,45 @@ impl Collection<'_> {
 
     fn create(&self) -> Op<Write> {
         let refuses = self.has(CollectionTrait::RefusesDuplicates);
-        let again = if refuses { Again::Refused } else { Again::Second };
-        let row = self.row("create", Method::Post, Answer::One, []);
-        self.with_fields(Operation { again, ..row }, Route::Create)
+        let again = if refuses { RetrySafety::Refused } else { RetrySafety::Second };
+        let row = self.row("create", Method::Post, ResponseBody::One, []);
+        self.with_fields(Operation { again, ..row }, WriteRequest::Create)
     }
 
     fn edit(&self, method: Method) -> Op<Write> {
         let beside = self.kind.fields.iter().filter(|field| field.accepted == Accepted::ByCall);
-        let parameter =
-            |field: &Field| Parameter::new(Place::Body, field.name, Type::Text, field.about);
-        let row = self.row("edit", method, Answer::One, beside.map(parameter));
-        self.with_fields(row, Route::Edit)
+        let parameter = |field: &Field| {
+            Parameter::new(ParameterLocation::Body, field.name, Type::Text, field.about)
+        };
+        let row = self.row("edit", method, ResponseBody::One, beside.map(parameter));
+        self.with_fields(row, WriteRequest::Edit)
     }
 
     fn act_before_removal(&self) -> Option<Op<Write>> {
         let RemovalAction { name: act, parameter, .. } = self.kind.before_removal?;
         let about = "Without it, the service refuses some entries.";
-        let query_parameter = |(name, _)| Parameter::new(Place::Query, name, Type::Text, about);
-        let row = self.row(act, Method::Post, Answer::Unsaid, parameter.map(query_parameter));
+        let query_parameter =
+            |(name, _)| Parameter::new(ParameterLocation::Query, name, Type::Text, about);
+        let row = self.row(act, Method::Post, ResponseBody::Unsaid, parameter.map(query_parameter));
         let path = String::leak(format!("{}/{act}", row.path));
-        Some(write(Operation { path, again: Again::Same, ..row }))
+        Some(write(Operation { path, again: RetrySafety::Same, ..row }))
     }
 
     fn delete(&self) -> Op<Write> {
         let by_query = self.path.addresses.iter().map(|(name, field)| {
             let field = self.kind.fields.iter().find(|candidate| candidate.name == *field);
-            Parameter::new(Place::Query, name, Type::Text, field.map_or("", |field| field.about))
+            Parameter::new(
+                ParameterLocation::Query,
+                name,
+                Type::Text,
+                field.map_or("", |field| field.about),
+            )
         });
-        write(self.row("delete", Method::Delete, Answer::Nothing, by_query))
+        write(self.row("delete", Method::Delete, ResponseBody::Nothing, by_query))
     }
 
     /// The operation with the fields of the section in its body.
-    fn with_fields(&self, row: Operation, route: Route) -> Op<Write> {
+    fn with_fields(&self, row: Operation, route: WriteRequest) -> Op<Write> {
         let fields = Some(((self.path.scope, self.kind.section), route));
         write(Operation { fields, shows: self.has(CollectionTrait::ReturnsEntry), ..row })
     }
@@ -128,20 +136,20 @@ impl Collection<'_> {
         &self,
         verb: &str,
         method: Method,
-        answer: Answer,
+        answer: ResponseBody,
         more: impl IntoIterator<Item = Parameter>,
     ) -> Operation {
         let Self { kind, path, .. } = self;
         let above = self.parents.map(|parents| {
             let about = String::leak(format!("The id of the {}.", parents.section.noun));
-            Parameter::new(Place::Path, parents.parent.argument, Type::Integer, about)
+            Parameter::new(ParameterLocation::Path, parents.parent.argument, Type::Integer, about)
         });
         let is_of_entry = !["list", "create"].contains(&verb);
         let argument = path.argument.filter(|_| is_of_entry);
         let entry = argument.map(|argument| {
             let field = make::response_field(kind, argument);
             let about = String::leak(format!("The {}, by its `{field}`.", kind.noun));
-            Parameter::new(Place::Path, argument, Type::IdOrName, about)
+            Parameter::new(ParameterLocation::Path, argument, Type::IdOrName, about)
         });
         let named = above
             .into_iter()
@@ -184,5 +192,5 @@ fn list_query(name: &'static str, value: &str) -> Parameter {
         _ => Type::Text,
     };
     let about = String::leak(format!("Which entries the list has: undrift sends `{value}`."));
-    Parameter::new(Place::Query, name, value_type, about)
+    Parameter::new(ParameterLocation::Query, name, value_type, about)
 }

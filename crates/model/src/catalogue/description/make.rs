@@ -6,10 +6,10 @@
 use super::{DescribedKind, convention};
 use crate::{
     catalogue::{self, Registry},
-    field::{Field, Named, Required, Scope, ValueType},
+    field::{Field, NamedObject, Required, Scope, ValueType},
     kind::{
-        AddressKey, AddressKeyIn, Create, Home, Kind, Operations, Parent, Place, Removal, Section,
-        Shape,
+        AddressKey, AddressKeyIn, Create, Kind, Operations, Parent, ReadSource, Removal,
+        ScopedKind, Section, Shape,
     },
     operation::{
         Op, Read,
@@ -85,14 +85,14 @@ pub(super) struct ParentCollection {
 /// If the path does not start with that of a section, or if nothing names the parent.
 pub(super) fn parents_of(
     kind: &Kind,
-    home: &Home,
+    home: &ScopedKind,
     path: &EntryPath,
     registry: &Registry,
 ) -> Result<Option<ParentCollection>, NoPath> {
     let Some((above, argument)) = path.parent() else { return Ok(None) };
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
     let section = sections
-        .find(|of| matches!(of.home.place, Place::List(list) if list.row().path == above))
+        .find(|of| matches!(of.home.place, ReadSource::List(list) if list.row().path == above))
         .ok_or("must start with that of a section, for the parent entry")?;
     let is_id = |handle: &AddressKey| {
         handle.field == "id" && matches!(handle.place, AddressKeyIn::Path(name) if name == argument)
@@ -114,18 +114,18 @@ pub(super) fn parents_of(
 /// Resolves what follows from the keys of `home` and from its operations.
 fn resolve(
     kind: &Kind,
-    home: &mut Home,
+    home: &mut ScopedKind,
     path: Option<&EntryPath>,
     parents: Option<ParentCollection>,
 ) {
     home.place = match (kind.shape, home.operations.list, home.operations.get) {
-        (Shape::Container, ..) => Place::Container,
-        (Shape::List, Some(list), _) => Place::List(list),
-        (Shape::Mapping, _, Some(get)) => Place::Optional(get),
+        (Shape::Container, ..) => ReadSource::Container,
+        (Shape::List, Some(list), _) => ReadSource::List(list),
+        (Shape::Mapping, _, Some(get)) => ReadSource::Optional(get),
         _ => match (home.within, home.sign) {
-            (Some(field), Some(sign)) => Place::Part { field, sign },
-            (Some(field), None) => Place::In(field),
-            (None, _) => Place::Object,
+            (Some(field), Some(sign)) => ReadSource::Part { field, sign },
+            (Some(field), None) => ReadSource::In(field),
+            (None, _) => ReadSource::Object,
         },
     };
     home.parent = parents.map(|parents| parents.parent);
@@ -159,7 +159,7 @@ fn resolve(
     // have no description.
     let named = here
         .filter(|field| {
-            (field.names != Some(Named::Runner)
+            (field.names != Some(NamedObject::Runner)
                 && kind.required_identity().any(|name| name == field.name)
                 && home.parent.is_none_or(|parent| parent.field != field.name))
                 || (requires_members(field) && is_available_with(field, home))
@@ -210,7 +210,7 @@ pub(super) fn response_field(kind: &Kind, name: &'static str) -> &'static str {
 }
 
 /// True if every release and licence that has `home` also has `field`.
-fn is_available_with(field: &Field, home: &Home) -> bool {
+fn is_available_with(field: &Field, home: &ScopedKind) -> bool {
     let since = field.available.since.or(home.available.since);
     field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())
 }

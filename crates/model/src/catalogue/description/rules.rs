@@ -2,8 +2,8 @@
 
 use crate::{
     catalogue::{members, protected_branches::effects},
-    field::{Named, ValueType},
-    kind::{Capability, Effect, Fault, Kind, Risk, Rules, texts},
+    field::{NamedObject, ValueType},
+    kind::{Capability, Effect, EntryFault, Kind, KindRules, Risk, texts},
     text,
     value::{self, Fields, Json, Object},
 };
@@ -16,13 +16,15 @@ impl Kind {
     }
 }
 
-impl Rules for Kind {
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+impl KindRules for Kind {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
         let has_one = self.either.iter().any(|name| declared.contains_key(name));
         if let Some(first) = self.either.first().filter(|_| !has_one) {
             let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));
             report(
-                Fault::of(texts::NONE_OF_SEVERAL, first).fill("one", &one).fill("names", &names),
+                EntryFault::of(texts::NONE_OF_SEVERAL, first)
+                    .fill("one", &one)
+                    .fill("names", &names),
             );
         }
         for (list, _) in self.lists_of(ValueType::Approvals) {
@@ -32,7 +34,7 @@ impl Rules for Kind {
                 .all(|row| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1)
             {
                 let names = text::alternatives(&WHO);
-                report(Fault::of(texts::ROWS_NAME_ONE, list).fill("names", &names));
+                report(EntryFault::of(texts::ROWS_NAME_ONE, list).fill("names", &names));
             }
         }
     }
@@ -44,7 +46,7 @@ impl Rules for Kind {
         };
         // A new project has to say whose job tokens it accepts, but not whose code runs its jobs.
         let given = self.grants.iter().filter(|name| is_given(name)).map(|_| {
-            let risk = if self.names(Named::Runner) { Risk::Opens } else { Risk::Weakens };
+            let risk = if self.names(NamedObject::Runner) { Risk::Opens } else { Risk::Weakens };
             Effect::Risk(risk, format!("add a {}", self.noun))
         });
         let (lets, approves) =

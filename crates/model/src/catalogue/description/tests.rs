@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    field::{Accepted, Compare, Named, Scope, Secrecy, Tier},
-    kind::{Effect, Place, Risk, Section, forms, risk, testing},
-    operation::{Again, Method, collection::EntryPath},
+    field::{Accepted, Compare, NamedObject, Scope, Secrecy, Tier},
+    kind::{Effect, ReadSource, Risk, Section, forms, risk, testing},
+    operation::{Method, RetrySafety, collection::EntryPath},
     release::Release,
     value::{Json, Object},
 };
@@ -145,7 +145,7 @@ fn the_effect_of_a_request_follows_from_its_operation() {
     }
     let home = in_scope(&toys, Scope::Project).home;
     let (create, edit) = (home.operations.create.unwrap(), home.operations.edit.unwrap());
-    assert_eq!((create.row().again, create.row().shows), (Again::Refused, true));
+    assert_eq!((create.row().again, create.row().shows), (RetrySafety::Refused, true));
     assert_eq!(edit.row().path, "/projects/:id/play/toys/:toy_code");
     assert_eq!((create.row().tier, create.row().since), (Tier::Premium, Some(Release::new(16, 2))));
     assert_eq!(home.rows.keys, ["code"]);
@@ -194,13 +194,13 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
         ]
     );
     let made_of = &in_scope(&badges, Scope::Group).home.operations;
-    assert_eq!(made_of.create.unwrap().row().again, Again::Second);
+    assert_eq!(made_of.create.unwrap().row().again, RetrySafety::Second);
     assert!(made_of.create.unwrap().row().shows && !made_of.delete.unwrap().row().shows);
     assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
     let only_added = BADGES.replace("traits: [", "edit: replace\ntraits: [refuses_duplicates, ");
     let made = made(&only_added.replace("/groups/", "/projects/"));
     let create = in_scope(&made, Scope::Project).home.operations.create.unwrap().row();
-    assert_eq!((made.operations.len(), create.again), (4, Again::Refused));
+    assert_eq!((made.operations.len(), create.again), (4, RetrySafety::Refused));
     assert_eq!(create.id, "odd-badge-create");
 }
 
@@ -325,10 +325,11 @@ fn grants_change_row_by_row_and_are_guarded() {
         json!({"name": "prod", "deploy_access_levels": [row(1, 40, None), row(2, 40, Some(5))]});
     let levels = json!({"name": "prod", "deploy_access_levels": [{"user": "alice"}, {"access_level": "developer"}]});
     let mut names = crate::kind::Names::default();
-    names.insert(crate::field::Named::User, "alice", Some(5));
+    names.insert(crate::field::NamedObject::User, "alice", Some(5));
     let declared = testing::fields(levels);
     let live = testing::live(of, raw);
-    let change = crate::kind::calls::Act::Change(&declared, &live, &["deploy_access_levels"]);
+    let change =
+        crate::kind::calls::CallPurpose::Change(&declared, &live, &["deploy_access_levels"]);
     let sent = testing::act(of, &names, change);
     let body = json!({"deploy_access_levels": [{"id": 1, "_destroy": true}, {"access_level": 30}]});
     assert_eq!(sent.len(), 1);
@@ -343,7 +344,7 @@ fn grants_change_row_by_row_and_are_guarded() {
     };
     assert_eq!(
         rest,
-        [(Named::User, 5), (Named::Group, 6)]
+        [(NamedObject::User, 5), (NamedObject::Group, 6)]
             .map(|(of, id)| Effect::needs_access(of, crate::kind::Id::Known(id)))
     );
     let found = crate::kind::weaker(&[(**before).clone()], &[(**after).clone()]);
@@ -845,7 +846,7 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
         let parent = of.home.parent.unwrap();
         assert_eq!((parent.section, parent.field), ("widgets", "widget"));
         assert_eq!(of.home.within, text.contains("in: parts").then_some("parts"));
-        let Place::List(read) = of.home.place else { panic!("it is read") };
+        let ReadSource::List(read) = of.home.place else { panic!("it is read") };
         assert_eq!((read.row().path, parts.operations.len()), (list, all));
         let handles: Vec<_> = of.home.handle.iter().map(|handle| handle.field).collect();
         assert_eq!(handles, ["id", "widget_id"]);

@@ -14,8 +14,8 @@ use std::collections::HashSet;
 
 use super::{Names, Section, Spec, is_list};
 use crate::{
-    field::{Field, Named, ValueType},
-    level::Level,
+    field::{Field, NamedObject, ValueType},
+    level::AccessLevel,
     operation::created_at,
     value::{self, Fields, Json, Object, Value},
 };
@@ -33,7 +33,7 @@ fn things_named<'v>(
     spec: &'v Spec,
     value: &'v Json,
     key: fn(&'static Field) -> &'static str,
-) -> impl Iterator<Item = (Named, &'v Json)> {
+) -> impl Iterator<Item = (NamedObject, &'v Json)> {
     let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
     let of_row = move |row: &'v Json| {
         let parts = spec.parts.iter().filter(move |_| spec.has_rows());
@@ -46,7 +46,7 @@ fn things_named<'v>(
 
 /// The things that `declared` names, in its fields and in the rows of its lists: the field, the
 /// sort of thing, and the name.
-pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Named, String)> {
+pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, NamedObject, String)> {
     let mut names = Vec::new();
     for (name, value) in declared {
         let Some((spec, value)) = section.spec(name).zip(value.plain()) else { continue };
@@ -59,7 +59,7 @@ pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Nam
 
 /// The ids of users and groups in `comparable`, in its lists and in the rows of its lists.
 /// [`shown`] needs their names.
-pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
+pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(NamedObject, u64)> {
     let mut ids = Vec::new();
     for (name, value) in comparable {
         let Some(spec) = section.spec(name) else { continue };
@@ -92,12 +92,12 @@ pub fn referenced_entries(
 pub fn normalise(spec: &Spec, declared: &mut Value) {
     let Value::Plain(value) = declared else { return };
     if spec.field.is_level() {
-        *value = Level::word_of(value);
+        *value = AccessLevel::word_of(value);
     }
     for row in value.as_array_mut().into_iter().flatten().filter(|_| spec.has_rows()) {
         for field in spec.level_keys() {
             if let Some(level) = row.get_mut(field.name) {
-                *level = Level::word_of(level);
+                *level = AccessLevel::word_of(level);
             }
         }
         for field in spec.parts {
@@ -159,11 +159,11 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
 pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     let live = raw.get(spec.field.live_name()?);
     // A member without a custom role lacks the key.
-    let is_member = spec.field.names == Some(Named::Role) && raw.contains_key("username");
+    let is_member = spec.field.names == Some(NamedObject::Role) && raw.contains_key("username");
     let none = is_member.then_some(&Json::Null);
     let live = live.or(none)?;
     Some(match live {
-        _ if spec.field.is_level() => Level::word_of(live),
+        _ if spec.field.is_level() => AccessLevel::word_of(live),
         _ if spec.field.is_nested() && live["locked"] == true => return None,
         _ if spec.field.is_nested() => live.get("value")?.clone(),
         Json::Array(rows) if spec.has_rows() => rows.iter().map(|row| spec.live_row(row)).collect(),
@@ -173,8 +173,10 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
         Json::Array(named) if spec.field.names.is_some() => {
             named.iter().filter_map(|thing| thing.get("id").cloned()).collect()
         }
-        Json::String(url) if spec.field.names == Some(Named::Group) => group_path(url).into(),
-        Json::Object(role) if spec.field.names == Some(Named::Role) => role.get("name")?.clone(),
+        Json::String(url) if spec.field.names == Some(NamedObject::Group) => group_path(url).into(),
+        Json::Object(role) if spec.field.names == Some(NamedObject::Role) => {
+            role.get("name")?.clone()
+        }
         _ => live.clone(),
     })
 }
@@ -209,7 +211,7 @@ fn is_by_id(spec: &Spec) -> bool {
 }
 
 /// The id of the named thing, if known.
-fn comparable_name(named: Named, name: &Json, names: &Names) -> Json {
+fn comparable_name(named: NamedObject, name: &Json, names: &Names) -> Json {
     let id = name.as_str().and_then(|name| names.id(named, name));
     id.map_or_else(|| name.clone(), |id| id.sent())
 }
@@ -236,7 +238,7 @@ pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
 }
 
 /// The name of the thing with this id, if known.
-fn shown_name(named: Named, id: &Json, names: &Names) -> Option<Json> {
+fn shown_name(named: NamedObject, id: &Json, names: &Names) -> Option<Json> {
     created_at(id).or_else(|| names.name(named, id.as_u64()?)).map(Json::from)
 }
 
@@ -280,9 +282,9 @@ mod tests {
 
     pub(super) fn names() -> Names {
         let mut names = Names::default();
-        names.insert(Named::User, "Alice", Some(3));
-        names.insert(Named::User, "nobody", None);
-        names.insert(Named::Group, "acme/Kids", Some(5));
+        names.insert(NamedObject::User, "Alice", Some(3));
+        names.insert(NamedObject::User, "nobody", None);
+        names.insert(NamedObject::Group, "acme/Kids", Some(5));
         names
     }
 
@@ -326,10 +328,10 @@ mod tests {
         );
         let there = live(section("protected_branches"), branch());
         let ids = referenced_ids(section("protected_branches"), there.fields.raw());
-        assert_eq!(ids, [(Named::User, 3), (Named::Group, 5)]);
+        assert_eq!(ids, [(NamedObject::User, 3), (NamedObject::Group, 5)]);
         let rule = object(json!({"users": [3, 4], "approvals_required": 5}));
         let ids = referenced_ids(section("approval_rules"), &rule);
-        assert_eq!(ids, [(Named::User, 3), (Named::User, 4)]);
+        assert_eq!(ids, [(NamedObject::User, 3), (NamedObject::User, 4)]);
     }
 
     #[test]

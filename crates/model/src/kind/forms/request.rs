@@ -3,9 +3,9 @@
 use super::plain_text;
 use crate::{
     cause::Cause,
-    field::{Compare, Field, Route, Secrecy},
+    field::{Compare, Field, Secrecy, WriteRequest},
     kind::{Id, LiveEntry, Names, NoCalls, Section, Spec, limits::is_on},
-    level::Level,
+    level::AccessLevel,
     planted::Bug,
     secret::judge::{self, Credential},
     text,
@@ -26,7 +26,7 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// If a field names something that the service does not have.
-    pub fn body(self, declared: &Fields, route: Route) -> Result<Fields, NoCalls> {
+    pub fn body(self, declared: &Fields, route: WriteRequest) -> Result<Fields, NoCalls> {
         let accepted =
             declared.iter().filter(|(name, _)| self.section.field(name).accepted.on(route));
         let accepted = self.drop_unset_conflicts(accepted.collect());
@@ -69,7 +69,7 @@ impl Encoder<'_> {
         let sent_fields = declared.iter().filter(|(name, _)| {
             let field = section.field(name);
             // A field that cannot be compared is not sent with other changes.
-            field.accepted.on(Route::Edit)
+            field.accepted.on(WriteRequest::Edit)
                 && (changed.contains(&name.as_str())
                     || needed.contains(&name.as_str())
                     || (field.with_every_edit && !is_hidden(field, live))
@@ -176,7 +176,7 @@ impl Encoder<'_> {
                     _ => plain.clone(),
                 }
             }
-            _ if field.is_level() => Level::number_of(plain),
+            _ if field.is_level() => AccessLevel::number_of(plain),
             _ => null_as_empty(plain),
         };
         Ok((sent_name, Value::Plain(sent)))
@@ -299,19 +299,19 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            Call, Fault, Job,
-            calls::Act,
+            CallContext, EntryFault, PlannedCall,
+            calls::CallPurpose,
             forms::tests::names,
             testing::{as_sent, fields, live, object, section, target, update, with_flags},
         },
         operation::PROJECT_UPDATE,
-        release::Known,
+        release::DetectedRelease,
     };
 
-    fn calls(section: Section, act: Act<'_>) -> Result<Vec<Call>, NoCalls> {
+    fn calls(section: Section, act: CallPurpose<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let (target, names) = (target(), names());
-        let (target, names, release) = (&target, &names, Known::NotAsked);
-        section.rules().calls(&Job { section, target, names, release, is_alone: true, act })
+        let (target, names, release) = (&target, &names, DetectedRelease::NotAsked);
+        section.rules().calls(&CallContext { section, target, names, release, is_alone: true, act })
     }
 
     #[test]
@@ -333,8 +333,8 @@ mod tests {
                 "unknown-user",
             ),
         ] {
-            match calls(section(of), Act::Create(&fields(declared.clone()))) {
-                Err(NoCalls::Impossible(Fault { code: found, field, .. })) => {
+            match calls(section(of), CallPurpose::Create(&fields(declared.clone()))) {
+                Err(NoCalls::Impossible(EntryFault { code: found, field, .. })) => {
                     assert_eq!((found, field), (code, at), "{declared}");
                 }
                 other => panic!("{declared}: {other:?}"),
@@ -368,7 +368,8 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_never_removed_needs_no_call() {
-        let gone = calls(section("settings"), Act::Remove(&live(section("settings"), json!({}))));
+        let gone =
+            calls(section("settings"), CallPurpose::Remove(&live(section("settings"), json!({}))));
         assert_eq!(gone, Err(NoCalls::NotNeeded));
     }
 
@@ -378,7 +379,7 @@ mod tests {
         raw.remove(lacks);
         let (live, declared) = (live(section(of), raw.into()), fields(declared.clone()));
         let changed: Vec<_> = declared.keys().map(String::as_str).collect();
-        match calls(section(of), Act::Change(&declared, &live, &changed)) {
+        match calls(section(of), CallPurpose::Change(&declared, &live, &changed)) {
             Ok(_) => None,
             Err(NoCalls::LiveUnknown(cause)) => Some(cause.to_string()),
             Err(other) => panic!("{other:?}"),

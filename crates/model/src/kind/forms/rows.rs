@@ -3,9 +3,9 @@
 //! [`Defaults::service`](crate::field::Defaults::service).
 
 use crate::{
-    field::{Compare, Field, Named, Secrecy, Tier},
+    field::{Compare, Field, NamedObject, Secrecy, Tier},
     kind::{Id, Names, NoCalls, Spec, is_readable},
-    level::Level,
+    level::AccessLevel,
     value::{Json, Object},
 };
 
@@ -53,7 +53,7 @@ impl Spec {
         let subject = fields.into_iter().find_map(|field| {
             let name = field.sent_name();
             let value = row.get(name).filter(|value| !value.is_null())?;
-            Some((name, if field.is_level() { Level::word_of(value) } else { value.clone() }))
+            Some((name, if field.is_level() { AccessLevel::word_of(value) } else { value.clone() }))
         });
         let id = row.get("id").map(|id| ("id", id.clone()));
         let comparable =
@@ -127,7 +127,7 @@ impl Spec {
                 (None, Json::String(text)) if let Some(section) = field.relations.names_entries => {
                     names.require_entry(section, text, self.name)?.sent()
                 }
-                _ if field.is_level() => Level::number_of(value),
+                _ if field.is_level() => AccessLevel::number_of(value),
                 _ => value.clone(),
             };
             fields.insert(sent_name.to_owned(), value);
@@ -145,7 +145,7 @@ impl Spec {
                 let mut row = row.clone();
                 for field in self.level_keys() {
                     if let Some(level) = row.get_mut(field.sent_name()) {
-                        *level = Level::number_of(level);
+                        *level = AccessLevel::number_of(level);
                     }
                 }
                 row
@@ -187,7 +187,7 @@ impl Spec {
     }
 
     /// Removes the rows that name one of `ids` from a comparable value.
-    pub fn remove_rows_naming(&self, comparable: &mut Json, named: Named, ids: &[u64]) {
+    pub fn remove_rows_naming(&self, comparable: &mut Json, named: NamedObject, ids: &[u64]) {
         let of_named = self.parts.iter().filter(|field| field.names == Some(named));
         let keys: Vec<_> = of_named.map(Field::sent_name).collect();
         if let Some(rows) = comparable.as_array_mut().filter(|_| self.has_rows()) {
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
     use crate::kind::{
-        calls::Act,
+        calls::CallPurpose,
         forms::tests::{branch, names},
         testing::{act, fields, live, section},
     };
@@ -263,7 +263,8 @@ mod tests {
             (json!([]), json!([gone(1), gone(2), gone(4)])),
         ] {
             let declared = fields(json!({"allowed_to_push": declared}));
-            let edit = act(of, &names(), Act::Change(&declared, &there, &["allowed_to_push"]));
+            let edit =
+                act(of, &names(), CallPurpose::Change(&declared, &there, &["allowed_to_push"]));
             assert_eq!(edit[0].body_fields().unwrap()["allowed_to_push"].plain(), Some(&rows));
         }
     }

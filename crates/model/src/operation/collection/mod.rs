@@ -4,7 +4,7 @@
 //! cannot make a plan write, and no path can reach the group or project itself: a fixed segment
 //! always follows its id.
 
-use super::{Again, List, Method, Op, Operation, Parameter, Read, Write};
+use super::{List, Method, Op, Operation, Parameter, Read, RetrySafety, Write};
 use crate::field::Scope;
 
 /// The path of a collection and of its entries, or of a single object.
@@ -156,7 +156,11 @@ pub fn leaked_parameters(parameters: impl IntoIterator<Item = Parameter>) -> Lis
 
 /// The operation that reads as `row` says. It is a GET, whatever the row says.
 pub fn read(row: Operation) -> Op<Read> {
-    Op::new(Box::leak(Box::new(Operation { method: Method::Get, again: Again::Reads, ..row })))
+    Op::new(Box::leak(Box::new(Operation {
+        method: Method::Get,
+        again: RetrySafety::Reads,
+        ..row
+    })))
 }
 
 /// The operation that writes as `row` says.

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::operation::{Answer, Method, Operation, collection};
 use crate::operation::{HOOK_LIST, NOTE_LIST, PROJECT_LIST, VARIABLE_LIST};
+use crate::operation::{Method, Operation, ResponseBody, collection};
 
 fn contradiction(text: &str) -> PageError {
     Contradiction(text.to_owned()).into()
@@ -588,7 +588,7 @@ fn a_row_without_a_text_as_path_is_refused() {
 /// checked.
 #[test]
 fn an_unpaged_list_is_complete_after_one_response() {
-    let (path, answer) = ("/projects/:id/odd", Answer::List);
+    let (path, answer) = ("/projects/:id/odd", ResponseBody::List);
     let row = Operation { path, answer, unpaged: true, ..Operation::usual(Method::Get) };
     let op = collection::read(row);
     for (text, sent, is_whole) in [

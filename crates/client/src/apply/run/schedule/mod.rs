@@ -16,11 +16,11 @@ use wait::Wait;
 use super::{ContainerRun, Reading, RunState, progress::Readiness};
 use crate::{
     api::{ApiError, Freshness, Result, message_of_success},
-    apply::{Event, Outcome, arrival::next_poll},
+    apply::{Event, StepOutcome, arrival::next_poll},
     catalogue::{self, settings},
     cause::Cause,
     diff::{Action, Step},
-    kind::{Call, limits},
+    kind::{PlannedCall, limits},
     live::{ReadTime, Times},
     observe::same_path,
     operation::{Request, Write},
@@ -53,7 +53,7 @@ struct Task {
 /// The next action of a step.
 enum Next {
     /// It ended.
-    Finished(Outcome, Option<ApiError>),
+    Finished(StepOutcome, Option<ApiError>),
     /// It continues after the next reading of its section that begins at this instant or later.
     Waits(Duration, Wait),
 }
@@ -200,10 +200,10 @@ impl<'a> ContainerRun<'a> {
     ) {
         for step in std::mem::take(&mut schedule.ready) {
             match self.readiness(&step, state) {
-                Readiness::Blocked(why) => self.end(state, &step, Outcome::Skipped(why.into())),
+                Readiness::Blocked(why) => self.end(state, &step, StepOutcome::Skipped(why.into())),
                 Readiness::Waits => schedule.ready.push(step),
                 Readiness::Ready if self.is_over() || state.error.is_some() => {
-                    self.end(state, &step, Outcome::NotStarted);
+                    self.end(state, &step, StepOutcome::NotStarted);
                 }
                 Readiness::Ready => {
                     let task = self.start(step, times, state);
@@ -253,7 +253,7 @@ impl<'a> ContainerRun<'a> {
         });
         if !goes_on.await {
             for step in std::mem::take(ready) {
-                self.end(state, &step, Outcome::NotStarted);
+                self.end(state, &step, StepOutcome::NotStarted);
             }
         }
     }
@@ -315,7 +315,7 @@ impl<'a> ContainerRun<'a> {
                 return poll_arrival(self.now(), Duration::ZERO);
             }
         }
-        Next::Finished(Outcome::Done, None)
+        Next::Finished(StepOutcome::Done, None)
     }
 
     /// Why a write that turned a switch on did not succeed: the answer lacks the limit that was
@@ -363,28 +363,28 @@ impl<'a> ContainerRun<'a> {
     fn restore_after_failure(
         &self,
         task: &mut Task,
-        outcome: Outcome,
+        outcome: StepOutcome,
         state: &RunState<'_>,
-    ) -> Option<Outcome> {
+    ) -> Option<StepOutcome> {
         if let Some(failure) = task.failure.take() {
             let undoes = task.call(0).is_some_and(|call| call.undoes);
             let why = outcome.cause().map_or_else(String::new, ToString::to_string);
             let cause = match outcome {
-                Outcome::Done | Outcome::Already if undoes => {
+                StepOutcome::Done | StepOutcome::Already if undoes => {
                     failure.and("it was turned off again")
                 }
                 _ if undoes => failure.and(format!("turning it off again failed ({why})")),
-                Outcome::Done => failure.context("what was there was put back"),
-                Outcome::Already => failure
+                StepOutcome::Done => failure.context("what was there was put back"),
+                StepOutcome::Already => failure
                     .context("someone else added it again, perhaps without its undeclared fields"),
                 _ => failure
                     .context(format!("what was there is gone, and putting it back failed ({why})")),
             };
-            return Some(Outcome::Failed(cause));
+            return Some(StepOutcome::Failed(cause));
         }
         let next = task.call(1).filter(|_| task.next_call > 0);
         match outcome {
-            Outcome::Failed(cause)
+            StepOutcome::Failed(cause)
                 if next.is_some_and(|call| call.restores)
                     && !Bug::LeaveRemoved.is_planted()
                     && !self.is_over()
@@ -407,7 +407,7 @@ impl<'a> ContainerRun<'a> {
 
 impl Task {
     /// Its call `ahead` of the next one.
-    fn call(&self, ahead: usize) -> Option<&Call> {
+    fn call(&self, ahead: usize) -> Option<&PlannedCall> {
         self.step.sends.get(self.next_call + ahead)
     }
 
@@ -417,7 +417,7 @@ impl Task {
 
     /// True if only calls that put something back remain.
     fn is_done(&self) -> bool {
-        self.step.sends.iter().skip(self.next_call).all(Call::is_spare)
+        self.step.sends.iter().skip(self.next_call).all(PlannedCall::is_spare)
     }
 
     /// True if its present call is the only one.
@@ -427,7 +427,7 @@ impl Task {
 }
 
 fn failed(cause: Cause) -> Next {
-    Next::Finished(Outcome::Failed(cause), None)
+    Next::Finished(StepOutcome::Failed(cause), None)
 }
 
 /// Reads again, some time after `passed`, for contents requested at `since`.

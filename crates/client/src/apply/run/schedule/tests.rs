@@ -16,12 +16,12 @@ use crate::{
     desired::{Container, Unlisted, testing::shop},
     kind::Arrival,
     live::{
-        Collection, Live, Presence,
+        Live, LiveEntries, Presence,
         testing::{self, here},
     },
     observe::is_fatal,
     operation::{
-        Again, HOOK_CREATE, HOOK_DELETE, Op, PROJECT_CREATE, PROJECT_FORK, PROJECT_UPDATE,
+        HOOK_CREATE, HOOK_DELETE, Op, PROJECT_CREATE, PROJECT_FORK, PROJECT_UPDATE, RetrySafety,
         SHARE_DELETE, VARIABLE_CREATE,
     },
 };
@@ -47,7 +47,7 @@ struct Case {
     before: Json,
     applied: Json,
     other: Json,
-    again: Again,
+    again: RetrySafety,
     goes_stale: bool,
 }
 
@@ -57,14 +57,16 @@ fn cases() -> Vec<Case> {
         |push: bool| json!({"id": 3, "url": "https://h", "push_events": push, "token": null});
     let description = |text: &str| json!({"settings": {"id": 1, "description": text}});
     let case =
-        |declared: Json, before: Json, applied: Json, other: Json, again: Again, stale| Case {
-            container: shop(&declared, Unlisted::Report),
-            resend: &[],
-            before,
-            applied,
-            other,
-            again,
-            goes_stale: stale,
+        |declared: Json, before: Json, applied: Json, other: Json, again: RetrySafety, stale| {
+            Case {
+                container: shop(&declared, Unlisted::Report),
+                resend: &[],
+                before,
+                applied,
+                other,
+                again,
+                goes_stale: stale,
+            }
         };
     let one = |name: &str, entry: Json| json!({name: [entry]});
     let declared_hook = json!({"url": "https://h", "push_events": true});
@@ -75,7 +77,7 @@ fn cases() -> Vec<Case> {
             description("old"),
             description("new"),
             description("third"),
-            Again::Same,
+            RetrySafety::Same,
             false,
         ),
         case(
@@ -83,7 +85,7 @@ fn cases() -> Vec<Case> {
             json!({"variables": []}),
             one("variables", variable("new")),
             one("variables", variable("third")),
-            Again::Refused,
+            RetrySafety::Refused,
             false,
         ),
         case(
@@ -91,7 +93,7 @@ fn cases() -> Vec<Case> {
             one("variables", variable("old")),
             one("variables", variable("new")),
             one("variables", variable("third")),
-            Again::Same,
+            RetrySafety::Same,
             true,
         ),
         case(
@@ -99,7 +101,7 @@ fn cases() -> Vec<Case> {
             json!({"hooks": []}),
             one("hooks", hook(true)),
             one("hooks", hook(false)),
-            Again::Second,
+            RetrySafety::Second,
             true,
         ),
     ]
@@ -134,7 +136,7 @@ impl Case {
         };
         let mut live = here(&self.container, raw);
         if found == Found::Unread {
-            let unread = || Collection::Unreadable(Cause::new("503"));
+            let unread = || LiveEntries::Unreadable(Cause::new("503"));
             live.sections.values_mut().for_each(|section| *section = unread());
         }
         Ok(reading(&self.container, &live, self.resend))
@@ -172,27 +174,27 @@ fn the_live_state_decides_after_a_lost_answer() {
                     let last = rereads == REREAD_AFTER.len();
                     let again = found == NotApplied
                         && match case.again {
-                            Again::Same => case.goes_stale && attempt <= MAX_RETRIES,
-                            Again::Refused => !resent,
+                            RetrySafety::Same => case.goes_stale && attempt <= MAX_RETRIES,
+                            RetrySafety::Refused => !resent,
                             _ => last && !resent,
                         };
                     match next {
-                        Some(Next::Finished(Outcome::Done, None)) => {
+                        Some(Next::Finished(StepOutcome::Done, None)) => {
                             assert_eq!(found, Applied, "{about}");
                         }
-                        Some(Next::Finished(Outcome::ChangedMeanwhile(why), None)) => {
+                        Some(Next::Finished(StepOutcome::ChangedMeanwhile(why), None)) => {
                             assert_eq!(found, Other, "{about}");
                             assert!(why.message.contains("neither the old nor the new"), "{why}");
                         }
-                        Some(Next::Finished(Outcome::Unknown(why), Some(_))) => {
+                        Some(Next::Finished(StepOutcome::Unknown(why), Some(_))) => {
                             assert_eq!(found, Ended, "{about}");
                             assert!(why.transient && why.message.contains("read back"), "{why}");
                         }
-                        Some(Next::Finished(Outcome::Unknown(why), None)) => {
+                        Some(Next::Finished(StepOutcome::Unknown(why), None)) => {
                             assert!(last && matches!(found, Unread | Failed), "{about}");
                             assert!(why.transient && why.message.contains("503"), "{why}");
                         }
-                        Some(Next::Finished(Outcome::Failed(why), None)) => {
+                        Some(Next::Finished(StepOutcome::Failed(why), None)) => {
                             assert!(last && found == NotApplied && !again, "{about}");
                             assert!(why.transient, "{why}");
                         }
@@ -215,7 +217,7 @@ fn the_live_state_decides_after_a_lost_answer() {
                             assert_eq!(task.attempt, attempt + 1, "{about}");
                             assert_eq!(
                                 task.is_resent,
-                                resent || case.again != Again::Same,
+                                resent || case.again != RetrySafety::Same,
                                 "{about}"
                             );
                             // What it repeats, or would create a second of, is as it was read last.
@@ -238,13 +240,13 @@ fn the_live_state_decides_after_a_lost_answer() {
 fn ended(next: &Next) -> (&'static str, String, bool) {
     let Next::Finished(outcome, error) = next else { return ("waits", String::new(), false) };
     let word = match outcome {
-        Outcome::Done => "done",
-        Outcome::Already => "already",
-        Outcome::Failed(_) => "failed",
-        Outcome::ChangedMeanwhile(_) => "changed",
-        Outcome::Skipped(_) => "skipped",
-        Outcome::NotStarted => "not started",
-        Outcome::Unknown(_) => "unknown",
+        StepOutcome::Done => "done",
+        StepOutcome::Already => "already",
+        StepOutcome::Failed(_) => "failed",
+        StepOutcome::ChangedMeanwhile(_) => "changed",
+        StepOutcome::Skipped(_) => "skipped",
+        StepOutcome::NotStarted => "not started",
+        StepOutcome::Unknown(_) => "unknown",
     };
     (
         word,
@@ -283,7 +285,7 @@ fn resent() -> Case {
         before: json!({"hooks": [hook]}),
         applied: json!({"hooks": [hook]}),
         other: json!({"hooks": []}),
-        again: Again::Same,
+        again: RetrySafety::Same,
         goes_stale: true,
     }
 }
@@ -327,7 +329,7 @@ fn the_live_state_decides_after_a_null_answer() {
 #[test]
 fn a_refused_create_may_exist_already() {
     use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
-    for case in cases().into_iter().filter(|case| case.again != Again::Same) {
+    for case in cases().into_iter().filter(|case| case.again != RetrySafety::Same) {
         for resent in [false, true] {
             for (found, word, ends) in [
                 (Applied, if resent { "done" } else { "already" }, false),
@@ -506,7 +508,7 @@ fn replaced() -> Case {
         before: tag(40),
         applied: tag(30),
         other: tag(0),
-        again: Again::Second,
+        again: RetrySafety::Second,
         goes_stale: true,
     }
 }
@@ -569,8 +571,8 @@ fn a_refused_call_of_a_replacement_follows_the_live_state() {
 /// How a step ends that did not succeed, and whether it puts back what it removed.
 #[test]
 fn a_failed_step_takes_back_its_changes_once() {
-    let refused = || Outcome::Failed(Cause::new("refused"));
-    let unknown = || Outcome::Unknown(Cause::new("lost"));
+    let refused = || StepOutcome::Failed(Cause::new("refused"));
+    let unknown = || StepOutcome::Unknown(Cause::new("lost"));
     let failed = || Some(Cause::new("refused"));
     let limited = json!({"hooks": [{"url": "https://h", "push_events": true, "push_events_branch_filter": "main"}]});
     let limited = Case {
@@ -583,13 +585,13 @@ fn a_failed_step_takes_back_its_changes_once() {
         (&tag, 1, None, refused(), "goes on", ""),
         (&tag, 0, None, refused(), "failed", "refused"),
         (&tag, 1, None, unknown(), "unknown", "lost"),
-        (&tag, 1, None, Outcome::Done, "done", ""),
-        (&tag, 2, failed(), Outcome::Done, "failed", "what was there was put back: refused"),
-        (&tag, 2, failed(), Outcome::Already, "failed", "someone else added it again"),
+        (&tag, 1, None, StepOutcome::Done, "done", ""),
+        (&tag, 2, failed(), StepOutcome::Done, "failed", "what was there was put back: refused"),
+        (&tag, 2, failed(), StepOutcome::Already, "failed", "someone else added it again"),
         (&tag, 2, failed(), unknown(), "failed", "putting it back failed (lost): refused"),
         (&hook, 0, None, refused(), "failed", "refused"),
-        (&hook, 1, failed(), Outcome::Done, "failed", "refused; it was turned off again"),
-        (&hook, 1, failed(), Outcome::Already, "failed", "refused; it was turned off again"),
+        (&hook, 1, failed(), StepOutcome::Done, "failed", "refused; it was turned off again"),
+        (&hook, 1, failed(), StepOutcome::Already, "failed", "refused; it was turned off again"),
         (&hook, 1, failed(), unknown(), "failed", "refused; turning it off again failed (lost)"),
     ] {
         for (is_over, has_error) in [(false, false), (true, false), (false, true)] {

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     api::{ApiError, Result, retry::MAX_RETRIES},
     apply::{
-        Outcome,
+        StepOutcome,
         arrival::{self, ArrivalVerdict},
         lost::{self, CallState, History, REREAD_AFTER, Verdict},
         run::{RunState, UNREAD, not_reread},
@@ -16,9 +16,9 @@ use crate::{
     },
     cause::Cause,
     diff::{Action, Step},
-    live::Collection,
+    live::LiveEntries,
     observe::is_fatal,
-    operation::{Again, Request, Write},
+    operation::{Request, RetrySafety, Write},
     text,
 };
 
@@ -80,7 +80,7 @@ impl ContainerRun<'_> {
         let fatal = is_fatal(&error).then(|| error.clone());
         if let Some(since) = error.in_doubt_since() {
             if is_over {
-                return Next::Finished(Outcome::Unknown(Cause::from(&error)), fatal);
+                return Next::Finished(StepOutcome::Unknown(Cause::from(&error)), fatal);
             }
             let retry_at = error.retry_at().unwrap_or_default();
             let due = round_up_to_second(since.saturating_add(REREAD_AFTER[0]).max(retry_at));
@@ -99,15 +99,17 @@ impl ContainerRun<'_> {
         if is_over {
             let cause = Cause::new(format!("the run ended after {sent}")).transient();
             let is_sent = task.next_call > 0 || task.is_resent;
-            let outcome = if is_sent { Outcome::Failed(cause) } else { Outcome::NotStarted };
+            let outcome =
+                if is_sent { StepOutcome::Failed(cause) } else { StepOutcome::NotStarted };
             return Next::Finished(outcome, fatal);
         }
         if request.operation.conditional && error.status() == Some(CHANGED_MEANWHILE) {
             let why = Cause::from(&error).context("it changed after it was read");
-            return Next::Finished(Outcome::ChangedMeanwhile(why), fatal);
+            return Next::Finished(StepOutcome::ChangedMeanwhile(why), fatal);
         }
-        let may_exist = matches!(request.operation.again, Again::Refused | Again::Second)
-            && matches!(error.status(), Some(400 | 409 | 422));
+        let may_exist =
+            matches!(request.operation.again, RetrySafety::Refused | RetrySafety::Second)
+                && matches!(error.status(), Some(400 | 409 | 422));
         if may_exist && fatal.is_none() {
             return Next::Waits(self.now(), Wait::Refused(error));
         }
@@ -115,7 +117,7 @@ impl ContainerRun<'_> {
         if task.next_call > 0 && task.failure.is_none() {
             cause = cause.and(format!("{sent} succeeded, and stays in effect"));
         }
-        Next::Finished(Outcome::Failed(cause), fatal)
+        Next::Finished(StepOutcome::Failed(cause), fatal)
     }
 
     /// Adds to `cause` what to do about a call that no later run repeats, because nothing shows
@@ -158,12 +160,12 @@ impl ContainerRun<'_> {
         let is_met = step_at(reading.visible_plan(), &task.step.address).is_none();
         match self.call_state(task, reading) {
             // The object to put back was removed, and somebody else added it as declared.
-            CallState::Applied if restores && is_met => finished(Outcome::Already),
+            CallState::Applied if restores && is_met => finished(StepOutcome::Already),
             // The first of two sendings arrived late, and the second was superfluous. Or the object
             // to put back was never removed.
             CallState::Applied if task.is_resent || restores => self.continue_with_next(task),
             // Somebody else, such as another run, made the same object first.
-            CallState::Applied if task.is_only_call() => finished(Outcome::Already),
+            CallState::Applied if task.is_only_call() => finished(StepOutcome::Already),
             // The object was not removed, although the service reported it: nothing to put back.
             CallState::Other if task.step.replaces => {
                 task.next_call = task.step.sends.len();
@@ -199,7 +201,7 @@ impl ContainerRun<'_> {
         };
         let cache = self.cache.borrow();
         match arrival::decide(reading.map(|_| &cache.live.presence).map_err(Cause::from), passed) {
-            ArrivalVerdict::Next if task.is_done() => finished(Outcome::Done),
+            ArrivalVerdict::Next if task.is_done() => finished(StepOutcome::Done),
             ArrivalVerdict::Next => None,
             ArrivalVerdict::Reread(_) => Some(poll_arrival(since, passed)),
             ArrivalVerdict::Ended(outcome) => finished(outcome),
@@ -212,7 +214,7 @@ impl ContainerRun<'_> {
         if awaits {
             return Some(poll_arrival(self.now(), Duration::ZERO));
         }
-        if task.is_done() { finished(Outcome::Done) } else { None }
+        if task.is_done() { finished(StepOutcome::Done) } else { None }
     }
 
     /// Takes the calls of the step from the plan of `reading`.
@@ -222,7 +224,7 @@ impl ContainerRun<'_> {
             return stale.and_then(finished);
         }
         let Some(now) = step_at(&reading.plan, &task.step.address) else {
-            return finished(Outcome::Already);
+            return finished(StepOutcome::Already);
         };
         // The new plan may omit calls that succeeded already.
         let unsent = task.step.sends.len().saturating_sub(task.next_call);
@@ -254,7 +256,7 @@ impl ContainerRun<'_> {
             Verdict::Next => self.continue_with_next(task),
             Verdict::Resend => {
                 task.attempt += 1;
-                task.is_resent |= request.again() != Again::Same;
+                task.is_resent |= request.again() != RetrySafety::Same;
                 let reading = reading.ok().filter(|_| request.becomes_stale());
                 reading.and_then(|reading| self.rebuild(task, reading))
             }
@@ -263,7 +265,7 @@ impl ContainerRun<'_> {
                 Some(Next::Waits(due, Wait::Lost { error, since, rereads: rereads + 1 }))
             }
             Verdict::Failed => Some(failed(Cause::from(&error).transient())),
-            Verdict::Other => finished(Outcome::ChangedMeanwhile(
+            Verdict::Other => finished(StepOutcome::ChangedMeanwhile(
                 format!("{error}; the live value is neither the old nor the new one").into(),
             )),
             Verdict::Unknown(cause) => not_read_back(&error, &cause),
@@ -276,7 +278,7 @@ impl ContainerRun<'_> {
         let request = &task.step.sends[task.next_call].request;
         match self.call_state(task, reading) {
             CallState::Unknown(_)
-                if request.again() == Again::Same
+                if request.again() == RetrySafety::Same
                     && reading.plan.steps.iter().any(|now| task.step.is_same_change(now)) =>
             {
                 CallState::NotApplied
@@ -292,9 +294,10 @@ impl ContainerRun<'_> {
         let adds = task.call(1).is_some_and(|call| call.restores);
         let address = &task.step.address;
         let section = address.section.and_then(|name| self.container.section(name));
-        let Some(of) = section.map(|section| section.of).filter(|_| adds) else { return true };
+        let Some(of) = section.map(|section| section.section).filter(|_| adds) else { return true };
         let cache = self.cache.borrow();
-        let Some(Ok(entries)) = cache.live.sections.get(of.section).map(Collection::entries) else {
+        let Some(Ok(entries)) = cache.live.sections.get(of.section).map(LiveEntries::entries)
+        else {
             return true;
         };
         let mut entries = entries.iter();
@@ -307,18 +310,18 @@ impl ContainerRun<'_> {
     pub(super) fn end_waiting(&self, waiting: Vec<Waiting>, state: &mut RunState<'_>) {
         for (_, task, reason) in waiting {
             let outcome = match reason {
-                Wait::Lost { error, .. } => Outcome::Unknown(
+                Wait::Lost { error, .. } => StepOutcome::Unknown(
                     Cause::from(&error).context("the run ended before this could be read back"),
                 ),
-                Wait::Refused(error) => Outcome::Failed(Cause::from(&error)),
-                Wait::Arrives { .. } => Outcome::Unknown(
+                Wait::Refused(error) => StepOutcome::Failed(Cause::from(&error)),
+                Wait::Arrives { .. } => StepOutcome::Unknown(
                     Cause::new("the run ended before its contents were imported").transient(),
                 ),
-                Wait::NullAnswer => Outcome::Unknown(Cause::new(NULL).transient()),
-                Wait::Rebuild if task.next_call == 0 => Outcome::NotStarted,
-                Wait::Rebuild => {
-                    Outcome::Failed(Cause::new("the run ended before its last call").transient())
-                }
+                Wait::NullAnswer => StepOutcome::Unknown(Cause::new(NULL).transient()),
+                Wait::Rebuild if task.next_call == 0 => StepOutcome::NotStarted,
+                Wait::Rebuild => StepOutcome::Failed(
+                    Cause::new("the run ended before its last call").transient(),
+                ),
             };
             self.end(state, &task.step, outcome);
         }
@@ -328,11 +331,11 @@ impl ContainerRun<'_> {
 /// A write that was answered without the written object.
 const NULL: &str = "the service answered with success and `null`";
 
-fn finished(outcome: Outcome) -> Option<Next> {
+fn finished(outcome: StepOutcome) -> Option<Next> {
     Some(Next::Finished(outcome, None))
 }
 
 fn not_read_back(lost: &ApiError, why: &dyn Display) -> Option<Next> {
     let why = format!("{lost}; its effect could not be read back: {why}");
-    finished(Outcome::Unknown(Cause::new(why).transient()))
+    finished(StepOutcome::Unknown(Cause::new(why).transient()))
 }

@@ -91,7 +91,7 @@ impl ContainerRun<'_> {
     fn mismatch(&self, remaining: &Step, state: &RunState<'_>) -> Option<Mismatch> {
         // A container is created together with parts of its own object.
         let section = remaining.address.section.and_then(|name| self.container.section(name));
-        let is_part = section.is_some_and(|section| section.of.comes_with_container());
+        let is_part = section.is_some_and(|section| section.section.comes_with_container());
         let created = state.results.values();
         let created = created.filter(|_| is_part).find(|result| result.address.section.is_none());
         let reason = match state.results.get(&remaining.address).or(created) {
@@ -152,7 +152,7 @@ impl ContainerRun<'_> {
         section: &DeclaredSection,
         name: &str,
     ) -> Option<String> {
-        let spec = section.of.table().get(name)?;
+        let spec = section.section.table().get(name)?;
         let cache = self.cache.borrow();
         let live_tier = match &cache.live.presence {
             Presence::Here(_, facts) => facts.tier,
@@ -171,7 +171,7 @@ impl ContainerRun<'_> {
         if let Some((part, tier)) = rows.into_iter().find(|(_, tier)| *tier > live_tier) {
             return Some(format!("`{part}` in `{name}` needs the {tier} tier"));
         }
-        let mut constraints = constraints::over(section.of.section, Some(name));
+        let mut constraints = constraints::over(section.section.section, Some(name));
         if let Some(row) = constraints.find(|_| self.container.path.contains('/')) {
             let (by, of) = (&row.by.field, &row.by.section);
             return Some(format!("`{by}` in the `{of}` of a group above may override `{name}`"));

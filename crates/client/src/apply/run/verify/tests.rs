@@ -7,22 +7,22 @@ use super::*;
 use crate::{
     api::ApiError,
     apply::{
-        Outcome,
+        StepOutcome,
         run::{
             progress::StepProgress,
             testing::{after, before, declared, reading, with_run},
         },
     },
     desired::Container,
-    diff::{Action, Change, Shown},
+    diff::{Action, FieldChange, Shown},
     kind::{Capability, Effect},
-    live::{Collection, Presence, testing::here},
+    live::{LiveEntries, Presence, testing::here},
     operation::HOOK_CREATE,
-    release::Known,
+    release::DetectedRelease,
 };
 
 /// How the steps of a run ended, with nothing that does not match.
-fn ends(run: &ContainerRun<'_>, outcomes: &[Outcome]) -> RunState<'static> {
+fn ends(run: &ContainerRun<'_>, outcomes: &[StepOutcome]) -> RunState<'static> {
     let mut ended = RunState { progress: StepProgress::new(run.steps), ..RunState::default() };
     for (step, outcome) in run.steps.iter().zip(outcomes) {
         run.end(&mut ended, step, outcome.clone());
@@ -37,7 +37,7 @@ fn nothing_is_read_after_an_error_that_ends_the_run() {
     let live = here(&container, &before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     with_run(&container, steps, &live, |run| {
-        let mut ended = ends(run, &[Outcome::Done, Outcome::Done]);
+        let mut ended = ends(run, &[StepOutcome::Done, StepOutcome::Done]);
         ended.progress.sent = true;
         run.steps.iter().for_each(|step| run.cache.borrow_mut().invalidate(step, &container));
         ended.error = Some(ApiError::answered(HOOK_CREATE.row(), 401));
@@ -54,7 +54,7 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
     let live = here(&container, &before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     let [first, other] = &steps[..] else { panic!("{steps:?}") };
-    let failed = || Outcome::Failed(Cause::new("refused"));
+    let failed = || StepOutcome::Failed(Cause::new("refused"));
     let possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
     let archive = Step {
         address: container.address().section("archived"),
@@ -65,25 +65,31 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
     let mut beside = other.clone();
     beside.address = container.address().section("variables").entry("B@*");
     for (name, planned, outcomes, left, expected) in [
-        ("not saved", vec![first.clone()], vec![Outcome::Done], first, Some(NotSaved)),
-        ("was so already", vec![first.clone()], vec![Outcome::Already], first, Some(NotSaved)),
+        ("not saved", vec![first.clone()], vec![StepOutcome::Done], first, Some(NotSaved)),
+        ("was so already", vec![first.clone()], vec![StepOutcome::Already], first, Some(NotSaved)),
         ("failed", vec![first.clone()], vec![failed()], first, None),
         ("not its turn", vec![archive.clone()], vec![], &archive, None),
-        ("of another", vec![first.clone()], vec![Outcome::Done], other, Some(ChangedMeanwhile)),
-        ("seen only now", vec![possible(other)], vec![Outcome::Done], &beside, Some(NotPlanned)),
+        ("of another", vec![first.clone()], vec![StepOutcome::Done], other, Some(ChangedMeanwhile)),
+        (
+            "seen only now",
+            vec![possible(other)],
+            vec![StepOutcome::Done],
+            &beside,
+            Some(NotPlanned),
+        ),
         (
             "seen only now in another section",
             vec![possible(other)],
-            vec![Outcome::Done],
+            vec![StepOutcome::Done],
             first,
             Some(ChangedMeanwhile),
         ),
-        ("created with it", vec![creation.clone()], vec![Outcome::Done], first, Some(NotSaved)),
+        ("created with it", vec![creation.clone()], vec![StepOutcome::Done], first, Some(NotSaved)),
         ("created without it", vec![creation.clone()], vec![failed()], first, None),
         (
             "of a section of what was created",
             vec![creation],
-            vec![Outcome::Done],
+            vec![StepOutcome::Done],
             other,
             Some(ChangedMeanwhile),
         ),
@@ -111,7 +117,7 @@ fn an_unreadable_result_is_reported_once() {
     let unread = |sections: &[&'static str]| {
         let mut live = here(&container, &after());
         for section in sections {
-            live.sections.insert(section, Collection::Unreadable(Cause::new("503")));
+            live.sections.insert(section, LiveEntries::Unreadable(Cause::new("503")));
         }
         reading(&container, &live, &[]).plan
     };
@@ -123,7 +129,7 @@ fn an_unreadable_result_is_reported_once() {
         )
         .plan
     };
-    let done = || vec![Outcome::Done, Outcome::Done];
+    let done = || vec![StepOutcome::Done, StepOutcome::Done];
     let (settings, variables) = ("acme/shop#settings", "acme/shop#variables");
     let mut archived = live.clone();
     if let Presence::Here(_, facts) = &mut archived.presence {
@@ -150,7 +156,7 @@ fn an_unreadable_result_is_reported_once() {
         (
             "a field of a step that failed",
             steps.clone(),
-            vec![Outcome::NotStarted, Outcome::Done],
+            vec![StepOutcome::NotStarted, StepOutcome::Done],
             bare(),
             vec![],
         ),
@@ -164,14 +170,14 @@ fn an_unreadable_result_is_reported_once() {
         (
             "closed by this run",
             closing(),
-            vec![Outcome::Done, Outcome::Done, Outcome::Done],
+            vec![StepOutcome::Done, StepOutcome::Done, StepOutcome::Done],
             archived(),
             vec!["acme/shop#archived"],
         ),
         (
             "not closed by this run",
             closing(),
-            vec![Outcome::Done, Outcome::Done, Outcome::NotStarted],
+            vec![StepOutcome::Done, StepOutcome::Done, StepOutcome::NotStarted],
             archived(),
             vec![settings, "acme/shop#variables/A@*"],
         ),
@@ -233,7 +239,7 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
     }
     // What the service is known to have is no reason.
     let mut newer = live;
-    newer.release = Known::Is("18.9".parse().unwrap());
+    newer.release = DetectedRelease::Is("18.9".parse().unwrap());
     if let Presence::Here(_, facts) = &mut newer.presence {
         facts.tier = Tier::Ultimate;
     }
@@ -277,7 +283,7 @@ fn answers_show_unsaved_fields_without_a_read() {
             for at in doubted {
                 run.cache.borrow_mut().invalidate(&steps[*at], &container);
             }
-            run.unsaved_by_answers(&ends(run, &[Outcome::Done, Outcome::Done]))
+            run.unsaved_by_answers(&ends(run, &[StepOutcome::Done, StepOutcome::Done]))
         });
         assert_eq!(found.len(), expected, "{doubted:?}");
         assert!(found.iter().all(|mismatch| mismatch.reason == MismatchReason::NotSaved));
@@ -295,9 +301,9 @@ fn only_an_unsaved_field_has_an_explanation() {
     let live = here(&container, &before());
     let step = reading(&container, &live, &[]).plan.findings.steps.remove(0);
     let field = "approvals_before_merge";
-    let change = Change::new(field, Shown::Absent, Shown::Value(json!(2)), None);
+    let change = FieldChange::new(field, Shown::Absent, Shown::Value(json!(2)), None);
     let step = Step { changes: vec![change], ..step };
-    for (outcomes, is_explained) in [(&[Outcome::Done][..], true), (&[], false)] {
+    for (outcomes, is_explained) in [(&[StepOutcome::Done][..], true), (&[], false)] {
         let help = with_run(&container, vec![step.clone()], &live, |run| {
             run.mismatch(&step, &ends(run, outcomes)).unwrap().help
         });

@@ -3,12 +3,12 @@
 use crate::{
     catalogue::{self, words},
     kind::{Section, is_list},
-    level::{LEVELS, Level},
+    level::{AccessLevel, LEVELS},
     manifest::mask::may_be_secret,
     secret::judge,
     text::is_name,
     value::{Json, Object},
-    yaml::{Data, Node, write::scalar as quoted},
+    yaml::{Node, NodeValue, write::scalar as quoted},
 };
 
 use super::{Located, suggest::option_texts};
@@ -31,9 +31,9 @@ pub(super) const USERNAME: &str = "the username";
 /// The level of access that a word, or a number in quotes, means.
 pub(super) fn parse_level(text: &str) -> Option<&'static str> {
     let text = text.trim();
-    let level = (Level::parse(&text.into()))
-        .or_else(|| Level::parse(&text.parse::<u8>().ok()?.into()))
-        .or_else(|| Level::parse(&text.trim_end_matches('s').into()));
+    let level = (AccessLevel::parse(&text.into()))
+        .or_else(|| AccessLevel::parse(&text.parse::<u8>().ok()?.into()))
+        .or_else(|| AccessLevel::parse(&text.trim_end_matches('s').into()));
     let words = LEVELS.into_iter().map(|level| level.word).chain(["no_access"]);
     level.map(|level| level.word).or_else(|| words::option(text, words))
 }
@@ -47,9 +47,9 @@ pub(super) fn has_only_fields(node: &Node, schema: &Json) -> bool {
 /// A scalar as text.
 pub(super) fn scalar(node: &Node) -> Option<String> {
     match &node.data {
-        Data::Text(text) => Some(text.clone()),
-        Data::Number(number) => Some(number.to_string()),
-        Data::Bool(value) => Some(value.to_string()),
+        NodeValue::Text(text) => Some(text.clone()),
+        NodeValue::Number(number) => Some(number.to_string()),
+        NodeValue::Bool(value) => Some(value.to_string()),
         _ => None,
     }
 }
@@ -168,11 +168,13 @@ impl<'d> Located<'d> {
         let items = self.schema.get("items").filter(|items| items.get("properties").is_none())?;
         let is_shown = self.is_marked() && !may_be_secret(items);
         let texts: Vec<&str> = match &self.node.data {
-            Data::Text(text) => {
+            NodeValue::Text(text) => {
                 let inner = text.trim_matches(['(', ')', '<', '>', '[', ']']);
                 inner.split([',', ';']).map(str::trim).collect()
             }
-            Data::Map(entries) if entries.iter().all(|(_, value)| value.items().is_empty()) => {
+            NodeValue::Map(entries)
+                if entries.iter().all(|(_, value)| value.items().is_empty()) =>
+            {
                 let texts = entries.iter().map(|(key, value)| {
                     let named = value.text().filter(|_| NAMES.contains(&key.name.as_str()));
                     named.unwrap_or(&key.name)
@@ -193,22 +195,22 @@ impl<'d> Located<'d> {
 /// The key and the text that are written where an entry should be: as in `alice: maintainer`, but not
 /// `users: {alice: {...}}`.
 fn written_pair(node: &Node) -> (Option<String>, Option<String>) {
-    let Data::Map(entries) = &node.data else {
+    let NodeValue::Map(entries) = &node.data else {
         return (None, quotable_scalar(node).map(|text| text.trim_start_matches('@').to_owned()));
     };
     let Some((key, value)) = entries.first() else { return (None, None) };
     let is_group = value.entries().iter().any(|(_, inner)| {
         let is_reference = inner.get("env").is_some() || inner.get("file").is_some();
-        matches!(inner.data, Data::Map(_)) && !is_reference
+        matches!(inner.data, NodeValue::Map(_)) && !is_reference
     });
-    let is_odd = matches!(value.data, Data::List(_) | Data::Bool(_)) || is_group;
+    let is_odd = matches!(value.data, NodeValue::List(_) | NodeValue::Bool(_)) || is_group;
     let is_key = !is_odd && is_name(&key.name.replace('/', "."));
     (is_key.then(|| key.name.clone()), quotable_scalar(value))
 }
 
 /// A scalar as it may be quoted.
 fn quotable_scalar(node: &Node) -> Option<String> {
-    scalar(node).filter(|text| !matches!(node.data, Data::Bool(_)) && is_shown(text))
+    scalar(node).filter(|text| !matches!(node.data, NodeValue::Bool(_)) && is_shown(text))
 }
 
 /// True if a text may be quoted.
@@ -233,7 +235,7 @@ pub(super) fn value_example(schema: &Json) -> String {
         _ if is_list(schema) => "[...]".to_owned(),
         _ if schema["type"] == "boolean" => "true".to_owned(),
         _ if schema["type"] == "integer" => "1".to_owned(),
-        _ if Level::parse(&schema["default"]).is_some() => schema["default"].to_string(),
+        _ if AccessLevel::parse(&schema["default"]).is_some() => schema["default"].to_string(),
         _ => "...".to_owned(),
     }
 }

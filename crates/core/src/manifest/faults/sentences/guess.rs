@@ -20,7 +20,7 @@ use crate::{
     kind::{Section, is_list},
     text::{alternatives, likely_candidates, listed, nearest},
     value::Json,
-    yaml::{Data, Key, Node, write::scalar as quoted},
+    yaml::{MappingKey, Node, NodeValue, write::scalar as quoted},
 };
 
 /// Units in which a field counts, and how many of them are in others, by how these begin.
@@ -91,7 +91,7 @@ impl<'d> Located<'d> {
                 let (key, node) = self.node.get(self.subject)?;
                 let spot = self.at(key, node, only);
                 let is_open = Field::of(spot.schema).secrecy() == Secrecy::Open;
-                spot.correct_form().filter(|_| is_open && matches!(node.data, Data::List(_)))
+                spot.correct_form().filter(|_| is_open && matches!(node.data, NodeValue::List(_)))
             }
             "opposite" => {
                 let [only] = self.likely_names()[..] else { return None };
@@ -158,8 +158,8 @@ impl<'d> Located<'d> {
     fn may_take(&self, field: &str) -> bool {
         let schema = &self.schema["properties"][field];
         match self.value.map(|value| &value.data) {
-            Some(Data::List(_)) => schema["properties"].is_object() || is_list(schema),
-            Some(Data::Bool(_)) => schema["type"] == "boolean" || schema["enum"].is_array(),
+            Some(NodeValue::List(_)) => schema["properties"].is_object() || is_list(schema),
+            Some(NodeValue::Bool(_)) => schema["type"] == "boolean" || schema["enum"].is_array(),
             _ => true,
         }
     }
@@ -178,7 +178,7 @@ impl<'d> Located<'d> {
     }
 
     /// The mapping that is written below the name.
-    pub(super) fn inner_entries(&self) -> &'d [(Key, Node)] {
+    pub(super) fn inner_entries(&self) -> &'d [(MappingKey, Node)] {
         self.value.map_or(&[], Node::entries)
     }
 
@@ -317,7 +317,7 @@ impl Located<'_> {
             .or_else(|| all().find(|option| parse_level(first) == Some(option)))
             .or_else(|| all().find(|option| written.split([':', ' ', '(']).next() == Some(option)))
             .or_else(|| {
-                nearest(&written, all()).filter(|_| matches!(self.node.data, Data::Text(_)))
+                nearest(&written, all()).filter(|_| matches!(self.node.data, NodeValue::Text(_)))
             })
     }
 }

@@ -11,7 +11,7 @@ use example::value_example;
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 
 use super::{
-    Finding, Findings,
+    Findings, LocatedFault,
     locate::{Located, first_sentence},
     texts, words,
 };
@@ -23,10 +23,10 @@ use crate::{
     desired::PROJECTS,
     field::{Field, Scope, Secrecy},
     kind::Shape,
-    level::Level,
+    level::AccessLevel,
     text::{is_name, listed, plural},
     value::Json,
-    yaml::{Data, Key, Node},
+    yaml::{MappingKey, Node, NodeValue},
 };
 
 /// The most names of one mapping that are compared with each known one. No sensible mapping has
@@ -50,11 +50,11 @@ pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
         let listed = list_from_mapping(name, value, &root["properties"][name]);
         let is_repaired = if is_property { listed.is_some() } else { name != key.name };
         // Two names can mean one key.
-        let key = Key { name: name.to_owned(), span: key.span.clone() };
+        let key = MappingKey { name: name.to_owned(), span: key.span.clone() };
         let is_new = is_repaired && seen.insert(key.name.clone());
         is_new.then(|| (key, listed.unwrap_or_else(|| value.clone())))
     });
-    Node { data: Data::Map(entries.collect()), span: document.span.clone() }
+    Node { data: NodeValue::Map(entries.collect()), span: document.span.clone() }
 }
 
 /// The mapping `value` of mappings as the list that the section `name` is.
@@ -62,28 +62,29 @@ fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     let identity = *catalogue::everywhere().find(|of| of.section == name)?.identity.first()?;
     let properties = &schema["items"]["properties"];
     let items = value.entries().iter().map(|(key, inner)| {
-        let Data::Map(fields) = &inner.data else { return None };
+        let NodeValue::Map(fields) = &inner.data else { return None };
         let is_entry = properties.get(&key.name).is_none()
             && !matches!(&fields[..], [(only, _)] if ["env", "file"].contains(&&*only.name))
             && fields.iter().all(|(key, value)| {
-                properties.get(&key.name).is_some() || !matches!(value.data, Data::Map(_))
+                properties.get(&key.name).is_some() || !matches!(value.data, NodeValue::Map(_))
             });
         if !is_entry {
             return None;
         }
-        let identified = Node { data: Data::Text(key.name.clone()), span: key.span.clone() };
-        let identified = (Key { name: identity.to_owned(), span: key.span.clone() }, identified);
+        let identified = Node { data: NodeValue::Text(key.name.clone()), span: key.span.clone() };
+        let identified =
+            (MappingKey { name: identity.to_owned(), span: key.span.clone() }, identified);
         let identified = inner.get(identity).is_none().then_some(identified);
         let fields = identified.into_iter().chain(fields.iter().cloned()).collect();
-        Some(Node { data: Data::Map(fields), span: inner.span.clone() })
+        Some(Node { data: NodeValue::Map(fields), span: inner.span.clone() })
     });
     let items: Vec<_> = items.collect::<Option<_>>()?;
     let is_list = properties.get(identity).is_some() && !items.is_empty();
-    is_list.then(|| Node { data: Data::List(items), span: value.span.clone() })
+    is_list.then(|| Node { data: NodeValue::List(items), span: value.span.clone() })
 }
 
 /// A missing required field. `schema` is that of its parent.
-pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> Finding<A> {
+pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> LocatedFault<A> {
     let texts = match property {
         "match" => texts::MISSING_MATCH,
         "file" => texts::MISSING_FILE_FIELD,
@@ -91,7 +92,7 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> F
     };
     let field = &schema["properties"][property];
     let (about, example) = (first_sentence(field).unwrap_or_default(), value_example(field));
-    Finding::new(texts, at, words![property, about, example])
+    LocatedFault::new(texts, at, words![property, about, example])
 }
 
 impl Located<'_> {
@@ -103,7 +104,7 @@ impl Located<'_> {
         is_new: bool,
         faults: &mut Findings,
     ) {
-        if self.node.data == Data::Unreadable {
+        if self.node.data == NodeValue::Unreadable {
             return;
         }
         if Field::of(self.schema).secrecy() != Secrecy::Open {
@@ -176,23 +177,23 @@ impl Located<'_> {
         findings.skip(unknown.len() - shown);
     }
 
-    fn wrong_secret(&self) -> Finding {
+    fn wrong_secret(&self) -> LocatedFault {
         let is_reference = Field::of(self.schema).secrecy() == Secrecy::Reference;
         let (code, message) = match &self.node.data {
-            Data::Null => ("null", "is empty"),
-            Data::Map(_) if self.is_reference_tried() => {
+            NodeValue::Null => ("null", "is empty"),
+            NodeValue::Map(_) if self.is_reference_tried() => {
                 ("reference", "is not a well-formed reference to a secret")
             }
             _ if is_reference => ("reference", "must be a reference to a secret"),
-            Data::Bool(_) | Data::Number(_) => ("quote", "must be text"),
+            NodeValue::Bool(_) | NodeValue::Number(_) => ("quote", "must be text"),
             _ => ("reference", "must be text or a reference to a secret"),
         };
         let at = self.key.map_or_else(|| self.span(), |key| key.span.clone());
         let message = format!("{} {message}", self.name());
-        Finding { at, ..self.fault("secret", code, message) }
+        LocatedFault { at, ..self.fault("secret", code, message) }
     }
 
-    fn unknown_key(&self, name: &str) -> Finding {
+    fn unknown_key(&self, name: &str) -> LocatedFault {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
         let (code, message) = match self.find_alias(name) {
@@ -206,7 +207,7 @@ impl Located<'_> {
         };
         let value = self.node.get(name).map(|(_, value)| value);
         let about = Located { subject: name, value, ..self.clone() };
-        Finding { at: span, ..about.fault("field", code, message) }
+        LocatedFault { at: span, ..about.fault("field", code, message) }
     }
 
     /// Help for `name`, with what was written as its value where that has to change too.
@@ -230,19 +231,21 @@ impl Located<'_> {
             };
         }
         let level = (node.text().and_then(example::parse_level))
-            .or_else(|| Some(Level::parse(&node.to_json())?.word))
+            .or_else(|| Some(AccessLevel::parse(&node.to_json())?.word))
             .unwrap_or("maintainer");
         let help = help.replace("access_level: maintainer", &format!("access_level: {level}"));
         match (alias, &node.data) {
-            (Meaning::Write(_), Data::Number(number)) => {
+            (Meaning::Write(_), NodeValue::Number(number)) => {
                 let examples = ["approvals_required: 2", "required_approvals: 1"].iter();
                 examples.fold(help, |help, example| {
                     help.replace(example, &format!("{}{number}", &example[..example.len() - 1]))
                 })
             }
-            (Meaning::Opposite(field), Data::Bool(value)) => format!("write `{field}: {}`", !value),
-            (Meaning::Level(field), Data::Bool(true)) => format!("write `{field}: enabled`"),
-            (Meaning::Level(field), Data::Bool(false)) => format!("write `{field}: disabled`"),
+            (Meaning::Opposite(field), NodeValue::Bool(value)) => {
+                format!("write `{field}: {}`", !value)
+            }
+            (Meaning::Level(field), NodeValue::Bool(true)) => format!("write `{field}: enabled`"),
+            (Meaning::Level(field), NodeValue::Bool(false)) => format!("write `{field}: disabled`"),
             _ => help,
         }
     }
@@ -383,11 +386,11 @@ impl Located<'_> {
 }
 
 /// The unknown names in `node` that belong below its empty `key`, and are indented as it is.
-fn misplaced_keys<'d>(node: &'d Node, schema: &Json, key: &Key) -> Vec<&'d str> {
+fn misplaced_keys<'d>(node: &'d Node, schema: &Json, key: &MappingKey) -> Vec<&'d str> {
     let has = |schema: &Json, name: &str| schema["properties"].get(name).is_some();
     let Some(below) = schema["properties"].get(&key.name) else { return Vec::new() };
     let takes_keys = below["properties"].is_object() || below["items"]["properties"].is_object();
-    if !takes_keys || node.get(&key.name).is_none_or(|(_, value)| value.data != Data::Null) {
+    if !takes_keys || node.get(&key.name).is_none_or(|(_, value)| value.data != NodeValue::Null) {
         return Vec::new();
     }
     let names = node.entries().iter().map(|(key, _)| &*key.name);

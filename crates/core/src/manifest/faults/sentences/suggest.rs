@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{
     super::slips::Pattern,
-    BY_RULE, Finding, Located,
+    BY_RULE, Located, LocatedFault,
     example::{NAMES, USERNAME, has_only_fields, is_shown, scalar, value_example},
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     manifest::read::templates::CHANGE,
     text::{alternatives, is_name},
     value::Json,
-    yaml::{self, Data, Node, write::scalar as quoted},
+    yaml::{self, Node, NodeValue, write::scalar as quoted},
 };
 
 /// The maximum number of names in a help text.
@@ -31,7 +31,7 @@ pub(super) const MOST_NAMES: usize = 12;
 /// A suggestion, and when it fits. What is left out fits always.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Row {
+struct SuggestionRow {
     /// The types of which the field takes one.
     want: Vec<&'static str>,
     /// Whether it takes nothing else, except `null`.
@@ -50,7 +50,7 @@ struct Row {
     help: &'static str,
 }
 
-static HELPS: LazyLock<BTreeMap<&str, Vec<Row>>> =
+static HELPS: LazyLock<BTreeMap<&str, Vec<SuggestionRow>>> =
     LazyLock::new(|| yaml::built_in!("manifest/faults/helps"));
 
 /// A better message and help for a mistake.
@@ -61,7 +61,7 @@ struct Suggestion {
     help: String,
 }
 
-impl Row {
+impl SuggestionRow {
     /// The suggestion for a mistake with the value `json`, if the row fits.
     fn suggest(&self, of: &Located<'_>, json: &str) -> Option<Suggestion> {
         let is_wanted = |kind: &&str| self.want.contains(kind);
@@ -86,12 +86,12 @@ impl<'d> Located<'d> {
     }
 
     /// The fault with `code` and `message`, unless those of the surest suggestion in `list` are better.
-    pub(super) fn fault(&self, list: &str, code: &'static str, message: String) -> Finding {
-        let fault = Finding::error(code, message, self.span());
+    pub(super) fn fault(&self, list: &str, code: &'static str, message: String) -> LocatedFault {
+        let fault = LocatedFault::error(code, message, self.span());
         let Some(Suggestion { code: better, message, help }) = self.suggest(list) else {
             return fault;
         };
-        let mut fault = Finding { code: better.unwrap_or(code), help: Some(help), ..fault };
+        let mut fault = LocatedFault { code: better.unwrap_or(code), help: Some(help), ..fault };
         if let Some((message, key)) = message {
             fault.message = message;
             fault.at = self.node.get(&key).map_or(fault.at, |(key, _)| key.span.clone());
@@ -250,17 +250,17 @@ impl<'d> Located<'d> {
             return Some(self.help_as_written(self.subject, self.find_alias(self.subject)?));
         }
         let alias = match &self.node.data {
-            Data::Map(entries) => entries.iter().find_map(|(name, value)| {
+            NodeValue::Map(entries) => entries.iter().find_map(|(name, value)| {
                 let places = [self.key_name(), "change", words::ANY];
                 let alias = words::alias_in(self.schema, &places, &name.name)?;
                 let is_text = NAMES.contains(&&*name.name);
                 let is_whole = !is_text && matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
-                (is_whole || matches!(value.data, Data::List(_))).then_some(alias)
+                (is_whole || matches!(value.data, NodeValue::List(_))).then_some(alias)
             }),
-            Data::List(items) if !items.is_empty() => self.alias_of("[...]"),
-            Data::List(_) | Data::Null => self.alias_of("[]"),
-            Data::Number(_) if self.types.contains(&"object") => self.alias_of("count"),
-            Data::Text(text) if text.contains("://") => self.alias_of("url"),
+            NodeValue::List(items) if !items.is_empty() => self.alias_of("[...]"),
+            NodeValue::List(_) | NodeValue::Null => self.alias_of("[]"),
+            NodeValue::Number(_) if self.types.contains(&"object") => self.alias_of("count"),
+            NodeValue::Text(text) if text.contains("://") => self.alias_of("url"),
             _ => {
                 let word = scalar(self.node)?;
                 let is_list = self.types.contains(&"array") && self.entry_example().is_some();

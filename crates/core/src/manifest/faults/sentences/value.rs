@@ -6,22 +6,22 @@ use jsonschema::{
 };
 
 use super::{
-    Finding, Located,
+    Located, LocatedFault,
     example::{USERNAME, has_only_fields},
     suggest::option_texts,
 };
 use crate::{
     catalogue,
-    field::{Field, Named, Scope},
+    field::{Field, NamedObject, Scope},
     kind::forms::plain_text,
     text::alternatives,
     value::Json,
-    yaml::{Data, Node},
+    yaml::{Node, NodeValue},
 };
 
 impl Located<'_> {
     /// The message for a value that its field does not accept.
-    pub(super) fn wrong_value(&self, error: &ValidationError<'_>) -> Finding {
+    pub(super) fn wrong_value(&self, error: &ValidationError<'_>) -> LocatedFault {
         match error.kind() {
             Kind::Type { kind } => self.wrong_type(&type_names(kind)),
             Kind::Enum { options } => self.not_among(&option_texts(options)),
@@ -47,9 +47,9 @@ impl Located<'_> {
         }
     }
 
-    fn wrong_type(&self, types: &[&str]) -> Finding {
+    fn wrong_type(&self, types: &[&str]) -> LocatedFault {
         let options = option_texts(&self.schema["enum"]);
-        let is_scalar = matches!(self.node.data, Data::Bool(_) | Data::Number(_));
+        let is_scalar = matches!(self.node.data, NodeValue::Bool(_) | NodeValue::Number(_));
         if is_scalar && types == ["string"] && !options.is_empty() {
             return self.not_among(&options);
         }
@@ -58,9 +58,9 @@ impl Located<'_> {
     }
 
     /// The message for a value that is none of these `words`, or empty.
-    fn other_type(&self, types: &[&str], words: &[&str]) -> Finding {
+    fn other_type(&self, types: &[&str], words: &[&str]) -> LocatedFault {
         let (name, about) = (self.name(), Located { types, ..self.clone() });
-        if self.node.data == Data::Null {
+        if self.node.data == NodeValue::Null {
             return about.fault("empty", "null", format!("{name} is empty"));
         }
         about.fault("type", "type", format!("{name} must be {}", words.join(" or ")))
@@ -79,10 +79,10 @@ impl Located<'_> {
     pub(super) fn named_thing(&self) -> Option<&'static str> {
         let list = self.parent.filter(|_| self.is_item).map(|(_, list)| Field::of(list).names);
         Field::of(self.schema).names.or(list.flatten()).map(|named| match named {
-            Named::User => USERNAME,
-            Named::Runner => "the description or the id",
-            Named::Role => "the name of a custom role",
-            Named::Group | Named::Project => "the full path, as in `acme/team`",
+            NamedObject::User => USERNAME,
+            NamedObject::Runner => "the description or the id",
+            NamedObject::Role => "the name of a custom role",
+            NamedObject::Group | NamedObject::Project => "the full path, as in `acme/team`",
         })
     }
 
@@ -99,7 +99,7 @@ impl Located<'_> {
         found.map(|(name, _)| &**name)
     }
 
-    fn not_among(&self, options: &[String]) -> Finding {
+    fn not_among(&self, options: &[String]) -> LocatedFault {
         let must = match options.len() {
             13.. => format!("one of {} words", options.len()),
             _ => alternatives(options),
@@ -130,7 +130,7 @@ impl Located<'_> {
     }
 
     /// The message if no alternative matches: one list of what they accept.
-    fn no_alternative(&self) -> Finding {
+    fn no_alternative(&self) -> LocatedFault {
         let choices = ["anyOf", "oneOf"].map(|keyword| self.schema[keyword].as_array());
         let (mut options, mut types) = (Vec::new(), Vec::new());
         for choice in choices.into_iter().flatten().flatten() {
@@ -143,7 +143,7 @@ impl Located<'_> {
                 _ => {}
             }
         }
-        if self.node.data == Data::Null || options.is_empty() {
+        if self.node.data == NodeValue::Null || options.is_empty() {
             return self.other_type(&[], &types);
         }
         self.not_among(&options)
