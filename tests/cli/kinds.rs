@@ -201,7 +201,7 @@ fn a_description_of_an_older_format_is_told_the_new_keys() {
         ("kind denies_with_401: true", "write `traits: [denies_with_401]`"),
         ("kind read_alone: false", "write `traits: [has_no_get]`"),
         ("kind edit_parameters: []", "write a field with `accepted: by_call`"),
-        ("valid: {size: {min: 1}}", "write only the value: `size: 1..255`"),
+        ("valid: {size: {min: 1}}", "write only the value: `size: '1..255'`"),
         ("available: {scope: project}", "write `only: project`"),
         ("available: {top_level: true}", "write `only: top_level`"),
         ("relations: {limits: {switch: title}}", "write only the value: `limits: ...`"),

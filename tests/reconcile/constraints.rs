@@ -1003,7 +1003,7 @@ async fn a_project_in_a_new_group_has_the_runners_that_a_new_group_has() {
     let both = [vec![top.clone()], fresh.to_vec()].concat();
     let beyond =
         "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/fresh`, which";
-    let expected = format!("{beyond} `acme` makes `disabled_and_unoverridable` in this run");
+    let expected = format!("{beyond} `acme` sets to `disabled_and_unoverridable` in this run");
     assert_eq!(problems(&world, &both).await, [expected]);
     world.declare(&[top]);
     world.converge("off").await;

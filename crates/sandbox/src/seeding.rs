@@ -239,7 +239,11 @@ fn add_content(
         let (_, collection) = found.ok_or_else(unknown).at(place)?;
         if collections::is_empty(call, collection, &scope).at(place)? {
             let key = collection.key_field().map_or("id", |field| field.name);
-            let entries = entries.as_array().map_or(std::slice::from_ref(entries), Vec::as_slice);
+            let entries = match entries {
+                Value::Null => &[],
+                Value::Array(list) => &**list,
+                entry => std::slice::from_ref(entry),
+            };
             add_entries(call, place, (name, key), entries, |call| {
                 collections::plant(call, collection, &scope)
             })?;
