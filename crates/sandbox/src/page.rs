@@ -132,8 +132,11 @@ pub(crate) fn keyset_of<T>(
     json: impl FnMut(&T) -> Result<Value>,
 ) -> Result<Answer> {
     let cursor: Option<i64> = call.params.text("cursor")?.and_then(|cursor| cursor.parse().ok());
-    let last_shown = objects.iter().position(|object| Some(id(object)) == cursor);
-    let remaining = &objects[last_shown.map_or(0, |index| index + 1)..];
+    let start = match cursor {
+        None => Some(0),
+        Some(last) => objects.iter().position(|object| id(object) == last).map(|index| index + 1),
+    };
+    let remaining = start.map_or(&[][..], |index| &objects[index..]);
     let size = usize::try_from(Page::of(call)?.size).unwrap_or(usize::MAX);
     let page_objects = &remaining[..size.min(remaining.len())];
     let items = page_objects.iter().map(json).collect::<Result<Vec<_>>>()?;

@@ -234,20 +234,16 @@ fn add_content(
     let scope = GroupOrProject::Project(Box::new(project.clone()));
     add_members(call, &scope, place, &seed.members)?;
     for (name, entries) in &seed.collections {
-        let found = registry::seedable().find(|(known, _)| known == name);
-        let unknown = || ErrorResponse::refused(format!("there is no collection `{name}`"));
-        let (_, collection) = found.ok_or_else(unknown).at(place)?;
-        if collections::is_empty(call, collection, &scope).at(place)? {
-            let key = collection.key_field().map_or("id", |field| field.name);
-            let entries = match entries {
-                Value::Null => &[],
-                Value::Array(list) => &**list,
-                entry => std::slice::from_ref(entry),
-            };
-            add_entries(call, place, (name, key), entries, |call| {
-                collections::plant(call, collection, &scope)
-            })?;
-        }
+        let Some(collection) = registry::find_seedable(name) else { continue };
+        let entries = match entries {
+            Value::Null => &[],
+            Value::Array(list) => &**list,
+            entry => std::slice::from_ref(entry),
+        };
+        let key = collection.seed_key().unwrap_or("id");
+        add_entries(call, place, (name, key), entries, |call| {
+            collections::plant(call, collection, &scope)
+        })?;
     }
     add_entries(call, place, ("protected_branches", "name"), &seed.protected_branches, |call| {
         protected_branches::plant(call, &scope)

@@ -56,7 +56,7 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     let warnings = report_items.partition_point(|item| item.group < ItemGroup::Warning);
     write_items(&mut page, &report_items[..warnings], ink);
     if !steps.is_empty() {
-        page += &FILTERS.replace("{report_items}", &count(steps.len(), "object"));
+        page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
     let unfold = steps.len() <= MAX_UNFOLDED;
     for part in ReportPart::ALL {

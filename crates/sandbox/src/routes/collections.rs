@@ -364,20 +364,22 @@ const RESOURCE_GROUPS: Collection = Collection {
     ..Collection::new("/projects/{id}/resource_groups")
 };
 
-/// True if a project or group has no entry.
-pub(crate) fn is_empty(
-    call: &Call<'_>,
-    collection: &Collection,
-    scope: &GroupOrProject,
-) -> Result<bool> {
-    Ok(collection.rows.count(call, scope.holder())? == 0)
-}
-
-/// Adds the entry of a seed that has the fields of the call.
+/// Adds the entry of a seed that has the fields of the call, unless there is one with its name.
 pub(crate) fn plant(
     call: &Call<'_>,
     collection: &Collection,
     scope: &GroupOrProject,
 ) -> Result<()> {
-    CollectionCall { collection, scope, call }.save(&mut Record::new(call.now()))
+    let call = CollectionCall { collection, scope, call };
+    call.params.require(collection.required)?;
+    let mut row = Record::new(call.now());
+    call.take(&mut row)?;
+    let mut twins = collection.rows.all(&call, scope.holder())?;
+    if let Some(name) = collection.seed_key().filter(|_| !collection.is_single) {
+        let value = call.params.text(name)?.unwrap_or_default();
+        twins.retain(|twin| twin.text(name) == value);
+        let scope = "environment_scope";
+        twins.retain(|twin| twin.text(scope) == row.text(scope));
+    }
+    if twins.is_empty() { call.save(&mut row) } else { Ok(()) }
 }

@@ -29,7 +29,12 @@ pub(crate) fn seedable() -> impl Iterator<Item = (&'static str, &'static Collect
         .filter_map(|collection| {
             Some((collection.path.strip_prefix("/projects/{id}/")?, collection))
         })
-        .filter(|(name, _)| !name.contains('{'))
+        .filter(|(name, _)| !name.contains('{') && *name != "access_requests")
+}
+
+/// The collection that a seed calls `name`.
+pub(crate) fn find_seedable(name: &str) -> Option<&'static Collection> {
+    seedable().find(|(found, _)| *found == name).map(|(_, collection)| collection)
 }
 
 /// True if the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does

@@ -198,8 +198,13 @@ impl Collection {
         !self.below.is_empty() && remainder.is_some_and(|rest| rest.starts_with("/{"))
     }
 
+    /// The parameter that names an entry of a seed.
+    pub(crate) fn seed_key(&self) -> Option<&'static str> {
+        self.key_field().map(|field| field.name).or_else(|| self.required.first().copied())
+    }
+
     /// The field in the path of an entry.
-    pub(crate) fn key_field(&self) -> Option<&RowField> {
+    fn key_field(&self) -> Option<&RowField> {
         self.fields.iter().find(|field| match field.form {
             Form::Named(_) => field.name == self.key,
             _ => field.shown == self.key,

@@ -163,7 +163,7 @@ async fn a_seed_that_makes_no_sense_says_where() {
         ),
         (
             json!({"projects": [{"path": "a/b", "hooks": [{"url": "https://x.example"}, {}]}]}),
-            ["project a/b, hook 2", "Invalid url given"],
+            ["project a/b, hook 2", "url is missing"],
         ),
         (
             json!({"projects": [{"path": "a/b", "settings": {"merge_method": "x"}}]}),
@@ -177,7 +177,10 @@ async fn a_seed_that_makes_no_sense_says_where() {
             assert!(text.contains(word), "{bad}: {text}");
         }
     }
-    assert!(Seed::from_json(json!({"project": []})).is_err(), "unknown fields are refused");
+    for unknown in [json!({"project": []}), json!({"projects": [{"path": "a/b", "memebers": []}]})]
+    {
+        assert!(Seed::from_json(unknown.clone()).is_err(), "{unknown}: unknown fields are refused");
+    }
     let level =
         json!({"groups": [{"path": "a", "members": [{"user": "root", "access_level": "boss"}]}]});
     let error = anyhow::Error::from(Seed::from_json(level).expect_err("refused"));
@@ -210,6 +213,25 @@ async fn a_seed_fills_everything_it_names() {
         world.get(ROOT, "/projects/1/variables").await.body.as_array().map(Vec::len),
         Some(2)
     );
+}
+
+#[tokio::test]
+async fn an_entry_of_a_seed_that_exists_stays_unchanged() {
+    let hook = json!({"url": "https://x.example/"});
+    let first =
+        json!({"path": "a/b", "variables": [{"key": "A", "value": "1"}], "hooks": [hook, hook]});
+    let again = json!({
+        "path": "a/b", "push_rule": null, "resource_groups": ["production", "production"],
+        "variables": [{"key": "A", "value": "2"}, {"key": "B", "value": "3"}],
+    });
+    let world = World::with(json!({"projects": [first, again]})).await;
+    let names = async |section: &str, key: &str| -> Vec<Value> {
+        let entries = world.get(ROOT, &format!("/projects/1/{section}")).await.body;
+        entries.as_array().expect("a list").iter().map(|entry| entry[key].clone()).collect()
+    };
+    assert_eq!(names("variables", "value").await, ["1", "3"]);
+    assert_eq!(names("hooks", "url").await, ["https://x.example/"]);
+    assert_eq!(names("resource_groups", "key").await, ["production"]);
 }
 
 #[tokio::test]
