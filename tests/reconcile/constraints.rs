@@ -987,6 +987,23 @@ async fn a_rule_of_a_group_that_names_no_maintainer_is_a_problem() {
     world.converge("a maintainer above").await;
 }
 
+/// A share with a group in which a maintainer is less takes nothing away.
+#[tokio::test]
+async fn a_maintainer_stays_one_whatever_a_share_gives() {
+    let world = with_another_group().await;
+    let member = |level: &str| json!([{"user": "alice", "access_level": level}]);
+    let share = json!([{"group": "other", "group_access": "developer"}]);
+    world.declare(&[
+        group("acme", json!({"members": member("maintainer"), "shares": share})),
+        group("other", json!({"members": member("developer")})),
+    ]);
+    world.converge("both").await;
+    let environment = json!([{"name": "production", "deploy_access_levels": [{"user": "alice"}]}]);
+    let top = group("acme", json!({"shares": share, "protected_environments": environment}));
+    assert_eq!(problems(&world, std::slice::from_ref(&top)).await, [""; 0]);
+    world.converge("a rule").await;
+}
+
 /// A new group does not start with the value of its group, if that leaves the choice to those below.
 #[tokio::test]
 async fn a_project_in_a_new_group_has_the_runners_that_a_new_group_has() {

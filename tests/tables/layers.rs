@@ -29,7 +29,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("steps", 0, &[]),
     ("address", 0, &["steps", "text"]),
     ("page", 0, &["operation", "planted", "value"]),
-    ("diagnostic", 0, &["field", "origin", "secret", "text", "yaml"]),
+    ("diagnostic", 0, &["field", "origin", "secret", "steps", "text", "yaml"]),
     ("schema", 1, &[]),
     ("kind", 1, &["schema"]),
     ("catalogue", 1, &["kind", "schema"]),

@@ -271,7 +271,10 @@ impl Observer {
             levels => BTreeMap::clone(&*levels?),
         };
         for group in declared_shares(group) {
-            levels.extend(&*self.members(group).await?);
+            for (user, level) in self.members(group).await?.iter() {
+                let highest = levels.entry(*user).or_insert(*level);
+                *highest = (*highest).max(*level);
+            }
         }
         levels.retain(|_, level| *level >= MAINTAINER);
         Ok(levels.into_keys().collect())

@@ -36,7 +36,7 @@ pub struct SnapshotHeader {
     pub sandbox: bool,
     /// When it was started.
     pub taken_at: Timestamp,
-    /// The key of the digests of secret values ([`Key::id`](crate::digest::Key::id)), if there are
+    /// The key of the digests of secret values ([`DigestKey::id`](crate::digest::DigestKey::id)), if there are
     /// any.
     pub key: Option<String>,
 }

@@ -2,7 +2,7 @@
 //!
 //! In: the declaration ([`Container`]), the live state ([`Live`]), and [`PlanSettings`]. Out: a
 //! [`ContainerPlan`] for each container, combined into one [`Plan`]. This module reads and writes
-//! nothing. It asks for further facts as [`Question`](crate::live::Question)s and is called again.
+//! nothing. It asks for further facts as [`ExtraFact`](crate::live::ExtraFact)s and is called again.
 //! A plan leaves no choice to apply: steps are calls, edges are reasons. Only [`Plan::approve`]
 //! decides what may run.
 
@@ -260,8 +260,15 @@ impl Plan {
 
     /// Adds the plan of one more container, and its live state.
     pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: Live) {
-        for step in plan.findings.steps.iter_mut().chain(&mut plan.findings.watched) {
-            if self.drops_requests && self.live.len() >= MOST_WITH_REQUESTS {
+        let keeps_requests = self.live.len() < MOST_WITH_REQUESTS;
+        for step in &mut plan.findings.steps {
+            if self.drops_requests && !keeps_requests {
+                step.drop_requests();
+            }
+            step.shrink(&mut self.shared);
+        }
+        for step in &mut plan.findings.watched {
+            if self.drops_requests {
                 step.drop_requests();
             }
             step.shrink(&mut self.shared);

@@ -1,7 +1,7 @@
 //! The service's defaults for undeclared fields of new things.
 //!
 //! `undrift export` leaves these values out, so that exported manifests contain only decisions. A
-//! value is left out if it is the [default](crate::field::Defaults::service) of its field or empty
+//! value is left out if it is the [default](crate::field::FieldDefaults::service) of its field or empty
 //! (`null`, empty text or an empty list). Defaults that an installation or a group above decides,
 //! such as the visibility, are not described and always written; a value that many projects share
 //! then becomes part of their `Defaults`. The values are those of the reference (2, 4.3; 1, 2.2, 2.3

@@ -394,7 +394,7 @@ impl Field {
         }
     }
 
-    /// True if its value is the word of a [`Level`](crate::level::Level). Requests and responses
+    /// True if its value is the word of a [`AccessLevel`](crate::level::AccessLevel). Requests and responses
     /// contain the number.
     pub const fn is_level(&self) -> bool {
         matches!(self.value_type, ValueType::Level | ValueType::RuleLevel)

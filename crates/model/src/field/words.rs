@@ -196,7 +196,7 @@ pub enum Risk {
 
 impl Weakens {
     /// The risk that guards see in some changes of the field, by its values; `None` if they ask
-    /// nothing, or decide by [`crate::kind::Rules::effects`].
+    /// nothing, or decide by [`crate::kind::KindRules::effects`].
     pub const fn risk(&self) -> Option<Risk> {
         match self {
             Self::Never | Self::Access | Self::WhenWider | Self::WhenFewer | Self::ByKind => None,

@@ -70,7 +70,10 @@ impl Section {
                 let negative = spec.name.replace("_regex", "_negative_regex");
                 let template = if is_delimited(name, text) && severity == Severity::Warning {
                     texts::EXPRESSION_IN_SLASHES
-                } else if text.starts_with('*') || text.contains("|*") || text.contains("/*") {
+                } else if text.starts_with('*')
+                    || text.contains("|*")
+                    || message.ends_with("only slashes")
+                {
                     texts::EXPRESSION_OF_GLOB
                 } else if text.contains("(?!") && self.spec(&negative).is_some() {
                     texts::EXPRESSION_WITH_NEGATIVE
@@ -137,9 +140,8 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(
         report(EntryFault { within: Some("no_access"), ..fault });
     }
     let mut items = value.plain().and_then(Json::as_array).into_iter().flatten();
-    if items.any(|item| {
-        item.as_str().is_some_and(|text| text.contains([',', ';']) || text.contains(" - "))
-    }) {
+    let is_joined = |text: &str| text.contains([',', ';']) && !text.contains("://");
+    if items.any(|item| item.as_str().is_some_and(is_joined)) {
         report(EntryFault::of(texts::SEVERAL_IN_ONE, field));
     }
     let Some(text) = value.text() else { return };
@@ -343,7 +345,7 @@ fn expression_fault(name: &str, text: &str) -> Option<(String, Severity)> {
         let message = format!("`{name}` has a `/` at both ends, which must match, too");
         return Some((message, Severity::Warning));
     }
-    if error.is_none() && text.contains("/*") {
+    if error.is_none() && text.contains("/*") && !text.contains('[') {
         let message = format!("`{name}` has a `/*`, which matches only slashes");
         return Some((message, Severity::Warning));
     }

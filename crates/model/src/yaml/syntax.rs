@@ -146,13 +146,16 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         comment.is_some_and(|comment| comment.starts_with(|c: char| c.is_alphanumeric()))
     }
 
-    /// The `#` of a comment without a blank after it, behind a text that ends at `end`, as in `Shop #1`.
+    /// The `#` of a comment that looks like the number or colour at the end of the text before it, which
+    /// ends at `end`: `Shop #1`.
     pub(super) fn find_joined_comment(&self, end: usize) -> Option<Range<usize>> {
         let rest = self.text.get(end..)?;
         let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         let comment = rest[blanks..].strip_prefix('#').filter(|_| blanks > 0)?;
         let at = end + blanks;
-        comment.starts_with(|c: char| c.is_alphanumeric()).then_some(at..at + 1)
+        let word = comment.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        let is_colour = matches!(word.len(), 3 | 6) && word.chars().all(|c| c.is_ascii_hexdigit());
+        (is_colour || word.starts_with(|c: char| c.is_ascii_digit())).then_some(at..at + 1)
     }
 
     /// Reports a line with `#` that seems to belong to the text over several lines that is the `value` of

@@ -275,7 +275,11 @@ fn shows_declared(section: &DeclaredSection, body: &Object, names: &BTreeSet<&st
     };
     has_keys
         && section.section.mistyped_key(body).is_none()
-        && names.iter().filter_map(|name| section.section.table().get(name)).all(|spec| {
+        && names.iter().all(|name| {
+            // A field below `extra` has no description.
+            let Some(spec) = section.section.table().get(name) else {
+                return body.contains_key(*name);
+            };
             spec.field.read == Readback::IfPresent
                 || spec.field.live_name().is_none_or(|live| body.contains_key(live))
         })

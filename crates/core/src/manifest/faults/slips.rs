@@ -361,7 +361,8 @@ impl<'t> SurroundingLines<'t> {
         let wrong = if rest <= self.start(line) { self.at } else { end };
         let mended = [&self.text[above..start], mended, &self.text[rest..below]].concat();
         let faults = yaml::parse(&mended).faults;
-        faults.iter().all(|fault| mended.len() - fault.span.start < below - wrong)
+        let mut faults = faults.iter().filter(|fault| fault.code != "no-effect");
+        faults.all(|fault| mended.len() - fault.span.start < below - wrong)
     }
 
     /// Gives a fault its best explanation, as [`explain_by_list`](Self::explain_by_list) does.

@@ -256,7 +256,8 @@ fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
 
 /// Help for a document without a kind.
 fn suggest_first_line(document: &Node) -> String {
-    if document.entries().iter().all(|(key, _)| key.name.starts_with('.')) {
+    let entries = document.entries();
+    if !entries.is_empty() && entries.iter().all(|(key, _)| key.name.starts_with('.')) {
         return "share it as a `kind: Profile` and `uses: [NAME]`: an anchor holds within one document, and no key is hidden".to_owned();
     }
     let has_section = catalogue::everywhere().any(|of| document.get(of.section).is_some());

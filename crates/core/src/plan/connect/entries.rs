@@ -36,7 +36,7 @@ pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
             .filter_map(|group| of_groups.get(&(group.to_owned(), section.section, unique)))
             .flatten()
             .filter(|(_, other)| section.collides(name, other));
-        let mut gone = Vec::new();
+        let mut gone: Vec<(usize, &str)> = Vec::new();
         for (other, other_name) in above {
             match steps[*other].action {
                 Action::Delete => gone.push((*other, *other_name)),
@@ -46,7 +46,11 @@ pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
         }
         for effect in &step.effects {
             let Effect::Follows(taken) = effect else { continue };
-            match gone.iter().find(|(_, name)| taken.entry.as_deref() == Some(name)) {
+            let removal = gone.iter().find(|(other, name)| {
+                taken.entry.as_deref() == Some(name)
+                    && steps[*other].address.path.eq_ignore_ascii_case(&taken.path)
+            });
+            match removal {
                 Some((other, _)) => edges.push((at, *other, "the group above has one until then")),
                 None => problems.push(collision_problem(step, section, unique, taken)),
             }

@@ -110,7 +110,9 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
             };
             let names = step.needed_users().filter_map(|(user, name)| name.filter(|_| !gets(user)));
             let names: BTreeSet<_> = names.collect();
-            if names.is_empty() || groups_above(&path).any(|group| open.contains(group)) {
+            let itself = (step.scope == Scope::Group).then_some(&*path);
+            let mut places = itself.into_iter().chain(groups_above(&path));
+            if names.is_empty() || places.any(|place| open.contains(place)) {
                 return None;
             }
             let names: Vec<_> = names.into_iter().collect();

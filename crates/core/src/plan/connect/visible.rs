@@ -77,7 +77,9 @@ pub(super) fn refuse_visible_contents(steps: &mut [Step]) -> Vec<Problem> {
     if !steps.iter().any(|step| !visible_contents(step).is_empty()) {
         return Vec::new();
     }
-    let moved = by_path(steps, |step| step.provides(Capability::InPlace).then_some(()));
+    let moved = by_path(steps, |step| {
+        step.provides(Capability::InPlace).then(|| Arc::clone(&step.address.path))
+    });
     let narrowed = by_path(steps, |step| Some(visibility(step).filter(|_| narrows(step))?.1));
     let mut problems = Vec::new();
     for step in steps {
@@ -85,8 +87,10 @@ pub(super) fn refuse_visible_contents(steps: &mut [Step]) -> Vec<Problem> {
         let group = step.address.path.to_lowercase();
         for (path, rank) in visible_contents(step).to_vec() {
             let key = path.to_lowercase();
-            if moved.contains_key(&key) && !groups_above(&key).any(|above| above == group) {
-                let address = Address::container(path);
+            let leaves = !groups_above(&key).any(|above| above == group);
+            let mut places = std::iter::once(&*key).chain(groups_above(&key));
+            if let Some(mover) = places.find_map(|place| moved.get(place)).filter(|_| leaves) {
+                let address = Address::container(Arc::clone(mover));
                 step.after.push(Edge { address, reason: "it has to leave the group first" });
             } else if narrowed.get(&key).is_none_or(|after| *after > most) {
                 let words = words![path, is = VISIBILITIES[rank], most = VISIBILITIES[most]];

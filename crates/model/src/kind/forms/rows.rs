@@ -1,6 +1,6 @@
 //! The rows of a list, such as who may push: each names a user, a group, a deploy key, or a level; an
 //! input of a schedule has a name. Some rows have further values, each with a default:
-//! [`Defaults::service`](crate::field::Defaults::service).
+//! [`FieldDefaults::service`](crate::field::FieldDefaults::service).
 
 use crate::{
     field::{Compare, Field, NamedObject, Secrecy, Tier},

@@ -259,7 +259,7 @@ impl Located<'_> {
         let pointer =
             Some(error.instance_path().as_str()).filter(|at| at.is_empty() || self.depth > 1);
         let help = self.clone().follow(pointer?)?.wrong_value(&error).help?;
-        ["write ", "take ", "put "].iter().any(|verb| help.starts_with(verb)).then_some(help)
+        ["write ", "remove ", "put "].iter().any(|verb| help.starts_with(verb)).then_some(help)
     }
 
     /// True if it is an empty key and what belongs to it is beside it.

@@ -201,11 +201,14 @@ impl<'d> Located<'d> {
                 let spellings = [text.clone(), text.to_lowercase()];
                 let mut rows =
                     HELPS["corrected"].iter().filter(|row| row.key.fits(self.key_name()));
+                let is_date = self.schema["format"] == "date";
+                let exists = |day: &str| !is_date || day.parse::<jiff::civil::Date>().is_ok();
                 let corrected = rows.find_map(|row| {
                     let mut all = spellings.iter().filter_map(|of| row.text.replace(of, row.help));
-                    all.find(|corrected| *corrected != text && self.accepts(corrected))
+                    all.find(|corrected| {
+                        *corrected != text && self.accepts(corrected) && exists(corrected)
+                    })
                 });
-                let is_date = self.schema["format"] == "date";
                 corrected.map(|text| if is_date { text } else { quoted(&text, false) })
             }
             "limit" => Some(self.schema.get(self.subject)?.to_string()),
