@@ -805,7 +805,7 @@ async fn a_rule_of_a_group_names_only_maintainers() {
 /// The messages of the problems of the next plan.
 async fn problems(world: &World, documents: &[Json]) -> Vec<String> {
     world.declare(documents);
-    world.plan().await.problems.iter().map(|found| found.message.to_string()).collect()
+    world.plan().await.problems.iter().map(|found| found.message.clone()).collect()
 }
 
 /// The groups and projects inside are no matter; the group itself is one of those that cannot be shared.
