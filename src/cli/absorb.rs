@@ -224,7 +224,7 @@ pub(super) async fn compare(
         progress.step(&container.path);
         Ok(())
     };
-    observer.all(&whole.iter().collect::<Vec<_>>(), session.concurrency, look).await
+    observer.read_all(&whole.iter().collect::<Vec<_>>(), session.concurrency, look).await
 }
 
 /// Reports what cannot be absorbed, and why.

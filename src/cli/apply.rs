@@ -56,7 +56,7 @@ pub(super) struct Args {
     pub(super) record: Option<PathBuf>,
     /// Folder of manifests, if DIR is a saved plan; -d names it too
     #[arg(index = 2, value_name = "MANIFESTS", hide = true)]
-    beside: Option<PathBuf>,
+    manifests_dir: Option<PathBuf>,
     /// The saved plan, if DIR is a valid one.
     #[arg(skip)]
     plan: Option<Box<Sealed>>,
@@ -89,7 +89,7 @@ fn describe_dir(dir: clap::Arg) -> clap::Arg {
 impl Args {
     /// The folder or file of manifests.
     pub(super) fn manifests(&self) -> &Path {
-        self.beside.as_deref().unwrap_or(&self.session.dir)
+        self.manifests_dir.as_deref().unwrap_or(&self.session.dir)
     }
 
     /// Reads the saved plan, if one is named, and takes the folder of manifests from `-d`, or else
@@ -104,16 +104,17 @@ impl Args {
             if dir.is_dir() {
                 return Err(ManifestFolder::named_twice());
             }
-            self.beside = named;
+            self.manifests_dir = named;
         }
-        if self.beside.is_none() && !saved::is_file(dir) {
+        if self.manifests_dir.is_none() && !saved::is_file(dir) {
             return Ok(());
         }
         // `saved` reports what is wrong with the file.
         self.plan = saved::read(dir).ok().map(Box::new);
-        if self.beside.is_none() {
+        if self.manifests_dir.is_none() {
             let plan = self.plan.as_ref().map(|sealed| &sealed.plan);
-            self.beside = Some(plan.map_or_else(|| Ok(".".into()), saved::manifests_folder)?);
+            self.manifests_dir =
+                Some(plan.map_or_else(|| Ok(".".into()), saved::manifests_folder)?);
         }
         Ok(())
     }
@@ -121,7 +122,7 @@ impl Args {
     /// The saved plan to apply, if one is named.
     fn saved(&self, cx: &RunContext) -> Result<Option<PlanToApply>, CommandError> {
         let path = &self.session.dir;
-        if self.beside.is_none() {
+        if self.manifests_dir.is_none() {
             return Ok(None);
         }
         let sealed = match self.plan.as_deref() {
@@ -158,7 +159,7 @@ impl PlanToApply {
 pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, CommandError> {
     cx.reports.record.watch(&cx.output)?;
     let saved = args.saved(cx)?;
-    let (of_session, changes) = match &saved {
+    let (session_args, changes) = match &saved {
         Some(saved) => (
             args.session.for_saved_plan(&saved.plan, args.manifests().to_owned())?,
             args.changes.for_saved_plan(&saved.plan)?,
@@ -170,42 +171,46 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, Command
         return Err(CommandError::usage("`--base` cannot be combined with a saved plan")
             .help("leave it out, or save another plan"));
     }
-    let used = BaseUse {
+    let base_use = BaseUse {
         drift: if args.heal { DriftPolicy::Write } else { DriftPolicy::Exclude },
         only_changed: false,
     };
-    let base = base.map(|base| (base, used));
+    let base = base.map(|base| (base, base_use));
     let session =
-        SessionBuilder { changes, base, ..SessionBuilder::new(&of_session) }.open(cx).await?;
+        SessionBuilder { changes, base, ..SessionBuilder::new(&session_args) }.open(cx).await?;
     cx.reports.record.note(|record| record.run = Some(session.run.clone()));
     may_write(session.run.token.as_ref())?;
     let plan = &session.plan(cx).await?;
     let acknowledged =
         plan.acknowledged.iter().map(|acknowledged| acknowledged.refusal.acknowledgement.clone());
     cx.reports.record.note(|record| record.acknowledgements = acknowledged.collect());
-    let saved = saved.map(|saved| saved.compare(plan, &session));
-    let saved = saved.as_ref();
+    let comparison = saved.map(|saved| saved.compare(plan, &session));
+    let saved = comparison.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
     let exit = Exit::first_of([super::plan::blocking_exit(plan), Exit::Stale.when(is_stale)]);
     let proposal = Proposal { session: &session, plan, saved, exit, cx };
     if is_stale && args.on_stale == OnStale::Stop {
-        return Ok(proposal.end(exit, STALE));
+        return Ok(proposal.finish_unchanged(exit, STALE));
     }
     let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing, saved });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
     let missing = missing_secrets(steps, &session);
     if !missing.is_empty() {
-        // The last lines say why.
+        // The reason comes last, after the plan.
         let reason = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
         cx.reports.add_diagnostics(missing);
-        return Ok(proposal.end(Exit::first_of([exit, Exit::Usage]), &reason));
+        return Ok(proposal.finish_unchanged(Exit::first_of([exit, Exit::Usage]), &reason));
     }
     match approval {
         Ok((approved, left_out)) if approved.steps().next().is_some() => {
             proposal.apply(&approved, &left_out, args.yes).await
         }
-        Ok(_) => Ok(proposal.end(exit, if plan.steps.is_empty() { "" } else { UNCHANGED })),
-        Err(Blocked(reason)) => Ok(proposal.end(exit, &format!("nothing was changed: {reason}\n"))),
+        Ok(_) => {
+            Ok(proposal.finish_unchanged(exit, if plan.steps.is_empty() { "" } else { UNCHANGED }))
+        }
+        Err(Blocked(reason)) => {
+            Ok(proposal.finish_unchanged(exit, &format!("nothing was changed: {reason}\n")))
+        }
     }
 }
 
@@ -226,8 +231,11 @@ impl Proposal<'_> {
         let (style, secrets) = (self.cx.output.style, &*self.session.settings.secrets);
         let canvas = Canvas::to(&mut *sink, style, secrets);
         terminal::plan(canvas, self.plan, &self.session.run, ReportKind::Apply);
-        let since = self.saved.map(|saved| terminal::stale(saved, style, secrets));
-        since.filter(|text| !text.is_empty()).iter().for_each(|text| sink(&format!("\n{text}")));
+        let stale_text = self.saved.map(|saved| terminal::stale(saved, style, secrets));
+        stale_text
+            .filter(|text| !text.is_empty())
+            .iter()
+            .for_each(|text| sink(&format!("\n{text}")));
     }
 
     /// Reports it, with `text`, after a run without changes.
@@ -237,8 +245,8 @@ impl Proposal<'_> {
         self.cx.reports.finish(ReportKind::Plan, exit, ReportContent::Planned(&planned), text, None)
     }
 
-    /// Reports it, and then `why` nothing was changed.
-    fn end(&self, exit: Exit, reason: &str) -> Reported {
+    /// Reports it, and then the `reason` why nothing was changed.
+    fn finish_unchanged(&self, exit: Exit, reason: &str) -> Reported {
         let done = self.finish(exit, |sink| self.text(sink));
         self.cx.output.eprint(reason);
         done
@@ -295,10 +303,10 @@ impl Proposal<'_> {
 
 /// A short result for readers who miss the report.
 fn result_without_report(applied: &Applied) -> &'static str {
-    let made = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
-    if made == applied.steps.len() {
+    let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
+    if done == applied.steps.len() {
         "the changes were made; only the report is missing"
-    } else if made > 0 {
+    } else if done > 0 {
         "some changes were made; run apply again to finish"
     } else {
         "no changes are known to have been made; run apply again"
@@ -341,11 +349,11 @@ async fn carry_out(
     cx: &RunContext,
 ) -> Result<(Applied, Option<Exit>), CommandError> {
     let client = session.observer.client().clone();
-    let at_once = record.clone();
+    let signal_record = record.clone();
     let signals = signal::watch(
         cx.output.clone(),
         move || client.interrupt(),
-        move |signal| at_once.end_at_once(signal),
+        move |signal| signal_record.end_at_once(signal),
     )?;
     record.changes_begin();
     let progress = Progress::applying(plan.steps().count(), session.observer.client(), &cx.output);

@@ -94,7 +94,7 @@ mod described {
         collection.shows =
             leak(inherited.map(|rule| (rule.field, &*rule.value.to_string().leak())));
         collection.is_put = is_put;
-        collection.only_edited = section.only_edits();
+        collection.is_fixed_set = section.only_edits();
         collection.is_edited = home.operations.edit.is_some();
         collection.is_patched = uses(home.operations.edit, Method::Patch);
         collection.is_document = matches!(home.place, ReadSource::Optional(_));

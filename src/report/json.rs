@@ -24,7 +24,7 @@ use crate::{
 /// The version of all formats. 0: still unstable.
 pub const FORMAT_VERSION: u32 = 0;
 
-/// The sort of a report.
+/// The kind of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportKind {
@@ -50,7 +50,7 @@ impl ReportKind {
     }
 
     /// The word for a plan in it.
-    pub const fn of_plan(self) -> &'static str {
+    pub const fn plan_word(self) -> &'static str {
         if matches!(self, Self::Drift) { "drift" } else { "plan" }
     }
 }
@@ -125,7 +125,7 @@ enum IsFinished {
     Finished,
 }
 
-/// The status of a [`Failed`] run.
+/// The status of a [`FailedRun`].
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum IsFailed {
@@ -248,7 +248,7 @@ pub struct Outcomes<'a> {
 }
 
 impl<'a> Outcomes<'a> {
-    /// The result `applied` of `plan` in `run`, without `left_out`.
+    /// The result of applying `plan` in `run`; `left_out` are the groups and projects that were not applied.
     pub fn new(
         run: &'a Run,
         plan: &'a Plan,

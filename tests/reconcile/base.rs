@@ -10,7 +10,7 @@ use undrift::{
     apply::{self, Apply, BranchPlan},
     desired::{Acknowledgement, Container, Desired},
     diff::{FieldChange, Label, Step},
-    plan::{Base, BaseComparison, DriftPolicy, Plan, Policy, Rest},
+    plan::{Base, BaseComparison, BranchPart, DriftPolicy, Plan, Policy},
     sandbox::Profile,
 };
 
@@ -26,19 +26,19 @@ async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -
     let found = Mutex::new((Plan::default(), BaseComparison::default(), Vec::new()));
     let containers: Vec<_> = head.containers.iter().collect();
     let each = async |container: &Container, mut live| {
-        let BranchPlan { plan, rest, against } =
+        let BranchPlan { plan, rest, comparison: against } =
             apply::plan_against(&observer, container, base, drift, &mut live, &settings).await?;
         let mut found = found.lock().unwrap();
         found.0.add(container, plan, live);
         found.1.extend(against);
         match rest {
-            Rest::All => found.2.push(container.clone()),
-            Rest::Some(rest) => found.2.push(*rest),
-            Rest::Nothing => {}
+            BranchPart::All => found.2.push(container.clone()),
+            BranchPart::Some(rest) => found.2.push(*rest),
+            BranchPart::Nothing => {}
         }
         Ok(())
     };
-    observer.all(&containers, 4, each).await.unwrap();
+    observer.read_all(&containers, 4, each).await.unwrap();
     let (mut plan, against, mut containers) = found.into_inner().unwrap();
     plan.base = Some(against);
     let mut plan = plan.sorted(&world.extent);

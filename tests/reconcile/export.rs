@@ -55,7 +55,7 @@ impl World {
             builder.lock().unwrap().add(container.scope, &container.path, &live, &names);
             Ok(())
         };
-        observer.all(&containers.iter().collect::<Vec<_>>(), 16, each).await.unwrap();
+        observer.read_all(&containers.iter().collect::<Vec<_>>(), 16, each).await.unwrap();
         let mut builder = builder.into_inner().unwrap();
         let missing = builder.missing().iter().map(|missing| format!("{missing:?}")).collect();
         (builder.finish(), missing)

@@ -213,7 +213,7 @@ impl Limited {
             }
             Ok(())
         };
-        self.observer.all(&containers, 64, each).await.unwrap();
+        self.observer.read_all(&containers, 64, each).await.unwrap();
         let mut plan = plan.into_inner().unwrap().sorted(&Extent::default());
         let ack = ["removals:**"].map(|ack| Acknowledgement::parse(ack).unwrap());
         plan.acknowledge(&ack, &self.settings.moves, jiff::civil::date(2030, 1, 1));

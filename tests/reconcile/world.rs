@@ -323,7 +323,7 @@ impl World {
             plan.lock().unwrap().add(container, planned, live);
             Ok(())
         };
-        observer.all(&containers, 16, each).await?;
+        observer.read_all(&containers, 16, each).await?;
         let mut plan = plan.into_inner().unwrap().sorted(&self.extent);
         let acknowledged: Vec<_> =
             self.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();

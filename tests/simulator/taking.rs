@@ -111,7 +111,7 @@ async fn export(
         lives.insert(container.path.clone(), live);
         Ok(())
     };
-    observer.all(&containers.iter().collect::<Vec<_>>(), 16, each).await?;
+    observer.read_all(&containers.iter().collect::<Vec<_>>(), 16, each).await?;
     let (mut builder, lives) = builder.into_inner().unwrap();
     let left_out = builder.left_out().len();
     let missing = builder.missing().len();
@@ -159,7 +159,7 @@ async fn changes(
     };
     let containers: Vec<_> = desired.containers.iter().collect();
     match lives {
-        None => observer.all(&containers, 16, each).await?,
+        None => observer.read_all(&containers, 16, each).await?,
         Some(mut lives) => {
             for container in containers {
                 if let Some(live) = lives.remove(&container.path) {
@@ -204,7 +204,7 @@ async fn absorb(
         found.1.extend(refused);
         Ok(())
     };
-    observer.all(&whole.iter().collect::<Vec<_>>(), 16, each).await?;
+    observer.read_all(&whole.iter().collect::<Vec<_>>(), 16, each).await?;
     let (mut goals, refused) = found.into_inner().unwrap();
     goals.sort_by(|a, b| a.address.cmp(&b.address));
     if !refused.is_empty() {

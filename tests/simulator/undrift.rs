@@ -111,7 +111,7 @@ async fn all(
         plan.lock().unwrap().add(container, planned, live);
         Ok(())
     };
-    observer.all(&containers, 16, each).await?;
+    observer.read_all(&containers, 16, each).await?;
     let mut plan = plan.into_inner().unwrap().sorted(&plan::Extent::default());
     let acknowledged = prepared.scenario.acknowledged.iter();
     let acknowledged: Vec<_> =

@@ -221,7 +221,7 @@ impl Memberships {
         ids(traversal).filter_map(|id| self.groups.get(&id)).copied().max().unwrap_or(0)
     }
 
-    /// All namespaces in which the level is at least `least`, as a JSON array for `json_each`.
+    /// All namespaces in which the level is at least `min_level`, as a JSON array for `json_each`.
     pub(crate) fn namespaces(&self, db: &Connection, min_level: i64) -> rusqlite::Result<String> {
         let mut namespaces: BTreeSet<i64> = BTreeSet::new();
         for (group, _) in self.groups.iter().filter(|(_, level)| **level >= min_level) {

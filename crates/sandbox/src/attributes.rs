@@ -202,39 +202,39 @@ pub(crate) struct Attribute {
     /// `C`, `U` and `E` for the three routes that accept it; `c` if a create accepts it although
     /// the reference does not list it.
     #[serde(default = "all_routes")]
-    on: &'static str,
+    routes: &'static str,
     pub(crate) kind: ValueKind,
     #[serde(default)]
-    pub(crate) reads: AnswerKey,
+    pub(crate) answer_key: AnswerKey,
     #[serde(default)]
-    pub(crate) seen: Audience,
+    pub(crate) audience: Audience,
     /// Before this release everybody can read it.
     #[serde(default)]
     pub(crate) guarded_since: Release,
     #[serde(default)]
-    pub(crate) null: OnNull,
-    /// A create no longer accepts it, known from [`OBSERVED`] on.
+    pub(crate) on_null: OnNull,
+    /// From [`OBSERVED`] on, a create ignores it.
     #[serde(default)]
-    edited_only: bool,
+    not_on_create: bool,
     #[serde(borrow, default)]
-    blamed: Option<&'static str>,
+    refused_as: Option<&'static str>,
     /// The value in a new project.
     #[serde(default = "null_preset", deserialize_with = "leaked")]
     pub(crate) preset: &'static Value,
     /// Ignored unless an administrator sends it.
     #[serde(default)]
-    pub(crate) administrators: bool,
+    pub(crate) administrators_only: bool,
     /// Only top-level groups show and accept it.
     #[serde(default)]
-    pub(crate) tops: bool,
+    pub(crate) top_level_only: bool,
     /// Ignored unless an owner sends it.
     #[serde(default)]
-    pub(crate) owners: bool,
+    pub(crate) owners_only: bool,
     /// The first release that has it, and the first that no longer has it.
     #[serde(default)]
     since: Release,
     until: Option<Release>,
-    /// The first release that shows it, if later.
+    /// The first release that shows it, if that is later than `since`.
     #[serde(default)]
     shown_since: Release,
 }
@@ -258,7 +258,7 @@ fn null_preset() -> &'static Value {
 
 impl Attribute {
     pub(crate) fn accepted_on(&self, route: WriteRoute) -> bool {
-        self.on.contains(match route {
+        self.routes.contains(match route {
             WriteRoute::Create => 'C',
             WriteRoute::CreateForUser => 'U',
             WriteRoute::Edit => 'E',
@@ -266,13 +266,13 @@ impl Attribute {
     }
 
     /// True if a create accepts it although the reference does not list it.
-    pub(crate) fn accepted_on_create_too(&self) -> bool {
-        self.on.contains('c')
+    pub(crate) fn is_unlisted_on_create(&self) -> bool {
+        self.routes.contains('c')
     }
 
     /// True if a create ignores it that accepted it in earlier releases.
     pub(crate) fn is_edited_only_at(&self, release: Release) -> bool {
-        self.edited_only && release >= OBSERVED
+        self.not_on_create && release >= OBSERVED
     }
 
     /// True if a service has this attribute.
@@ -284,17 +284,17 @@ impl Attribute {
 
     /// True if a release that has it also shows it.
     pub(crate) fn is_shown_at(&self, release: Release) -> bool {
-        self.reads != AnswerKey::Never && self.shown_since <= release
+        self.answer_key != AnswerKey::Never && self.shown_since <= release
     }
 
     /// True if lists show it too.
     pub(crate) fn is_in_lists(&self) -> bool {
-        self.reads != AnswerKey::Detail
+        self.answer_key != AnswerKey::Detail
     }
 
     /// The model's name for it in refusals.
     pub(crate) fn blamed(&self) -> &'static str {
-        self.blamed.unwrap_or(self.name)
+        self.refused_as.unwrap_or(self.name)
     }
 }
 
@@ -334,9 +334,9 @@ pub(super) static TABLE: LazyLock<AttributeTable> = LazyLock::new(|| {
 
 pub(super) const PACKAGES_LEVEL: &str = "package_registry_access_level";
 pub(super) const PACKAGES: &str = "packages_enabled";
-pub(super) const OVERRIDE_ROLE: &str = "ci_pipeline_variables_minimum_override_role";
-pub(super) const RESTRICTED: &str = "restrict_user_defined_variables";
-pub(super) const PIPELINES_REMOVED: &str = "ci_delete_pipelines_in_seconds";
+pub(super) const VARIABLES_OVERRIDE_ROLE: &str = "ci_pipeline_variables_minimum_override_role";
+pub(super) const RESTRICT_VARIABLES: &str = "restrict_user_defined_variables";
+pub(super) const DELETE_PIPELINES_AFTER: &str = "ci_delete_pipelines_in_seconds";
 
 /// The attributes of every release and licence.
 pub(crate) fn all() -> impl Iterator<Item = &'static Attribute> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{GUEST, MAINTAINER, REPORTER};
 use super::attributes::{
-    self, AnswerKey, Attribute, Audience, OVERRIDE_ROLE, RESTRICTED, ValueKind,
+    self, AnswerKey, Attribute, Audience, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE, ValueKind,
 };
 use super::call::Call;
 use super::routes::view::Extras;
@@ -51,16 +51,16 @@ impl<'a> ProjectView<'a> {
         let release = self.call.release();
         let hides_unlisted = self.call.service.profile.unlisted_attributes_hidden;
         attributes::existing(self.call.edition())
-            .filter(move |row| (row.reads == AnswerKey::Simple) == simple)
+            .filter(move |row| (row.answer_key == AnswerKey::Simple) == simple)
             .filter(move |row| {
                 let is_open = release < row.guarded_since;
-                row.is_shown_at(release) && (is_open || view.sees(row.seen))
+                row.is_shown_at(release) && (is_open || view.sees(row.audience))
             })
-            .filter(move |row| !(hides_unlisted && row.reads == AnswerKey::Unlisted))
+            .filter(move |row| !(hides_unlisted && row.answer_key == AnswerKey::Unlisted))
             // From then on it depends on the groups above.
             .filter(move |row| row.name != "emails_disabled" || release < Release::new(16, 3))
             .map(move |row| {
-                let key = match row.reads {
+                let key = match row.answer_key {
                     AnswerKey::As(key) => key,
                     _ => row.name,
                 };
@@ -79,8 +79,8 @@ impl<'a> ProjectView<'a> {
                     && self.is_on(row.name)
                     && self.attributes.get("merge_method") != Some(&"ff".into())
             }
-            _ if row.name == RESTRICTED && self.call.release() >= ROLE_ONLY_SINCE => {
-                self.attributes.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer")
+            _ if row.name == RESTRICT_VARIABLES && self.call.release() >= ROLE_ONLY_SINCE => {
+                self.attributes.get(VARIABLES_OVERRIDE_ROLE).is_some_and(|role| role != "developer")
             }
             // If it was stored before the attribute existed, the preset applies.
             _ => return Cow::Borrowed(self.attributes.get(row.name).unwrap_or(row.preset)),

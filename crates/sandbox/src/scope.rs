@@ -30,7 +30,7 @@ impl GroupOrProject {
     }
 
     /// The same, except that callers with the level can read archived projects.
-    pub(crate) fn kept_by(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+    pub(crate) fn writable_by(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
         if call.writes { Self::of(call, levels) } else { Self::with(call, levels) }
     }
 

@@ -242,7 +242,7 @@ fn add_content(
         };
         let key = collection.seed_key().unwrap_or("id");
         add_entries(call, place, (name, key), entries, |call| {
-            collections::plant(call, collection, &scope)
+            collections::add_seed_entry(call, collection, &scope)
         })?;
     }
     add_entries(call, place, ("protected_branches", "name"), &seed.protected_branches, |call| {

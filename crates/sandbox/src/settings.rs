@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Complaints, ErrorResponse, Result, length_fault, refuse_if};
 use super::attributes::{
-    self, Attribute, Bounds, Edition, OVERRIDE_ROLE, OnNull, PACKAGES, PACKAGES_LEVEL,
-    PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, TABLE, ValueKind, WriteRoute,
+    self, Attribute, Bounds, DELETE_PIPELINES_AFTER, Edition, OnNull, PACKAGES, PACKAGES_LEVEL,
+    PUBLIC_LEVELS, RESTRICT_VARIABLES, TABLE, VARIABLES_OVERRIDE_ROLE, ValueKind, WriteRoute,
 };
 use super::cleanup_policy;
 use super::params::{Need, Params, flag, integer, number_of, text};
@@ -104,11 +104,11 @@ struct ProjectEdit<'a> {
 impl ProjectEdit<'_> {
     fn accepts(&self, row: &Attribute) -> bool {
         let Self { route, rights, .. } = *self;
-        let is_beyond = route == WriteRoute::Create && row.accepted_on_create_too();
+        let is_beyond = route == WriteRoute::Create && row.is_unlisted_on_create();
         (row.accepted_on(route) || (is_beyond && !rights.profile.create_as_the_reference))
             && (route == WriteRoute::Edit || !row.is_edited_only_at(rights.edition.release))
-            && (rights.administrator || !row.administrators)
-            && (rights.owner || !row.owners)
+            && (rights.administrator || !row.administrators_only)
+            && (rights.owner || !row.owners_only)
             && rights.profile.drop_attribute.as_deref() != Some(row.name)
     }
 
@@ -146,7 +146,7 @@ impl ProjectEdit<'_> {
             }
             _ => {
                 self.check_attribute(row, value)?;
-                let sets_null = edits || matches!(row.null, OnNull::Stored | OnNull::Last);
+                let sets_null = edits || matches!(row.on_null, OnNull::Stored | OnNull::Last);
                 if sets_null && is_null(row, value) {
                     null_value(row, value)?
                 } else {
@@ -199,12 +199,12 @@ impl ProjectEdit<'_> {
             return Ok(());
         }
         let mut rows = attributes::existing(rights.edition);
-        let has_retention = rows.any(|row| row.name == PIPELINES_REMOVED);
-        refuse_if(has_retention && params.has(PIPELINES_REMOVED), ErrorResponse::forbidden)?;
-        let [was_owner, is_owner] =
-            [former, stored].map(|stored| stored.get(OVERRIDE_ROLE) == Some(&"owner".into()));
+        let has_retention = rows.any(|row| row.name == DELETE_PIPELINES_AFTER);
+        refuse_if(has_retention && params.has(DELETE_PIPELINES_AFTER), ErrorResponse::forbidden)?;
+        let [was_owner, is_owner] = [former, stored]
+            .map(|stored| stored.get(VARIABLES_OVERRIDE_ROLE) == Some(&"owner".into()));
         refuse_if(was_owner != is_owner, || {
-            ErrorResponse::model(OVERRIDE_ROLE, "can only be changed by an owner")
+            ErrorResponse::model(VARIABLES_OVERRIDE_ROLE, "can only be changed by an owner")
         })
     }
 
@@ -216,14 +216,17 @@ impl ProjectEdit<'_> {
     ) -> Result<()> {
         let Self { route, params, rights } = *self;
         if route == WriteRoute::Edit && rights.edition.release >= ROLE_ONLY_SINCE {
-            let is_developer = stored.get(OVERRIDE_ROLE) == Some(&"developer".into());
-            let role = match params.flag(RESTRICTED)?.filter(|_| !params.has(OVERRIDE_ROLE)) {
+            let is_developer = stored.get(VARIABLES_OVERRIDE_ROLE) == Some(&"developer".into());
+            let role = match params
+                .flag(RESTRICT_VARIABLES)?
+                .filter(|_| !params.has(VARIABLES_OVERRIDE_ROLE))
+            {
                 Some(true) if is_developer => Some("maintainer"),
                 Some(false) => Some("developer"),
                 _ => None,
             };
             if let Some(role) = role {
-                stored.insert(OVERRIDE_ROLE.to_owned(), role.into());
+                stored.insert(VARIABLES_OVERRIDE_ROLE.to_owned(), role.into());
             }
         }
         // The level follows a change of the old flag, but not the other way round.
@@ -307,14 +310,14 @@ fn is_null(row: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match row.kind {
         ValueKind::Flag | ValueKind::Number(..) => value.is_null() || is_blank,
-        ValueKind::OneOf(_) => value.is_null() || (is_blank && row.null == OnNull::BlankUnsaved),
+        ValueKind::OneOf(_) => value.is_null() || (is_blank && row.on_null == OnNull::BlankUnsaved),
         _ => false,
     }
 }
 
 /// The value that null sets; `None` if it changes nothing.
 fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
-    match row.null {
+    match row.on_null {
         OnNull::Unsaved | OnNull::BlankUnsaved => Err(ErrorResponse::unsaved()),
         OnNull::Above(above) if !value.is_null() => Ok(Some(above.into())),
         OnNull::Stored | OnNull::Above(_) => Ok(Some(Value::Null)),
@@ -526,9 +529,9 @@ mod tests {
             // In a later release this attribute shows the effective value, together with the groups
             // above.
             let is_elsewhere = row.name == "emails_disabled" && rights.edition.release > REFERENCE;
-            let is_conditional = row.seen == Audience::WhileMirroring
+            let is_conditional = row.audience == Audience::WhileMirroring
                 || row.name.starts_with("merge_trains_")
-                || (row.reads == AnswerKey::Never && row.name != "public_jobs");
+                || (row.answer_key == AnswerKey::Never && row.name != "public_jobs");
             if value.is_null()
                 || !row.accepted_on(WriteRoute::Edit)
                 || is_elsewhere
@@ -544,7 +547,7 @@ mod tests {
                 }
             }
             let answer = edited(&body, rights).expect(row.name);
-            let key = match (row.reads, row.name) {
+            let key = match (row.answer_key, row.name) {
                 (_, "public_jobs") => "public_jobs",
                 (AnswerKey::As(key), _) => key,
                 _ => row.name,
@@ -575,7 +578,7 @@ mod tests {
     #[test]
     fn old_names_follow_new_ones_and_the_new_ones_win() {
         let (level, packages) = ("package_registry_access_level", "packages_enabled");
-        let (role, restricted) = (OVERRIDE_ROLE, RESTRICTED);
+        let (role, restricted) = (VARIABLES_OVERRIDE_ROLE, RESTRICT_VARIABLES);
         for (body, expected) in [
             (json!({"public_builds": false}), json!({"public_jobs": false})),
             (json!({"public_builds": true, "public_jobs": false}), json!({"public_jobs": false})),
@@ -612,11 +615,13 @@ mod tests {
         let maintainer = Rights { owner: false, ..later() };
         let answer = edited(&json!({"emails_enabled": false}), maintainer).expect("accepted");
         assert_eq!(answer["emails_enabled"], true);
-        for body in [json!({OVERRIDE_ROLE: "owner"}), json!({PIPELINES_REMOVED: null})] {
+        for body in
+            [json!({VARIABLES_OVERRIDE_ROLE: "owner"}), json!({DELETE_PIPELINES_AFTER: null})]
+        {
             assert!(edited(&body, maintainer).is_err(), "{body}");
             assert!(edited(&body, later()).is_ok(), "{body}");
         }
-        assert!(edited(&json!({OVERRIDE_ROLE: "maintainer"}), maintainer).is_ok());
+        assert!(edited(&json!({VARIABLES_OVERRIDE_ROLE: "maintainer"}), maintainer).is_ok());
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl StoredSettings {
         let mut set = self.set(call.db, id)?;
         let accepted = self.rows(call).filter(|row| {
             row.accepted_on(route)
-                && (call.is_administrator() || !row.administrators)
+                && (call.is_administrator() || !row.administrators_only)
                 && !dropped.contains(&row.name)
                 && !matches!(row.kind, ValueKind::Elsewhere)
         });

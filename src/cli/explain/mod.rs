@@ -73,7 +73,7 @@ fn explain_guard(name: &str) -> Option<String> {
     Some(format!("{name}, a guard: what it refuses needs {how}\n  {meaning}\n"))
 }
 
-/// The failure if nothing is called `what`, with similar names.
+/// The failure if nothing is called `subject`, with similar names.
 fn unknown_name(subject: &str) -> CommandError {
     const OTHERWISE: &str =
         "name a field such as `settings.merge_method`, or the code in the brackets of a message";

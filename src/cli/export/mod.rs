@@ -201,7 +201,7 @@ async fn read(
     };
     let containers: Vec<&Container> = containers.iter().collect();
     let ahead = args.connect.in_flight(config).most();
-    observer.all(&containers, ahead, each).await?;
+    observer.read_all(&containers, ahead, each).await?;
     drop(progress);
     let (mut builder, lives) = found.into_inner();
     let is_read = report_unread(&mut builder, args, cx)?;

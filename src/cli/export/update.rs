@@ -209,7 +209,10 @@ async fn find_moved(
         found.borrow_mut().1.push(AbsorbRefusal::new(&container.address(), why));
         Ok(())
     };
-    session.observer.all(&declared.iter().collect::<Vec<_>>(), session.concurrency, look).await?;
+    session
+        .observer
+        .read_all(&declared.iter().collect::<Vec<_>>(), session.concurrency, look)
+        .await?;
     let (renamed, mut lost) = found.into_inner();
     lost.sort_by(|a, b| a.address.cmp(&b.address));
     Ok((renamed, lost))

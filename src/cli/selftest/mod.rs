@@ -337,11 +337,11 @@ async fn carry_out(
         plan.refusals.iter().map(|refusal| Acknowledgement::parse(&refusal.acknowledgement));
     let refused: Vec<_> = refused.collect::<Result<_, _>>().map_err(CommandError::usage)?;
     plan.acknowledge(&refused, &Moves::default(), LoadEnvironment::of_process().today);
-    found.planned(phase, &plan);
+    found.add_planned(phase, &plan);
     let Ok((approved, _)) = plan.approve(Policy::default()) else { return Ok(()) };
     let applied = session.apply(&approved, MAX_CONCURRENT, |_| ()).await;
     if !applied.interrupted {
-        found.applied(phase, &applied);
+        found.add_applied(phase, &applied);
     }
     match applied.ended_by {
         Some(error) => Err(error.into()),

@@ -93,7 +93,7 @@ pub(super) struct Deviations {
 
 impl Deviations {
     /// Adds the findings in a plan that prevent steps.
-    pub(super) fn planned(&mut self, phase: SamplePhase, plan: &Plan) {
+    pub(super) fn add_planned(&mut self, phase: SamplePhase, plan: &Plan) {
         for problem in &plan.problems {
             self.add(
                 phase,
@@ -111,7 +111,7 @@ impl Deviations {
                     scope_at(&unread.address.path).zip(unread.address.section)
             {
                 self.refused.insert((scope, section));
-                // Before the group existed, its steps were planned.
+                // While the group did not exist, its steps were planned; their failures are not findings.
                 self.findings.retain(|finding| {
                     finding.object != (Some(scope), Some(section))
                         || !matches!(
@@ -128,7 +128,7 @@ impl Deviations {
     }
 
     /// Adds the findings in the result of applying a plan.
-    pub(super) fn applied(&mut self, phase: SamplePhase, applied: &Applied) {
+    pub(super) fn add_applied(&mut self, phase: SamplePhase, applied: &Applied) {
         let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
         self.done.insert(phase, done);
         for step in applied.steps.iter().filter(|step| !step.outcome.is_success()) {
@@ -154,7 +154,7 @@ impl Deviations {
             let fields: Vec<_> = changes.iter().map(|change| change.field.to_string()).collect();
             self.add(phase, (Some(*scope), address), DeviationKind::PlannedAgain, None, &fields);
         }
-        self.planned(phase, plan);
+        self.add_planned(phase, plan);
     }
 
     fn add(
@@ -229,7 +229,7 @@ impl<'a> SelftestReport<'a> {
             let _ = writeln!(text, "left out: {} {section}: {REFUSED}", scope.noun());
         }
         text.extend(fields.iter().map(line));
-        self.findings(&mut text, usize::MAX);
+        self.write_findings(&mut text, usize::MAX);
         text + self.verdict()
     }
 
@@ -249,7 +249,7 @@ impl<'a> SelftestReport<'a> {
             let fields = count(fields.len(), "field");
             let _ = writeln!(text, "left out: {fields} that cannot be changed alone");
         }
-        let is_folded = self.findings(&mut text, MAX_SHOWN);
+        let is_folded = self.write_findings(&mut text, MAX_SHOWN);
         match file {
             Some(file) => {
                 let file = text::escape(&file.display().to_string()).into_owned();
@@ -279,8 +279,8 @@ impl<'a> SelftestReport<'a> {
         )
     }
 
-    /// Adds the first `most` findings of each sort; returns whether there are more.
-    fn findings(&self, text: &mut String, max_shown: usize) -> bool {
+    /// Adds the first `max_shown` findings of each kind. True if there are more.
+    fn write_findings(&self, text: &mut String, max_shown: usize) -> bool {
         let (found, none) = (&self.found.findings, BTreeSet::new());
         let sandbox = self.expected.map_or(&none, |expected| &expected.findings);
         let mut is_folded = false;
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
     use crate::diff::Incomplete;
 
-    /// Only the failures that show the same are no findings.
+    /// Only failures that have the same cause are dropped.
     #[test]
     fn a_withheld_section_takes_no_other_finding_along() {
         let mut found = Deviations::default();
@@ -345,7 +345,7 @@ mod tests {
         let mut plan = Plan::default();
         let reason = failed(404).withheld(Withheld::Refused);
         plan.findings.incomplete.push(Incomplete { address: at("acme/group"), reason });
-        found.planned(SamplePhase::Create, &plan);
+        found.add_planned(SamplePhase::Create, &plan);
         assert_eq!(found.findings.len(), 3, "{:?}", found.findings);
         assert_eq!(found.refused, BTreeSet::from([(Scope::Group, "audit_streams")]));
     }

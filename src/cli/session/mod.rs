@@ -107,7 +107,7 @@ impl Session {
             progress.step(&container.path);
             Ok(())
         };
-        self.observer.all(&containers, self.concurrency, each).await?;
+        self.observer.read_all(&containers, self.concurrency, each).await?;
         let mut plan = plan.into_inner();
         self.compared.iter().for_each(|compared| compared.finish(&mut plan));
         let mut plan = plan.sorted(&self.extent);
@@ -141,7 +141,7 @@ impl Session {
             found.set(Some((plan.sorted(&self.extent), live)));
             Ok(())
         };
-        self.observer.all(&containers, 1, each).await?;
+        self.observer.read_all(&containers, 1, each).await?;
         found.into_inner().ok_or_else(|| CommandError::usage("nothing is selected"))
     }
 

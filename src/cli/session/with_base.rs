@@ -17,7 +17,7 @@ use crate::{
     diff::Problem,
     live::Live,
     manifest::Config,
-    plan::{Base, BaseComparison, DriftPolicy, Limits, Outline, Plan, Rest},
+    plan::{Base, BaseComparison, BranchPart, DriftPolicy, Limits, Outline, Plan},
     selection::Selection,
 };
 
@@ -39,7 +39,7 @@ pub(super) struct SessionBase {
     /// The comparison so far.
     comparison: RefCell<BaseComparison>,
     /// The declarations without excluded parts, by path.
-    rests: RefCell<BTreeMap<Arc<str>, Rest>>,
+    rests: RefCell<BTreeMap<Arc<str>, BranchPart>>,
 }
 
 impl Session {
@@ -115,9 +115,9 @@ impl Session {
         }
         let containers = self.desired.containers.iter();
         let containers = containers.filter_map(|container| match rests.get(&container.path) {
-            Some(Rest::Nothing) => None,
-            Some(Rest::Some(rest)) => Some((**rest).clone()),
-            Some(Rest::All) | None => Some(container.clone()),
+            Some(BranchPart::Nothing) => None,
+            Some(BranchPart::Some(rest)) => Some((**rest).clone()),
+            Some(BranchPart::All) | None => Some(container.clone()),
         });
         Cow::Owned(Desired { containers: containers.collect(), ..self.desired.clone() })
     }
@@ -134,10 +134,10 @@ impl SessionBase {
         let (observer, settings) = (&session.observer, &session.settings);
         let planned =
             apply::plan_against(observer, container, &self.base, self.drift, live, settings);
-        let BranchPlan { mut plan, rest, against } = planned.await?;
+        let BranchPlan { mut plan, rest, comparison: against } = planned.await?;
         plan.findings.problems.extend(outside_of_base(&self.config, container));
         self.comparison.borrow_mut().extend(against);
-        if !matches!(rest, Rest::All) {
+        if !matches!(rest, BranchPart::All) {
             self.rests.borrow_mut().insert(container.path.clone(), rest);
         }
         Ok(plan)

@@ -82,7 +82,7 @@ pub fn group_by_key<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T
     groups
 }
 
-/// `all` in order, each with the others of the same key. Small groups are not put together, nor any
+/// `items` in order, each with the others of the same key. Small groups are not put together, nor any
 /// if `full`.
 pub fn fold_equal<T, K: Ord>(items: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
     let numbered: Vec<_> = items.iter().enumerate().collect();

@@ -178,7 +178,7 @@ fn with_steps(plan: &Plan, kind: ReportKind) -> Line {
     };
     let estimate = plan.estimate.map_or_else(String::new, describe_estimate);
     let text = changes + &estimate + &base_counts(plan) + &unmanaged_counts(plan);
-    Line::of(Paint::Bold, format!("{}: ", kind.of_plan())).text(text)
+    Line::of(Paint::Bold, format!("{}: ", kind.plan_word())).text(text)
 }
 
 /// How many containers match a rule but stay out: a line for each reason.

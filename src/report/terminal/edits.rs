@@ -32,7 +32,7 @@ struct LineReplacement<'f> {
     index: usize,
 }
 
-/// The edits of `files`, which have no secrets. A terminal gets equal ones once, in about `most`
+/// The edits of `files`, which have no secrets. A terminal gets equal ones once, in about `max_lines`
 /// lines; elsewhere it is a patch that can be applied.
 pub fn edits(files: &[Edited], max_lines: usize, style: TextStyle) -> String {
     if style.full || style.width.is_none() {

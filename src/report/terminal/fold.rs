@@ -128,7 +128,7 @@ pub fn lines<T, K: Ord>(
     canvas.finish()
 }
 
-/// The number of `all` others and the first of them, at `most` so many, if there are any.
+/// The number of `items` others and the first of them, at `max_named` so many, if there are any.
 pub(super) fn others_text(
     words: &str,
     noun: &str,

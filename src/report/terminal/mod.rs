@@ -36,7 +36,7 @@ const MIN_STEP_LINES: usize = 12;
 /// remaining lines.
 pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) -> String {
     let max_lines = if kind == ReportKind::Apply { MAX_LINES_BEFORE_RESULT } else { MAX_LINES };
-    draw_heading(&mut canvas, kind.of_plan(), run);
+    draw_heading(&mut canvas, kind.plan_word(), run);
     branch::draw_acknowledged(&mut canvas, &plan.acknowledged);
     let mut end = canvas.part();
     notes::draw_problems(&mut end, &plan.problems);

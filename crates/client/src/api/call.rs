@@ -109,7 +109,7 @@ impl Core {
         loop {
             let admitted = self.admit(request.operation, attempt, freshness).await;
             let (permit, mut slot) =
-                admitted.map_err(|why| self.error(request, why).with(in_doubt, None))?;
+                admitted.map_err(|why| self.error(request, why).with_times(in_doubt, None))?;
             let sent_at = self.now();
             let Judgement { outcome, retry_after, quota, result } =
                 self.send_once(request, wire.clone(), &unquotable).await;
@@ -132,18 +132,19 @@ impl Core {
                 self.pause(wait.filter(|_| outcome == SendOutcome::Throttled).or(retry_after));
             }
             // Hold the permit until it is known whether this answer ends the run.
-            let result = result.map_err(|kind| self.error(request, kind).with(in_doubt, None));
+            let result =
+                result.map_err(|kind| self.error(request, kind).with_times(in_doubt, None));
             let Some(wait) = wait else {
                 self.note_end(request, result.as_ref().err());
                 return result;
             };
             // The live state may change during the wait.
             if let (Err(error), true) = (result, freshness.is_some()) {
-                return Err(error.with(in_doubt, Some(self.now().saturating_add(wait))));
+                return Err(error.with_times(in_doubt, Some(self.now().saturating_add(wait))));
             }
             drop((permit, slot));
             let slept = self.sleep(wait).await;
-            slept.map_err(|kind| self.error(request, kind).with(in_doubt, None))?;
+            slept.map_err(|kind| self.error(request, kind).with_times(in_doubt, None))?;
             attempt += 1;
         }
     }
@@ -225,7 +226,7 @@ impl Core {
             // From here on no answer is missed.
             answered.as_mut().enable();
             let now = self.now();
-            let turn = match self.gate.turn(operation, now) {
+            let turn = match self.gate.take_slot(operation, now) {
                 Ok(slot) => return Ok(slot),
                 Err(turn) => turn,
             };

@@ -135,7 +135,7 @@ impl ReadClient {
 
     /// The user's limit of requests per minute, if an answer announced it.
     pub fn a_minute(&self) -> Option<u64> {
-        self.core.gate.a_minute()
+        self.core.gate.per_minute()
     }
 
     /// How many requests were sent, retries included.

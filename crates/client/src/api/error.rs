@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::{
-    message::{HTML, NO_CERTIFICATE, NotFound},
+    message::{Absence404, HTML_PAGE, NO_CERTIFICATE},
     transport::{RequestPhase, SendError, TransportError},
 };
 use crate::{
@@ -30,8 +30,8 @@ struct Inner {
     operation: &'static Operation,
     path: String,
     kind: ErrorKind,
-    /// When the last sending began whose outcome is unknown, for a write.
-    in_doubt: Option<Duration>,
+    /// When the last attempt with unknown outcome began; only for writes.
+    in_doubt_since: Option<Duration>,
     /// When a request that goes stale may be built and sent again.
     retry_at: Option<Duration>,
 }
@@ -79,7 +79,7 @@ pub(super) struct Rejection {
     /// Without the status, bounded, and without secrets and control characters.
     pub(super) message: String,
     pub(super) request_id: Option<String>,
-    pub(super) absence: NotFound,
+    pub(super) absence: Absence404,
     /// The project that a redirect on this service leads to.
     pub(super) moved_to: Option<u64>,
     /// The redirect leads to another origin.
@@ -108,13 +108,13 @@ impl fmt::Display for Rejection {
 impl ApiError {
     pub(super) fn new(operation: &'static Operation, path: String, kind: ErrorKind) -> Self {
         let retry_at = if let ErrorKind::Stale(instant) = kind { instant } else { None };
-        Self(Arc::new(Inner { operation, path, kind, in_doubt: None, retry_at }))
+        Self(Arc::new(Inner { operation, path, kind, in_doubt_since: None, retry_at }))
     }
 
     /// Adds when the sending in doubt began, and when the request may be built and sent again.
-    pub(crate) fn with(self, in_doubt: Option<Duration>, retry_at: Option<Duration>) -> Self {
+    pub(crate) fn with_times(self, in_doubt: Option<Duration>, retry_at: Option<Duration>) -> Self {
         let retry_at = retry_at.or(self.0.retry_at);
-        Self(Arc::new(Inner { in_doubt, retry_at, ..Arc::unwrap_or_clone(self.0) }))
+        Self(Arc::new(Inner { in_doubt_since: in_doubt, retry_at, ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The operation that failed.
@@ -151,10 +151,10 @@ impl ApiError {
         }
     }
 
-    /// When the last sending began whose outcome is unknown, on the client's clock, for a write.
+    /// When the last attempt with unknown outcome began, on the client's clock; only for writes.
     /// Look at the live state before sending it again.
     pub fn in_doubt_since(&self) -> Option<Duration> {
-        self.0.in_doubt
+        self.0.in_doubt_since
     }
 
     /// When a write that goes stale may be sent again, on the client's clock, after reading and
@@ -174,7 +174,7 @@ impl ApiError {
     }
 
     /// The thing that a 404 reports as absent.
-    fn absence(&self) -> Option<NotFound> {
+    fn absence(&self) -> Option<Absence404> {
         self.refusal().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
     }
 
@@ -182,7 +182,7 @@ impl ApiError {
     /// only 404 after which one may be created.
     pub fn is_missing(&self, scope: Scope) -> bool {
         let absence = self.absence();
-        absence == Some(NotFound::Container(scope))
+        absence == Some(Absence404::Container(scope))
             || (absence.is_some() && Bug::AnyNotFoundIsMissing.is_planted())
     }
 
@@ -195,7 +195,7 @@ impl ApiError {
     /// address is wrong, or the proxy changes paths. It does not mean that the requested object is
     /// absent.
     pub fn is_unknown_route(&self) -> bool {
-        matches!(self.absence(), Some(NotFound::Route | NotFound::Hidden))
+        matches!(self.absence(), Some(Absence404::Route | Absence404::Hidden))
     }
 
     /// 404 because the list has no entries ([`Operation::empty_as`]).
@@ -207,7 +207,7 @@ impl ApiError {
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
     /// objects the service answers the same if they are absent.
     pub fn is_hidden(&self) -> bool {
-        self.absence() == Some(NotFound::Hidden)
+        self.absence() == Some(Absence404::Hidden)
     }
 
     /// 404 because the object below the group or project is absent, or hidden; not because of the
@@ -215,7 +215,7 @@ impl ApiError {
     pub fn is_entry_missing(&self) -> bool {
         self.is_not_found()
             && !self.is_container_missing()
-            && self.absence() != Some(NotFound::Route)
+            && self.absence() != Some(Absence404::Route)
     }
 
     /// The service does not accept the token, in this request or in the one that ended the run.
@@ -290,7 +290,7 @@ impl ApiError {
         matches!(self.0.kind, ErrorKind::Budget(_))
     }
 
-    /// Not sent: the run has ended, or has nothing left to go on with.
+    /// Not sent: the run has ended, or its budget is used up.
     pub fn is_over(&self) -> bool {
         self.is_stopped() || self.is_over_budget()
     }
@@ -320,7 +320,7 @@ impl ApiError {
                 "narrow the list with its parameters, or read it page by page"
             }
             ErrorKind::Page(PageError::Filtered) => "read it page by page",
-            ErrorKind::Malformed { why: HTML, .. } => {
+            ErrorKind::Malformed { why: HTML_PAGE, .. } => {
                 "a sign-in page or a proxy answered instead of the service; check the address, and whether this network asks for a login first"
             }
             ErrorKind::Malformed { .. } => {
@@ -364,7 +364,7 @@ impl ApiError {
             404 if self.0.operation.tier > Tier::Free => {
                 "the service may lack the licence for this"
             }
-            404 if refusal.absence == NotFound::Hidden => {
+            404 if refusal.absence == Absence404::Hidden => {
                 "the service may lack the licence, flag or setting for this"
             }
             404 if self.is_unknown_route() => {
@@ -406,7 +406,7 @@ impl ApiError {
 
     /// The error without the id of the request.
     fn describe(&self) -> String {
-        let Inner { operation, kind, in_doubt, .. } = &*self.0;
+        let Inner { operation, kind, in_doubt_since: in_doubt, .. } = &*self.0;
         let doubt = if in_doubt.is_some() { "; it may have taken effect" } else { "" };
         format!("{}: `{}` {kind}{doubt}", operation.id, self.request())
     }
@@ -452,7 +452,7 @@ impl Error for ApiError {
 mod tests {
     use super::*;
 
-    /// Errors for tests of what follows from them.
+    /// Errors for tests of code that handles them.
     impl ApiError {
         /// An answer to `operation` with this status, and no more.
         pub(crate) fn answered(operation: &'static Operation, status: u16) -> Self {
@@ -460,7 +460,7 @@ mod tests {
                 status,
                 message: String::new(),
                 request_id: None,
-                absence: NotFound::Other,
+                absence: Absence404::Other,
                 moved_to: None,
                 elsewhere: false,
             };

@@ -10,7 +10,7 @@ use super::{
     client::ApiResponse,
     error::{ErrorKind, Rejection},
     limit::{retry_after, text},
-    message::{self, HTML},
+    message::{self, HTML_PAGE},
     quote::Unquotable,
     retry::{self, SendOutcome},
     transport::{BodyError, WireResponse},
@@ -125,7 +125,7 @@ fn content(
         let html = has_type(headers, "text/html");
         return Err((
             SendOutcome::Unreadable,
-            if html { HTML } else { "something other than JSON" },
+            if html { HTML_PAGE } else { "something other than JSON" },
         ));
     }
     let body = super::parse::parse(body, wanted).ok_or((SendOutcome::Unreadable, "broken JSON"))?;

@@ -34,7 +34,7 @@ struct GateState {
     budget: Budget,
     in_flight: usize,
     /// How many returned permits to destroy.
-    debt: usize,
+    surplus_permits: usize,
 }
 
 /// The right to have one request in flight.
@@ -73,15 +73,16 @@ impl Gate {
         let pace = Pace::new(range);
         let permits = Semaphore::new(pace.limit());
         let budget = Budget::default();
-        let state = GateState { open_at: Duration::ZERO, pace, budget, in_flight: 0, debt: 0 };
+        let state =
+            GateState { open_at: Duration::ZERO, pace, budget, in_flight: 0, surplus_permits: 0 };
         Self { permits, state: Mutex::new(state), answered: Notify::new() }
     }
 
     /// Asks whether a request may be sent at `now`.
     ///
     /// # Errors
-    /// When it may be sent, if not now; never [`SendAt::Now`].
-    pub fn turn(
+    /// If it must wait: until when. Never [`SendAt::Now`].
+    pub fn take_slot(
         &self,
         operation: &'static Operation,
         now: Duration,
@@ -98,7 +99,7 @@ impl Gate {
     }
 
     /// The user's limit of requests per minute, if the service announced it.
-    pub fn a_minute(&self) -> Option<u64> {
+    pub fn per_minute(&self) -> Option<u64> {
         self.state().budget.a_minute()
     }
 
@@ -138,15 +139,15 @@ impl Permit<'_> {
     /// Records the outcome of this request.
     pub fn record(&self, reply: Reply) {
         let mut state = self.gate.state();
-        let before = state.pace.limit();
+        let old_limit = state.pace.limit();
         state.pace.record(reply, self.ticket);
-        let now = state.pace.limit();
+        let new_limit = state.pace.limit();
         // Cancel pending destructions before adding new permits.
-        let spared = state.debt.min(now.saturating_sub(before));
-        state.debt += before.saturating_sub(now);
-        state.debt -= spared;
-        self.gate.permits.add_permits(now.saturating_sub(before) - spared);
-        state.debt -= self.gate.permits.forget_permits(state.debt);
+        let cancelled = state.surplus_permits.min(new_limit.saturating_sub(old_limit));
+        state.surplus_permits += old_limit.saturating_sub(new_limit);
+        state.surplus_permits -= cancelled;
+        self.gate.permits.add_permits(new_limit.saturating_sub(old_limit) - cancelled);
+        state.surplus_permits -= self.gate.permits.forget_permits(state.surplus_permits);
     }
 }
 
@@ -154,10 +155,10 @@ impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = self.gate.state();
         state.in_flight -= 1;
-        if state.debt > 0
+        if state.surplus_permits > 0
             && let Some(permit) = self.permit.take()
         {
-            state.debt -= 1;
+            state.surplus_permits -= 1;
             permit.forget();
         }
     }
@@ -199,8 +200,8 @@ pub(super) fn date(headers: &HeaderMap, name: &str) -> Option<SystemTime> {
 /// The value of a header, as a whole number; a number that is too large becomes the maximum.
 pub(super) fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     let text = text(headers, name)?;
-    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    digits.then(|| text.parse().unwrap_or(u64::MAX))
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -5,15 +5,15 @@ use crate::{field::Scope, secret::judge::mask_url, text::is_unsafe, value::Json}
 /// The maximum length of a message that is kept from an answer, in bytes.
 const MAX_MESSAGE: usize = 2048;
 
-/// Why an answer that is a page for people is refused.
-pub(super) const HTML: &str = "an HTML page";
+/// The message for an answer that is a web page.
+pub(super) const HTML_PAGE: &str = "an HTML page";
 
-/// The same about the client certificate.
+/// The message for a web page that asks for a client certificate.
 pub(super) const NO_CERTIFICATE: &str = "an HTML page about the client's certificate";
 
 /// The thing that a 404 reports as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotFound {
+pub(super) enum Absence404 {
     /// The group or project; or the caller may not see it.
     Container(Scope),
     /// The route; or the answer is not the service's own.
@@ -31,31 +31,31 @@ pub(super) fn read_failure(
     status: u16,
     body: &[u8],
     redact: impl Fn(&str) -> String,
-) -> (String, NotFound) {
+) -> (String, Absence404) {
     let json = serde_json::from_slice::<Json>(body).ok();
     let absence = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
-        _ if status != 404 => NotFound::Other,
+        _ if status != 404 => Absence404::Other,
         Some((Some(Json::String(message)), _))
             if message.eq_ignore_ascii_case("404 Project Not Found") =>
         {
-            NotFound::Container(Scope::Project)
+            Absence404::Container(Scope::Project)
         }
         Some((Some(Json::String(message)), _))
             if message.eq_ignore_ascii_case("404 Group Not Found") =>
         {
-            NotFound::Container(Scope::Group)
+            Absence404::Container(Scope::Group)
         }
         // The upper-case `F` distinguishes this from "404 Not found", which is for a member or
         // hook.
-        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => NotFound::Hidden,
+        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => Absence404::Hidden,
         Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => {
-            NotFound::Route
+            Absence404::Route
         }
-        Some((None, None)) | None => NotFound::Route,
-        Some(_) => NotFound::Other,
+        Some((None, None)) | None => Absence404::Route,
+        Some(_) => Absence404::Other,
     };
     let text = match json {
-        Some(json) if is_refusal(&json) => words(&json),
+        Some(json) if is_refusal(&json) => joined_texts(&json),
         Some(_) => String::new(),
         // The whole text, whatever its length: a text cut before redaction might end with half a
         // secret, which nothing recognises.
@@ -66,7 +66,7 @@ pub(super) fn read_failure(
                 Some('<') if text.contains("No required SSL certificate was sent") => {
                     NO_CERTIFICATE.into()
                 }
-                Some('<') => HTML.into(),
+                Some('<') => HTML_PAGE.into(),
                 Some('{' | '[') => "incomplete JSON".into(),
                 _ => text.into_owned(),
             }
@@ -98,27 +98,27 @@ fn are_texts(json: &Json) -> bool {
 
 /// The message in the body of a success, on one line and without credentials.
 pub fn message_of_success(body: &Json) -> String {
-    bounded(&mask_url(&plain(&words(body)))).to_owned()
+    bounded(&mask_url(&plain(&joined_texts(body)))).to_owned()
 }
 
 /// All texts of a body, however nested.
-fn words(json: &Json) -> String {
+fn joined_texts(json: &Json) -> String {
     let (mut parts, separator): (Vec<_>, _) = match json {
         Json::Null => return String::new(),
         Json::String(text) => return text.clone(),
         Json::Bool(_) | Json::Number(_) => return json.to_string(),
-        Json::Array(items) => (items.iter().map(words).collect(), ", "),
+        Json::Array(items) => (items.iter().map(joined_texts).collect(), ", "),
         Json::Object(object) => match (object.get("message"), object.get("error")) {
-            (Some(message), _) => return words(message),
+            (Some(message), _) => return joined_texts(message),
             (None, Some(error)) => {
                 let description = object.get("error_description");
-                ([error].into_iter().chain(description).map(words).collect(), ": ")
+                ([error].into_iter().chain(description).map(joined_texts).collect(), ": ")
             }
             (None, None) => {
                 let fields = object.iter().map(|(name, value)| match &**name {
                     // The object as a whole.
-                    "base" => words(value),
-                    name => format!("{name}: {}", words(value)),
+                    "base" => joined_texts(value),
+                    name => format!("{name}: {}", joined_texts(value)),
                 });
                 (fields.collect(), "; ")
             }
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn read(status: u16, body: &str) -> (String, NotFound) {
+    fn read(status: u16, body: &str) -> (String, Absence404) {
         read_failure(status, body.as_bytes(), str::to_owned)
     }
 
@@ -186,30 +186,30 @@ mod tests {
             ("a\u{1b}[31mred\u{7}\r\nb\u{202e}c\u{9b}d", "a [31mred b c d"),
         ];
         for (body, words) in table {
-            assert_eq!(read(400, body), (words.to_owned(), NotFound::Other), "{body}");
+            assert_eq!(read(400, body), (words.to_owned(), Absence404::Other), "{body}");
         }
     }
 
     #[test]
     fn four_kinds_of_404_are_told_apart() {
         let table = [
-            (r#"{"message":"404 Project Not Found"}"#, NotFound::Container(Scope::Project)),
-            (r#"{"message":"404 Group Not Found"}"#, NotFound::Container(Scope::Group)),
-            (r#"{"message":"404 Not Found"}"#, NotFound::Hidden),
-            (r#"{"message":"404 Not found"}"#, NotFound::Other),
-            (r#"{"message":"404 Variable Not Found"}"#, NotFound::Other),
-            (r#"{"message":{"base":["404 Project Not Found"]}}"#, NotFound::Other),
-            (r#"{"error":"404 Project Not Found"}"#, NotFound::Other),
-            (r#"{"error":"404 Not Found"}"#, NotFound::Route),
-            ("<html>404</html>", NotFound::Route),
-            ("404 page not found", NotFound::Route),
-            ("", NotFound::Route),
-            ("{}", NotFound::Route),
+            (r#"{"message":"404 Project Not Found"}"#, Absence404::Container(Scope::Project)),
+            (r#"{"message":"404 Group Not Found"}"#, Absence404::Container(Scope::Group)),
+            (r#"{"message":"404 Not Found"}"#, Absence404::Hidden),
+            (r#"{"message":"404 Not found"}"#, Absence404::Other),
+            (r#"{"message":"404 Variable Not Found"}"#, Absence404::Other),
+            (r#"{"message":{"base":["404 Project Not Found"]}}"#, Absence404::Other),
+            (r#"{"error":"404 Project Not Found"}"#, Absence404::Other),
+            (r#"{"error":"404 Not Found"}"#, Absence404::Route),
+            ("<html>404</html>", Absence404::Route),
+            ("404 page not found", Absence404::Route),
+            ("", Absence404::Route),
+            ("{}", Absence404::Route),
         ];
         for (body, absence) in table {
             assert_eq!(read(404, body).1, absence, "{body}");
         }
-        assert_eq!(read(403, r#"{"message":"404 Project Not Found"}"#).1, NotFound::Other);
+        assert_eq!(read(403, r#"{"message":"404 Project Not Found"}"#).1, Absence404::Other);
     }
 
     proptest! {

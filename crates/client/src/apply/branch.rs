@@ -10,21 +10,23 @@ use crate::{
     diff::{Label, Step},
     live::Live,
     observe::Observer,
-    plan::{Base, BaseComparison, ContainerPlan, DriftPolicy, PlanSettings, Rest, excluded_steps},
+    plan::{
+        Base, BaseComparison, BranchPart, ContainerPlan, DriftPolicy, PlanSettings, excluded_steps,
+    },
 };
 
-/// How often the rest is planned anew. The rest may show new drift, because it lacks what was
+/// How often the remaining part is planned again. It may show new drift, because it lacks what was
 /// removed. If it still does after this, no part of the container belongs to the branch alone.
-const ROUNDS: usize = 4;
+const MAX_ROUNDS: usize = 4;
 
 /// The plan of a container against a base.
 pub struct BranchPlan {
     /// Its plan.
     pub plan: ContainerPlan,
     /// The declaration without the excluded parts.
-    pub rest: Rest,
-    /// The rest of the comparison with the base.
-    pub against: BaseComparison,
+    pub rest: BranchPart,
+    /// The other results of the comparison with the base.
+    pub comparison: BaseComparison,
 }
 
 /// Plans `container` against `base`. Drift that is only shown, or excluded, neither refuses nor
@@ -40,50 +42,51 @@ pub async fn plan_against(
     live: &mut Live,
     settings: &PlanSettings,
 ) -> Result<BranchPlan> {
-    let mut whole = plan(observer, container, live, settings).await?;
-    let mut against = base.label(&mut whole, container, live, settings);
-    // As long as it is not known what the branch changed, everything counts.
-    let is_unknown = whole.steps.iter().any(|step| step.label == Some(Label::Unknown));
+    let mut planned = plan(observer, container, live, settings).await?;
+    let mut against = base.label(&mut planned, container, live, settings);
+    // While it is unknown what the branch changed, all refusals count.
+    let is_unknown = planned.steps.iter().any(|step| step.label == Some(Label::Unknown));
     let is_as_planned = match drift {
         DriftPolicy::Write => {
             against.problems.clear();
             true
         }
-        DriftPolicy::Show => is_unknown || whole.refusals.is_empty(),
+        DriftPolicy::Show => is_unknown || planned.refusals.is_empty(),
         DriftPolicy::Exclude => false,
     };
-    let mut rest = Rest::All;
-    if !is_as_planned && !excluded_steps(&whole.steps, false).is_empty() {
-        let written = written(observer, container, base, &whole, live, settings).await?;
+    let mut rest = BranchPart::All;
+    if !is_as_planned && !excluded_steps(&planned.steps, false).is_empty() {
+        let branch_part =
+            plan_branch_part(observer, container, base, &planned, live, settings).await?;
         if drift == DriftPolicy::Show {
-            let refusals = written.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();
-            against.refusals = std::mem::replace(&mut whole.findings.refusals, refusals);
+            let refusals = branch_part.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();
+            against.refusals = std::mem::replace(&mut planned.findings.refusals, refusals);
             against.refusals.retain(|refusal| {
                 let key = (refusal.guard, &refusal.address);
-                !whole.refusals.iter().any(|other| (other.guard, &other.address) == key)
+                !planned.refusals.iter().any(|other| (other.guard, &other.address) == key)
             });
         } else {
-            against.left = excluded_steps(&whole.steps, written.is_none());
-            if let Some((plan, declared)) = written {
-                (whole, rest) = (plan, Rest::Some(declared));
+            against.left = excluded_steps(&planned.steps, branch_part.is_none());
+            if let Some((plan, declared)) = branch_part {
+                (planned, rest) = (plan, BranchPart::Some(declared));
             } else {
-                rest = Rest::Nothing;
-                whole.findings.steps.clear();
-                whole.findings.refusals.clear();
+                rest = BranchPart::Nothing;
+                planned.findings.steps.clear();
+                planned.findings.refusals.clear();
             }
         }
     }
     // Steps of a group or project with a problem are not applied.
-    if !whole.steps.iter().all(Step::is_drift) {
+    if !planned.steps.iter().all(Step::is_drift) {
         against.problems.clear();
     }
-    whole.findings.problems.retain(|problem| !against.problems.contains(problem));
-    Ok(BranchPlan { plan: whole, rest, against })
+    planned.findings.problems.retain(|problem| !against.problems.contains(problem));
+    Ok(BranchPlan { plan: planned, rest, comparison: against })
 }
 
 /// The plan without drift, and the declaration for it; `None` if nothing belongs to the branch
 /// alone.
-async fn written(
+async fn plan_branch_part(
     observer: &Observer,
     container: &Container,
     base: &Base,
@@ -91,15 +94,15 @@ async fn written(
     live: &mut Live,
     settings: &PlanSettings,
 ) -> Result<Option<(ContainerPlan, Box<Container>)>> {
-    let mut rest = Rest::of(container, whole);
-    for _ in 0..ROUNDS {
-        let Rest::Some(declared) = rest else { break };
+    let mut rest = BranchPart::of(container, whole);
+    for _ in 0..MAX_ROUNDS {
+        let BranchPart::Some(declared) = rest else { break };
         let mut plan = plan(observer, &declared, live, settings).await?;
         // Compare the whole container, not the rest.
         base.label(&mut plan, &declared, live, settings);
-        match Rest::of(&declared, &plan) {
-            Rest::All => return Ok(Some((plan, declared))),
-            less => rest = less,
+        match BranchPart::of(&declared, &plan) {
+            BranchPart::All => return Ok(Some((plan, declared))),
+            smaller => rest = smaller,
         }
     }
     Ok(None)

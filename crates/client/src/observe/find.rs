@@ -28,12 +28,12 @@ use crate::{
 /// The field of a project object with the caller's permissions.
 const PERMISSIONS: &str = "permissions";
 /// The status with which the service refuses to continue a list by page number.
-const NO_FURTHER: u16 = 405;
+const OFFSET_LIMIT_STATUS: u16 = 405;
 /// The list of all projects is tried if more than this many projects are in no group's list.
 const KEYSET_FROM: usize = 10;
 
 /// The result of a container's own read, before its sections are read.
-pub(super) enum Location {
+pub(super) enum FoundPath {
     Here(LiveObject),
     Absent(Presence),
 }
@@ -48,7 +48,7 @@ pub(super) struct LiveObject {
     /// The declared sections that are fields of the object, or lists in it.
     pub(super) sections: BTreeMap<&'static str, LiveEntries>,
     /// Declared fields that this answer lacks but another one may have.
-    pub(super) lacking: Vec<String>,
+    pub(super) missing_fields: Vec<String>,
     /// When it was read, on the client's clock.
     pub(super) read_at: Duration,
 }
@@ -66,7 +66,7 @@ enum ListEnd {
     Nowhere,
     /// To its end, or until it failed or was not worth more calls.
     Done,
-    /// Up to the last page that the service returns by number (reference 1, 8), with the last id.
+    /// Up to the last page that the service returns by number (reference 1, 8); with the id of the last project.
     CutOff(u64),
 }
 
@@ -93,8 +93,8 @@ impl<'c> ProjectSearch<'_, 'c> {
         if let ListEnd::CutOff(last) = listed
             && sought.len() > KEYSET_FROM
         {
-            let younger = operation::PROJECT_LIST.request().query("id_after", last);
-            self.in_list(younger, sought).await?;
+            let projects_after = operation::PROJECT_LIST.request().query("id_after", last);
+            self.in_list(projects_after, sought).await?;
         }
         Ok(())
     }
@@ -117,7 +117,7 @@ impl<'c> ProjectSearch<'_, 'c> {
                 Err(error) if pages == 0 && error.is_not_found() => return Ok(ListEnd::Nowhere),
                 // Projects that the list did not contain are read one by one.
                 Err(error) => {
-                    let last = last.filter(|_| error.status() == Some(NO_FURTHER));
+                    let last = last.filter(|_| error.status() == Some(OFFSET_LIMIT_STATUS));
                     return Ok(last.map_or(ListEnd::Done, ListEnd::CutOff));
                 }
             };
@@ -180,15 +180,15 @@ impl Observer {
     }
 
     /// The project's row, or a single read of it if the row lacks a declared field.
-    pub(super) async fn complete(&self, project: &Container, row: LiveObject) -> Result<Location> {
+    pub(super) async fn complete(&self, project: &Container, row: LiveObject) -> Result<FoundPath> {
         // Readers in parallel do not wait here: a lock held during a read would serialise all of
         // them.
-        if row.lacking.iter().all(|name| lock(&self.memory.never_returned).contains(name)) {
-            return Ok(Location::Here(row));
+        if row.missing_fields.iter().all(|name| lock(&self.memory.never_returned).contains(name)) {
+            return Ok(FoundPath::Here(row));
         }
         let read = self.read_by_path(project).await?;
-        if let Location::Here(object) = &read {
-            lock(&self.memory.never_returned).extend(object.lacking.iter().cloned());
+        if let FoundPath::Here(object) = &read {
+            lock(&self.memory.never_returned).extend(object.missing_fields.iter().cloned());
         }
         Ok(read)
     }
@@ -228,7 +228,7 @@ impl Observer {
         if has_lists && !self.caller.administrator && facts.level.is_none() {
             lacking.push(PERMISSIONS.to_owned());
         }
-        LiveObject { path, target, facts, sections, lacking, read_at }
+        LiveObject { path, target, facts, sections, missing_fields: lacking, read_at }
     }
 
     /// Reads a container by itself, by `id` if it is known.
@@ -236,24 +236,24 @@ impl Observer {
         &self,
         container: &Container,
         id: Option<u64>,
-    ) -> Result<Location> {
+    ) -> Result<FoundPath> {
         match id {
             Some(id) => self.read_by_id(container, id).await,
             None => self.read_by_path(container).await,
         }
     }
 
-    pub(super) async fn read_by_path(&self, container: &Container) -> Result<Location> {
+    pub(super) async fn read_by_path(&self, container: &Container) -> Result<FoundPath> {
         match self.locate_by_path(container).await? {
             // `state: absent` succeeds on a 404, so confirm it with a second read.
-            Location::Absent(Presence::Missing(_)) if container.life.absent().is_some() => {
+            FoundPath::Absent(Presence::Missing(_)) if container.life.absent().is_some() => {
                 self.locate_by_path(container).await
             }
             read => Ok(read),
         }
     }
 
-    async fn locate_by_path(&self, container: &Container) -> Result<Location> {
+    async fn locate_by_path(&self, container: &Container) -> Result<FoundPath> {
         let read = if self.moves.concern(&container.path) {
             self.retry_during_move(container, async || self.search_paths(container).await).await?
         } else {
@@ -261,11 +261,11 @@ impl Observer {
         };
         match read {
             // The container at that path is another one, declared elsewhere.
-            Location::Absent(Presence::Moved { to: Some(to) })
+            FoundPath::Absent(Presence::Moved { to: Some(to) })
                 if self.moves.declares(&to)
                     && !same_path(&self.moves.home(&to), &container.path) =>
             {
-                self.missing(container).await.map(Location::Absent)
+                self.missing(container).await.map(FoundPath::Absent)
             }
             read => Ok(read),
         }
@@ -273,15 +273,15 @@ impl Observer {
 
     /// Reads the container that was found or created with `id`. Its path may belong to another one
     /// by now.
-    async fn read_by_id(&self, container: &Container, id: u64) -> Result<Location> {
+    async fn read_by_id(&self, container: &Container, id: u64) -> Result<FoundPath> {
         let locate = async || self.locate_by_id(container, id).await;
         match self.retry_during_move(container, locate).await {
             Err(error) if error.is_missing(container.scope) => {
                 let noun = container.scope.noun();
                 Ok(match self.read_by_path(container).await? {
-                    Location::Here(other) if other.target.id != Some(id) => {
+                    FoundPath::Here(other) if other.target.id != Some(id) => {
                         let why = format!("the {noun} is gone, and another one has its path");
-                        Location::Absent(Presence::Unreadable(why.into()))
+                        FoundPath::Absent(Presence::Unreadable(why.into()))
                     }
                     read => read,
                 })
@@ -296,12 +296,12 @@ impl Observer {
     async fn retry_during_move(
         &self,
         container: &Container,
-        locate: impl AsyncFn() -> Result<Location>,
-    ) -> Result<Location> {
+        locate: impl AsyncFn() -> Result<FoundPath>,
+    ) -> Result<FoundPath> {
         let mut read = locate().await?;
         for is_first in [true, false] {
-            let is_elsewhere = matches!(read, Location::Absent(Presence::Moved { .. }));
-            let is_doubtful = is_elsewhere || (is_first && matches!(read, Location::Absent(_)));
+            let is_elsewhere = matches!(read, FoundPath::Absent(Presence::Moved { .. }));
+            let is_doubtful = is_elsewhere || (is_first && matches!(read, FoundPath::Absent(_)));
             if !is_doubtful || !self.is_below_a_move(container) {
                 break;
             }
@@ -317,17 +317,17 @@ impl Observer {
     }
 
     /// Reads the object at `at` as `container`.
-    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Location> {
+    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<FoundPath> {
         let itself = catalogue::lookup(container.scope);
         let raw = match self.object_of(container, at).await {
             Err(error) if error.is_moved() => {
                 let Some(id) = error.moved_to() else {
-                    return Ok(Location::Absent(Presence::Moved { to: None }));
+                    return Ok(FoundPath::Absent(Presence::Moved { to: None }));
                 };
                 self.object_of(container, &id.to_string()).await?
             }
             Err(error) if error.is_missing(container.scope) => {
-                return self.missing_at(container, at).await.map(Location::Absent);
+                return self.missing_at(container, at).await.map(FoundPath::Absent);
             }
             raw => raw?,
         };
@@ -337,9 +337,9 @@ impl Observer {
         let is_renamed = !same_path(itself.path_in(&raw), at) && !Bug::IgnoreRename.is_planted();
         if is_renamed && !is_marked {
             let to = Some(itself.path_in(&raw).to_owned());
-            return Ok(Location::Absent(Presence::Moved { to }));
+            return Ok(FoundPath::Absent(Presence::Moved { to }));
         }
-        self.parse_whole(container, &raw).await.map(Location::Here)
+        self.parse_whole(container, &raw).await.map(FoundPath::Here)
     }
 
     /// The parts of a container's object, and the caller's access level if the object lacks it and a
@@ -350,7 +350,7 @@ impl Observer {
         raw: &Object,
     ) -> Result<LiveObject> {
         let mut object = self.parse(container, raw);
-        let is_needed = object.lacking.iter().any(|name| name == PERMISSIONS);
+        let is_needed = object.missing_fields.iter().any(|name| name == PERMISSIONS);
         if let Some(id) = object.facts.id.filter(|_| is_needed) {
             object.facts.level = self.level(container.scope, id).await?;
         }

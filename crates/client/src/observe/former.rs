@@ -14,7 +14,7 @@ use futures_util::FutureExt as _;
 
 use super::{
     Observer, exist,
-    find::{LiveObject, Location, same_path},
+    find::{FoundPath, LiveObject, same_path},
     lookups, tolerate,
 };
 use crate::{
@@ -161,38 +161,38 @@ impl Observer {
     }
 
     /// Finds a container at its declared path or at a former one.
-    pub(super) async fn search_paths(&self, container: &Container) -> Result<Location> {
+    pub(super) async fn search_paths(&self, container: &Container) -> Result<FoundPath> {
         let home = self.live_path(&container.path).await?;
         let blocking = self.blocking_move(&container.path).await?;
         let at_home = match blocking {
             None => self.read_at(container, &home).await?,
-            Some(_) => Location::Absent(self.missing(container).await?),
+            Some(_) => FoundPath::Absent(self.missing(container).await?),
         };
         let follows = blocking.into_iter().chain(self.moving_group_above(&container.path).await?);
         let follows: Vec<_> = follows.collect();
         let former = self.former_paths(container);
         let at_home = match at_home {
-            Location::Here(object) => return self.check_duplicate(object, former).await,
-            Location::Absent(presence) => presence,
+            FoundPath::Here(object) => return self.check_duplicate(object, former).await,
+            FoundPath::Absent(presence) => presence,
         };
         for (number, path) in former.iter().enumerate() {
             let (at, read) = self.read_former(container, path).await?;
             match read {
-                Location::Here(mut object) => {
+                FoundPath::Here(mut object) => {
                     object.target.follows = follows;
                     let object = self.with_move(container, object, &at).await?;
                     return self.check_duplicate(object, &former[number + 1..]).await;
                 }
-                Location::Absent(Presence::Missing(_)) => {}
+                FoundPath::Absent(Presence::Missing(_)) => {}
                 // It had this path before one of the next ones.
-                Location::Absent(Presence::Moved { to: Some(to) })
+                FoundPath::Absent(Presence::Moved { to: Some(to) })
                     if self.is_live_at_any(&to, &former[number + 1..]).await? => {}
                 // Only an administrator can be sure that a namespace does not exist.
-                Location::Absent(Presence::NoNamespace(_)) if self.caller.administrator => {}
-                other @ Location::Absent(_) => return Ok(other),
+                FoundPath::Absent(Presence::NoNamespace(_)) if self.caller.administrator => {}
+                other @ FoundPath::Absent(_) => return Ok(other),
             }
         }
-        Ok(Location::Absent(match (at_home, group_of(&container.path)) {
+        Ok(FoundPath::Absent(match (at_home, group_of(&container.path)) {
             (Presence::Missing(target), _) => Presence::Missing(Target { follows, ..target }),
             (Presence::NoNamespace(_), Some(group)) => Presence::NoNamespace(group.to_owned()),
             (other, _) => other,
@@ -200,34 +200,38 @@ impl Observer {
     }
 
     /// Reads the container with this `id`: at its declared path, between two moves, or elsewhere.
-    pub(super) async fn locate_by_id(&self, container: &Container, id: u64) -> Result<Location> {
+    pub(super) async fn locate_by_id(&self, container: &Container, id: u64) -> Result<FoundPath> {
         let raw = self.object_of(container, &id.to_string()).await?;
         let object = self.parse_whole(container, &raw).await?;
         if object.facts.deleting.is_some()
             || same_path(&object.path, &self.live_path(&container.path).await?)
         {
-            return Ok(Location::Here(object));
+            return Ok(FoundPath::Here(object));
         }
         for former in self.former_paths(container) {
             let intermediate = intermediate_paths(former, &container.path);
             for path in std::iter::once(former.to_string()).chain(intermediate) {
                 if same_path(&object.path, &self.live_path(&path).await?) {
-                    return self.with_move(container, object, &path).await.map(Location::Here);
+                    return self.with_move(container, object, &path).await.map(FoundPath::Here);
                 }
             }
         }
-        Ok(Location::Absent(Presence::Moved { to: Some(object.path) }))
+        Ok(FoundPath::Absent(Presence::Moved { to: Some(object.path) }))
     }
 
     /// Reads a former path, or a path halfway from there to the declared one: name and namespace
     /// change one after the other. The returned path is relative to the declared paths of the
     /// groups above, which may move at the same time.
-    async fn read_former(&self, container: &Container, former: &str) -> Result<(String, Location)> {
+    async fn read_former(
+        &self,
+        container: &Container,
+        former: &str,
+    ) -> Result<(String, FoundPath)> {
         let live = self.live_path(former).await?;
         let mut read = self.read_at(container, &live).await?;
         for path in self.older_paths(container.scope, former, &live) {
-            if let Location::Absent(Presence::Missing(_)) = &read
-                && let moved @ Location::Absent(Presence::Moved { .. }) =
+            if let FoundPath::Absent(Presence::Missing(_)) = &read
+                && let moved @ FoundPath::Absent(Presence::Moved { .. }) =
                     self.read_at(container, &path).await?
             {
                 read = moved;
@@ -236,11 +240,11 @@ impl Observer {
         for path in intermediate_paths(former, &container.path) {
             let at = self.live_path(&path).await?;
             match &read {
-                Location::Absent(Presence::Moved { to: Some(to) }) if same_path(to, &at) => {
+                FoundPath::Absent(Presence::Moved { to: Some(to) }) if same_path(to, &at) => {
                     return Ok((path, self.read_at(container, &at).await?));
                 }
                 // Nothing shows whether a group was at the former path.
-                Location::Absent(Presence::Missing(_))
+                FoundPath::Absent(Presence::Missing(_))
                     if container.scope == Scope::Group
                         && self.moves.former_occupant(&path).is_none()
                         && self.exists_at(Scope::Group, &at).await? =>
@@ -248,7 +252,7 @@ impl Observer {
                     if self.moves.passing(&path).is_some() {
                         return Ok((path, self.read_at(container, &at).await?));
                     }
-                    return Ok((path, Location::Absent(Presence::Halfway { from: live, at })));
+                    return Ok((path, FoundPath::Absent(Presence::Halfway { from: live, at })));
                 }
                 _ => {}
             }
@@ -279,16 +283,16 @@ impl Observer {
 
     /// Returns `object`, unless a container exists at one of its other `former` paths. One that is
     /// declared there itself is no conflict.
-    async fn check_duplicate(&self, object: LiveObject, former: &[Arc<str>]) -> Result<Location> {
+    async fn check_duplicate(&self, object: LiveObject, former: &[Arc<str>]) -> Result<FoundPath> {
         for former in former.iter().filter(|former| !self.moves.is_declared(former)) {
             let other = self.live_path(former).await?;
             for scope in Scope::ALL {
                 if self.exists_at(scope, &other).await? {
-                    return Ok(Location::Absent(Presence::Twice { at: object.path, other }));
+                    return Ok(FoundPath::Absent(Presence::Twice { at: object.path, other }));
                 }
             }
         }
-        Ok(Location::Here(object))
+        Ok(FoundPath::Here(object))
     }
 
     /// The projects of the group `target` at `path` and of its subgroups, for a caller with this

@@ -100,13 +100,13 @@ impl Observer {
     /// installation, which administrators see, or those of the top-level group.
     async fn roles(&self, path: &str) -> Result<Roles> {
         let top = path.split('/').next().unwrap_or(path);
-        let of = if self.caller.administrator { "" } else { top };
+        let root_group = if self.caller.administrator { "" } else { top };
         let read = async || {
-            let all = match of {
+            let request = match root_group {
                 "" => operation::MEMBER_ROLE_LIST.request(),
                 top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
             };
-            let all = match self.client.list_rows(all, Rows::with_id(&[])).await {
+            let all = match self.client.list_rows(request, Rows::with_id(&[])).await {
                 // The token may not see them, or the service has none.
                 Err(error) if matches!(error.status(), Some(400 | 403 | 404)) => {
                     return Ok(Roles::default());
@@ -121,7 +121,7 @@ impl Observer {
             });
             Ok(roles.collect())
         };
-        self.memory.roles.read(of, read).await
+        self.memory.roles.read(root_group, read).await
     }
 
     /// The runners of projects that the token sees, if entries of the section name runners.
@@ -165,15 +165,15 @@ impl Observer {
     /// The id of the group or project that is declared at this path.
     async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
         let key = path.to_lowercase();
-        let itself = catalogue::lookup(scope);
+        let lookup = catalogue::lookup(scope);
         let read = async || {
-            let live = match scope {
+            let live_path = match scope {
                 Scope::Group => self.live_group_path(path).await?,
                 Scope::Project => self.live_project_path(path).await?,
             };
-            match self.object(scope, &live, &KeyFilter::All).await {
+            match self.object(scope, &live_path, &KeyFilter::All).await {
                 Ok(object) => {
-                    Ok(id_of(&object).filter(|_| same_path(itself.path_in(&object), &live)))
+                    Ok(id_of(&object).filter(|_| same_path(lookup.path_in(&object), &live_path)))
                 }
                 Err(error) if error.is_moved() => Ok(None),
                 Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(None),
@@ -192,10 +192,10 @@ impl Observer {
     /// The namespace at `path`.
     pub(super) async fn namespace_at_live(&self, path: &str) -> Result<Option<LiveNamespace>> {
         let read = async || {
-            let namespace = match self.namespace_at(path).await? {
+            let namespace = match self.get_namespace(path).await? {
                 Some(namespace) => namespace,
                 // The service would read a path of digits as an id.
-                None => self.namespace_among(path).await?,
+                None => self.search_namespace(path).await?,
             };
             let Some(id) = namespace["id"].as_u64().map(Id::Known) else { return Ok(None) };
             let owner = if namespace["kind"] != "user" {
@@ -212,7 +212,7 @@ impl Observer {
 
     /// The namespace with the service's name `path`, `null` if there is none; `None` if the service
     /// took `path` for something else.
-    async fn namespace_at(&self, path: &str) -> Result<Option<Json>> {
+    async fn get_namespace(&self, path: &str) -> Result<Option<Json>> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
         match self.client.get_object(request, &["id", "full_path"]).await {
             Ok(answer) => Ok(Some(answer.body).filter(|namespace| is_at(namespace, path))),
@@ -222,7 +222,7 @@ impl Observer {
     }
 
     /// The namespace at `path` from a search; `null` if it is not found.
-    async fn namespace_among(&self, path: &str) -> Result<Json> {
+    async fn search_namespace(&self, path: &str) -> Result<Json> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
         let namespaces = self.client.list_rows(request, Rows::with_id(&["full_path"])).await?;
         let mut namespaces = namespaces.into_vec().into_iter().map(Json::Object);

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 
 pub use exist::Existing;
 pub(crate) use exist::{list_below, outermost};
-use find::{LiveObject, Location};
+use find::{FoundPath, LiveObject};
 pub(crate) use find::{part_of, same_path};
 use memory::Memory;
 
@@ -122,10 +122,10 @@ impl Observer {
     /// # Errors
     /// [`ApiError`] if all further requests would fail too. Containers may have been handed over
     /// before.
-    pub async fn all<'c>(
+    pub async fn read_all<'c>(
         &self,
         containers: &[&'c Container],
-        ahead: usize,
+        max_concurrent: usize,
         each: impl AsyncFn(&'c Container, Live) -> Result<()>,
     ) -> Result<()> {
         let (sender, receiver) = mpsc::channel(QUEUED);
@@ -150,7 +150,7 @@ impl Observer {
                     each(container, self.read_sections_of(container, object).await?).await
                 }
             })
-            .buffer_unordered(ahead)
+            .buffer_unordered(max_concurrent)
             .try_collect::<()>();
         future::try_join(listing, reading).await.map(|_| ())
     }
@@ -169,7 +169,7 @@ impl Observer {
     ///
     /// # Errors
     /// As [`Self::container`].
-    pub async fn again(
+    pub async fn read_again(
         &self,
         container: &Container,
         mut live: Live,
@@ -184,12 +184,12 @@ impl Observer {
             || target.scope == Scope::Group
         {
             match tolerate(self.point_read(container, target.id).await)? {
-                Ok(Location::Here(object)) => {
+                Ok(FoundPath::Here(object)) => {
                     live.times.object = ReadTime { began: object.read_at, ended: object.read_at };
                     live.presence = Presence::Here(object.target, object.facts);
                     live.sections.extend(object.sections);
                 }
-                Ok(Location::Absent(presence)) => return self.absent(container, presence).await,
+                Ok(FoundPath::Absent(presence)) => return self.absent(container, presence).await,
                 Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
             }
         }
@@ -266,11 +266,11 @@ impl Observer {
     async fn read_sections_of(
         &self,
         container: &Container,
-        object: Result<Location>,
+        object: Result<FoundPath>,
     ) -> Result<Live> {
         let live = match tolerate(object)? {
-            Ok(Location::Here(object)) => self.read_present(container, object).await?,
-            Ok(Location::Absent(presence)) => return self.absent(container, presence).await,
+            Ok(FoundPath::Here(object)) => self.read_present(container, object).await?,
+            Ok(FoundPath::Absent(presence)) => return self.absent(container, presence).await,
             Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
         };
         if container.brought_in.is_none()
@@ -280,20 +280,20 @@ impl Observer {
         {
             return Ok(live);
         }
-        // A rule included the container: that it is gone since is no failure.
+        // A rule included the container: it is not a failure if the container was removed since.
         Ok(match tolerate(self.read_by_path(container).await)? {
-            Ok(Location::Absent(presence)) => Live::of(presence, self.now()),
-            Ok(Location::Here(_)) | Err(_) => live,
+            Ok(FoundPath::Absent(presence)) => Live::of(presence, self.now()),
+            Ok(FoundPath::Here(_)) | Err(_) => live,
         })
     }
 
     /// The live state of a container that does not exist. The names in its sections are looked up
     /// if it is about to be created.
     async fn absent(&self, container: &Container, presence: Presence) -> Result<Live> {
-        let creates = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
+        let will_be_created = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
             && matches!(container.create, CreationPolicy::Allowed(_));
         let mut live = Live::of(presence, self.now());
-        if let Some(fields) = container.create.fields().filter(|_| creates) {
+        if let Some(fields) = container.create.fields().filter(|_| will_be_created) {
             let (itself, _) = catalogue::container(container.scope);
             for (_, named, name) in forms::referenced_names(itself, &fields.values()) {
                 match tolerate(self.id(named, &name).await)? {
@@ -306,7 +306,7 @@ impl Observer {
                 }
             }
         }
-        for section in container.sections.iter().filter(|_| creates) {
+        for section in container.sections.iter().filter(|_| will_be_created) {
             match tolerate(self.names_in(&container.path, section, &LiveEntries::Fresh).await)? {
                 Ok(names) => live.names.extend(names),
                 Err(cause) => {

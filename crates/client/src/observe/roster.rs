@@ -1,7 +1,7 @@
 //! The roster: all existing groups and projects that some globs may match, from complete lists.
 //!
 //! The lists are the projects and groups below each group that a glob starts with, or below each
-//! top-level group if it starts with a wildcard. An incomplete list includes nothing. The rows have
+//! top-level group if it starts with a wildcard. If a list cannot be read completely, none of its containers is included. The rows have
 //! the fields of settings, so the containers in them are [not read again](Observer::find_in_roster).
 
 use std::{
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// How many lists, and how many access levels, are read at once.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 
 /// The rows of lists, kept until the rest of their containers is read.
 #[derive(Default)]
@@ -42,7 +42,7 @@ pub(super) struct RosterRows {
 /// A question about what exists.
 struct RosterReader<'a> {
     observer: &'a Observer,
-    ask: &'a RosterQuery<'a>,
+    query: &'a RosterQuery<'a>,
     /// The fields to keep of the rows.
     wanted: KeyFilter,
 }
@@ -58,7 +58,7 @@ impl Observer {
     /// leaves out the containers of that list.
     pub async fn roster(&self, ask: &RosterQuery<'_>) -> Result<Roster> {
         let (mut roster, mut rows, read_at) = (Roster::default(), BTreeMap::new(), self.now());
-        let reader = RosterReader { observer: self, ask, wanted: keys::roster_keys(ask) };
+        let reader = RosterReader { observer: self, query: ask, wanted: keys::roster_keys(ask) };
         let mut roots = Vec::new();
         for scope in Scope::ALL {
             for root in reader.roots(scope).await? {
@@ -76,12 +76,12 @@ impl Observer {
             let list = reader.all_below(scope, &root).await;
             (scope, root, list)
         });
-        let mut lists = stream::iter(lists).buffered(AT_ONCE);
+        let mut lists = stream::iter(lists).buffered(MAX_CONCURRENT);
         while let Some((scope, root, list)) = lists.next().await {
             let failed = match tolerate(list)? {
                 Ok(Some(listed)) => reader.add_rows(scope, listed, &mut rows, &mut roster).await?,
                 Ok(None) => {
-                    roster.nowhere.push(root);
+                    roster.absent_roots.push(root);
                     continue;
                 }
                 Err(cause) => Some(cause),
@@ -93,7 +93,7 @@ impl Observer {
         Ok(roster)
     }
 
-    /// Passes on `containers` that have a row in the roster, with that row, and returns the others.
+    /// Sends those of `containers` that have a row in the roster, with that row, and returns the others.
     pub(super) async fn find_in_roster<'c>(
         &self,
         containers: &[&'c Container],
@@ -126,11 +126,11 @@ impl RosterReader<'_> {
     /// The groups whose lists are needed, by their live paths, none inside another; an empty path
     /// means everywhere.
     async fn roots(&self, scope: Scope) -> Result<BTreeSet<String>> {
-        let globs = self.ask.globs.iter().filter(|(of, _)| *of == scope).map(|(_, glob)| glob);
+        let globs = self.query.globs.iter().filter(|(of, _)| *of == scope).map(|(_, glob)| glob);
         let (mut roots, observer) = (BTreeSet::new(), self.observer);
         for root in exist::roots(globs) {
             roots.insert(observer.live_group_path(&root).await?);
-            // The contents of a group that moves there are elsewhere until then.
+            // Before a group moves to this path, its contents are still below its old path.
             for group in observer.moves.groups_below(&root) {
                 roots.insert(observer.live_group_path(group).await?.to_lowercase());
             }
@@ -145,7 +145,7 @@ impl RosterReader<'_> {
         let paths = groups.iter().map(|group| catalogue::lookup(Scope::Group).path_in(group));
         let matching = paths.filter(|path| {
             let home = self.observer.moves.home(path).to_lowercase();
-            let mut globs = self.ask.globs.iter().filter(|(of, _)| *of == scope);
+            let mut globs = self.query.globs.iter().filter(|(of, _)| *of == scope);
             globs.any(|(_, glob)| exist::may_match_in(glob, &home))
         });
         Ok(matching.map(str::to_owned).collect())
@@ -158,7 +158,7 @@ impl RosterReader<'_> {
         let group_list =
             observer.list_all(scope, exist::list_below(scope).arg("id", root), wanted).await;
         if let Some(mut rows) = unless_absent(group_list)? {
-            if scope == Scope::Group && (self.ask.standing)(scope, root) != PathClass::Other {
+            if scope == Scope::Group && (self.query.classify)(scope, root) != PathClass::Other {
                 rows.extend(observer.find_at(scope, root, wanted).await?);
             }
             return Ok(Some((rows, false)));
@@ -177,7 +177,7 @@ impl RosterReader<'_> {
         }
     }
 
-    /// Adds the rows of a complete list; returns why not, if they are of no use.
+    /// Adds the rows of a complete list. If an access level cannot be read, adds none and returns the cause.
     async fn add_rows(
         &self,
         scope: Scope,
@@ -185,32 +185,32 @@ impl RosterReader<'_> {
         rows: &mut BTreeMap<(Scope, String), Object>,
         roster: &mut Roster,
     ) -> Result<Option<Cause>> {
-        let itself = catalogue::lookup(scope);
-        let (start, mut unknown) = (roster.members.len(), Vec::new());
+        let lookup = catalogue::lookup(scope);
+        let (start, mut without_level) = (roster.members.len(), Vec::new());
         for row in listed {
-            let path = itself.path_in(&row).to_owned();
-            let treatment = (self.ask.standing)(scope, &path);
-            if treatment == PathClass::Included {
-                let facts = (itself.facts)(&row);
+            let path = lookup.path_in(&row).to_owned();
+            let class = (self.query.classify)(scope, &path);
+            if class == PathClass::Included {
+                let facts = (lookup.facts)(&row);
                 let personal = is_personal.then_some(Exception::Personal);
                 let mut exception = Exception::by_itself(&facts).or(personal);
                 if exception.is_none() && !self.observer.caller.administrator {
                     exception = Exception::by_role(facts.level);
                     if facts.level.is_none() {
-                        unknown.push((roster.members.len(), path.clone(), facts.id));
+                        without_level.push((roster.members.len(), path.clone(), facts.id));
                     }
                 }
                 roster.members.push(MatchedContainer { scope, path: path.clone(), exception });
             }
-            if treatment != PathClass::Other {
+            if class != PathClass::Other {
                 rows.insert((scope, path.to_lowercase()), row);
             }
         }
-        let levels = unknown.into_iter().map(async |(at, path, id)| {
+        let levels = without_level.into_iter().map(async |(at, path, id)| {
             let level = self.level_of(scope, &path, id).await;
             (at, level)
         });
-        let mut levels = stream::iter(levels).buffered(AT_ONCE);
+        let mut levels = stream::iter(levels).buffered(MAX_CONCURRENT);
         while let Some((at, level)) = levels.next().await {
             match tolerate(level)? {
                 Ok(level) => roster.members[at].exception = Exception::by_role(level),
@@ -230,8 +230,8 @@ impl RosterReader<'_> {
         if let (Some(_), Some(id)) = (itself.level, id) {
             return self.observer.level(scope, id).await;
         }
-        let one = self.observer.find_at(scope, path, &exist::identity_keys(scope)).await?;
-        Ok(one.and_then(|raw| (itself.facts)(&raw).level))
+        let object = self.observer.find_at(scope, path, &exist::identity_keys(scope)).await?;
+        Ok(object.and_then(|raw| (itself.facts)(&raw).level))
     }
 }
 

@@ -157,27 +157,27 @@ impl SnapshotContents {
             QuerySubject::Other if query.is(operation::GROUP_PROJECTS) => {
                 Some(Ok(self.rows_below(query.container())))
             }
-            QuerySubject::Other => self.other(query),
+            QuerySubject::Other => self.recorded_answer(query),
         }
     }
 
     /// Adds the object of a group or project that was requested at `path_or_id`, or is a row of a list.
-    pub(super) fn add(&mut self, thing: ObjectRow, path_or_id: Option<&str>) {
-        let (scope, id) = (thing.scope, thing.id);
-        self.paths.insert((scope, thing.path.to_lowercase()), id);
-        if let Some(path_or_id) = path_or_id.filter(|path_or_id| number(path_or_id).is_none()) {
+    pub(super) fn add(&mut self, row: ObjectRow, path_or_id: Option<&str>) {
+        let (scope, id) = (row.scope, row.id);
+        self.paths.insert((scope, row.path.to_lowercase()), id);
+        if let Some(path_or_id) = path_or_id.filter(|path_or_id| parse_id(path_or_id).is_none()) {
             self.paths.insert((scope, path_or_id.to_lowercase()), id);
         }
         // A row has no more fields than the object read by itself.
         let present = self.objects.get(&(scope, id));
-        if thing.by_itself || present.is_none_or(|present| !present.by_itself) {
-            self.objects.insert((scope, id), thing);
+        if row.by_itself || present.is_none_or(|present| !present.by_itself) {
+            self.objects.insert((scope, id), row);
         }
     }
 
     /// The id of the container at `path_or_id`.
     pub(super) fn id(&self, scope: Scope, path_or_id: &str) -> Option<u64> {
-        let id = number(path_or_id).filter(|id| self.objects.contains_key(&(scope, *id)));
+        let id = parse_id(path_or_id).filter(|id| self.objects.contains_key(&(scope, *id)));
         id.or_else(|| self.paths.get(&(scope, path_or_id.to_lowercase())).copied())
     }
 
@@ -187,7 +187,7 @@ impl SnapshotContents {
         Some(self.objects.get(&(scope, id))?.path.to_lowercase())
     }
 
-    /// The path of the container that a question concerns, if known, or what it calls it.
+    /// The path of the container that a request concerns, if known, else its name in the request.
     pub(super) fn path_of(&self, query: &Query) -> String {
         let path = query.scope.and_then(|scope| self.path(scope, query.container()));
         path.unwrap_or_else(|| query.container().to_owned())
@@ -201,14 +201,16 @@ impl SnapshotContents {
             return (thing.by_itself || has_whole_rows).then(|| Ok(thing.object.json()));
         }
         let failed = self.missing.get(&(scope, path_or_id.to_lowercase())).cloned();
-        failed.or_else(|| self.is_absent(scope, path_or_id).then(|| no_such(scope))).map(Err)
+        failed
+            .or_else(|| self.is_absent(scope, path_or_id).then(|| missing_container(scope)))
+            .map(Err)
     }
 
     /// Whether no container of `scope` exists at `path`: it is below a group with a complete list,
     /// or at the top level and the caller sees everything.
     fn is_absent(&self, scope: Scope, path: &str) -> bool {
         let path = path.to_lowercase();
-        if number(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
+        if parse_id(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
             return false;
         }
         let is_top = !path.contains('/') && scope == Scope::Group && self.sees_all();
@@ -226,19 +228,19 @@ impl SnapshotContents {
     }
 
     /// The key of a roster below the group at `root`.
-    pub(super) fn root(&self, root: &str) -> String {
+    pub(super) fn roster_key(&self, root: &str) -> String {
         self.path(Scope::Group, root).unwrap_or_else(|| root.to_lowercase())
     }
 
     /// Everything of `scope` below `root`, from the list of that group or of one above.
     fn roster(&self, scope: Scope, root: &str) -> LookupResult {
-        let root = self.root(root);
+        let root = self.roster_key(root);
         if let Some(roster) = self.rosters.get(&(scope, root.clone())) {
             let rows = roster.as_ref().map(|ids| self.rows(scope, ids));
             return Some(rows.map_err(ReadFailure::clone));
         }
         if self.is_absent(Scope::Group, &root) {
-            return Some(Err(no_such(Scope::Group)));
+            return Some(Err(missing_container(Scope::Group)));
         }
         let is_there = self.paths.contains_key(&(Scope::Group, root.clone()));
         let mut above = groups_above(&root)
@@ -260,7 +262,7 @@ impl SnapshotContents {
 
     /// The known projects below the group at `root`, for a search.
     fn rows_below(&self, root: &str) -> Json {
-        let root = self.root(root);
+        let root = self.roster_key(root);
         let ids = self.objects.keys().filter(|(scope, _)| *scope == Scope::Project);
         let ids = ids.map(|(_, id)| *id).collect();
         self.rows(Scope::Project, &self.ids_below(Scope::Project, &ids, &root))
@@ -287,7 +289,7 @@ impl SnapshotContents {
         RequestKey { of, ..query.question.clone() }
     }
 
-    fn other(&self, query: &Query) -> LookupResult {
+    fn recorded_answer(&self, query: &Query) -> LookupResult {
         // The question may have been stored with a path, before the id was known.
         let answer = self.answers.get(&self.key(query));
         if let Some(answer) = answer.or_else(|| self.answers.get(&query.question)) {
@@ -298,7 +300,7 @@ impl SnapshotContents {
             });
         }
         if query.is(operation::GROUP_MEMBER_GET_ALL) {
-            return self.level(query);
+            return self.member_of_group(query);
         }
         let group = query.argument("id");
         if query.is(operation::NAMESPACE_GET)
@@ -308,15 +310,15 @@ impl SnapshotContents {
             return Some(Err(absent("Namespace Not Found")));
         }
         let scope = query.scope.filter(|scope| self.is_absent(*scope, query.container()))?;
-        Some(Err(no_such(scope)))
+        Some(Err(missing_container(scope)))
     }
 
     /// A user's access level in a group, from the list of its members.
-    fn level(&self, query: &Query) -> LookupResult {
+    fn member_of_group(&self, query: &Query) -> LookupResult {
         let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.container());
         let list = self.answers.get(&self.key(&Query::read(&list.target())?))?;
         let Recorded::Entries(members) = list else { return None };
-        let user = number(query.argument("user_id"));
+        let user = parse_id(query.argument("user_id"));
         let mut members = members.iter().map(PackedJson::json);
         let member = members.find(|member| member["id"].as_u64() == user);
         Some(member.ok_or_else(|| absent("Not found")))
@@ -331,13 +333,13 @@ impl SnapshotContents {
         counts
     }
 
-    /// The requests that could not be read, without absent objects.
+    /// The requests that could not be read, except those of absent or moved objects.
     pub fn incomplete(&self) -> impl Iterator<Item = (String, &ReadFailure)> {
         let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))
         });
         let answers = self.answers.iter().filter_map(|(question, answer)| match answer {
-            Recorded::Failed(failed) => Some((self.what(question), failed)),
+            Recorded::Failed(failed) => Some((self.describe(question), failed)),
             Recorded::Entries(_) | Recorded::One(_) => None,
         });
         let objects = self.missing.iter();
@@ -350,7 +352,7 @@ impl SnapshotContents {
     }
 
     /// A question in words: the operation and the path of its container.
-    fn what(&self, question: &RequestKey) -> String {
+    fn describe(&self, question: &RequestKey) -> String {
         let of = question.of.as_deref().unwrap_or_default();
         let scope = Query::scope_of(&question.operation);
         let path = scope.and_then(|scope| self.path(scope, of));
@@ -359,7 +361,7 @@ impl SnapshotContents {
 }
 
 /// The service's answer for an absent container.
-fn no_such(scope: Scope) -> ReadFailure {
+fn missing_container(scope: Scope) -> ReadFailure {
     absent(if scope == Scope::Group { "Group Not Found" } else { "Project Not Found" })
 }
 
@@ -369,6 +371,6 @@ fn absent(message: &str) -> ReadFailure {
 }
 
 /// `text` as an id, if it is one.
-pub(super) fn number(text: &str) -> Option<u64> {
+pub(super) fn parse_id(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -195,7 +195,7 @@ impl Recorder {
             Err(error) => Err(failed(error)?),
         };
         let mut contents = self.contents();
-        let root = if root.is_empty() { String::new() } else { contents.root(root) };
+        let root = if root.is_empty() { String::new() } else { contents.roster_key(root) };
         contents.rosters.insert((scope, root), roster);
         Ok(())
     }
@@ -353,7 +353,7 @@ impl Recorder {
             let path = raw.get("full_path").and_then(Json::as_str).unwrap_or_default();
             let query = Query::read(&operation::NAMESPACE_GET.request().arg("id", path).target());
             // The service would read a path of digits as an id.
-            let query = query.filter(|_| contents::number(path).is_none());
+            let query = query.filter(|_| contents::parse_id(path).is_none());
             let reduced = self.reducer().one(operation::NAMESPACE_GET, "", raw);
             if let (Some(query), Ok(reduced)) = (query, reduced) {
                 let reduced = Recorded::One(Some(PackedJson::new(&Json::Object(reduced))));

@@ -1,4 +1,4 @@
-//! Finds where a goal is declared: in which document, and what to edit there.
+//! Finds where an object whose declaration is to change ([`Goal`]) is declared: in which document, and what to edit there.
 
 use std::rc::Rc;
 
@@ -21,10 +21,10 @@ use crate::{
 };
 
 /// Keys of a document that come after its sections.
-const LAST: [&str; 2] = ["unlisted", "undeclared_projects"];
+const LAST_KEYS: [&str; 2] = ["unlisted", "undeclared_projects"];
 
-/// Why a declaration is not edited that is elsewhere.
-const LOST: &str = "it is not written where it was found";
+/// The reason if a declaration is not at its recorded place.
+const NOT_AT_ORIGIN: &str = "it is not written where it was found";
 
 /// Edits with their files.
 pub(super) type Edits = Vec<(FileName, TextEdit)>;
@@ -56,7 +56,7 @@ pub(super) fn locate_edits(
             Shape::List => file.item(&entry.origin),
             _ => file.key(&entry.origin),
         };
-        let location = location.ok_or_else(|| locator.refuse(LOST, None))?;
+        let location = location.ok_or_else(|| locator.refuse(NOT_AT_ORIGIN, None))?;
         return locator.edit_at(&file, location, false);
     }
     let file = locator.open(&container.origin, files)?;
@@ -247,7 +247,7 @@ impl Locator<'_> {
     /// The sections of a document in order, then the keys after them.
     fn section_order(&self) -> Vec<&'static str> {
         let sections = catalogue::sections(self.container.scope).map(|section| section.section);
-        sections.chain(LAST).collect()
+        sections.chain(LAST_KEYS).collect()
     }
 
     /// The identity of the entry as written in a document.
@@ -288,8 +288,8 @@ fn edit_key<'n>(
     inner_keys: impl Iterator<Item = &'n String>,
     value: &Json,
 ) -> Result<TextEdit, String> {
-    let Location { mapping: at, key, .. } = file.key(origin).ok_or(LOST)?.clone();
-    let mapping = file.node(&at).ok_or(LOST)?;
+    let Location { mapping: at, key, .. } = file.key(origin).ok_or(NOT_AT_ORIGIN)?.clone();
+    let mapping = file.node(&at).ok_or(NOT_AT_ORIGIN)?;
     let keys: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
     let node = templates::node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
     match templates::expression_kind(node) {

@@ -67,7 +67,7 @@ impl Desired {
         self.created_unless(|_| false)
     }
 
-    /// The same, without those that `is_left_alone` selects.
+    /// The same, without those that `is_excluded` selects.
     pub fn created_unless(&self, is_excluded: impl Fn(&Address) -> bool) -> Created {
         let named: BTreeSet<_> = self.containers.iter().flat_map(Container::projects).collect();
         let created = self.containers.iter().filter(|container| {

@@ -27,7 +27,7 @@ pub struct RosterQuery<'a> {
     /// The declared containers, which the same lists may show.
     pub declared: &'a [Container],
     /// How manifests treat a path.
-    pub standing: PathClassifier<'a>,
+    pub classify: PathClassifier<'a>,
 }
 
 /// Decides how manifests treat a path.
@@ -51,7 +51,7 @@ pub struct Roster {
     pub members: Vec<MatchedContainer>,
     /// The paths of groups or users that were searched and, as far as the caller can see, do not
     /// exist.
-    pub nowhere: Vec<String>,
+    pub absent_roots: Vec<String>,
     /// The parts that could not be listed completely, as globs. They have no members.
     pub incomplete: Vec<(Arc<str>, Cause)>,
     /// Warnings about rules that match nothing.

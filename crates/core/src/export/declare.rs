@@ -210,7 +210,7 @@ impl DocumentBuilder<'_> {
         });
     }
 
-    /// Leaves the entry `key` out of `part`, with a comment.
+    /// Leaves the entry `key` out of `content`, with a comment.
     fn omit(&mut self, content: &mut DocSection, key: &str, reason: String) {
         content.about.push(format!("Not exported: {} ({reason})", escape(key)));
         self.document.omitted.push((format!("{}/{key}", content.name()), Cause::new(reason)));

@@ -43,7 +43,7 @@ pub(super) struct EntryWriter<'d, 'a> {
 }
 
 impl<'d, 'a> EntryWriter<'d, 'a> {
-    /// The entry of `of` for `live`. What is left out of a section that is not a list is added to
+    /// The entry of `section` for `live`. What is left out of a section that is not a list is added to
     /// `about`.
     pub(super) fn entry(
         to: &'d mut DocumentBuilder<'a>,

@@ -424,7 +424,7 @@ fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Ve
     }
 }
 
-/// Fields in the sections of `parts` that may be declared but no answer shows.
+/// Fields in the sections of `sections` that may be declared but no answer shows.
 fn never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     // The origin of a container is irrelevant after its creation.

@@ -51,7 +51,7 @@ impl Includes {
             globs: self.rules.including_globs().map(|(of, glob)| (of, glob.clone())).collect(),
             fields: self.declared_fields(),
             declared: &desired.containers,
-            standing: Box::new(|scope, path| self.classify(desired, scope, path)),
+            classify: Box::new(|scope, path| self.classify(desired, scope, path)),
         }
     }
 
@@ -117,8 +117,11 @@ impl Includes {
                 .iter()
                 .map(|member| (member.scope, desired.moves.home(&member.path).to_lowercase()))
                 .collect();
-            let missing_groups: Vec<_> =
-                roster.nowhere.iter().map(|path| desired.moves.home(path).to_lowercase()).collect();
+            let missing_groups: Vec<_> = roster
+                .absent_roots
+                .iter()
+                .map(|path| desired.moves.home(path).to_lowercase())
+                .collect();
             let mut idle_rules = Faults::default();
             self.rules.report_idle_live(
                 &self.declared,
@@ -128,7 +131,7 @@ impl Includes {
             );
             roster.idle = self.place_faults(idle_rules);
         }
-        for root in &roster.nowhere {
+        for root in &roster.absent_roots {
             if !self.declared.contains(&root.to_lowercase()) {
                 let why = format!(
                     "no group or user `{}` exists, or the token cannot see it",

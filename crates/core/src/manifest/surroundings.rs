@@ -96,7 +96,7 @@ impl Root {
     }
 }
 
-/// `path` relative to `here`. Only goes upwards from folders that are deeper than the common one.
+/// `path` relative to `folder`. Only goes upwards from folders that are deeper than the common one.
 fn relative_path(folder: &Path, path: &Path) -> String {
     if let Ok(inner) = path.strip_prefix(folder) {
         return join_components(inner.components());

@@ -35,7 +35,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
-pub use base::{Adopted, Base, BaseComparison, DriftPolicy, Outline, Rest, excluded_steps};
+pub use base::{Adopted, Base, BaseComparison, BranchPart, DriftPolicy, Outline, excluded_steps};
 pub use container::container;
 pub use estimate::{Counts, Estimate};
 pub use grants::{Grantee, grantees, loses_access};

@@ -95,6 +95,6 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
 
 /// Adds a member; the answer is the form that everybody sees.
 fn add_requester(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<Value> {
-    members::insert(call, scope, user, &Terms::level(level), call.caller.as_ref())?;
+    members::insert(call, scope, user, &Terms::of_level(level), call.caller.as_ref())?;
     Ok(without(Member::existing(call, scope, user)?.json(call)?, &["email"]))
 }

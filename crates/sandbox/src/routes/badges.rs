@@ -11,23 +11,23 @@ pub(super) const COLLECTIONS: &[Collection] =
 
 const BADGES: Collection = Collection {
     entry: "badge_id",
-    required: &URLS,
+    required: &URL_FIELDS,
     fields: &[
-        RowField { trims: true, ..RowField::new(URLS[0], Form::Text) },
-        RowField { trims: true, ..RowField::new(URLS[1], Form::Text) },
+        RowField { trims: true, ..RowField::new(URL_FIELDS[0], Form::Text) },
+        RowField { trims: true, ..RowField::new(URL_FIELDS[1], Form::Text) },
         RowField::new("name", Form::Text),
     ],
     // Everybody who sees the project or group can read badges, also without a token.
     scope: |collection, call| {
         if call.writes {
-            GroupOrProject::kept_by(call, [collection.writes; 2])
+            GroupOrProject::writable_by(call, [collection.writes; 2])
         } else {
             GroupOrProject::seen(call)
         }
     },
     filters: &["name"],
     inherited,
-    complete: |_, badge| check(badge),
+    complete: |_, badge| check_urls(badge),
     json,
     ..Collection::new("/projects/{id}/badges")
 };
@@ -35,7 +35,7 @@ const BADGES: Collection = Collection {
 pub(super) const ROUTES: &[Route] =
     &[BADGES.route(Method::GET, "/{holder}/badges/render", Verb::Custom(preview))];
 
-const URLS: [&str; 2] = ["link_url", "image_url"];
+const URL_FIELDS: [&str; 2] = ["link_url", "image_url"];
 
 /// The badges of all groups above a project.
 fn inherited(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
@@ -52,7 +52,7 @@ fn inherited(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
 fn json(call: &CollectionCall<'_>, badge: &Record) -> Result<Value> {
     let names = "name link_url image_url rendered_link_url rendered_image_url id kind";
     let mut body = members(badge, names);
-    for name in URLS {
+    for name in URL_FIELDS {
         let url = badge.text(name);
         body[name] = url.into();
         body[format!("rendered_{name}")] = match call.scope {
@@ -74,8 +74,8 @@ fn rendered(call: &Call<'_>, project: &Project, url: &str) -> Result<String> {
         .replace("%{default_branch}", branch))
 }
 
-fn check(badge: &Record) -> Result<()> {
-    for name in URLS.into_iter().filter(|name| badge.settings.contains_key(*name)) {
+fn check_urls(badge: &Record) -> Result<()> {
+    for name in URL_FIELDS.into_iter().filter(|name| badge.settings.contains_key(*name)) {
         // Placeholders may be anywhere.
         let plain_url = badge.text(name).replace("%{", "").replace('}', "");
         if let Some(refusal) = urls::refused(&plain_url, &["http", "https"], Reach::Anywhere) {
@@ -87,9 +87,9 @@ fn check(badge: &Record) -> Result<()> {
 
 /// A preview of a badge.
 fn preview(call: &CollectionCall<'_>) -> Result<Answer> {
-    call.params.require(&URLS)?;
+    call.params.require(&URL_FIELDS)?;
     let mut badge = Record::new(call.now());
     call.take(&mut badge)?;
-    check(&badge)?;
+    check_urls(&badge)?;
     Answer::ok(&without(json(call, &badge)?, &["name", "id", "kind"]))
 }

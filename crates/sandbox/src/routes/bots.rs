@@ -29,7 +29,7 @@ pub(super) fn insert_bot(
     let email = format!("{username}@noreply.localhost");
     let new_bot = User { bot: true, ..User::active(&username, name, &email) };
     let bot = new_bot.insert(call.db, call.now())?;
-    members::insert(call, scope, bot, &Terms::level(level), None)?;
+    members::insert(call, scope, bot, &Terms::of_level(level), None)?;
     Ok(bot)
 }
 

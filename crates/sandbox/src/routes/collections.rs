@@ -7,9 +7,9 @@ use super::prelude::*;
 pub(super) const COLLECTIONS: &[Collection] = &[
     MILESTONES,
     Collection { path: "/groups/{id}/milestones", ..MILESTONES },
-    TOKENS,
+    DEPLOY_TOKENS,
     GROUP_TOKENS,
-    CHECKS,
+    STATUS_CHECKS,
     PACKAGE_RULES,
     REPOSITORY_RULES,
     AGENTS,
@@ -120,7 +120,7 @@ fn is_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     call.one(sql, params![row.text("title"), group, projects])
 }
 
-const TOKENS: Collection = Collection {
+const DEPLOY_TOKENS: Collection = Collection {
     required: &["name", "scopes"],
     fields: &[
         RowField::new("name", Form::Text),
@@ -152,13 +152,13 @@ const TOKENS: Collection = Collection {
 
 fn token_json(call: &Call<'_>, row: &Record) -> Value {
     let (expires, username) = (row.text("expires_at"), row.text("username"));
-    let usual = format!("gitlab+deploy-token-{}", row.id);
+    let default_username = format!("gitlab+deploy-token-{}", row.id);
     let mut body = members(row, "id name username expires_at scopes revoked expired");
-    body["username"] = if username.is_empty() { &usual } else { username }.into();
+    body["username"] = if username.is_empty() { &default_username } else { username }.into();
     body["revoked"] = false.into();
     body["expired"] = (!expires.is_empty() && expires <= call.now()).into();
     if call.writes {
-        // Nothing accepts it here, so it is not stored.
+        // No request here accepts this token, so it is not stored.
         body["token"] = call.random_hex().into();
     }
     body
@@ -167,17 +167,17 @@ fn token_json(call: &Call<'_>, row: &Record) -> Value {
 /// All tokens of the service, for administrators.
 fn list_all_tokens(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    page::list(call, TOKENS.rows.every(call)?.iter().map(|row| token_json(call, row)))
+    page::list(call, DEPLOY_TOKENS.rows.every(call)?.iter().map(|row| token_json(call, row)))
 }
 
 /// Maintainers of a group see its tokens, owners create and remove them.
 const GROUP_TOKENS: Collection = Collection {
     path: "/groups/{id}/deploy_tokens",
     scope: |_, call| group_with_level(call, if call.writes { OWNER } else { MAINTAINER }),
-    ..TOKENS
+    ..DEPLOY_TOKENS
 };
 
-const CHECKS: Collection = Collection {
+const STATUS_CHECKS: Collection = Collection {
     tier: AttributeTier::Ultimate,
     required: &["name", "external_url"],
     fields: &[
@@ -305,7 +305,7 @@ fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     })
 }
 
-/// From the documentation, not tried.
+/// Written from the documentation; not compared with a real service.
 pub(super) const AGENTS: Collection = Collection {
     entry: "agent_id",
     reads: DEVELOPER,
@@ -340,7 +340,7 @@ const KEY: &str = "key";
 const MODE: &str = "process_mode";
 const MODES: &[&str] = &["unordered", "oldest_first", "newest_first", "newest_ready_first"];
 
-/// Only jobs make one, and no request removes it.
+/// Only CI jobs create one, and no request removes it.
 const RESOURCE_GROUPS: Collection = Collection {
     entry: KEY,
     key: KEY,
@@ -350,9 +350,9 @@ const RESOURCE_GROUPS: Collection = Collection {
         RowField { only_new: true, ..RowField::new(KEY, Form::Text) },
         RowField::new(MODE, Form::Word(MODES)),
     ],
-    only_edited: true,
+    is_fixed_set: true,
     closed_by: &[&["builds_access_level"]],
-    // From 18.4 on a setting of the project has the mode of new ones.
+    // From 18.4 on, a setting of the project gives the mode of new ones.
     complete: |call, row| {
         if row.id == 0 && !row.settings.contains_key(MODE) {
             let attributes = call.project()?.attributes(call.db)?;
@@ -365,7 +365,7 @@ const RESOURCE_GROUPS: Collection = Collection {
 };
 
 /// Adds the entry of a seed that has the fields of the call, unless there is one with its name.
-pub(crate) fn plant(
+pub(crate) fn add_seed_entry(
     call: &Call<'_>,
     collection: &Collection,
     scope: &GroupOrProject,

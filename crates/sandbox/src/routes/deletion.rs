@@ -53,7 +53,7 @@ impl DeletionTarget {
         call.run(&format!("UPDATE {table} {set}"), params![id, name, path, day])?;
         if self.is_group() {
             let group = Namespace::by_id(call.db, id)?;
-            return group.map_or(Ok(()), |group| group_moves::rename_below(call, &group));
+            return group.map_or(Ok(()), |group| group_moves::update_full_paths(call, &group));
         }
         call.set(table, id, "full_path", self.full_path_with(&path))?;
         // Before that release a mark also archived a project.

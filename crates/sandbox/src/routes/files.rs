@@ -34,7 +34,7 @@ fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     Ok(path)
 }
 
-/// The call's `ref` and its commit; 404 for `what` if there is none.
+/// The call's `ref` and its commit; 404 for `noun` if there is none.
 fn requested_commit(call: &Call<'_>, project: &Project, noun: &str) -> Result<(String, Commit)> {
     let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
         Some(reference) if reference != "HEAD" => reference,

@@ -12,7 +12,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// Updates the full paths and names at and below a group, parents first.
-pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<()> {
+pub(super) fn update_full_paths(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (range_start, range_end) = group.range();
     let sql = "SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2
                ORDER BY length(traversal), id";
@@ -43,9 +43,9 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
     let parent = call.params.integer("group_id")?;
     let parent = parent.map(|id| call.visible_group(&id.to_string())).transpose()?;
     check_transfer(call, &group, parent.as_ref())?;
-    move_below(call, &group, parent.as_ref())?;
+    set_parent(call, &group, parent.as_ref())?;
     let moved = groups::reload(call, group.id)?;
-    rename_below(call, &moved)?;
+    update_full_paths(call, &moved)?;
     match &parent {
         Some(parent) => lower_visibility(call, &moved, &parent.visibility)?,
         None => keep_an_owner(call, &moved)?,
@@ -70,11 +70,11 @@ fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>
     refuse_if(group_rules::is_taken(call, parent, &group.path, Some(group.id))?, || {
         refused("The parent group already has a subgroup or a project with the same path.")
     })?;
-    let has_name = group_rules::has_child_named(call, parent, &group.name, None)?;
-    refuse_if(has_name, || refused("Validation failed: Name has already been taken"))
+    let is_name_taken = group_rules::has_child_named(call, parent, &group.name, None)?;
+    refuse_if(is_name_taken, || refused("Validation failed: Name has already been taken"))
 }
 
-fn move_below(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
+fn set_parent(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
     let parent_traversal = parent.map_or("/", |parent| parent.traversal.as_str());
     let (first, end) = group.range();
     call.set("namespaces", group.id, "parent_id", parent.map(|parent| parent.id))?;
@@ -86,15 +86,16 @@ fn move_below(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) ->
 }
 
 /// Lowers the visibility of everything at and below a group to at most this.
-fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()> {
-    let wider = Value::from(&VISIBILITIES[visibility_rank(most) + 1..]).to_string();
+fn lower_visibility(call: &Call<'_>, group: &Namespace, max_visibility: &str) -> Result<()> {
+    let wider_visibilities =
+        Value::from(&VISIBILITIES[visibility_rank(max_visibility) + 1..]).to_string();
     let group_ids = Value::from(group.subtree(call.db)?).to_string();
     for (table, key) in [("namespaces", "id"), ("projects", "namespace_id")] {
         let sql = format!(
             "UPDATE {table} SET visibility = ?1 WHERE {key} IN (SELECT value FROM json_each(?2))
                  AND visibility IN (SELECT value FROM json_each(?3))"
         );
-        call.run(&sql, params![most, group_ids, wider])?;
+        call.run(&sql, params![max_visibility, group_ids, wider_visibilities])?;
     }
     Ok(())
 }
@@ -102,14 +103,14 @@ fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()
 /// Makes the caller an owner of a new top-level group without one.
 fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let sql = "SELECT EXISTS (SELECT 1 FROM members WHERE group_id = ?1 AND access_level = ?2 AND user_id IS NOT NULL)";
-    let owned: bool = call.one(sql, [group.id, OWNER])?;
-    if owned {
+    let has_owner: bool = call.one(sql, [group.id, OWNER])?;
+    if has_owner {
         return Ok(());
     }
     let user = call.user()?.id;
     call.run("DELETE FROM members WHERE group_id = ?1 AND user_id = ?2", [group.id, user])?;
     let scope = GroupOrProject::Group(Box::new(group.clone()));
-    members::insert(call, &scope, user, &Terms::level(OWNER), None).map(drop)
+    members::insert(call, &scope, user, &Terms::of_level(OWNER), None).map(drop)
 }
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {

@@ -38,12 +38,14 @@ pub(super) fn show(
     let set = OF_GROUPS.set(call.db, group.id)?;
     let level = call.level_in_group(group)?;
     let is_seen = |row: &Attribute| {
-        let is_shown = match row.seen {
+        let is_shown = match row.audience {
             Audience::By(least) => level >= least,
             Audience::ByAdministrators => call.is_administrator(),
             _ => true,
         };
-        is_shown && (group.parent_id.is_none() || !row.tops) && (!in_list || row.is_in_lists())
+        is_shown
+            && (group.parent_id.is_none() || !row.top_level_only)
+            && (!in_list || row.is_in_lists())
     };
     for (name, value) in OF_GROUPS.shown(call, group.id, is_seen)? {
         let holds = match name.as_str() {
@@ -148,7 +150,7 @@ pub(super) fn store_sent(call: &Call<'_>, group: &Namespace, route: Accepts) -> 
     let mut dropped = Vec::new();
     if group.parent_id.is_some() {
         dropped.push(NO_FORKS);
-        dropped.extend(TABLE.groups.iter().filter(|row| row.tops).map(|row| row.name));
+        dropped.extend(TABLE.groups.iter().filter(|row| row.top_level_only).map(|row| row.name));
     }
     let owners = instance::setting(call, "group_owners_can_manage_default_branch_protection")?;
     if call.tier() >= AttributeTier::Premium

@@ -103,7 +103,7 @@ fn list_below(call: &Call<'_>, with_descendants: bool) -> Result<Answer> {
 
 /// A list of these groups, as far as the caller sees them.
 pub(super) fn list_among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
-    let min_level = terms::level(call, "min_access_level")?.unwrap_or(0);
+    let min_level = terms::level_parameter(call, "min_access_level")?.unwrap_or(0);
     respond(call, true, (min_level, Vec::new()), |group| ids.contains(&group.id))
 }
 
@@ -112,7 +112,7 @@ pub(super) fn list_among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
 type Reach = (i64, Vec<String>);
 
 fn requested_reach(call: &Call<'_>) -> Result<Reach> {
-    let min_level = terms::level(call, "min_access_level")?;
+    let min_level = terms::level_parameter(call, "min_access_level")?;
     let all_available = call.params.flag("all_available")?;
     Ok(match (&call.caller, min_level) {
         _ if call.params.is_set("owned")? => (OWNER, Vec::new()),
@@ -236,7 +236,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     };
     let group = insert(call, new_group, SHORTEST_PATH).map_err(as_one_text)?;
     let scope = GroupOrProject::Group(Box::new(group.clone()));
-    members::insert(call, &scope, user.id, &Terms::level(OWNER), None)?;
+    members::insert(call, &scope, user.id, &Terms::of_level(OWNER), None)?;
     group_settings::inherit(call, &group, parent.as_ref())?;
     group_settings::store_sent(call, &group, Accepts::Create).map_err(as_one_text)?;
     Answer::created(&plain_json(call, &group)?)
@@ -270,7 +270,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.run(sql, params![group.id, name, path, visibility])?;
     let unset = group_settings::unset(call, &group)?;
     group_settings::store_sent(call, &group, Accepts::Edit)?;
-    group_moves::rename_below(call, &group)?;
+    group_moves::update_full_paths(call, &group)?;
     let mut body = whole_json(call, &reload(call, group.id)?, true)?;
     unset.into_iter().for_each(|name| body[name] = Value::Null);
     Answer::ok(&body)

@@ -52,7 +52,7 @@ const LONGEST_FILTER: usize = 4_000;
 
 /// The project or group, for callers who manage it.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::kept_by(call, [MAINTAINER, OWNER])?;
+    let scope = GroupOrProject::writable_by(call, [MAINTAINER, OWNER])?;
     if call.is_of_group() {
         call.require_tier(AttributeTier::Premium)?;
     }
@@ -124,7 +124,7 @@ fn store_sent(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     }
     for flag in flags(call).filter(|flag| params.has(flag.name)) {
         let on = params.flag(flag.name)?;
-        refuse_if(on.is_none() && flag.null == OnNull::Unsaved, || {
+        refuse_if(on.is_none() && flag.on_null == OnNull::Unsaved, || {
             ErrorResponse::not_null(flag.name)
         })?;
         hook.set(flag.name, on);

@@ -24,8 +24,8 @@ const INTEGRATIONS: Collection = Collection {
     key: "slug",
     unpaged: true,
     is_put: true,
-    only_edited: true,
-    scope: |_, call| GroupOrProject::kept_by(call, [MAINTAINER, OWNER]),
+    is_fixed_set: true,
+    scope: |_, call| GroupOrProject::writable_by(call, [MAINTAINER, OWNER]),
     // 400 for an unknown one, 404 if it was never set up.
     find: |call| {
         let slug = call.segment("slug");

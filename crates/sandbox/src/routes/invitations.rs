@@ -58,7 +58,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
             "Must provide either email or user_id as a parameter",
         ));
     }
-    let terms = Terms::sent(call, scope)?;
+    let terms = Terms::requested(call, scope)?;
     let mut results = Vec::new();
     for id in ids {
         if let Some(user) = User::by_id(call.db, id)? {
@@ -101,7 +101,7 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         Some(day) => day,
         None => before["expires_at"].as_str().map(str::to_owned),
     };
-    invite(call, scope, email, &Terms { expires_at, ..Terms::level(level) })?;
+    invite(call, scope, email, &Terms { expires_at, ..Terms::of_level(level) })?;
     Answer::ok(&find()?)
 }
 

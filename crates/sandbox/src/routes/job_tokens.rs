@@ -46,7 +46,7 @@ const ALLOWED: Collection = Collection {
     is_shown: false,
     is_edited: false,
     scope: |_, call| {
-        let scope = GroupOrProject::kept_by(call, [MAINTAINER; 2])?;
+        let scope = GroupOrProject::writable_by(call, [MAINTAINER; 2])?;
         // Only reads take the path of the project.
         if call.writes {
             call.segment_id("id")?;

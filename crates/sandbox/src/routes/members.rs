@@ -305,10 +305,10 @@ fn add(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         refuse_if(Member::one(call, scope, user.id)?.is_some(), || {
             ErrorResponse::conflict("Member already exists")
         })?;
-        set_terms(call, scope, &user, &Terms::with_role(call, scope)?)?;
+        set_terms(call, scope, &user, &Terms::requested_with_role(call, scope)?)?;
         return Answer::created(&Member::existing(call, scope, user.id)?.json(call)?);
     }
-    let terms = Terms::with_role(call, scope)?;
+    let terms = Terms::requested_with_role(call, scope)?;
     let mut results = Vec::new();
     for reference in text.split(',').map(str::trim) {
         if let Some(user) = find(reference)? {
@@ -431,6 +431,6 @@ pub(crate) fn plant(
     params: &Params,
 ) -> Result<()> {
     let level = params.integer("access_level")?.unwrap_or(0);
-    let terms = Terms { expires_at: params.day("expires_at")?, ..Terms::level(level) };
+    let terms = Terms { expires_at: params.day("expires_at")?, ..Terms::of_level(level) };
     insert(call, scope, user.id, &terms, call.caller.as_ref()).map(drop)
 }

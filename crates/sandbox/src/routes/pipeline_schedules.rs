@@ -303,7 +303,7 @@ const ZONE: &str = "cron_timezone";
 /// too.
 fn scope_of_periods(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
     let scope =
-        GroupOrProject::kept_by(call, [if call.writes { MAINTAINER } else { REPORTER }; 2])?;
+        GroupOrProject::writable_by(call, [if call.writes { MAINTAINER } else { REPORTER }; 2])?;
     match &scope {
         GroupOrProject::Project(project)
             if !call.writes

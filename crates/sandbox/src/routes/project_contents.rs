@@ -12,11 +12,11 @@ pub(super) struct InitialContents {
     pub(super) is_empty: bool,
     pub(super) readme: bool,
     /// The project with the same contents.
-    pub(super) copies: Option<Project>,
+    pub(super) source_project: Option<Project>,
 }
 
 impl InitialContents {
-    /// The contents in a call. A URL is only checked: nothing is fetched.
+    /// The contents that the parameters of a call request. A URL is only checked: nothing is fetched.
     pub(super) fn of(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<Self> {
         let readme = params.is_set("initialize_with_readme")?;
         let url = params.text("import_url")?.filter(|url| !url.is_empty());
@@ -34,7 +34,7 @@ impl InitialContents {
             None => template,
         };
         let copies = copies.filter(|source| !is_empty && !source.empty_repo);
-        Ok(Self { is_imported: url.is_some(), is_empty, readme, copies })
+        Ok(Self { is_imported: url.is_some(), is_empty, readme, source_project: copies })
     }
 }
 
@@ -47,7 +47,7 @@ fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<(bool,
     };
     let custom = params.is_set("use_custom_template")? && call.tier() >= AttributeTier::Premium;
     params.integer("group_with_project_templates_id")?;
-    // It wins over the name.
+    // An id takes precedence over a name.
     if let Some(id) =
         params.integer("template_project_id")?.filter(|_| custom && accepts == Accepts::Create)
     {

@@ -266,7 +266,7 @@ fn order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool
 
 fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let params = &call.params;
-    let min_level = terms::level(call, "min_access_level")?;
+    let min_level = terms::level_parameter(call, "min_access_level")?;
     let owned = params.is_set("owned")?;
     let is_member = params.is_set("membership")? && !query.in_group;
     if query.takes == ListParameters::OfUser && call.release() >= OBSERVED {

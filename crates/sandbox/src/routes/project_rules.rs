@@ -59,7 +59,7 @@ pub(crate) fn check_free(
     complaints.settle()
 }
 
-/// Adds a fault for the project and for its namespace, if `wrong`.
+/// Adds a fault for the project and for its namespace, if `is_wrong`.
 fn add_both(complaints: &mut Complaints, is_wrong: bool, field: &str, text: &str) {
     complaints.add_if(is_wrong, &format!("project_namespace.{field}"), text);
     complaints.add_if(is_wrong, field, text);

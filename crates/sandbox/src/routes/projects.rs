@@ -61,7 +61,7 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
     let mut group_ids: Vec<i64> = ids(&project.namespace.traversal).collect();
-    let min_level = terms::level(call, "shared_min_access_level")?.unwrap_or(0);
+    let min_level = terms::level_parameter(call, "shared_min_access_level")?.unwrap_or(0);
     if call.params.is_set("with_shared")? {
         let sql = "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2";
         group_ids.extend(call.many::<i64>(sql, [project.id, min_level])?);
@@ -140,7 +140,7 @@ pub(crate) fn insert(
     let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
     apply_params(call, accepts, params, rights, namespace, &mut attributes)?;
     let branch = attributes.get(BRANCH).filter(|name| contents.readme && !name.is_null()).cloned();
-    let branch = match (&contents.copies, branch) {
+    let branch = match (&contents.source_project, branch) {
         (Some(source), _) => repository::default_branch(call, source)?.into(),
         (None, Some(name)) => name,
         (None, None) => default_branches::preferred_name(call, namespace)?,
@@ -154,7 +154,7 @@ pub(crate) fn insert(
         visibility,
         empty_repo: contents.is_empty,
         readme: contents.readme,
-        copies: contents.copies.map(|source| source.id),
+        copies: contents.source_project.map(|source| source.id),
         creator_id: creator.id,
         forked_from_id: None,
         import: contents.is_imported.then_some(Import { source: None, error }),
@@ -241,7 +241,7 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
     }
     let scope = GroupOrProject::Project(Box::new(project));
     if let Some(owner) = new_project.namespace.owner_id {
-        members::insert(call, &scope, owner, &Terms::level(OWNER), call.caller.as_ref())?;
+        members::insert(call, &scope, owner, &Terms::of_level(OWNER), call.caller.as_ref())?;
     }
     push_rules::inherit(call, id, new_project.namespace)?;
     integrations::inherit(call, id, new_project.namespace)?;

@@ -12,7 +12,7 @@ const RULES: Collection = Collection {
     is_idempotent: true,
     // Maintainers; in a group all other callers get 404.
     scope: |_, call| {
-        let scope = GroupOrProject::kept_by(call, [MAINTAINER, 0])?;
+        let scope = GroupOrProject::writable_by(call, [MAINTAINER, 0])?;
         let is_hidden = call.is_of_group() && scope.level(call)? < MAINTAINER;
         refuse_if(is_hidden, ErrorResponse::hidden).map(|()| scope)
     },
@@ -83,7 +83,7 @@ fn store_sent(rule: &mut Record, call: &Call<'_>) -> Result<()> {
             }
             _ => (params.flag(name)?.into(), Vec::new()),
         };
-        let needs_value = row.null == OnNull::Unsaved && matches!(row.kind, ValueKind::Flag);
+        let needs_value = row.on_null == OnNull::Unsaved && matches!(row.kind, ValueKind::Flag);
         refuse_if(needs_value && value.is_null(), || ErrorResponse::not_null(name))?;
         faults.into_iter().for_each(|text| complaints.add(name, text));
         rule.set(name, value);

@@ -58,7 +58,7 @@ pub struct Collection {
     /// True if an edit creates a missing entry with the name in its path; nothing else creates one.
     pub is_put: bool,
     /// True if no request creates or removes an entry.
-    pub only_edited: bool,
+    pub is_fixed_set: bool,
     /// True if a project may remove an entry that does not exist, unless a dialect says otherwise.
     pub(super) is_idempotent: bool,
     /// The table of its rows, named after the end of its path.
@@ -124,14 +124,14 @@ impl Collection {
             is_single: false,
             is_silent: false,
             is_put: false,
-            only_edited: false,
+            is_fixed_set: false,
             is_idempotent: false,
             rows: Records(path.split_at(holder_prefix.len()).1),
             limit: None,
             closed_by: &[],
             scope: |collection, call| {
                 let level = if call.writes { collection.writes } else { collection.reads };
-                GroupOrProject::kept_by(call, [level; 2])
+                GroupOrProject::writable_by(call, [level; 2])
             },
             filters: &[],
             inherited: |_| Ok(Vec::new()),
@@ -152,7 +152,7 @@ impl Collection {
             self.path
         };
         let has_list = is_list && !self.is_single && self.within.is_empty();
-        let is_removed = is_list && !self.only_edited;
+        let is_removed = is_list && !self.is_fixed_set;
         let edit = if self.is_patched { Method::PATCH } else { Method::PUT };
         let operations = [
             (has_list, Method::GET, self.path, Verb::List),

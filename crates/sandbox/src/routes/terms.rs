@@ -15,19 +15,19 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn level(level: i64) -> Self {
+    pub(super) fn of_level(level: i64) -> Self {
         Self { level, ..Self::default() }
     }
 
     /// The level and the expiry in a call, if the caller may grant them.
-    pub(super) fn sent(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
+    pub(super) fn requested(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
         let level = requested_level(call, scope)?;
-        Ok(Self { expires_at: requested_expiry(call)?.flatten(), ..Self::level(level) })
+        Ok(Self { expires_at: requested_expiry(call)?.flatten(), ..Self::of_level(level) })
     }
 
     /// The same with the role.
-    pub(super) fn with_role(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
-        let terms = Self::sent(call, scope)?;
+    pub(super) fn requested_with_role(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
+        let terms = Self::requested(call, scope)?;
         Ok(Self { role: member_roles::new_role(call, ROLES_SINCE)?, ..terms })
     }
 
@@ -42,13 +42,13 @@ impl Terms {
 }
 
 /// True if a member may have this level here.
-pub(crate) fn valid_level(call: &Call<'_>, level: i64, group: bool) -> bool {
+pub(crate) fn valid_level(call: &Call<'_>, level: i64, is_group: bool) -> bool {
     let exists = level != PLANNER || call.is_from(17, 7);
-    exists && LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
+    exists && LEVELS.iter().any(|(value, _)| *value == level && (is_group || *value >= GUEST))
 }
 
 /// The role in a parameter, one of those in the reference (1, 2.1).
-pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
+pub(crate) fn level_parameter(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
     call.params.number_of(name, |level| level == 0 || valid_level(call, level, true))
 }
 
@@ -66,7 +66,7 @@ pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result
     let caller_level = scope.level(call)?;
     let maintainer_may = call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
     let grants_owner = scope.either(maintainer_may, false);
-    // Planners are outside the order of roles: only owners grant that one.
+    // Planners are outside the order of roles: only owners grant the planner role.
     let is_above =
         level > caller_level && !grants_owner || level == PLANNER && caller_level < OWNER;
     refuse_if(is_above, ErrorResponse::forbidden).map(|()| level)

@@ -333,7 +333,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     if let Some(namespace) = Namespace::of_user(call.db, user.id)? {
         let sql = "UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1";
         call.run(sql, params![namespace.id, name, username])?;
-        group_moves::rename_below(call, &namespace)?;
+        group_moves::update_full_paths(call, &namespace)?;
     }
     let was_external = OF_USERS.is_on(call.db, user.id, EXTERNAL)?;
     Answer::ok(&store_rest(call, user.id, &requested_user, Some(was_external))?)

@@ -123,7 +123,7 @@ fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
 /// The project or group, for callers who manage it. A project is closed while its CI/CD is
 /// disabled, also for reads.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::kept_by(call, [MAINTAINER, OWNER])?;
+    let scope = GroupOrProject::writable_by(call, [MAINTAINER, OWNER])?;
     match &scope {
         GroupOrProject::Project(project) if call.are_off(project, PIPELINES)? => {
             Err(ErrorResponse::forbidden())

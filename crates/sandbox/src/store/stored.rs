@@ -68,7 +68,7 @@ pub(crate) trait Stored: Sized {
         run(db, &sql, params_from_iter(self.values().first()))
     }
 
-    /// All rows with the columns `more`, which begin at [`Self::WIDTH`]; `read` combines both.
+    /// All rows with the columns `extra_columns`, which begin at [`Self::WIDTH`]; `read` combines both.
     fn list_with<T>(
         db: &Connection,
         extra_columns: &str,

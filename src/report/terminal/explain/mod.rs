@@ -28,7 +28,7 @@ pub fn code(name: &str, style: TextStyle) -> Option<String> {
     Some(canvas.finish())
 }
 
-/// The descriptions of `all` fields.
+/// The descriptions of `descriptions` fields.
 pub fn fields(descriptions: &[NameDescription], style: TextStyle) -> String {
     let none = Secrets::default();
     let mut canvas = Canvas::new(style, &none);

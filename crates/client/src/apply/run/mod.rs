@@ -376,7 +376,7 @@ impl<'a> ContainerRun<'a> {
         let live = if self.cache.borrow().is_object_stale || !is_here {
             observer.container(&self.container, self.id.get().copied()).await?
         } else {
-            observer.again(&self.container, live, sections).await?
+            observer.read_again(&self.container, live, sections).await?
         };
         self.record_id(Some(&live.presence));
         self.cache.borrow_mut().merge_reading(live.clone(), sections);

@@ -54,7 +54,7 @@ impl Pointer {
 /// removals from the end.
 #[derive(Clone, Debug)]
 pub(super) enum TextEdit {
-    /// Sets the last of `names` below the mapping `at` to `to`. Missing mappings in between are
+    /// Sets the last of `keys` below the mapping `at` to `to`. Missing mappings in between are
     /// added. New keys are placed in the documented `order`.
     Put { at: Pointer, keys: Vec<String>, to: New, order: Vec<&'static str> },
     /// Appends an entry to the list with `key` in the mapping `at`.

@@ -22,13 +22,13 @@ pub(in crate::absorb) fn apply_all(
         let mut pass = Pass::default();
         let mut later: Vec<(usize, TextEdit)> = Vec::new();
         for (number, edit) in mem::take(&mut remaining) {
-            // Positions in lists count on all earlier edits.
+            // Positions in lists assume that all earlier edits are made.
             if !later.is_empty() && !matches!(edit, TextEdit::Put { .. }) {
                 later.push((number, edit));
                 continue;
             }
             match edit.changes(&text, &parsed) {
-                Err(stuck) => refuse(number, &stuck, &text),
+                Err(failure) => refuse(number, &failure, &text),
                 Ok(changes) if pass.accepts(&edit, &changes, &parsed) => {
                     pass.add(&edit, changes, &parsed);
                 }
@@ -44,17 +44,17 @@ pub(in crate::absorb) fn apply_all(
 /// Changes of a text that do not touch each other.
 #[derive(Default)]
 pub(super) struct Pass {
-    /// By start, end and order of arrival.
+    /// The replacement texts, by start, end and order of addition.
     changes: BTreeMap<(usize, usize, usize), String>,
     variant: Option<mem::Discriminant<TextEdit>>,
     /// How many items each list loses.
-    removed: HashMap<(usize, String), usize>,
+    removed_counts: HashMap<(usize, String), usize>,
     /// The list that an insertion at a position appends to.
-    longer: HashMap<usize, (Pointer, String)>,
+    appended_lists: HashMap<usize, (Pointer, String)>,
 }
 
 impl Pass {
-    /// Whether the `changes` of `edit` fit with those accepted so far; if so, accepts them.
+    /// True if the `changes` of `edit` can be made in this pass, together with those before.
     fn accepts(&self, edit: &TextEdit, changes: &Changes, parsed: &Parsed) -> bool {
         if self.variant.is_some_and(|variant| variant != mem::discriminant(edit)) {
             return false;
@@ -62,13 +62,14 @@ impl Pass {
         match edit {
             TextEdit::Push { at, key, .. }
                 if let [(range, _)] = &changes[..]
-                    && self.longer.get(&range.start) == Some(&(at.clone(), key.clone())) =>
+                    && self.appended_lists.get(&range.start)
+                        == Some(&(at.clone(), key.clone())) =>
             {
                 true
             }
             TextEdit::Remove { at, key, .. } => {
                 let items = item_count(parsed, at, key);
-                let removed = self.removed.get(&(at.document, key.clone())).copied();
+                let removed = self.removed_counts.get(&(at.document, key.clone())).copied();
                 removed.is_none_or(|removed| removed + 2 <= items)
                     && self.is_disjoint(changes, true)
             }
@@ -77,8 +78,8 @@ impl Pass {
     }
 
     /// Whether `changes` overlap no accepted one, and touch none unless they `may`.
-    fn is_disjoint(&self, changes: &Changes, may: bool) -> bool {
-        let gap = usize::from(!may);
+    fn is_disjoint(&self, changes: &Changes, may_touch: bool) -> bool {
+        let gap = usize::from(!may_touch);
         changes.iter().all(|(range, _)| {
             let before = self.changes.range(..(range.start, usize::MAX, usize::MAX)).next_back();
             let after = self.changes.range((range.start, 0, 0)..).next();
@@ -91,13 +92,13 @@ impl Pass {
         self.variant = Some(mem::discriminant(edit));
         match (edit, &changes[..]) {
             (TextEdit::Remove { at, key, .. }, _) => {
-                *self.removed.entry((at.document, key.clone())).or_default() += 1;
+                *self.removed_counts.entry((at.document, key.clone())).or_default() += 1;
             }
             // Appends to a list that exists.
             (TextEdit::Push { at, key, .. }, [(range, _)])
                 if range.is_empty() && item_count(parsed, at, key) > 0 =>
             {
-                self.longer.insert(range.start, (at.clone(), key.clone()));
+                self.appended_lists.insert(range.start, (at.clone(), key.clone()));
             }
             _ => {}
         }

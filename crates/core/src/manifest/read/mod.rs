@@ -340,7 +340,7 @@ impl DocumentReader<'_, '_> {
         Sourced { value, origin: self.origin(key.span.start) }
     }
 
-    /// The origin of what begins at the byte `at`.
+    /// The origin of what begins at the byte `offset`.
     fn origin(&self, offset: usize) -> Origin {
         self.source.origin(offset, self.layer)
     }

@@ -183,9 +183,9 @@ fn a_path_is_declared_included_or_neither() {
         ("acme", PathClass::Other),
         ("other/shop", PathClass::Other),
     ] {
-        assert_eq!((ask.standing)(Scope::Project, path), expected, "{path}");
+        assert_eq!((ask.classify)(Scope::Project, path), expected, "{path}");
     }
-    assert_eq!((ask.standing)(Scope::Group, "acme/shop"), PathClass::Other);
+    assert_eq!((ask.classify)(Scope::Group, "acme/shop"), PathClass::Other);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn excluded_projects_are_not_included() {
     let loaded = load_files(&[("a.yaml", RULES)]);
     let mut roster = roster(&[(Scope::Project, "acme/shop"), (Scope::Project, "acme/old")]);
     roster.members[1].exception = Some(Exception::Archived);
-    roster.nowhere = vec!["acme".to_owned()];
+    roster.absent_roots = vec!["acme".to_owned()];
     let includes = loaded.includes.unwrap();
     let desired = includes.bring_in(loaded.desired.unwrap(), &mut roster).unwrap();
     let paths: Vec<Arc<str>> = desired.containers.into_iter().map(|known| known.path).collect();
@@ -250,7 +250,7 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
     assert_eq!(idle("acme/web-*", plain), (found, 0, 0));
     let found =
         vec![(message, Some(crate::manifest::faults::texts::IDLE_EXPRESSION[3].to_owned()))];
-    let nowhere = |roster: &mut Roster| roster.nowhere = vec!["^acme".to_owned()];
+    let nowhere = |roster: &mut Roster| roster.absent_roots = vec!["^acme".to_owned()];
     assert_eq!(idle("'^acme/.*$'", nowhere), (found, 1, 0));
     assert_eq!(idle("acme/**", plain), (vec![], 0, 1));
     // An archived one is no reason to correct the rule, and an unread list proves nothing.
@@ -261,7 +261,7 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
     };
     assert_eq!(idle("other/*", unread), (vec![], 1, 0));
     // A group that the token cannot see is reported by itself.
-    let hidden = |roster: &mut Roster| roster.nowhere = vec!["other".to_owned()];
+    let hidden = |roster: &mut Roster| roster.absent_roots = vec!["other".to_owned()];
     for path in ["other/*", "Other/web/**", "[other/**, acme/web-*]"] {
         assert_eq!(idle(path, hidden), (vec![], 1, 0), "{path}");
     }

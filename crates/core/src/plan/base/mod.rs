@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use rest::{Rest, excluded_steps};
+pub use rest::{BranchPart, excluded_steps};
 
 use super::{ContainerPlan, Plan, PlanSettings, container};
 use crate::{

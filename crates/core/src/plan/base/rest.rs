@@ -11,7 +11,7 @@ use crate::{
 
 /// A declaration without the excluded parts.
 #[derive(Clone, Debug)]
-pub enum Rest {
+pub enum BranchPart {
     /// All of it: nothing is excluded.
     All,
     /// Nothing of the container.
@@ -20,7 +20,7 @@ pub enum Rest {
     Some(Box<Container>),
 }
 
-impl Rest {
+impl BranchPart {
     /// The part of `declared` that belongs to the branch, according to the labels in `plan`.
     pub fn of(declared: &Container, plan: &ContainerPlan) -> Self {
         let excluded_steps: Vec<_> = plan.steps.iter().filter(|step| excludes_part(step)).collect();

@@ -286,7 +286,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
     let (live, settings) = (here_reading(&head, &there, Wanted::All), settings(&[]));
     let mut plan = container(&head, &live, &settings);
     Base::of([before], &[]).label(&mut plan, &head, &live, &settings);
-    let Rest::Some(rest) = Rest::of(&head, &plan) else { panic!("something remains") };
+    let BranchPart::Some(rest) = BranchPart::of(&head, &plan) else { panic!("something remains") };
     let lines = |steps: &[Step]| -> Vec<_> {
         let line = |step: &Step| {
             let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
@@ -556,7 +556,9 @@ fn a_missing_or_needless_part_of_the_project_is_left_as_a_whole() {
         let mut plan = container(&head, &live, &settings);
         assert_eq!(plan.steps.len(), 2, "{plan:?}");
         Base::of([before], &[]).label(&mut plan, &head, &live, &settings);
-        let Rest::Some(rest) = Rest::of(&head, &plan) else { panic!("something remains") };
+        let BranchPart::Some(rest) = BranchPart::of(&head, &plan) else {
+            panic!("something remains")
+        };
         let planned = container(&rest, &live, &settings);
         let planned: Vec<_> = planned.steps.iter().map(|step| step.address.to_string()).collect();
         assert_eq!(planned, ["acme/shop#settings"], "{rule}");

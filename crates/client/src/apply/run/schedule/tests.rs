@@ -634,17 +634,24 @@ fn the_error_decides_after_a_failed_call() {
     // A call, its error, at which call it is, whether it was sent again, and what comes next; "waits" for
     // a reading at that second.
     for (of, error, next_call, resent, word, due) in [
-        (&edit, answered(&edit, 502).with(Some(seconds(102)), None), 0, false, "lost", 104),
+        (&edit, answered(&edit, 502).with_times(Some(seconds(102)), None), 0, false, "lost", 104),
         (
             &edit,
-            answered(&edit, 502).with(Some(seconds(102)), Some(seconds(110))),
+            answered(&edit, 502).with_times(Some(seconds(102)), Some(seconds(110))),
             0,
             false,
             "lost",
             110,
         ),
-        (&edit, unsent(&edit, false).with(Some(seconds(102)), None), 0, false, "unknown", 0),
-        (&edit, answered(&edit, 502).with(None, Some(seconds(110))), 0, false, "rebuild", 110),
+        (&edit, unsent(&edit, false).with_times(Some(seconds(102)), None), 0, false, "unknown", 0),
+        (
+            &edit,
+            answered(&edit, 502).with_times(None, Some(seconds(110))),
+            0,
+            false,
+            "rebuild",
+            110,
+        ),
         (&edit, unsent(&edit, true), 0, false, "rebuild", 5),
         (&edit, unsent(&edit, false), 0, false, "not started", 0),
         (&edit, unsent(&edit, false), 1, false, "failed", 0),
