@@ -138,7 +138,7 @@ fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<I
         documents.iter().map(|document| document.path.to_lowercase()).collect();
     let others = named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
     projects.extend(others.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
-    // A runner has an owner, and seeded projects that have it are not new, so a guard would ask.
+    // A guard asks before a runner is added, also to a new project.
     let seeded: BTreeSet<String> = projects.iter().map(|(path, _)| path.clone()).collect();
     let owner = (!runners.is_empty()).then(|| vec![Item::value("path", OWNER)]);
     projects.extend(owner.map(|items| (OWNER.to_owned(), items)));
@@ -200,16 +200,21 @@ fn seed_groups(
 }
 
 /// A project that apply cannot create alone, with its path: an archived one, since groups for those
-/// often allow nobody to create projects, one with a field that waits for a branch or with entries that
-/// no request creates, or one with a path that is no longer valid for new projects. Where a guard would
+/// often allow nobody to create projects, one with a field that waits for a branch, with a runner or with
+/// entries that no request creates, or one with a path that is no longer valid for new projects. Where a guard would
 /// ask about something in a project that is not new, these entries are left to wait.
 fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
     let branch = document.sections.iter().find_map(required_branch);
     let mut planted: Vec<_> =
         document.sections.iter().filter(|content| content.section.only_edits()).collect();
     planted.retain(|content| !content.entries.is_empty() && !is_guarded(document));
-    let is_made =
-        branch.is_none() && planted.is_empty() && !document.is_archived && document.is_created();
+    let has_runner =
+        document_entries(document).any(|(section, fields)| names_runner(section, &fields));
+    let is_made = branch.is_none()
+        && planted.is_empty()
+        && !has_runner
+        && !document.is_archived
+        && document.is_created();
     if document.scope != Scope::Project || is_made {
         return None;
     }
@@ -231,16 +236,20 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
 /// runners, which a seeded project has.
 fn is_guarded(document: &ExportedDocument) -> bool {
     document_entries(document).any(|(section, fields)| {
-        let has_runner = forms::referenced_names(section, &fields)
-            .into_iter()
-            .any(|(_, kind, _)| kind == NamedObject::Runner);
         let presets = |name: &str| preset::of(section, name, &document.path);
         let opened = risk::creation_risks(section, presets, &forms::plain(&fields));
         let mut effects = creation_effects(section, &fields).into_iter().chain(opened);
-        !has_runner
+        !names_runner(section, &fields)
             && !section.comes_with_container()
             && effects.any(|it| matches!(it, Effect::Risk(Risk::Opens | Risk::Weakens, _)))
     })
+}
+
+/// Whether an entry of the section names a runner.
+fn names_runner(section: Section, fields: &Fields) -> bool {
+    forms::referenced_names(section, fields)
+        .into_iter()
+        .any(|(_, kind, _)| kind == NamedObject::Runner)
 }
 
 /// What an entry with these fields does when it is added.

@@ -457,6 +457,24 @@ fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
 }
 
 #[test]
+fn the_seed_has_a_project_with_a_runner() {
+    let sections = json!({
+        "settings": {"visibility": "private"},
+        "runners": [{"id": 1, "description": "builder", "runner_type": "project_type"}],
+    });
+    let mut builder = builder(Values::Env, &[]);
+    builder.settings.create = true;
+    builder.settings.rehearse = true;
+    builder.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
+    let written = builder.finish();
+    let seed = texts(&written)["sandbox.yaml"];
+    assert!(
+        seed.contains("{description: builder, projects: [rehearsal/runners, acme/shop]}"),
+        "{seed}"
+    );
+}
+
+#[test]
 fn ambiguous_entries_are_left_out_and_named() {
     let badge = |id: u64, name: Option<&str>, page: &str| {
         let picture = "https://e.org/i.png";
