@@ -102,7 +102,7 @@ fn check(folder: &Path, cx: &RunContext) -> CommandResult {
     let mut stale = Vec::new();
     for (name, schema) in SCHEMAS {
         let (path, text) = (schema_path(folder, name), schema_text(*schema));
-        let bytes = input::read(&path, text.len() as u64);
+        let bytes = input::read_file(&path, text.len() as u64);
         if !bytes.is_ok_and(|bytes| bytes == text.into_bytes()) {
             stale.push(path.display().to_string());
         }

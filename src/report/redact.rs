@@ -2,7 +2,7 @@
 //!
 //! Removing a secret from the finished text could rename keys, if it is a common word, or break the
 //! JSON, if it has several lines. So this serializer wraps the one that writes, and changes only
-//! texts. Names of fields and variants are words of the format and stay. A text that
+//! texts. Names of fields and variants are words of the format and are not changed. A text that
 //! is a word of the format serializes as a variant ([`crate::text::word`]).
 
 use serde::{
@@ -18,9 +18,9 @@ use crate::{catalogue, secret::Secrets};
 /// The meaning of the keys of mappings. Field names of structs are never data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// Words of the format, all of them.
+    /// All keys are words of the format.
     Words,
-    /// Data, except those of the outermost mapping and names of fields.
+    /// Keys are data, except those of the outermost mapping.
     Data,
 }
 
@@ -54,11 +54,11 @@ struct RedactionRule<'s> {
 enum Depth {
     Outermost,
     Key,
-    Within,
+    Inner,
 }
 
 impl<'s> RedactionRule<'s> {
-    /// `value` at `depth` inside this one.
+    /// `value`, a part of this value, with the rule for its depth.
     const fn redacted_at<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
     where
         's: 'v,
@@ -66,15 +66,15 @@ impl<'s> RedactionRule<'s> {
         Redacted { value, rule: RedactionRule { depth, ..self } }
     }
 
-    const fn within<'v, T: ?Sized>(self, value: &'v T) -> Redacted<'v, T>
+    const fn redacted_inside<'v, T: ?Sized>(self, value: &'v T) -> Redacted<'v, T>
     where
         's: 'v,
     {
-        self.redacted_at(value, Depth::Within)
+        self.redacted_at(value, Depth::Inner)
     }
 }
 
-/// Removes secrets from texts on their way to `inner`.
+/// Removes secrets from texts and passes them to `inner`.
 struct RedactingSerializer<'s, S> {
     inner: S,
     rule: RedactionRule<'s>,
@@ -89,7 +89,7 @@ macro_rules! pass {
     };
 }
 
-/// Begins values with parts, which have the same rule.
+/// Begins values with parts, to which the same rule applies.
 macro_rules! begin {
     ($($method:ident($($argument:ident: $type:ty),*) -> $parts:ident;)*) => {
         $(type $parts = RedactingSerializer<'s, S::$parts>;
@@ -147,7 +147,12 @@ impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
         variant: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_variant(name, index, variant, &self.rule.within(value))
+        self.inner.serialize_newtype_variant(
+            name,
+            index,
+            variant,
+            &self.rule.redacted_inside(value),
+        )
     }
 
     begin! {
@@ -168,7 +173,7 @@ macro_rules! parts {
             type Ok = S::Ok;
             type Error = S::Error;
             fn $method<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Result<(), S::Error> {
-                self.inner.$method($($name,)? &self.rule.within(value))
+                self.inner.$method($($name,)? &self.rule.redacted_inside(value))
             }
             fn end(self) -> Result<S::Ok, S::Error> {
                 self.inner.end()
@@ -192,14 +197,14 @@ impl<S: SerializeMap> SerializeMap for RedactingSerializer<'_, S> {
     // A flattened struct serializes as a mapping; that is the outermost one, a report.
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
-            RedactionRule { keys: Keys::Data, depth: Depth::Within, .. } => {
+            RedactionRule { keys: Keys::Data, depth: Depth::Inner, .. } => {
                 self.inner.serialize_key(&self.rule.redacted_at(key, Depth::Key))
             }
             _ => self.inner.serialize_key(key),
         }
     }
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        self.inner.serialize_value(&self.rule.within(value))
+        self.inner.serialize_value(&self.rule.redacted_inside(value))
     }
     fn end(self) -> Result<S::Ok, S::Error> {
         self.inner.end()

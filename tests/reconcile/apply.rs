@@ -92,7 +92,7 @@ async fn a_project_that_cannot_be_read_again_did_not_move() {
                 method: Some(http::Method::GET),
                 path_contains: "/projects/1".into(),
                 nth: 0,
-                what: undrift::sandbox::FaultEffect::StatusBefore(403),
+                effect: undrift::sandbox::FaultEffect::StatusBefore(403),
             });
         })
         .await
@@ -129,7 +129,7 @@ async fn an_object_created_by_another_run_counts_as_already_done() {
                 method: Some(http::Method::POST),
                 path_contains: path.into(),
                 nth: 1,
-                what,
+                effect: what,
             });
             let outcome = world.apply().await;
             let ends = ends(&outcome);
@@ -156,7 +156,7 @@ async fn steps_after_a_revoked_token_are_not_started() {
                 method: Some(http::Method::GET),
                 path_contains: "/projects/".into(),
                 nth: 0,
-                what: undrift::sandbox::FaultEffect::StatusBefore(401),
+                effect: undrift::sandbox::FaultEffect::StatusBefore(401),
             });
         })
         .await
@@ -181,7 +181,7 @@ async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
         method: Some(http::Method::POST),
         path_contains: "/projects".into(),
         nth: 0,
-        what: undrift::sandbox::FaultEffect::StatusBefore(400),
+        effect: undrift::sandbox::FaultEffect::StatusBefore(400),
     });
     let ends = ends(&world.apply().await);
     assert_eq!(ends[0], ("acme/b#settings".into(), Ended::Done));
@@ -407,7 +407,7 @@ async fn a_new_topic_of_several_projects_is_sent_again() {
             method: Some(http::Method::POST),
             path_contains: "/projects".into(),
             nth,
-            what: FaultEffect::SameTopic,
+            effect: FaultEffect::SameTopic,
         });
     }
     world.converge("one topic").await;

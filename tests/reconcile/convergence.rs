@@ -296,7 +296,11 @@ fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
     let identity = section.identity.contains(&spec.name) && name != "hooks.url";
     !identity
         && !apart
-        && spec.field.available.since.is_none_or(|since| !since.is_late() || since <= release)
+        && spec
+            .field
+            .available
+            .since
+            .is_none_or(|since| !since.is_after_reference() || since <= release)
         && spec.field.available.until.is_none_or(|until| until > release)
 }
 
@@ -610,7 +614,7 @@ async fn described_objects_are_created_and_removed() {
     let mut seed = seed(&[json!({"path": "acme/shop"}), json!({"path": "acme/tools"})]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
     add_what_is_there(&mut seed);
-    let mut world = World::new(Profile::default().at(LATER), seed).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seed).await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     for is_absent in [false, true] {
         let document = |scope: Scope| {
@@ -644,7 +648,7 @@ async fn described_objects_are_created_and_removed() {
 async fn fields_are_sent_together_or_apart_as_required() {
     for release in [REFERENCE, LATER] {
         let there = [json!({"path": "acme/shop"})];
-        let mut world = World::new(Profile::default().at(release), seed(&there)).await;
+        let mut world = World::new(Profile::default().with_release(release), seed(&there)).await;
         world.acknowledged = vec!["protection:**"];
         for (only, regex) in [(false, "^m"), (true, ""), (false, "^x"), (false, "")] {
             let mut mirror = json!({"url": "https://git.example.org/x.git", "enabled": true});
@@ -741,7 +745,7 @@ fn profiles() -> Vec<(String, Profile, Tried)> {
     let later = |at: usize| {
         let (name, profile) = &profiles[at];
         let is_alone = is_all || (at == 0 && crate::sample::is_whole());
-        (format!("{LATER}, {name}"), profile.clone().at(LATER), tried(is_alone))
+        (format!("{LATER}, {name}"), profile.clone().with_release(LATER), tried(is_alone))
     };
     let later = [later(0), later(1)];
     let named = profiles.iter().enumerate();
@@ -813,7 +817,7 @@ async fn a_default_branch_is_set_with_the_readme() {
 #[tokio::test]
 async fn archived_projects_are_skipped_unarchived_and_archived() {
     for release in [REFERENCE, LATER] {
-        archived_projects(Profile::default().at(release)).await;
+        archived_projects(Profile::default().with_release(release)).await;
     }
 }
 

@@ -371,7 +371,7 @@ async fn presets_of_later_releases_are_left_out() {
         let release = release.parse().unwrap();
         let mut seed = seed(&[json!({"path": "acme/neo"})]);
         seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-        let world = World::new(Profile::default().at(release), seed).await;
+        let world = World::new(Profile::default().with_release(release), seed).await;
         let entries = [
             ("variables", json!({"key": "A", "value": "b"})),
             ("hooks", json!({"url": "https://a.example.org/"})),
@@ -449,7 +449,7 @@ async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
 /// What is set and in no manifest is counted: it is lost where the manifests are applied to a new group.
 #[tokio::test]
 async fn fields_that_no_manifest_has_are_counted() {
-    let world = World::new(Profile::default().at(crate::world::LATER), seed(&[])).await;
+    let world = World::new(Profile::default().with_release(crate::world::LATER), seed(&[])).await;
     for (url, strategy) in [("a", "regex"), ("b", "all_branches"), ("c", "wildcard")] {
         let url = format!("https://{url}.example.org");
         let hook = json!({"url": url, "branch_filter_strategy": strategy});

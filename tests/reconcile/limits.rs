@@ -155,7 +155,11 @@ impl Limited {
         let start = Instant::now();
         let clock =
             sandbox::Clock::new(move || jiff::Timestamp::try_from(wall(start.elapsed())).unwrap());
-        let rate_limits = RateLimits { user: Some(user), operation: None, routes: true };
+        let rate_limits = RateLimits {
+            max_per_user: Some(user),
+            max_per_operation: None,
+            has_route_limits: true,
+        };
         let conditions = Conditions { rate_limits, clock, ..Conditions::default() };
         let mut seed = seed(projects);
         for at in 0..MOST_JOBS {

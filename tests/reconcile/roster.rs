@@ -33,7 +33,7 @@ fn plain(count: usize) -> Vec<Json> {
 
 fn failing(path: &str, nth: u32, status: u16) -> InjectedFault {
     let what = FaultEffect::StatusBefore(status);
-    InjectedFault { method: None, path_contains: path.to_owned(), nth, what }
+    InjectedFault { method: None, path_contains: path.to_owned(), nth, effect: what }
 }
 
 /// `json` without the columns, which the key `undeclared` shifts.

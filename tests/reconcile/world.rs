@@ -24,7 +24,7 @@ use undrift::{
     operation::Method,
     plan::{Extent, Plan, PlanSettings, Policy},
     release::Release,
-    sandbox::{self, Profile, Running, Seed},
+    sandbox::{self, Profile, RunningSandbox, Seed},
     secret::{Secret, Secrets},
     value::Value,
 };
@@ -137,7 +137,7 @@ impl Transport for Busy {
 }
 
 pub(crate) struct World {
-    pub(crate) sandbox: Running,
+    pub(crate) sandbox: RunningSandbox,
     folder: tempfile::TempDir,
     environment: BTreeMap<String, String>,
     pub(crate) tweak: fn(&mut PlanSettings),

@@ -18,7 +18,7 @@ use undrift::{
         Transport, TransportError, WireRequest, WireResponse,
     },
     operation::Method,
-    sandbox::{self, Chance, Conditions, Model, Profile},
+    sandbox::{self, Conditions, Model, Profile, RandomSource},
 };
 
 use crate::{
@@ -133,7 +133,7 @@ impl World {
             jiff::Timestamp::new(seconds, 0).unwrap()
                 + jiff::SignedDuration::try_from(start.elapsed()).unwrap()
         };
-        let chance = Chance::seeded(schedule.seed);
+        let chance = RandomSource::seeded(schedule.seed);
         let conditions = Conditions {
             clock: sandbox::Clock::new(clock),
             chance,

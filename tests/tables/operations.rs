@@ -44,7 +44,7 @@ fn named(row: &Operation, chosen: impl Fn(&Parameter) -> bool) -> Vec<&'static s
 
 /// The names of the parameters in one place that the reference's release has.
 fn of_reference(id: &str, place: ParameterLocation) -> Vec<&'static str> {
-    let is_late = |p: &Parameter| p.since.is_some_and(Release::is_late);
+    let is_late = |p: &Parameter| p.since.is_some_and(Release::is_after_reference);
     named(find(id), |p| p.place == place && !is_late(p))
 }
 

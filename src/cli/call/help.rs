@@ -64,11 +64,13 @@ pub(super) fn operation_text(operation: AnyOp) -> String {
 /// A parameter's name, value and meaning; an object has a line for each key.
 fn parameter_lines(parameter: &Parameter) -> Vec<(String, String, String)> {
     let name = parameter.name;
-    let each = if matches!(parameter.value, Type::Objects(_)) { "[]" } else { "" };
-    let key = if matches!(parameter.value, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
+    let item_suffix = if matches!(parameter.value, Type::Objects(_)) { "[]" } else { "" };
+    let key_suffix =
+        if matches!(parameter.value, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
     let keys = parameter.value.keys();
-    let keys = keys.iter().map(|key| parameter_line(format!("{name}{each}[{}]", key.name), key));
-    std::iter::once(parameter_line(format!("{name}{key}"), parameter)).chain(keys).collect()
+    let keys =
+        keys.iter().map(|key| parameter_line(format!("{name}{item_suffix}[{}]", key.name), key));
+    std::iter::once(parameter_line(format!("{name}{key_suffix}"), parameter)).chain(keys).collect()
 }
 
 fn parameter_line(name: String, parameter: &Parameter) -> (String, String, String) {

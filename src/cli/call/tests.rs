@@ -316,8 +316,9 @@ fn faults_of_arguments_are_reported_with_hints() {
 
 #[test]
 fn deprecated_arguments_are_reported() {
-    let warnings =
-        |op: Op<Write>, arguments: &[&str]| arguments::warnings(op.row(), &words(arguments));
+    let warnings = |op: Op<Write>, arguments: &[&str]| {
+        arguments::deprecation_warnings(op.row(), &words(arguments))
+    };
     assert_eq!(
         warnings(
             PROJECT_UPDATE,
@@ -401,7 +402,7 @@ fn external_hosts_get_the_names_of_the_service() {
 #[test]
 fn secrets_in_answers_are_hidden() {
     let shown = |row: &Operation, mut answer: Json| {
-        mask(row, &mut answer);
+        mask_answer(row, &mut answer);
         answer
     };
     let project = json!({"runners_token": "canary", "value": "v", "forked": {"import_url": "https://u:canary@h/x"}});

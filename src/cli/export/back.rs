@@ -1,6 +1,6 @@
-//! Checks the manifests before they are written: they must be valid, and plan to nothing against
-//! the live state just read. Otherwise a fault of the export would only be noticed when a plan
-//! undoes something.
+//! Checks the manifests before they are written: they must be valid, and a plan for them must have no
+//! steps with the live state just read. So users do not find a fault of the export only when a plan
+//! changes live values.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use crate::{
     secret::{Reference, Secrets},
 };
 
-/// The faults of `written` as manifests for the live state, one line each.
+/// The faults of the manifests in `export`, compared with the live state, one line each.
 ///
 /// # Errors
 /// If all further requests would fail too.
 pub(super) async fn verify(
-    written: &Export,
+    export: &Export,
     mut lives: LiveStates,
     observer: &Observer,
     config: &Config,
     cx: &RunContext,
 ) -> Result<Vec<String>, CommandError> {
-    let files = written
+    let files = export
         .files
         .iter()
         .filter(|file| file.path.ends_with(".yaml") && !RESERVED.contains(&file.path.as_str()));
@@ -42,24 +42,24 @@ pub(super) async fn verify(
             return Ok(vec!["the exported manifests have errors".to_owned()]);
         }
     };
-    let values = written.secrets.iter();
+    let values = export.secrets.iter();
     let values = values.map(|(name, value)| (name.clone(), value.expose().to_owned()));
     let mut secrets = Secrets::new("", values);
-    secrets.resolve(written.secrets.keys().cloned().map(Reference::Env));
+    secrets.resolve(export.secrets.keys().cloned().map(Reference::Env));
     let settings = plan::PlanSettings {
         created: Created::default(),
         ..plan::PlanSettings::of(observer.caller().clone(), Arc::new(secrets), &desired)
     };
-    let mut wrong = Vec::new();
+    let mut faults = Vec::new();
     for container in &desired.containers {
         let Some(live) = lives.get_mut(&container.path) else { continue };
         let plan = apply::plan(observer, container, live, &settings).await?;
         let steps = plan.steps.iter().chain(&plan.watched).map(|step| &step.address);
-        wrong.extend(steps.map(|address| format!("a plan would change `{address}`")));
+        faults.extend(steps.map(|address| format!("a plan would change `{address}`")));
         let problems = plan.problems.iter();
-        wrong.extend(problems.map(|problem| format!("{}: {}", problem.address, problem.message)));
+        faults.extend(problems.map(|problem| format!("{}: {}", problem.address, problem.message)));
         let unread = plan.incomplete.iter();
-        wrong.extend(unread.map(|unread| format!("{}: {}", unread.address, unread.reason)));
+        faults.extend(unread.map(|unread| format!("{}: {}", unread.address, unread.reason)));
     }
-    Ok(wrong)
+    Ok(faults)
 }

@@ -17,7 +17,7 @@ use crate::{
 ///
 /// # Errors
 /// If it certainly cannot read, or all further requests would fail too.
-pub(super) async fn token(
+pub(super) async fn check_token(
     observer: &Observer,
     today: Date,
     output: &Output,
@@ -35,7 +35,7 @@ pub(super) async fn token(
 }
 
 /// Refuses a token that certainly cannot write.
-pub(in crate::cli) fn may_write(token: Option<&TokenProperties>) -> Result<(), CommandError> {
+pub(in crate::cli) fn check_can_write(token: Option<&TokenProperties>) -> Result<(), CommandError> {
     match token.filter(|token| token.cannot_write()) {
         None => Ok(()),
         Some(token) => {
@@ -45,10 +45,14 @@ pub(in crate::cli) fn may_write(token: Option<&TokenProperties>) -> Result<(), C
     }
 }
 
-fn denied_token(what: String, token: &TokenProperties) -> CommandError {
+fn denied_token(message: String, token: &TokenProperties) -> CommandError {
     CommandError::new(
         Exit::Denied,
-        anyhow::anyhow!("{}: its scopes are {}", escape(&what), escape(&token.scopes.join(", "))),
+        anyhow::anyhow!(
+            "{}: its scopes are {}",
+            escape(&message),
+            escape(&token.scopes.join(", "))
+        ),
     )
 }
 
@@ -102,9 +106,10 @@ mod tests {
 
     #[test]
     fn a_token_that_certainly_cannot_write_is_refused() {
-        let refused = |scopes: &[&str]| may_write(Some(&token(scopes, None))).err().map(|f| f.exit);
+        let refused =
+            |scopes: &[&str]| check_can_write(Some(&token(scopes, None))).err().map(|f| f.exit);
         assert_eq!(refused(&["read_api"]), Some(Exit::Denied));
         assert_eq!((refused(&["api"]), refused(&["unheard_of"])), (None, None));
-        assert!(may_write(None).is_ok());
+        assert!(check_can_write(None).is_ok());
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
         return parts::show(&args.report, cx).map(Reported::exit);
     }
     if args.effective.is_empty() {
-        return show_saved(&args.dir, cx.output.style, cx);
+        return show_saved_plan(&args.dir, cx.output.style, cx);
     }
     let loaded = manifest::load_with(
         &args.dir,
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
         &Options { traced: &args.effective, ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {
-        return Err(cx.unusable("the manifests", loaded.diagnostics));
+        return Err(cx.report_unusable("the manifests", loaded.diagnostics));
     };
     for glob in &args.effective {
         let mut traces = loaded.traces.iter();
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn show_saved(path: &Path, style: TextStyle, cx: &RunContext) -> CommandResult {
+fn show_saved_plan(path: &Path, style: TextStyle, cx: &RunContext) -> CommandResult {
     if !path.try_exists().unwrap_or(true) {
         let failure = CommandError::usage(format!("the file `{}` does not exist", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`"));
@@ -81,8 +81,8 @@ fn show_saved(path: &Path, style: TextStyle, cx: &RunContext) -> CommandResult {
         let failure = CommandError::usage(format!("`{}` is not a saved plan", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`, or pass `--effective`"));
     }
-    let sealed = saved::read(path)?;
-    sealed.plan.check().map_err(saved::unusable)?;
+    let sealed = saved::read_saved_plan(path)?;
+    sealed.plan.check().map_err(saved::unusable_failure)?;
     cx.output.print(&terminal::saved(&sealed, style))?;
     Ok(Exit::Success)
 }

@@ -91,7 +91,12 @@ fn a_fold_without_room_is_named_at_the_end() {
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
     let nothing = Secrets::default();
     let at = |lines| {
-        within(Room { bytes: 60_000, lines }, &report, &marker(), MarkdownInk { secrets: &nothing })
+        render_within(
+            Room { bytes: 60_000, lines },
+            &report,
+            &marker(),
+            MarkdownInk { secrets: &nothing },
+        )
     };
     let title = "archived, as declared; skipped (2)";
     let folded = |lines| at(lines).contains(&format!("<summary>{title}"));
@@ -312,7 +317,7 @@ proptest! {
         let diagnostics = &world.diagnostics;
         let report = Report { kind: ReportKind::Plan, manifests: ".", diagnostics, state };
         let nothing = Secrets::default();
-        let text = within(budget, &report, &marker(), MarkdownInk { secrets: &nothing });
+        let text = render_within(budget, &report, &marker(), MarkdownInk { secrets: &nothing });
         prop_assert!(text.len() <= bytes && text.lines().count() <= lines, "{} of {budget:?}", text.len());
         assert_harmless(&text);
         prop_assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());

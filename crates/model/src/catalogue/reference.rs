@@ -31,7 +31,8 @@ pub fn describe(property: &Json, schema: &Json) -> FieldReference {
     let field = Field::of(property);
     // The replacing field may be newer than the release of the reference.
     let modern = field.replaced_by().map(|name| Field::of(&schema["properties"][name]));
-    let replaced = modern.and_then(|modern| modern.available.since).filter(|since| since.is_late());
+    let replaced =
+        modern.and_then(|modern| modern.available.since).filter(|since| since.is_after_reference());
     FieldReference {
         value: allowed_values(property),
         meaning: property["description"].as_str().unwrap_or_default().to_owned(),

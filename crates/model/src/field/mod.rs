@@ -459,7 +459,7 @@ impl Field {
 
     /// True if the field is newer than the release of the reference, so that a service may lack it.
     pub fn is_late(&self) -> bool {
-        self.available.since.is_some_and(Release::is_late)
+        self.available.since.is_some_and(Release::is_after_reference)
     }
 
     /// The advice to use `other` instead of this deprecated field. It may be deprecated the other way

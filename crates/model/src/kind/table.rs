@@ -85,7 +85,7 @@ impl Spec {
     /// or a later release removed it.
     pub fn depends_on_release(&self, value: &Value) -> bool {
         self.removal_release(value).is_some()
-            || self.needs(value).is_some_and(|(_, since)| since.is_late())
+            || self.needs(value).is_some_and(|(_, since)| since.is_after_reference())
     }
 }
 
@@ -246,7 +246,7 @@ impl FieldTable {
     pub fn is_current(&self, spec: &Spec, release: DetectedRelease) -> bool {
         let is_available = |spec: &Spec| {
             let Available { since, until, .. } = spec.field.available;
-            since.is_none_or(|since| !since.is_late() || release.has(since))
+            since.is_none_or(|since| !since.is_after_reference() || release.has(since))
                 && until.is_none_or(|until| !release.has(until))
         };
         let modern = spec.field.replaced_by().map(|modern| self.get(modern));

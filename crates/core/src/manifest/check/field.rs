@@ -192,8 +192,9 @@ impl ContainerCheck<'_> {
             return;
         }
         let modern = spec.field.replaced_by().and_then(|name| section.table().get(name));
-        let since =
-            modern.and_then(|modern| modern.field.available.since).filter(|since| since.is_late());
+        let since = modern
+            .and_then(|modern| modern.field.available.since)
+            .filter(|since| since.is_after_reference());
         if let (Some(modern), Some(since)) = (modern, since) {
             if release.is_none_or(|release| release >= since) {
                 let at = NodePosition::key(&field.origin);

@@ -212,5 +212,6 @@ pub(super) fn response_field(kind: &Kind, name: &'static str) -> &'static str {
 /// True if every release and licence that has `home` also has `field`.
 fn is_available_with(field: &Field, home: &ScopedKind) -> bool {
     let since = field.available.since.or(home.available.since);
-    field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())
+    field.available.tier <= home.available.tier
+        && since.is_none_or(|since| !since.is_after_reference())
 }

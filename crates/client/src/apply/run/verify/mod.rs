@@ -158,7 +158,7 @@ impl ContainerRun<'_> {
             Presence::Here(_, facts) => facts.tier,
             _ => Tier::Free,
         };
-        let since = spec.field.available.since.filter(|since| since.is_late());
+        let since = spec.field.available.since.filter(|since| since.is_after_reference());
         if let Some(since) = since.filter(|since| !cache.live.release.has(*since)) {
             return Some(format!("`{name}` needs release {since} of the service or later"));
         }
